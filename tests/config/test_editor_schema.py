@@ -74,7 +74,8 @@ def documents() -> dict[str, tuple[str, Json]]:
     """All YAML of ours: files that a person may copy, and blocks on pages."""
     found: dict[str, tuple[str, Json]] = {}
     for folder in ("examples", "deploy", "src", "docs"):
-        for file in sorted((ROOT / folder).rglob("*.y*ml")):
+        # Templates of the Helm chart are no YAML.
+        for file in sorted(each for each in (ROOT / folder).rglob("*.y*ml") if each.parent.name != "templates"):
             for number, written in enumerate(_documents(file)):
                 # The evaluator of the other package is not installed here.
                 if "custom-" not in str(file) and (of := kind(written)) is not None:

@@ -2,18 +2,16 @@
 
 import json
 from ipaddress import ip_address, ip_network
-from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 import yaml
 
 from tests.deploy.files import DEPLOY, documents, ports
+from tests.deploy.kubernetes import errors, identity
 from toolgauge.state.settings import StateSettings
 
 MANIFESTS = sorted((DEPLOY / "kubernetes").rglob("*.yaml"))
-SCHEMAS = json.loads((Path(__file__).parent / "kubernetes-1.34.json").read_text())
 FOLDERS = {"statefulset", "deployment", "judge"}
 OBJECTS = [one for file in MANIFESTS for one in documents(file)]
 POLICIES = {one["metadata"]["name"]: one["spec"] for one in OBJECTS if one["kind"] == "NetworkPolicy"}
@@ -21,17 +19,6 @@ POLICIES = {one["metadata"]["name"]: one["spec"] for one in OBJECTS if one["kind
 
 def of_kind(kind: str) -> list[dict[str, Any]]:
     return [one for one in OBJECTS if one["kind"] == kind]
-
-
-def identity(manifest: dict[str, Any]) -> str:
-    return f"{manifest['kind']} {manifest['metadata']['name']}"
-
-
-def errors(manifest: dict[str, Any]) -> list[str]:
-    definition = SCHEMAS["kinds"][f"{manifest['apiVersion']} {manifest['kind']}"]
-    schema = {"$schema": SCHEMAS["$schema"], "$defs": SCHEMAS["$defs"], "$ref": f"#/$defs/{definition}"}
-    found = jsonschema.Draft202012Validator(schema).iter_errors(manifest)  # pyright: ignore[reportUnknownMemberType]
-    return [f"{error.json_path}: {error.message}" for error in found]
 
 
 # One of the two is there: with a volume, or without.

@@ -1,0 +1,378 @@
+"""The Helm chart: what it renders, as it is committed and as Helm renders it here, and what may be set."""
+
+# pyright: reportUnknownMemberType=false
+
+import json
+import re
+import tarfile
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from jsonschema import Draft7Validator
+
+from tests.cli.command import run as run_toolgauge
+from tests.deploy.files import DEPLOY, ROOT, document, documents, ports
+from tests.deploy.helm import (
+    CASES,
+    CHART,
+    EXAMPLES,
+    digest,
+    installed,
+    is_dashboard,
+    render,
+    rendered,
+    run,
+    values_schema,
+    written,
+)
+from tests.deploy.kubernetes import errors
+
+VALUES = document(CHART / "values.yaml")
+SCHEMA = json.loads((CHART / "values.schema.json").read_text())
+METADATA = document(CHART / "Chart.yaml")
+PAGE = (ROOT / "docs" / "kubernetes.md").read_text()
+DEFAULTS = rendered("defaults")
+WRITE = "python -m tests.deploy.helm --write"
+
+each_case = pytest.mark.parametrize("case", CASES)
+
+
+@pytest.fixture
+def helm(pytestconfig: pytest.Config) -> str:
+    return installed(may_build=bool(pytestconfig.getoption("--long")))
+
+
+def of_kind(manifests: list[dict[str, Any]], *kinds: str) -> list[dict[str, Any]]:
+    return [one for one in manifests if one["kind"] in kinds]
+
+
+def workloads(manifests: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {one["metadata"]["name"]: one["spec"] for one in of_kind(manifests, "StatefulSet", "Deployment")}
+
+
+def configuration(manifests: list[dict[str, Any]], name: str = "toolgauge") -> dict[str, str]:
+    (found,) = [one["data"] for one in of_kind(manifests, "ConfigMap") if one["metadata"]["name"] == name]
+    return found
+
+
+# -- what is committed --------------------------------------------------------------------------------------------------
+
+
+@each_case
+def test_the_committed_manifests_are_of_this_chart(case: str):
+    file = Path(__file__).parent / "rendered" / f"{case}.yaml"
+    assert f"from the chart {digest()}\n" in file.read_text(), f"render them again: `{WRITE}`"
+
+
+def test_each_example_has_its_manifests():
+    assert {file.stem for file in (Path(__file__).parent / "rendered").iterdir()} == set(CASES)
+
+
+@each_case
+def test_every_manifest_follows_the_schema_of_its_kind(case: str):
+    assert {one["kind"]: found for one in rendered(case) if (found := errors(one))} == {}
+
+
+def test_the_schemas_notice_what_is_misspelled_in_custom_resources():
+    (monitor,) = json.loads(json.dumps(of_kind(DEFAULTS, "PodMonitor")))
+    monitor["spec"]["podMetricsEndpoint"] = monitor["spec"].pop("podMetricsEndpoints")
+    assert errors(monitor)
+
+
+@each_case
+def test_everything_is_in_the_namespace_of_the_release(case: str):
+    assert {one["metadata"]["namespace"] for one in rendered(case)} == {"toolgauge"}
+
+
+@each_case
+def test_the_configuration_loads(case: str, tmp_path: Path):
+    for key, text in configuration(rendered(case)).items():
+        (tmp_path / key).write_text(text.replace("/etc/toolgauge/", f"{tmp_path}/"))
+    done = run_toolgauge("validate", "--config", str(tmp_path / "toolgauge.yaml"), cwd=tmp_path)
+    assert (done.code, done.out.startswith("the configuration is valid; ")) == (0, True), done.out + done.err
+
+
+@each_case
+def test_services_budgets_and_policies_select_pods_and_name_their_ports(case: str):
+    manifests = rendered(case)
+    pods = [spec["template"] for spec in workloads(manifests).values()]
+    for service in of_kind(manifests, "Service"):
+        (pod,) = selected(pods, service["spec"]["selector"])
+        assert {port["targetPort"] for port in service["spec"]["ports"]} <= port_names(pod)
+    for one in of_kind(manifests, "PodDisruptionBudget", "PodMonitor"):
+        assert len(selected(pods, one["spec"]["selector"]["matchLabels"])) == 1
+    for policy in of_kind(manifests, "NetworkPolicy"):
+        (pod,) = selected(pods, policy["spec"]["podSelector"]["matchLabels"])
+        inward = {port["port"] for rule in policy["spec"]["ingress"] for port in rule["ports"]}
+        assert inward <= port_names(pod)
+    for name, spec in workloads(manifests).items():
+        assert selected(pods, spec["selector"]["matchLabels"]) == [spec["template"]], name
+        others = [rival for other, rival in workloads(manifests).items() if other != name]
+        assert selected([rival["template"] for rival in others], spec["selector"]["matchLabels"]) == []
+
+
+def selected(pods: list[dict[str, Any]], labels: dict[str, str]) -> list[dict[str, Any]]:
+    return [pod for pod in pods if labels.items() <= pod["metadata"]["labels"].items()]
+
+
+def port_names(pod: dict[str, Any]) -> set[str]:
+    return {port["name"] for container in pod["spec"]["containers"] for port in container["ports"]}
+
+
+@each_case
+def test_containers_may_do_nothing_but_serve(case: str):
+    for spec in workloads(rendered(case)).values():
+        pod = spec["template"]["spec"]
+        assert pod["automountServiceAccountToken"] is False
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        for container in pod["containers"]:
+            assert container["securityContext"] == {
+                "allowPrivilegeEscalation": False,
+                "readOnlyRootFilesystem": True,
+                "capabilities": {"drop": ["ALL"]},
+            }
+            assert "memory" in container["resources"]["limits"]
+            assert {"readinessProbe", "livenessProbe"} <= container.keys()
+
+
+@each_case
+def test_the_containers_ports_are_those_that_are_listened_on(case: str):
+    manifests = rendered(case)
+    toolgauge = yaml.safe_load(configuration(manifests)["toolgauge.yaml"])
+    listening = {"toolgauge": ports(toolgauge["receivers"]) | ports(toolgauge["admin"]) | {9464}}
+    if case == "sidecar":
+        listening["toolgauge"] -= {24317, 24318}  # on loopback, for the Collector in the pod
+    listening["collector"] = {4317, 4318}
+    for spec in workloads(manifests).values():
+        for container in spec["template"]["spec"]["containers"]:
+            assert {port["containerPort"] for port in container["ports"]} == listening[container["name"]]
+
+
+# -- what is promised ---------------------------------------------------------------------------------------------------
+
+
+def test_the_defaults_are_the_plain_manifests_with_labels_of_the_release():
+    (plain,) = documents(DEPLOY / "kubernetes" / "statefulset" / "statefulset.yaml")
+    expected, pod = plain["spec"]["template"]["spec"], workloads(DEFAULTS)["toolgauge"]["template"]["spec"]
+    expected["enableServiceLinks"] = False
+    (container,) = expected["containers"]
+    container["imagePullPolicy"] = "IfNotPresent"
+    assert [container["args"].pop() for _ in range(2)] == ["state.directory=/var/lib/toolgauge/state", "--set"]
+    for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
+        container[probe]["httpGet"]["scheme"] = "HTTP"
+    assert pod == expected
+    assert workloads(DEFAULTS)["toolgauge"]["volumeClaimTemplates"] == plain["spec"]["volumeClaimTemplates"]
+    own = yaml.safe_load(configuration(DEFAULTS)["toolgauge.yaml"])
+    theirs = yaml.safe_load(document(DEPLOY / "kubernetes" / "configmap.yaml")["data"]["toolgauge.yaml"])
+    assert own.pop("state") == {"directory": "/var/lib/toolgauge/state"}
+    assert own == theirs
+
+
+def test_the_defaults_install_what_the_readme_promises():
+    kinds = [one["kind"] for one in DEFAULTS]
+    # Scores in the path, in a place that outlives a crash, for senders of both protocols.
+    assert "StatefulSet" in kinds
+    (service,) = [one["spec"] for one in of_kind(DEFAULTS, "Service") if one["metadata"]["name"] == "toolgauge"]
+    assert {port["name"]: port["port"] for port in service["ports"]} == {"otlp-grpc": 4317, "otlp-http": 4318}
+    own = yaml.safe_load(configuration(DEFAULTS)["toolgauge.yaml"])
+    # The criteria without a reference and the web view are those of toolgauge's defaults: nothing switches them off.
+    assert own.keys() == {"receivers", "exporters", "admin", "criteria_files", "state"}
+    # Metrics, rules, alerts and dashboards; who may reach it, and that a drained node does not end it.
+    assert {"PodMonitor", "PrometheusRule", "NetworkPolicy", "PodDisruptionBudget"} <= set(kinds)
+    boards = {file for one in DEFAULTS if is_dashboard(one) for file in one["data"]}
+    assert boards == {file.name for file in (DEPLOY / "grafana" / "dashboards").iterdir()}
+    (monitor,) = of_kind(DEFAULTS, "PodMonitor")
+    job = workloads(DEFAULTS)["toolgauge"]["template"]["metadata"]["labels"][monitor["spec"]["jobLabel"]]
+    assert f'job="{job}"' in (DEPLOY / "prometheus" / "alerts.yaml").read_text()
+
+
+def test_only_loopback_and_the_collector_reach_toolgauge_where_a_collector_is_in_front():
+    beside = yaml.safe_load(configuration(rendered("sidecar"))["toolgauge.yaml"])["receivers"]["otlp"]["protocols"]
+    assert {protocol["endpoint"].partition(":")[0] for protocol in beside.values()} == {"localhost"}
+    policies = {one["metadata"]["name"]: one["spec"] for one in of_kind(rendered("gateway"), "NetworkPolicy")}
+    (peer,) = policies["toolgauge"]["ingress"][0]["from"]
+    assert peer["podSelector"]["matchLabels"]["app.kubernetes.io/component"] == "collector"
+
+
+@pytest.mark.parametrize("case", ["gateway", "conversations"])
+def test_the_balancer_knows_every_instance_by_a_name_that_a_restart_leaves_alone(case: str):
+    manifests = rendered(case)
+    collector = yaml.safe_load(configuration(manifests, "toolgauge-collector")["collector.yaml"])
+    spec = workloads(manifests)["toolgauge"]
+    (headless,) = [one for one in of_kind(manifests, "Service") if one["spec"].get("clusterIP") == "None"]
+    assert headless["metadata"]["name"] == spec["serviceName"]
+    assert collector["exporters"]["loadbalancing"]["resolver"]["static"]["hostnames"] == [
+        f"toolgauge-{number}.toolgauge-instances.toolgauge.svc:4317" for number in range(spec["replicas"])
+    ]
+
+
+def test_without_volumes_instances_are_asked_of_the_headless_service():
+    manifests = rendered("without-volumes")
+    collector = yaml.safe_load(configuration(manifests, "toolgauge-collector")["collector.yaml"])
+    assert collector["exporters"]["loadbalancing"]["resolver"] == {
+        "dns": {"hostname": "toolgauge-instances.toolgauge.svc", "port": "4317"}
+    }
+    assert "state" not in yaml.safe_load(configuration(manifests)["toolgauge.yaml"])
+    assert of_kind(manifests, "StatefulSet") == []
+
+
+# -- what may be set ----------------------------------------------------------------------------------------------------
+
+
+def test_the_chart_has_the_version_of_the_package_and_the_collector_that_of_the_compose_file():
+    package = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert (METADATA["version"], METADATA["appVersion"]) == (package["version"], package["version"])
+    assert METADATA["description"] == package["description"]
+    image = VALUES["collector"]["image"]
+    composed = document(DEPLOY / "docker" / "compose.yaml")["services"]["collector"]["image"]
+    assert f"{image['repository']}:{image['tag']}" == composed
+
+
+def test_the_schema_of_the_values_has_toolgauges_configuration_as_it_is():
+    assert values_schema() == SCHEMA, f"write it again: `{WRITE}`"
+
+
+@pytest.mark.parametrize("file", [CHART / "values.yaml", *EXAMPLES], ids=lambda file: file.stem)
+def test_values_follow_their_schema(file: Path):
+    assert wrong(document(file)) == []
+
+
+@pytest.mark.parametrize(
+    ("values", "path"),
+    [
+        ({"topologie": "gateway"}, "$"),
+        ({"topology": "sidecars"}, "$.topology"),
+        ({"replicas": 0}, "$.replicas"),
+        ({"config": {"assemble": {"idle_timout": "30s"}}}, "$.config.assemble"),
+        ({"config": {"assemble": {"idle_timeout": "30 sec"}}}, "$.config.assemble.idle_timeout"),
+        ({"collector": {"routing": "traceID"}}, "$.collector.routing"),
+        ({"journal": {"size": "8 GB"}}, "$.journal.size"),
+    ],
+)
+def test_wrong_values_are_refused_with_the_key(values: dict[str, Any], path: str):
+    assert [where for where, _ in wrong(values)] == [path]
+
+
+def wrong(values: Any) -> list[tuple[str, str]]:  # noqa: ANN401 (any YAML)
+    Draft7Validator.check_schema(SCHEMA)
+    return [(error.json_path, error.message) for error in Draft7Validator(SCHEMA).iter_errors(values)]
+
+
+def test_schema_and_values_have_the_same_keys():
+    schema = {**SCHEMA, "properties": {name: part for name, part in SCHEMA["properties"].items() if name != "global"}}
+    assert list(different_keys(schema, VALUES, "$")) == []
+
+
+def different_keys(schema: dict[str, Any], values: Any, path: str) -> Iterator[str]:  # noqa: ANN401 (any YAML)
+    if schema.get("additionalProperties") is not False:
+        return
+    yield from (f"{path}.{name}" for name in schema["properties"].keys() ^ values.keys())
+    for name in schema["properties"].keys() & values.keys():
+        yield from different_keys(schema["properties"][name], values[name], f"{path}.{name}")
+
+
+def test_the_page_has_every_key_and_every_example():
+    for name in VALUES:
+        assert f"`{name}" in PAGE, name
+    for example in EXAMPLES:
+        assert f"deploy/helm/examples/{example.name}" in PAGE
+
+
+# -- with Helm ----------------------------------------------------------------------------------------------------------
+
+
+@each_case
+def test_helm_renders_what_is_committed(helm: str, case: str):
+    committed = (Path(__file__).parent / "rendered" / f"{case}.yaml").read_text()
+    assert written(case, render(helm, case)) == committed, f"render them again: `{WRITE}`"
+
+
+@each_case
+def test_helm_finds_nothing_to_complain_about(helm: str, case: str):
+    values = [] if case == "defaults" else ["--values", str(DEPLOY / "helm" / "examples" / f"{case}.yaml")]
+    done = run(helm, "lint", "--strict", str(CHART), *values)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_dashboards_and_rules_are_those_of_the_files_they_come_from(helm: str):
+    manifests = render(helm, "defaults")
+    boards = {name: json.loads(text) for one in manifests if is_dashboard(one) for name, text in one["data"].items()}
+    folder = DEPLOY / "grafana" / "dashboards"
+    assert boards == {file.name: json.loads(file.read_text()) for file in folder.iterdir()}
+    (rule,) = of_kind(manifests, "PrometheusRule")
+    files = [document(DEPLOY / "prometheus" / f"{name}.yaml")["groups"] for name in ("rules", "alerts")]
+    assert rule["spec"]["groups"] == [group for groups in files for group in groups]
+    assert errors(rule) == []
+
+
+def test_addresses_of_grafana_and_of_the_runbooks_stand_in_every_alert(helm: str):
+    addresses = (
+        "prometheusRule.grafanaUrl=https://grafana.internal/",
+        "prometheusRule.runbookUrl=https://wiki.internal",
+    )
+    (rule,) = of_kind(
+        render(helm, "defaults", *(part for one in addresses for part in ("--set", one))), "PrometheusRule"
+    )
+    alerts = [each for group in rule["spec"]["groups"] for each in group["rules"] if "alert" in each]
+    for alert in alerts:
+        assert alert["annotations"]["dashboard_url"].startswith("https://grafana.internal/d/")
+        assert alert["annotations"]["runbook_url"].startswith("https://wiki.internal/alerting.html#")
+
+
+def test_a_cluster_without_the_operator_gets_annotations_in_place_of_its_resources(helm: str):
+    done = run(helm, "template", "toolgauge", str(CHART), "--kube-version", "1.34.0")
+    manifests = [one for one in yaml.safe_load_all(done.stdout) if one]
+    assert of_kind(manifests, "PodMonitor", "PrometheusRule") == []
+    annotations = workloads(manifests)["toolgauge"]["template"]["metadata"]["annotations"]
+    assert annotations == {"prometheus.io/scrape": "true", "prometheus.io/port": "9464"}
+
+
+def test_the_package_holds_the_linked_files(helm: str, tmp_path: Path):
+    done = run(helm, "package", str(CHART), "--destination", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    with tarfile.open(tmp_path / f"toolgauge-{METADATA['version']}.tgz") as package:
+        for name, source in (("alerts.yaml", "prometheus/alerts.yaml"), ("rules.yaml", "prometheus/rules.yaml")):
+            held = package.extractfile(f"toolgauge/files/{name}")
+            assert held is not None
+            assert held.read() == (DEPLOY / source).read_bytes()
+        assert not [member.name for member in package.getmembers() if member.issym()]
+
+
+def test_what_is_set_reaches_the_configuration_and_the_rest_stays(helm: str):
+    settings = ("config.exporters.otlp.compression=none", "config.assemble.idle_timeout=10s", "config.annotate=off")
+    manifests = render(helm, "gateway", *(part for one in settings for part in ("--set", one)))
+    own = yaml.safe_load(configuration(manifests)["toolgauge.yaml"])
+    endpoint = "otel-collector.observability.svc.cluster.local:4317"
+    assert own["exporters"]["otlp"] == {"compression": "none", "endpoint": endpoint}
+    assert own["assemble"] == {"idle_timeout": "10s"}
+    assert own["annotate"] == "off"
+    assert own["admin"] == {"endpoint": "0.0.0.0:13133", "insecure": True}
+
+
+@pytest.mark.parametrize(
+    ("setting", "reason"),
+    [
+        ("replicas=2", "replicas: 2 needs `topology: gateway`"),
+        ("topology=cluster", "topology"),
+        ("config.assemble.idle_timout=30s", "idle_timout"),
+    ],
+)
+def test_helm_refuses_what_cannot_work_and_names_it(helm: str, setting: str, reason: str):
+    done = run(helm, "template", "toolgauge", str(CHART), "--kube-version", "1.34.0", "--set", setting)
+    assert done.returncode == 1
+    assert re.search(re.escape(reason), done.stderr), done.stderr
+
+
+def test_a_second_release_has_names_of_its_own(helm: str):
+    first = render(helm, "gateway")
+    done = run(helm, "template", "trial", str(CHART), "--namespace", "toolgauge", "--kube-version", "1.34.0")
+    second = [one for one in yaml.safe_load_all(done.stdout) if one]
+    names = [{(one["kind"], one["metadata"]["name"]) for one in manifests} for manifests in (first, second)]
+    assert names[0].isdisjoint(names[1])
+    pods = [spec["template"] for spec in workloads(second).values()]
+    assert not any(selected(pods, spec["selector"]["matchLabels"]) for spec in workloads(first).values())

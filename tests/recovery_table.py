@@ -52,14 +52,14 @@ def _row(folder: Path) -> str:
             ids = (trace["trace_id"], *trace.get("other_trace_ids", ()))
             here = [trajectory for one in ids for trajectory in found.get(one, ())]
             calls += len(trace["tool_calls"])
-            for column, is_right in (*_conversation(truth, trace, here), *_calls(trace["tool_calls"], here)):
+            for column, is_right in (*_conversation(truth, trace, here), *compared(trace["tool_calls"], here)):
                 whole[column] += 1
                 right[column] += is_right
     cells = [_cell(right[column], whole[column]) for column in COLUMNS]
-    return f"| {folder.name} | {_language(truths)} | {_version(truths, folder.name)} | {calls} | {' | '.join(cells)} |"
+    return f"| {folder.name} | {language(truths)} | {_version(truths, folder.name)} | {calls} | {' | '.join(cells)} |"
 
 
-def _language(truths: Sequence[Mapping[str, Any]]) -> str:
+def language(truths: Sequence[Mapping[str, Any]]) -> str:
     """Name the language by the packages of the captured program."""
     packages = {name for truth in truths for name in truth["versions"]}
     if "node" in packages:
@@ -109,7 +109,8 @@ def _conversation(
         yield "conversation", here[0].conversation_id == wanted
 
 
-def _calls(wanted: Sequence[Mapping[str, Any]], here: Sequence[Trajectory]) -> Iterator[tuple[str, bool]]:
+def compared(wanted: Sequence[Mapping[str, Any]], here: Sequence[Trajectory]) -> Iterator[tuple[str, bool]]:
+    """Yield, for each call that was really made, each column with something to find, and whether it was found."""
     left = [call for trajectory in here for call in trajectory.calls]
     for want in wanted:
         call = _taken(want, left)

@@ -71,6 +71,7 @@ def test_a_reading_says_all_about_the_span():
         status="error",
         observations=(AgentRun(agent="second"),),
         size_bytes=321,
+        version="1",
     )
 
 

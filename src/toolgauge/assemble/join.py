@@ -29,8 +29,8 @@ from toolgauge.model.trajectory import ClosedBecause, Run, SpanSource, ToolCall,
 Parents = Mapping[str, str | None]
 # When tools were on offer, and which.
 _Offer: TypeAlias = tuple[int, tuple[ToolDefinition, ...]]
-# Service, scope and dialect of a span.
-_SourceKey: TypeAlias = tuple[str | None, str, str]
+# Service, scope with its version, language and dialect of a span.
+_SourceKey: TypeAlias = tuple[str | None, str, str, str, str]
 
 
 class GatheredTrace(Struct, frozen=True, kw_only=True):
@@ -212,7 +212,7 @@ def _by_source(nodes: Sequence[Node]) -> Mapping[_SourceKey, Sequence[Node]]:
         first = node.first
         if first.dialect is None:
             continue
-        key = (first.service, first.scope, first.dialect)
+        key = (first.service, first.scope, first.version, first.language, first.dialect)
         group = groups.get(key)
         if group is None:
             groups[key] = [node]
@@ -222,7 +222,7 @@ def _by_source(nodes: Sequence[Node]) -> Mapping[_SourceKey, Sequence[Node]]:
 
 
 def _source(key: _SourceKey, nodes: Sequence[Node]) -> SpanSource:
-    service, scope, dialect = key
+    service, scope, version, language, dialect = key
     model_calls = len([node for node in nodes if node.model_call is not None])
     return SpanSource(
         service=service,
@@ -231,6 +231,8 @@ def _source(key: _SourceKey, nodes: Sequence[Node]) -> SpanSource:
         spans=tuple([node.ref.span_id for node in nodes]),
         model_calls=model_calls,
         has_runs=model_calls > 0 or any(node.agent_run is not None for node in nodes),
+        version=version,
+        language=language,
     )
 
 

@@ -25,7 +25,7 @@ from toolgauge.service.pipeline_factory import offline_pipeline
 def command(files: tuple[str, ...], config_paths: tuple[str, ...], overrides: tuple[str, ...], *, as_json: bool) -> int:
     """Show what the producers in recorded OTLP traffic leave out, and what turns it on.
 
-    For each producer (service, scope and its version): which dialect was recognised, what is missing, which
+    For each producer (service, scope with its version, language): which dialect was recognised, what is missing, which
     environment variable or option of that producer records it, or that none does, and which evaluators cannot judge
     meanwhile. FILE is as in `toolgauge inspect --help`; give log records and spans of one recording together.
 

@@ -36,6 +36,7 @@ class DiagnosedProducer(Struct, frozen=True, kw_only=True):
     service: str | None
     scope: str
     version: str | None
+    language: str | None
     dialects: list[str]
     spans: int
     log_records: int

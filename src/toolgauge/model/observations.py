@@ -125,7 +125,8 @@ class Reading(Struct, frozen=True, kw_only=True, gc=False):
     `ref` is the span itself, or the span that a log record belongs to (`is_log`). `dialect` is `None`
     for a span that was viewed for its ids or `attributes` alone. `attributes` are only those that a
     criterion asks for (`when.attributes`, `reference.key`), resource attributes included. `resource` are the labels of
-    the producer, one object for all spans of a resource.
+    the producer, one object for all spans of a resource. `version` is that of the scope, `language` that of the SDK; "" where
+    not recorded.
     """
 
     ref: SpanRef
@@ -142,6 +143,8 @@ class Reading(Struct, frozen=True, kw_only=True, gc=False):
     size_bytes: int
     attributes: tuple[tuple[str, str | int | float | bool], ...] = ()
     resource: Mapping[str, str] = {}
+    version: str = ""
+    language: str = ""
 
 
 # What a span shows, as far as closing its trace and holding it depend on it: an `AgentRun`, a `ModelCall`, a `CallExecuted`.

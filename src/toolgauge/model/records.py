@@ -16,6 +16,7 @@ StatusCode: TypeAlias = Literal["unset", "ok", "error"]
 
 
 VERSION, ENVIRONMENT = "service.version", "deployment.environment.name"
+SDK_LANGUAGE = "telemetry.sdk.language"
 
 
 class SpanRef(Struct, frozen=True, gc=False):
@@ -29,12 +30,14 @@ class Resource(Struct, frozen=True, kw_only=True, eq=False):
     """The producer. `service` is `service.name`, `None` when the producer did not set it.
 
     `labels` are the attributes by which metrics, events and detectors tell producers apart, as texts of a label's length.
+    `language` is `telemetry.sdk.language`, "" when the producer did not set it.
     """
 
     service: str | None
     attributes: Mapping[str, Value]
     size_bytes: int = 0
     labels: Mapping[str, str] = {}
+    language: str = ""
 
 
 class Scope(Struct, frozen=True, kw_only=True, eq=False, gc=False):

@@ -103,7 +103,8 @@ class Tokens(Struct, frozen=True, kw_only=True, gc=False):
 class SpanSource(Struct, frozen=True, kw_only=True, gc=False):
     """A library in a service that wrote spans of a trajectory: their ids, and how many of them are model calls.
 
-    `has_runs` where it recorded model calls or agent runs.
+    `has_runs` where it recorded model calls or agent runs. `version` is that of the scope, `language` that of the SDK; ""
+    where not recorded.
     """
 
     service: str | None
@@ -112,6 +113,8 @@ class SpanSource(Struct, frozen=True, kw_only=True, gc=False):
     spans: tuple[str, ...]
     model_calls: int
     has_runs: bool
+    version: str = ""
+    language: str = ""
 
 
 _NO_TOOLS: Mapping[str, ToolDefinition] = {}

@@ -18,6 +18,7 @@ from toolgauge.model.metrics import fit_label
 from toolgauge.model.observations import UnreadSpan
 from toolgauge.model.records import (
     ENVIRONMENT,
+    SDK_LANGUAGE,
     VERSION,
     LogRecord,
     Resource,
@@ -402,6 +403,7 @@ class Views:
             attributes=attributes,
             size_bytes=len(raw),
             labels={key: label for key in self._label_keys if (label := _label(attributes, key))},
+            language=_label(attributes, SDK_LANGUAGE),
         )
 
     def _parse_scope(self, raw: bytes) -> KnownScope:

@@ -224,6 +224,8 @@ def _reading(
                 size_bytes=record.size_bytes,
                 attributes=attributes,
                 resource=record.resource.labels,
+                version=record.scope.version,
+                language=record.resource.language,
             )
         case LogRecord():
             return Reading(
@@ -241,6 +243,8 @@ def _reading(
                 size_bytes=record.size_bytes,
                 attributes=attributes,
                 resource=record.resource.labels,
+                version=record.scope.version,
+                language=record.resource.language,
             )
 
 

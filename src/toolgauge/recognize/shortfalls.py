@@ -12,15 +12,9 @@ from dataclasses import dataclass, field, replace
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.recognize.remedies import (
-    CONTENT_IS_ON,
-    OFFERED_ELSEWHERE,
-    RECORDED_ELSEWHERE,
-    UNMARKED_FAILURES,
-    Fact,
-    Remedy,
-    remedy,
-)
+from toolgauge.recognize.producers import Producer, producer_of
+from toolgauge.recognize.remedies import CONTENT_IS_ON, OFFERED_ELSEWHERE, RECORDED_ELSEWHERE, Fact, Remedy
+from toolgauge.recognize.remedy_table import remedy
 
 # Without these the calls themselves cannot be judged; the rest narrows what can be asked about them.
 PROBLEMS: tuple[Fact, ...] = ("calls", "arguments", "results")
@@ -51,13 +45,10 @@ NAMES: Mapping[Fact, str] = {
 _WITHHELD = "__REDACTED__"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Producer:
-    """Who writes spans: a library (`scope`, `version`) in a service. Each is "" where it is not known."""
-
-    service: str
-    scope: str
-    version: str
+# Their spans show a failed call as one that worked.
+_UNMARKED_FAILURES = frozenset(("spring_ai",))
+# Their model spans never have calls, and a call that is made always has a span of its own.
+_CALLS_HAVE_SPANS = frozenset(("spring_ai",))
 
 
 @dataclass(slots=True)
@@ -75,10 +66,10 @@ class TraceCounts:
 
 
 def counts_of(trajectory: Trajectory) -> TraceCounts:
-    """Count the spans of a trajectory by their producers; versions of libraries are not known."""
+    """Count the spans of a trajectory by their producers."""
     counts = TraceCounts(has_content=bool(trajectory.calls or trajectory.messages))
     for source in trajectory.sources:
-        producer = Producer(service=source.service or "", scope=source.scope, version="")
+        producer = producer_of(source.service, source.scope, source.version, source.language)
         counts.spans |= dict.fromkeys(source.spans, producer)
         if source.has_runs:
             counts.runs.add(producer)
@@ -107,6 +98,8 @@ class _Counts:
     """By fact: in how many places it could be, in how many it is missing, and the same in trajectories."""
 
     calls: int = 0
+    # Model calls whose finish reason shows that they asked for tools, where neither these calls nor a tool span was seen.
+    hidden: int = 0
     # Traces in which some call came with its arguments: whatever switches content on, is on.
     with_content: int = 0
     places: Counter[Fact] = field(default_factory=Counter[Fact])
@@ -161,7 +154,7 @@ class Shortfalls:
 
     def of(self, producer: Producer, dialects: Collection[str], without_trace: int = 0) -> Iterator[Shortfall]:
         """Yield the facts that a producer leaves out; `without_trace` are its log records that nothing can join."""
-        counts = self._completed(producer, without_trace)
+        counts = self._completed(producer, dialects, without_trace)
         for fact in (*PROBLEMS, *_NOTES):
             if counts.missing[fact]:
                 yield Shortfall(
@@ -170,12 +163,12 @@ class Shortfalls:
                     of=counts.places[fact],
                     traces=counts.traces_missing[fact],
                     of_traces=counts.traces[fact],
-                    remedy=_remedy(fact, dialects, producer.scope, counts),
+                    remedy=_remedy(fact, producer, dialects, counts),
                 )
 
-        if counts.calls and not UNMARKED_FAILURES.isdisjoint(dialects):
+        if counts.calls and not _UNMARKED_FAILURES.isdisjoint(dialects):
             traces = counts.traces["arguments"]
-            found = remedy("failures", dialects, producer.scope)
+            found = remedy("failures", producer, dialects)
             yield Shortfall(
                 fact="failures", count=counts.calls, of=counts.calls, traces=traces, of_traces=traces, remedy=found
             )
@@ -187,6 +180,7 @@ class Shortfalls:
         """Take a trace without calls: nothing was called, or the calls that the model requested were not recorded."""
         for producer, model_calls in trace.model_calls.items():
             self._of(producer).add("calls", model_calls, 0 if trace.has_content else model_calls)
+            self._of(producer).hidden += trajectory.hidden_turns
             if not trace.has_content:
                 self._add_surroundings(producer, trajectory)
 
@@ -208,10 +202,11 @@ class Shortfalls:
         counts.add("conversation_id", 1, trajectory.conversation_id is None)
         counts.add("user_text", 1, not asked)
 
-    def _completed(self, producer: Producer, without_trace: int) -> _Counts:
+    def _completed(self, producer: Producer, dialects: Collection[str], without_trace: int) -> _Counts:
         """Add what follows for the whole recording from what was counted trace by trace."""
         whole = self._counts.get(producer, _Counts()).copy()
-        if producer.service in self._executing:
+        has_spans = not whole.hidden and not _CALLS_HAVE_SPANS.isdisjoint(dialects)
+        if has_spans or producer.service in self._executing:
             whole.missing["calls"] = 0
         if without_trace:
             whole.add("calls", without_trace, without_trace)
@@ -225,14 +220,14 @@ class Shortfalls:
         return whole
 
 
-def _remedy(fact: Fact, dialects: Collection[str], scope: str, counts: _Counts) -> Remedy:
+def _remedy(fact: Fact, producer: Producer, dialects: Collection[str], counts: _Counts) -> Remedy:
     # The remedy that records the calls records everything in them.
     asked: Fact = "calls" if fact in _OF_A_CALL and not counts.calls else fact
-    found = remedy(asked, dialects, scope)
+    found = remedy(asked, producer, dialects)
     if fact in _AROUND and counts.missing[fact] < counts.places[fact]:
         return OFFERED_ELSEWHERE if fact == "tool_definitions" else RECORDED_ELSEWHERE
     is_on = fact in _AROUND and counts.with_content == counts.places[fact]
-    if is_on and not found.never and found == remedy("arguments", dialects, scope):
+    if is_on and not found.never and found == remedy("arguments", producer, dialects):
         return CONTENT_IS_ON
     return found
 

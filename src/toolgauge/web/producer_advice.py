@@ -5,8 +5,9 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from toolgauge.model.trajectory import Trajectory
+from toolgauge.recognize.producers import Producer, producer_of
 from toolgauge.recognize.remedies import Fact, Remedy
-from toolgauge.recognize.shortfalls import COSTS, NAMES, PROBLEMS, Producer, Shortfall, Shortfalls, counts_of
+from toolgauge.recognize.shortfalls import COSTS, NAMES, PROBLEMS, Shortfall, Shortfalls, counts_of
 
 # What is missing everywhere where nothing reads it.
 _CONTENT: tuple[Fact, ...] = ("results", "user_text")
@@ -34,6 +35,7 @@ class ProducerAdvice(Struct, frozen=True, kw_only=True):
 
     service: str
     scope: str
+    version: str
     dialects: tuple[str, ...]
     calls: int
     advice: tuple[Advice, ...]
@@ -52,7 +54,7 @@ def advice(trajectories: Iterable[Trajectory], *, wants_content: bool = True) ->
             continue
         shortfalls.add(trajectory, counts_of(trajectory))
         for source in trajectory.sources:
-            producer = Producer(service=source.service or "", scope=source.scope, version="")
+            producer = producer_of(source.service, source.scope, source.version, source.language)
             dialects.setdefault(producer, {})[source.dialect] = None
     found = [
         _of_producer(producer, tuple(names), shortfalls, wants_content=wants_content)
@@ -72,6 +74,7 @@ def _of_producer(
     return ProducerAdvice(
         service=producer.service,
         scope=producer.scope,
+        version=producer.version,
         dialects=dialects,
         calls=shortfalls.calls(producer),
         advice=tuple(Advice(remedy=found, missing=_missing(group)) for found, group in alike.items()),

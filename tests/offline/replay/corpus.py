@@ -1,8 +1,10 @@
 """Recorded runs of real producers, diagnosed and counted as the commands do it."""
 
+from functools import cache
 from pathlib import Path
 
 from toolgauge.config.model import Config
+from toolgauge.model.trajectory import Trajectory
 from toolgauge.offline.replay.doctor import Diagnosis, Doctor
 from toolgauge.offline.replay.recordings import find_files, read, scorecards
 from toolgauge.offline.replay.requirements import Requirements
@@ -19,14 +21,27 @@ def recordings(folder: str, scenario: str = "*") -> list[str]:
     return found
 
 
-def diagnosed(paths: list[str]) -> list[Diagnosis]:
-    """Diagnose the producers of a recording."""
+@cache
+def _requirements() -> Requirements:
+    """Try all evaluators once for all tests: that takes longer than to read most recordings."""
+    return Requirements()
+
+
+def diagnosed_with_trajectories(paths: list[str]) -> tuple[list[Diagnosis], list[Trajectory]]:
+    """Diagnose the producers of a recording, and return its trajectories as well."""
     tally = Tally()
-    doctor = Doctor(tally, Requirements())
+    doctor = Doctor(tally, _requirements())
     recording = tally.counted(read(find_files(paths), lambda _size: None))
+    found: list[Trajectory] = []
     for scorecard in scorecards(recording, offline_pipeline(Config(), (), tally.recognizer)):
         doctor.add(scorecard.trajectory)
-    return list(doctor.diagnoses())
+        found.append(scorecard.trajectory)
+    return list(doctor.diagnoses()), found
+
+
+def diagnosed(paths: list[str]) -> list[Diagnosis]:
+    """Diagnose the producers of a recording."""
+    return diagnosed_with_trajectories(paths)[0]
 
 
 def counted(paths: list[str]) -> Stats:

@@ -11,7 +11,9 @@ from toolgauge import plugins
 from toolgauge.model.json import Json
 from toolgauge.offline.replay.doctor import Diagnosis, diagnosis_lines, diagnosis_object
 from toolgauge.offline.replay.requirements import Requirements
-from toolgauge.recognize.remedies import ROWS, Fact, remedy
+from toolgauge.recognize.producers import Producer, producer_of
+from toolgauge.recognize.remedies import Fact
+from toolgauge.recognize.remedy_table import ROWS, remedy
 
 CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 TRACE = "5b8efff798038103d269b633813fc60c"
@@ -171,7 +173,7 @@ def test_a_report_says_which_judges_cannot_be_asked_and_which_are_shown_less():
 def test_every_fact_has_a_remedy_for_an_unknown_dialect():
     known: tuple[Fact, ...] = ("calls", "arguments", "results", "call_ids", "tool_definitions", "conversation_id", "user_text")  # fmt: skip
     for fact in known:
-        assert remedy(fact, ("acme",), "acme.tracer").how
+        assert remedy(fact, producer("acme.tracer"), ("acme",)).how
 
 
 def test_the_table_of_advice_names_dialects_that_there_are():
@@ -196,7 +198,7 @@ def test_the_table_of_advice_names_dialects_that_there_are():
     ],
 )
 def test_switches_are_those_of_the_producer(dialect: str, scope: str, fact: Fact, switch: str):
-    assert switch in remedy(fact, (dialect,), scope).switches
+    assert switch in remedy(fact, producer(scope), (dialect,)).switches
 
 
 def test_values_that_openinference_masks_are_missing(tmp_path: Path):
@@ -292,6 +294,7 @@ def test_a_diagnosis_is_one_object_a_producer():
         "service": "pydantic-ai-demo",
         "scope": "pydantic-ai",
         "version": "2.68.0",
+        "language": "python",
         "dialects": ["genai"],
         "spans": 8,
         "log_records": 0,
@@ -318,6 +321,10 @@ def test_names_of_a_hostile_producer_cannot_steer_a_terminal(tmp_path: Path):
     assert "\x1b" not in "".join(lines)
     assert lines[0].startswith("shop: \\x1b[2Js")
     assert len(lines[0]) < 300
+
+
+def producer(scope: str, *, version: str = "", language: str = "") -> Producer:
+    return producer_of("shop", scope, version, language)
 
 
 def attributes(values: Mapping[str, Json]) -> Json:

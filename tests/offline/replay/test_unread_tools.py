@@ -74,6 +74,7 @@ def test_tool_spans_of_an_unknown_producer_are_a_problem(tmp_path: Path):
         "service": "shop",
         "scope": "acme",
         "version": None,
+        "language": None,
         "dialects": [],
         "not_read": {"spans": 2, "alone": 2, "names": ["run"]},
         "ok": False,

@@ -9,8 +9,9 @@ from toolgauge.model.trajectory import Trajectory
 from toolgauge.offline.replay.requirements import Requirements
 from toolgauge.offline.replay.stats import ProducerCounts, Tally
 from toolgauge.offline.terminal import PLAIN, Style, counted, shortened
+from toolgauge.recognize.producers import Producer
 from toolgauge.recognize.remedies import Fact, Remedy
-from toolgauge.recognize.shortfalls import COSTS, NAMES, PROBLEMS, Producer, Shortfall, Shortfalls
+from toolgauge.recognize.shortfalls import COSTS, NAMES, PROBLEMS, Shortfall, Shortfalls
 
 Grade: TypeAlias = Literal["problem", "note"]
 
@@ -115,6 +116,7 @@ def diagnosis_object(diagnosis: Diagnosis) -> JsonObject:
         "service": diagnosis.producer.service or None,
         "scope": diagnosis.producer.scope,
         "version": diagnosis.producer.version or None,
+        "language": diagnosis.producer.language or None,
         "dialects": [dialect for dialect, _ in diagnosis.sent.dialects.most_common()],
         "spans": diagnosis.sent.spans,
         "log_records": diagnosis.sent.log_records,
@@ -147,7 +149,8 @@ def diagnosis_lines(diagnosis: Diagnosis, style: Style = PLAIN) -> Iterator[str]
     yield style.head(f"{shortened(producer.service or 'unknown service', _NAME_LENGTH)}: {scope}")
     dialects = ", ".join(dialect for dialect, _ in sent.dialects.most_common())
     records = f", {sent.log_records} log records" if sent.log_records else ""
-    yield f"  dialect {dialects}: {sent.spans} spans{records}; tells of {counted(diagnosis.calls, 'call')}"
+    language = f"{producer.language}; " if producer.language else ""
+    yield f"  {language}dialect {dialects}: {sent.spans} spans{records}; tells of {counted(diagnosis.calls, 'call')}"
     # One switch mostly governs several facts: they are listed together.
     alike: dict[tuple[str, Remedy], list[Missing]] = {}
     for missing in diagnosis.missing:

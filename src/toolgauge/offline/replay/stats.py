@@ -30,8 +30,9 @@ from toolgauge.offline.replay.unread_tools import UnreadToolSpans
 from toolgauge.offline.terminal import PLAIN, Style, shortened
 from toolgauge.otlp.envelope import parse_request
 from toolgauge.otlp.views import Views
+from toolgauge.recognize.producers import Producer, producer_of
 from toolgauge.recognize.recognizer import Recognizer
-from toolgauge.recognize.shortfalls import Producer, TraceCounts
+from toolgauge.recognize.shortfalls import TraceCounts
 from toolgauge.selfmetrics import SelfMetrics
 
 _ANY_SPAN = SpanRef("f" * 32, "f" * 16)
@@ -164,7 +165,7 @@ class _CountingRecognizer(Recognizer):
 
 
 def _producer(record: Record) -> Producer:
-    return Producer(service=record.resource.service or "", scope=record.scope.name, version=record.scope.version)
+    return producer_of(record.resource.service, record.scope.name, record.scope.version, record.resource.language)
 
 
 _NAME_LENGTH = 120

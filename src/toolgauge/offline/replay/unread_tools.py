@@ -14,11 +14,11 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Sp
 
 from toolgauge.model.content import NotRecorded
 from toolgauge.model.json import JsonObject
-from toolgauge.model.records import SpanRef
+from toolgauge.model.records import SDK_LANGUAGE, SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.offline.replay.recordings import RecordedRequest
 from toolgauge.offline.terminal import PLAIN, Style, counted, shortened
-from toolgauge.recognize.shortfalls import Producer
+from toolgauge.recognize.producers import Producer, producer_of
 
 _WORD = r"(?:tool|function)s?"
 _ACT = r"(?:call|run|use|invoke|invocation|execute|execution)"
@@ -117,11 +117,9 @@ def looks_like_tool_call(span: Span) -> bool:
 
 
 def _producer(group: ResourceSpans, scope_group: ScopeSpans) -> Producer:
-    service = next((pair.value.string_value for pair in group.resource.attributes if pair.key == _SERVICE), "")
-    return Producer(
-        service=service,
-        scope=scope_group.scope.name,
-        version=scope_group.scope.version,
+    known = {pair.key: pair.value.string_value for pair in group.resource.attributes}
+    return producer_of(
+        known.get(_SERVICE), scope_group.scope.name, scope_group.scope.version, known.get(SDK_LANGUAGE, "")
     )
 
 
@@ -131,6 +129,7 @@ def unread_object(unread: UnreadTools) -> JsonObject:
         "service": unread.producer.service or None,
         "scope": unread.producer.scope,
         "version": unread.producer.version or None,
+        "language": unread.producer.language or None,
         "dialects": [],
         "not_read": {"spans": unread.spans, "alone": unread.alone, "names": [*unread.names]},
         "ok": not unread.is_problem,

@@ -4,7 +4,8 @@
                                      [--contenders three toolgauge]
 
 `three` is toolgauge with only those default criteria that look neither at messages nor at results, `journal` is toolgauge with a
-state directory (in the folder for temporary files: name one on a disk by TMPDIR). Each contender gets the same load (4 connections, requests of 512 spans of about 1 KB) in turn, round by round, and
+state directory (in the folder for temporary files: name one on a disk by TMPDIR). `collector` is a real Collector that receives and
+sends on, `balancer` one that sends each trace to one of two destinations by its id: where the tests have built one (CONTRIBUTING.md). Each contender gets the same load (4 connections, requests of 512 spans of about 1 KB) in turn, round by round, and
 sends it on to a fresh counting destination. Prints CPU seconds of the contender per million spans, its peak memory,
 and what arrived; ratios are between medians of the same run. Everything stays on loopback.
 """
@@ -24,10 +25,28 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from tests.deploy.collector import cached
 from toolgauge.config.model import Defaults
 
 TOOLS = Path(__file__).parent / "tools"
-CONTENDERS = ("relay", "forward", "three", "toolgauge", "journal")
+CONTENDERS = ("relay", "forward", "three", "toolgauge", "journal", "collector", "balancer")
+# By default those that need nothing but Python.
+_DEFAULT = CONTENDERS[:5]
+_COLLECTOR = """
+receivers: {{otlp: {{protocols: {{grpc: {{endpoint: "127.0.0.1:{port}"}}}}}}}}
+processors: {{memory_limiter: {{check_interval: 1s, limit_mib: 512}}}}
+exporters:
+  otlp: {{endpoint: "{destination}", compression: none, tls: {{insecure: true}}}}
+  loadbalancing:
+    routing_key: traceID
+    protocol: {{otlp: {{compression: none, tls: {{insecure: true}}}}}}
+    resolver: {{static: {{hostnames: ["{destination}", "{other}"]}}}}
+service:
+  telemetry: {{metrics: {{level: none}}, logs: {{level: error}}}}
+  pipelines: {{traces: {{receivers: [otlp], processors: [memory_limiter], exporters: [{exporter}]}}}}
+"""
 # Default criteria that need neither messages nor results.
 THREE = ("tool_success", "known_tool", "tool_use")
 
@@ -55,7 +74,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--dialect", default="genai")
     parser.add_argument("--rate", type=float, default=0, help="spans per second; 0 = as fast as it is acknowledged")
     parser.add_argument("--settle", type=float, default=12, help="seconds after the load, for what is open")
-    parser.add_argument("--contenders", nargs="+", choices=CONTENDERS, default=CONTENDERS)
+    parser.add_argument("--contenders", nargs="+", choices=CONTENDERS, default=_DEFAULT)
     parser.add_argument("--json", help="write all figures to this file")
     return parser.parse_args()
 
@@ -137,6 +156,12 @@ def running(name: str, sink: dict[str, int], folder: Path) -> Generator[tuple[su
             settings["state.directory"] = str(folder / "state")
         for key, value in settings.items():
             command += ["--set", f"{key}={value}"]
+    elif name in ("collector", "balancer"):
+        exporter = "otlp" if name == "collector" else "loadbalancing"
+        other = destination.replace("127.0.0.1", "localhost")
+        file = folder / "collector.yaml"
+        file.write_text(_COLLECTOR.format(port=port, destination=destination, other=other, exporter=exporter))
+        command = [str(cached()), f"--config={file}"]
     else:
         command = [sys.executable, str(TOOLS / "pyfloor.py"), "--mode", name, "--port", str(port), "--to", destination]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)

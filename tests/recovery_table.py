@@ -62,6 +62,9 @@ def _row(folder: Path) -> str:
 def language(truths: Sequence[Mapping[str, Any]]) -> str:
     """Name the language by the packages of the captured program."""
     packages = {name for truth in truths for name in truth["versions"]}
+    if "@openai/codex" in packages:
+        # The package has a program in it, not a script.
+        return "Rust"
     if "node" in packages:
         return "JavaScript"
     if any("java" in name for name in packages):

@@ -344,6 +344,21 @@ ROWS: tuple[Row, ...] = (
         },
     ),
     Row(
+        dialects=("codex",),
+        remedies={
+            "calls": Remedy(
+                how="its log events name no trace until it has spans as well: set `trace_exporter` in the section `[otel]` of its "
+                "`config.toml`, to this place too",
+                switches=("otel.trace_exporter",),
+            ),
+            "user_text": Remedy(
+                how="set `log_user_prompt = true` in the section `[otel]` of its `config.toml`",
+                switches=("otel.log_user_prompt",),
+            ),
+            "tool_definitions": never("Codex does not record them"),
+        },
+    ),
+    Row(
         dialects=("gemini_cli",),
         remedies={
             **content(

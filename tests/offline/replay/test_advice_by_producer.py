@@ -15,7 +15,7 @@ from toolgauge.recognize.remedies import Fact, Row
 from toolgauge.recognize.remedy_table import ROWS, remedy
 
 FOLDERS = sorted(path.name for path in CORPUS.iterdir() if path.is_dir())
-LANGUAGES = {"Python": "python", "JavaScript": "nodejs", "Java": "java", "Go": "go"}
+LANGUAGES = {"Python": "python", "JavaScript": "nodejs", "Java": "java", "Go": "go", "Rust": "rust"}
 
 # What only one language has: its packages, and how its options are written.
 WRITTEN = {

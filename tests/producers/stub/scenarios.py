@@ -61,6 +61,8 @@ class Names:
     read_tool: str = "read_file"
     read_arguments: Sequence[Mapping[str, Any]] = ({"file_path": "notes.txt"}, {"file_path": "missing.txt"})
     read_results: Sequence[Any] = ("hello notes", "File not found")
+    # Whether the agent takes the second for a failure; one that runs commands has a result and its exit code.
+    read_fails: bool = True
 
 
 def _schema(required: str, **properties: Any) -> dict[str, Any]:
@@ -274,9 +276,11 @@ def _bad_json(_: Names) -> Scenario:
 def _coding(names: Names) -> Scenario:
     found, missing = names.read_arguments
     result, failure = names.read_results
+    failed = Call(name=names.read_tool, arguments=missing, error=("FileNotFoundError", failure), is_own=True)
+    answered = Call(name=names.read_tool, arguments=missing, result=failure, is_own=True)
     steps = (
         (Call(name=names.read_tool, arguments=found, result=result, is_own=True),),
-        (Call(name=names.read_tool, arguments=missing, error=("FileNotFoundError", failure), is_own=True),),
+        (failed if names.read_fails else answered,),
         (Call(name="get_forecast", arguments={"town": "Lima"}),),
     )
     script = Script(text="Sum up notes.txt and missing.txt.", steps=steps, final="There is only notes.txt.")

@@ -42,7 +42,7 @@ _CONTENT = (CallRequested, CallAnswered, CallExecuted, MessageSeen)
 
 @dataclass(slots=True)
 class ProducerCounts:
-    """What a producer sent. `without_trace` counts agent log records that name no trace, so that nothing can join them."""
+    """What a producer sent. `without_trace` counts log records of calls and messages that name no trace: nothing can join them."""
 
     spans: int = 0
     log_records: int = 0
@@ -108,7 +108,7 @@ class Tally:
 
     def note_without_trace(self, record: Record, reading: Reading) -> None:
         """Take note of a log record that a dialect could read and that names no trace."""
-        if reading.dialect is not None and reading.observations:
+        if reading.dialect is not None and any(isinstance(seen, _CONTENT) for seen in reading.observations):
             counts = self._counts(_producer(record))
             counts.dialects[reading.dialect] += 1
             counts.without_trace += 1
@@ -120,6 +120,9 @@ class Tally:
         trace = self._traces.setdefault(reading.ref.trace_id, TraceCounts())
         if not reading.is_log:
             trace.spans[reading.ref.span_id] = producer
+        else:
+            # Of some producers log records alone are read.
+            trace.spans.setdefault(reading.ref.span_id, producer)
         for observation in reading.observations:
             if isinstance(observation, ModelCall | AgentRun):
                 trace.runs.add(producer)

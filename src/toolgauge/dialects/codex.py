@@ -1,0 +1,107 @@
+"""The Codex CLI: its log events, of which `codex.tool_result` has a whole call. Its spans, several hundred a turn, are of its own functions.
+
+The events belong to spans, each to one of its own, and come with content: a prompt is hidden unless `log_user_prompt` is set. A shell
+command that exits with another code than 0 is a call that worked for Codex; its text has the code.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from toolgauge.model.content import Content, Recorded, Unparsed
+from toolgauge.model.json import Value
+from toolgauge.model.observations import (
+    CallAnswered,
+    CallError,
+    CallExecuted,
+    CallRequested,
+    ConversationSeen,
+    MessageSeen,
+    Observation,
+)
+from toolgauge.model.ports import Grounds
+from toolgauge.model.records import LogRecord, Record
+from toolgauge.recognize import values
+
+_SCOPE = "codex_otel"
+_PREFIX = "codex."
+# The event's name is an attribute; the field of the record has a place in the source.
+_EVENT = "event.name"
+_CONVERSATION = "conversation.id"
+_HIDDEN = "[REDACTED]"
+_UNKNOWN_TOOL, _INVALID = "unknown_tool", "invalid_arguments"
+_UNSUPPORTED, _UNREADABLE = "unsupported call: ", "failed to parse function arguments"
+_OTHER = "_OTHER"
+
+
+class Codex:
+    """Reads the log events of the Codex CLI."""
+
+    name = "codex"
+    rank = 80
+    marks = (_PREFIX,)
+    scopes = (_SCOPE,)
+    grounds = Grounds(scopes=(_SCOPE,))
+
+    def claims(self, record: Record) -> bool:
+        """Claim log events by their scope and name."""
+        if not isinstance(record, LogRecord) or not record.scope.name.startswith(_SCOPE):
+            return False
+        event = record.attributes.get(_EVENT)
+        return isinstance(event, str) and event.startswith(_PREFIX)
+
+    def read(self, record: Record) -> Iterator[Observation]:
+        """Read one event."""
+        attributes = record.attributes
+        conversation = values.identifier(attributes.get(_CONVERSATION))
+        if conversation is not None:
+            yield ConversationSeen(conversation_id=conversation, rank=2)
+        match attributes.get(_EVENT):
+            case "codex.tool_result":
+                yield from _call(attributes)
+            case "codex.user_prompt":
+                prompt = values.as_str(attributes.get("prompt"))
+                if prompt and prompt != _HIDDEN:
+                    yield MessageSeen(role="user", text=prompt)
+            case _:
+                return
+
+    def attribute(self, record: Record, key: str) -> Value:
+        """Look up an attribute; none is hidden."""
+        return record.attributes.get(key)
+
+
+def _call(attributes: Mapping[str, Value]) -> Iterator[Observation]:
+    name = values.as_str(attributes.get("tool_name"))
+    if name is None:
+        return
+    call_id = values.identifier(attributes.get("call_id"))
+    arguments, agent = values.arguments(attributes.get("arguments")), values.as_str(attributes.get("agent_name"))
+    output = values.as_str(attributes.get("output")) or ""
+    if str(attributes.get("success")).lower() != "false":
+        result = _result(attributes)
+        yield CallExecuted(name=name, call_id=call_id, arguments=arguments, result=result, agent=agent)
+        return
+    kind = _refusal(output)
+    error = CallError(kind=kind or _OTHER, message=output)
+    if kind is None:
+        yield CallExecuted(name=name, call_id=call_id, arguments=arguments, error=error, agent=agent)
+        return
+    yield CallRequested(position=0, name=name, call_id=call_id, arguments=arguments, agent=agent)
+    yield CallAnswered(call_id=call_id, name=name, error=error)
+
+
+def _result(attributes: Mapping[str, Value]) -> Content:
+    read = values.result(attributes.get("output"))
+    if str(attributes.get("output_truncated")).lower() != "true":
+        return read
+    match read:
+        case Recorded(value=str() as text) | Unparsed(text=text):
+            return Unparsed(text, "truncated")
+        case _:
+            return read
+
+
+def _refusal(output: str) -> str | None:
+    """Return why Codex did not run a call, by its own words for it; `None` for a tool that ran and failed."""
+    if output.startswith(_UNSUPPORTED):
+        return _UNKNOWN_TOOL
+    return _INVALID if output.startswith(_UNREADABLE) else None

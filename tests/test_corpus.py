@@ -16,9 +16,6 @@ MISSES = {
         "AutoGen's runtime records no arguments and writes the hand-off tool's span in a trace of its own, beside the "
         "trace in which the model asked for it"
     ),
-    "openinference-openai-js stream_parallel": (
-        "the instrumentation joins the names and arguments of calls that were streamed together into those of one call"
-    ),
 }
 _MISS = re.compile(r"^   (\S+) (\S+) [0-9a-f]{8} (?:extra|missing|wrong)", re.MULTILINE)
 _FIELD = re.compile(r"^field (\w+): \d+/\d+ = ([\d.]+)", re.MULTILINE)

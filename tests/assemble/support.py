@@ -18,6 +18,7 @@ from toolgauge.model.observations import (
     CallExecuted,
     CallRequested,
     ConversationSeen,
+    MessageSeen,
     ModelCall,
     Observation,
     Reading,
@@ -149,6 +150,9 @@ class Read:
         raise AssertionError(span)
 
     read_calls = read
+
+    def read_history(self, span: UnreadSpan) -> tuple[CallRequested | MessageSeen, ...]:
+        raise AssertionError(span)
 
 
 def joined(*readings: Reading, parents: dict[str, str | None] | None = None) -> Trajectory:

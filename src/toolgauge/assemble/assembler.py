@@ -148,10 +148,10 @@ class Assembler:
                 self._read_waiting(trace, lambda _span: True)
                 self._index(trace, None)
 
-    def add(self, reading: Reading | UnreadSpan, now_ns: int, entry: int = 0) -> bool:
+    def add(self, reading: Reading | UnreadSpan, now_ns: int, entry: int = 0, given: UnreadSpan | None = None) -> bool:
         """Take what was read from one span or log record, or a span to be read later; False when it comes too late.
 
-        `entry` is the number of its request in the journal, 0 without one.
+        `entry` is the number of its request in the journal, 0 without one. `given` is the span of a model with a history.
         """
         now_ns = self._clock(now_ns)
         trace = self._open.get(reading.ref.trace_id)
@@ -166,7 +166,7 @@ class Assembler:
                 return True
             trace = self._open_trace(reading.ref.trace_id, now_ns, entry)
             trace.is_scored = is_scored
-        self._add_to(trace, reading, now_ns)
+        self._add_to(trace, reading, now_ns, given)
         self._moved.add(trace)
         if entry and trace.is_new_entry(entry):
             self._claims += 1
@@ -331,13 +331,13 @@ class Assembler:
         for head in heads:
             self._add_head_to(trace, head, now_ns)
         for reading in readings:
-            self._add_to(trace, reading, now_ns)
+            self._add_to(trace, reading, now_ns, None)
         return trace
 
-    def _add_to(self, trace: OpenTrace, reading: Reading | UnreadSpan, now_ns: int) -> None:
+    def _add_to(self, trace: OpenTrace, reading: Reading | UnreadSpan, now_ns: int, given: UnreadSpan | None) -> None:
         before_bytes, before = trace.size_bytes, trace.conversation
         try:
-            trace.add(reading, now_ns)
+            trace.add(reading, now_ns, given)
         finally:
             self._trace_bytes += trace.size_bytes - before_bytes
         # Asked here as well: hardly any span is a trace of its own.

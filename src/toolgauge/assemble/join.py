@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from toolgauge.assemble.answers import Answers
 from toolgauge.assemble.calls import Surroundings, in_turns, tool_calls
@@ -17,6 +18,7 @@ from toolgauge.assemble.executions import executed_calls
 from toolgauge.assemble.messages import has_beginning, messages_of, runs_of
 from toolgauge.assemble.node import Node, NodeIndex, order, take_apart
 from toolgauge.assemble.pairing import Pair, asked, pair
+from toolgauge.assemble.repair import History, Repair, repair
 from toolgauge.assemble.requests import requested_calls
 from toolgauge.assemble.split_signs import split_sign
 from toolgauge.assemble.states import Offers
@@ -34,12 +36,16 @@ _SourceKey: TypeAlias = tuple[str | None, str, str, str, str]
 
 
 class GatheredTrace(Struct, frozen=True, kw_only=True):
-    """What was received of one trace. `parents` maps span ids to parent ids, those of unread spans included."""
+    """What was received of one trace. `parents` maps span ids to parent ids, those of unread spans included.
+
+    `history` reads the calls in the history that the model of a span was given; `None` where no span is left to be read.
+    """
 
     trace_id: str
     readings: Sequence[Reading]
     parents: Parents
     left_out: LeftOut = NOTHING_LEFT_OUT
+    history: History | None = None
 
 
 def join(
@@ -60,10 +66,63 @@ def join(
         together = [node for trace in planted for node in trace.index.nodes]
         index = NodeIndex(sorted(together, key=order))
     joined = _joined(planted, index, traces[0].parents)
+    repairs = _repairs(traces, planted, joined.pairs)
+    if repairs:
+        take_apart(index.nodes)
+        return _repaired(traces, repairs, joined.split_sign, scope=scope, closed_because=closed_because)
     trajectory = _trajectory(traces, planted, index, joined, scope, closed_because)
     # Nodes and calls name each other: what is left to the collection of garbage costs more than taking it apart.
     take_apart(index.nodes)
     return trajectory
+
+
+def _repairs(
+    traces: Sequence[GatheredTrace], planted: "Sequence[_Planted]", pairs: Mapping[str, Sequence[Pair]]
+) -> dict[str, Repair]:
+    """Find what the histories of each trace restore of its outputs."""
+    histories = {trace.trace_id: trace.history for trace in traces}
+    found: dict[str, Repair] = {}
+    for one in planted:
+        history = histories[one.trace_id]
+        restored = repair(one.index, pairs[one.trace_id], history) if history is not None else None
+        if restored is not None:
+            found[one.trace_id] = restored
+    return found
+
+
+def _repaired(
+    traces: Sequence[GatheredTrace],
+    repairs: Mapping[str, Repair],
+    split_sign: str | None,
+    *,
+    scope: TrajectoryScope,
+    closed_because: ClosedBecause,
+) -> Trajectory | None:
+    """Join anew what was repaired. That spans of it went elsewhere stays true."""
+    shown_by = {lost: node for one in repairs.values() for lost, node in one.shown_by.items()}
+    whole = [_with(repairs.get(trace.trace_id), trace) for trace in traces]
+    trajectory = join(whole, scope=scope, closed_because=closed_because)
+    if trajectory is None:
+        return None
+    calls = tuple([_shown_by(call, shown_by) for call in trajectory.calls]) if shown_by else trajectory.calls
+    return replace(trajectory, calls=calls, split_sign=split_sign)
+
+
+def _with(restored: Repair | None, trace: GatheredTrace) -> GatheredTrace:
+    if restored is None:
+        return replace(trace, history=None)
+    parents = {**trace.parents, **{lost: node.first.parent_span_id for lost, node in restored.shown_by.items()}}
+    return replace(trace, readings=restored.readings(trace.readings), parents=parents, history=None)
+
+
+def _shown_by(call: ToolCall, shown_by: Mapping[str, Node]) -> ToolCall:
+    """Put the span whose history shows a lost output in its place."""
+    node = shown_by.get(call.requested_by.span_id) if call.requested_by is not None else None
+    if node is None:
+        return call
+    if call.executed_by is not None:
+        return replace(call, requested_by=node.ref)
+    return replace(call, requested_by=node.ref, span=node.ref, dialect=node.first.dialect or "")
 
 
 class _Joined(Struct, frozen=True):
@@ -72,12 +131,13 @@ class _Joined(Struct, frozen=True):
     turns_ns: list[int]
     runs: list[Run]
     split_sign: str | None
+    # Of each trace.
+    pairs: Mapping[str, Sequence[Pair]]
 
 
 def _joined(planted: "Sequence[_Planted]", index: NodeIndex, parents: Parents) -> _Joined:
-    pairs: list[Pair] = []
-    for trace in planted:
-        pairs += _pairs(trace)
+    by_trace = {trace.trace_id: _pairs(trace) for trace in planted}
+    pairs = [pair for these in by_trace.values() for pair in these]
     if len(planted) > 1:
         pairs = sorted(pairs, key=asked)
     turns = in_turns(pairs)
@@ -93,7 +153,7 @@ def _joined(planted: "Sequence[_Planted]", index: NodeIndex, parents: Parents) -
         runs += runs_of(trace.whole, trace.index)
     # Of a conversation, each trace was looked at when it closed.
     sign = split_sign(index, pairs, parents) if len(planted) == 1 else None
-    return _Joined(calls, turns_ns, runs, sign)
+    return _Joined(calls, turns_ns, runs, sign, by_trace)
 
 
 def _trajectory(

@@ -15,7 +15,7 @@ from toolgauge.assemble.join import GatheredTrace, join
 from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.assemble.weight import LOG_KEY_BYTES, Scale, weight_together
 from toolgauge.model.left_out import NOTHING_LEFT_OUT
-from toolgauge.model.observations import AgentRun, ConversationSeen, Reading, UnreadSpan
+from toolgauge.model.observations import AgentRun, CallRequested, ConversationSeen, MessageSeen, Reading, UnreadSpan
 from toolgauge.model.trajectory import ClosedBecause, ToolCall, Trajectory
 
 # What a trace takes by itself, the tables in which it is looked up included.
@@ -39,6 +39,10 @@ class Reader(Protocol):
         """Read the span without messages and results; `None` when all of it has to be read."""
         ...
 
+    def read_history(self, span: UnreadSpan) -> Sequence[CallRequested | MessageSeen]:
+        """Read the calls in the history that a model's span was given."""
+        ...
+
 
 class OpenTrace:
     """A trace that is not closed yet.
@@ -51,6 +55,7 @@ class OpenTrace:
         "_cut_above",
         "_cutter",
         "_ended_ns",
+        "_inputs",
         "_missing",
         "_parents",
         "_passed",
@@ -86,6 +91,8 @@ class OpenTrace:
         self._reader = reader
         # By span, and for log records by what they say.
         self._readings: dict[Hashable, Reading | UnreadSpan] = {}
+        # Spans of models that were read when they came, for their histories.
+        self._inputs: dict[str, UnreadSpan] | None = None
         self._readings_bytes = 0
         # Bytes of what was read; above this the text is cut to what may be kept.
         self._received = 0
@@ -104,8 +111,15 @@ class OpenTrace:
         """What was read so far; spans without a parent are always among it."""
         return [one for one in self._readings.values() if type(one) is Reading]
 
-    def add(self, reading: Reading | UnreadSpan, now_ns: int) -> None:
-        """Take a reading, or a span that is to be read later, unless it was here before."""
+    def add(self, reading: Reading | UnreadSpan, now_ns: int, given: UnreadSpan | None = None) -> None:
+        """Take a reading, or a span that is to be read later, unless it was here before.
+
+        `given` is the span of a reading whose model was given a history.
+        """
+        if given is not None and given.ref.span_id not in self._readings:
+            self._inputs = self._inputs or {}
+            self._inputs[given.ref.span_id] = given
+            self.size_bytes += _UNREAD_BYTES + len(given.raw)
         if type(reading) is UnreadSpan:
             self._add_unread(reading, now_ns)
         elif reading.is_log:
@@ -193,6 +207,17 @@ class OpenTrace:
                     self._readings[key] = reading
                     self._weigh(reading)
                     self._note(reading, self.active_ns)
+        for key, span in [*(self._inputs or {}).items()]:
+            if self._inputs is not None and which(span):
+                del self._inputs[key]
+                self.size_bytes -= _UNREAD_BYTES + len(span.raw)
+
+    def _history(self, span_id: str) -> Sequence[CallRequested | MessageSeen]:
+        """Read the calls in a model's history; none where memory was too short to keep the span."""
+        span = self._readings.get(span_id)
+        if type(span) is not UnreadSpan:
+            span = self._inputs.get(span_id) if self._inputs is not None else None
+        return self._reader.read_history(span) if span is not None else ()
 
     def _gathered(self, readings: Sequence[Reading]) -> GatheredTrace:
         return GatheredTrace(
@@ -200,6 +225,7 @@ class OpenTrace:
             readings=readings,
             parents=self._parents,
             left_out=NOTHING_LEFT_OUT if self._cutter is None else self._cutter.left_out,
+            history=self._history,
         )
 
     def _calls(self) -> list[Reading] | None:
@@ -339,4 +365,8 @@ def _joined(gathered: GatheredTrace, because: ClosedBecause) -> Trajectory | Non
 
 def _are_settled(calls: Sequence[ToolCall]) -> bool:
     """Return whether tool spans show the outcome of all calls: the inputs of models have nothing to add then."""
-    return all(call.executed_by is not None and call.error is None for call in calls)
+    if any(call.executed_by is None or call.error is not None for call in calls):
+        return False
+    # A call that no model asked for, beside others: its output was lost.
+    asked = len([call for call in calls if call.requested_by is not None])
+    return asked in (0, len(calls))

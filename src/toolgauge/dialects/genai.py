@@ -3,10 +3,15 @@
 This is the fallback for whoever follows the conventions; `recognize/conventions` reads them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from toolgauge.model.json import Value
-from toolgauge.model.observations import Observation, Operation
+from toolgauge.model.observations import (
+    CallRequested,
+    MessageSeen,
+    Observation,
+    Operation,
+)
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, conventions_reader
@@ -53,6 +58,10 @@ class GenAI:
     def calls(self, span: Span) -> list[Observation] | None:
         """Read the calls, and the tools on offer."""
         return self._conventions.calls(span)
+
+    def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
+        """Read the calls in the history that a model was given, and the texts of the user between them."""
+        return self._conventions.history(span)
 
     def attribute(self, record: Record, key: str) -> Value:
         """Look up an attribute; the conventions hide none."""

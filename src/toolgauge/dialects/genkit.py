@@ -4,7 +4,7 @@ Arrives: a span with `genkit:*` attributes. Leaves: observations. `generate` (ty
 the model calls below them: no call is read there. A tool's span has no call id; the model's output and input have it as `ref`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded
 from toolgauge.model.json import Json, JsonObject, Value
@@ -24,6 +24,7 @@ from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, values
 from toolgauge.recognize.messages import DefinitionReader
+from toolgauge.recognize.past_calls import PastMessage, numbered
 from toolgauge.recognize.token_counts import token_count
 
 _TYPE = "genkit:type"
@@ -82,6 +83,12 @@ class Genkit:
             yield from _asked(attributes.get(_INPUT))
         elif attributes.get(_TYPE) == _UTIL and attributes.get(_NAME) == _GENERATE:
             yield from _generation(values.as_str(attributes.get(_PATH)) or "")
+
+    def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
+        """Read the calls in the history that a model was given, and the texts of the user between them."""
+        given = _opened(span.attributes.get(_INPUT))
+        messages = map(values.as_object, values.as_list(given.get("messages"))[-_MAX_MESSAGES:])
+        return numbered(map(_past, messages))
 
     def attribute(self, record: Record, key: str) -> Value:
         """Look up an attribute, also among what the application gave to a span."""
@@ -209,6 +216,11 @@ def _received(value: Json) -> Iterator[Observation]:
     if written:
         has_media = any("media" in part for message in asked for part in _parts(message))
         yield MessageSeen(role="user", text=written[-1], follows=len(written) > 1, has_media=has_media)
+
+
+def _past(message: JsonObject) -> PastMessage:
+    user = _text(message) if message.get("role") == "user" else ""
+    return PastMessage(calls=list(_requested(message)), has_answers=any(_answers(message)), user=user)
 
 
 def _answers(message: JsonObject) -> Iterator[CallAnswered]:

@@ -7,18 +7,27 @@ The kit for Java writes schema 1 with an operation `call_llm` and a key of its o
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec.structs import replace
 
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
-from toolgauge.model.observations import AgentRun, CallAnswered, CallError, ConversationSeen, Observation
+from toolgauge.model.observations import (
+    AgentRun,
+    CallAnswered,
+    CallError,
+    CallRequested,
+    ConversationSeen,
+    MessageSeen,
+    Observation,
+)
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, values
 from toolgauge.recognize.conventions_reader import ConventionsReader
 from toolgauge.recognize.messages import Message
+from toolgauge.recognize.past_calls import past_calls
 from toolgauge.recognize.token_counts import model_call
 from toolgauge.recognize.values import as_list, as_object, as_str
 
@@ -93,6 +102,13 @@ class GoogleAdk:
             yield from self._read_log(record)
         else:
             yield from self._read_span(record)
+
+    def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
+        """Read the calls in the history that a model was given, and the texts of the user between them."""
+        if _REQUEST not in span.attributes:
+            return self._conventions.history(span)
+        request = _opened(span.attributes.get(_REQUEST))
+        return past_calls(Message(_message(one), "user") for one in as_list(request.get("contents")))
 
     def attribute(self, record: Record, key: str) -> Value:
         """Look up an attribute; none is hidden."""

@@ -4,7 +4,7 @@ Arrives: a span named `haystack...`. Leaves: observations. Content is there only
 leaves the span's status unset: its output says so, and the answer in the model's next input.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
@@ -26,12 +26,15 @@ from toolgauge.recognize.conventions import call_error
 from toolgauge.recognize.langchain import OTHER_ERROR
 from toolgauge.recognize.literals import CLASS, parse_repr
 from toolgauge.recognize.messages import DefinitionReader
+from toolgauge.recognize.past_calls import PastMessage, numbered
 from toolgauge.recognize.values import arguments, as_list, as_object, as_str, content, result
 
 AGENT_RUN = "haystack.agent.run"
 STEP_MODEL = "haystack.agent.step.llm"
 # The second is what tools are called outside of an agent's step.
 TOOL_SPANS = ("haystack.agent.step.tool", "haystack.tool.invoke")
+_COMPONENT = "haystack.component"
+_MODEL_INPUTS = (STEP_MODEL + ".input", _COMPONENT + ".input")
 COMPONENT_RUN = "haystack.component.run"
 
 TOOL_NAME = "haystack.tool.name"
@@ -83,6 +86,12 @@ class Haystack:
             yield from self._offered(record.attributes.get(AGENT_TOOLS))
             yield from _user_text(_decoded_messages(record.attributes.get("haystack.agent.input")).get("messages"))
 
+    def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
+        """Read the calls in the history that a model was given, and the texts of the user between them."""
+        given = next((span.attributes[key] for key in _MODEL_INPUTS if key in span.attributes), None)
+        messages = map(as_object, as_list(_decoded_messages(given).get("messages")))
+        return numbered(map(_past, messages))
+
     def attribute(self, record: Record, key: str) -> Value:
         """Look up an attribute; Haystack hides none."""
         return record.attributes.get(key)
@@ -95,7 +104,7 @@ class Haystack:
             return
         output = _decoded_messages(span.attributes.get("haystack.component.output"))
         if "replies" in output:
-            yield from self._model(span, "haystack.component")
+            yield from self._model(span, _COMPONENT)
         else:
             yield from _answers_to_calls(output.get("tool_messages"))
 
@@ -205,11 +214,9 @@ def _written(replies: Json) -> Iterator[Observation]:
         if isinstance(item, str):
             texts.append(item)
         message = as_object(item)
-        for part in _parts(message):
-            request = _request(as_object(part.get("tool_call")), position)
-            if request is not None:
-                yield request
-                position += 1
+        for request in _calls(message, position):
+            yield request
+            position += 1
         texts.append(_text(message))
     if text := "\n".join(filter(None, texts)):
         yield MessageSeen(role="assistant", text=text)
@@ -219,6 +226,11 @@ def _answers_to_calls(messages: Json) -> Iterator[CallAnswered]:
     """Read what tools answered."""
     for item in as_list(messages):
         yield from _answers(as_object(item))
+
+
+def _past(message: JsonObject) -> PastMessage:
+    user = _text(message) if _role(message) == "user" else ""
+    return PastMessage(calls=list(_calls(message)), has_answers=any(_answers(message)), user=user)
 
 
 def _answers(message: JsonObject) -> Iterator[CallAnswered]:
@@ -239,6 +251,15 @@ def _answers(message: JsonObject) -> Iterator[CallAnswered]:
             if failed
             else None,
         )
+
+
+def _calls(message: JsonObject, first: int = 0) -> Iterator[CallRequested]:
+    position = first
+    for part in _parts(message):
+        request = _request(as_object(part.get("tool_call")), position)
+        if request is not None:
+            yield request
+            position += 1
 
 
 def _request(call: JsonObject, position: int) -> CallRequested | None:

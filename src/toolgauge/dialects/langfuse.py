@@ -5,7 +5,7 @@ stand among a generation's input messages with role `tool`, where they could be 
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from toolgauge.model.content import Content, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
@@ -13,6 +13,7 @@ from toolgauge.model.observations import (
     AgentRun,
     CallError,
     CallExecuted,
+    CallRequested,
     ConversationSeen,
     MessageSeen,
     ModelCall,
@@ -72,6 +73,11 @@ class Langfuse:
             yield from self._generation(record)
         elif kind in ("agent", "chain", "span"):
             yield from _enclosing(record, labelled=kind == "agent" and not _PART.match(record.name))
+
+    def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
+        """Read the calls in the history that a model was given, and the texts of the user between them."""
+        given, _ = _given(_decoded(span.attributes.get(INPUT)))
+        return langchain.past_calls(given)
 
     def attribute(self, record: Record, key: str) -> Value:
         """Look up an attribute, else a key of the observation's or the trace's metadata."""

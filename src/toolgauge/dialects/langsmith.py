@@ -5,11 +5,18 @@ Arrives: a span with `langsmith.span.kind`. Leaves: observations. Inputs and out
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded
 from toolgauge.model.json import Json, JsonObject, Value
-from toolgauge.model.observations import CallError, CallExecuted, ConversationSeen, Observation
+from toolgauge.model.observations import (
+    CallError,
+    CallExecuted,
+    CallRequested,
+    ConversationSeen,
+    MessageSeen,
+    Observation,
+)
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, langchain, provider_messages, values
@@ -64,6 +71,13 @@ class LangSmith:
             yield from self._model(record)
         else:
             yield from _enclosing(record)
+
+    def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
+        """Read the calls in the history that a model was given, and the texts of the user between them."""
+        given = span.attributes.get(PROMPT)
+        if given is None:
+            return self._conventions.history(span)
+        return langchain.past_calls(provider_messages.given(_decoded(given)))
 
     def attribute(self, record: Record, key: str) -> Value:
         """Look up an attribute, else a key of the run's metadata."""

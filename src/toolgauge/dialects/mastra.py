@@ -5,7 +5,7 @@ Arrives: a span with `mastra.span.type`. Leaves: observations. What a model aske
 a result of a span that went well, though the tool never ran.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec.structs import replace
 
@@ -83,6 +83,10 @@ class Mastra:
             yield from _step(attributes)
         elif kind not in _REPEATING or attributes.get(conventions.OPERATION) in conventions.MODEL_OPERATIONS:
             yield from self._conventions.read_span(record)
+
+    def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
+        """Read the calls in the history that a model was given, and the texts of the user between them."""
+        return self._conventions.history(span)
 
     def attribute(self, record: Record, key: str) -> Value:
         """Look up an attribute, also among the metadata of a run."""

@@ -4,7 +4,7 @@ Arrives: a span with `mlflow.spanType`. Leaves: observations. Every value is JSO
 is the span's. Asked to, MLflow writes the GenAI conventions instead; what its integrations know stands beside them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,6 +15,7 @@ from toolgauge.model.observations import (
     AgentRun,
     CallError,
     CallExecuted,
+    CallRequested,
     ConversationSeen,
     MessageSeen,
     ModelCall,
@@ -108,6 +109,12 @@ class MLflow:
             yield from self._model(record, metadata)
         else:
             yield from _enclosing(record, metadata, labelled=kind == "AGENT")
+
+    def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
+        """Read the calls in the history that a model was given, and the texts of the user between them."""
+        if TYPE not in span.attributes:
+            return self._conventions.history(span)
+        return langchain.past_calls(provider_messages.given(_decoded(span.attributes.get(_INPUTS))))
 
     def attribute(self, record: Record, key: str) -> Value:
         """Look up an attribute without the quotes of its JSON, else a member of the metadata."""

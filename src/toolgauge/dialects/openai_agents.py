@@ -5,18 +5,25 @@ the same constant agent. Read as the conventions have it, calls would have no id
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
 from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json, JsonObject, Value
-from toolgauge.model.observations import AgentRun, CallExecuted, Observation
+from toolgauge.model.observations import (
+    AgentRun,
+    CallExecuted,
+    CallRequested,
+    MessageSeen,
+    Observation,
+)
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import Record, Span
 from toolgauge.recognize import conventions, values
 from toolgauge.recognize.literals import CLASS, parse_repr
 from toolgauge.recognize.messages import Message, read_messages
+from toolgauge.recognize.past_calls import past_calls
 from toolgauge.recognize.token_counts import model_call
 
 _SCOPE = "opentelemetry.instrumentation.openai_agents"
@@ -76,6 +83,10 @@ class OpenAIAgents:
             yield from conventions.system(attributes.get(conventions.SYSTEM))
             yield from conventions.received(read_messages(attributes.get(conventions.INPUT), "user"))
             yield from conventions.written(_written(attributes.get(conventions.OUTPUT)), None)
+
+    def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
+        """Read the calls in the history that a model was given, and the texts of the user between them."""
+        return past_calls(_written(span.attributes.get(conventions.INPUT)))
 
     def attribute(self, record: Record, key: str) -> Value:
         """Look up an attribute; none is hidden."""

@@ -5,13 +5,14 @@ What the envelope around a value looks like depends on the instrumentation; `rec
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from toolgauge.model.content import NOT_RECORDED, Recorded
 from toolgauge.model.json import JsonObject, Value
 from toolgauge.model.observations import (
     CallAnswered,
     CallExecuted,
+    CallRequested,
     ConversationSeen,
     MessageSeen,
     Observation,
@@ -35,6 +36,7 @@ from toolgauge.recognize.openinference_messages import (
     Messages,
     answers,
     observed,
+    past_calls,
     read_messages,
     requests,
     texts,
@@ -122,6 +124,10 @@ class OpenInference:
             offered = self._listed.read(listed)
         if offered:
             yield ToolsOffered(tools=offered)
+
+    def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
+        """Read the calls in the history that a model was given, and the texts of the user between them."""
+        return past_calls(read_messages(span.attributes).input)
 
     def attribute(self, record: Record, key: str) -> Value:
         """Look up an attribute, else a member of the JSON text that producers put all metadata into."""

@@ -11,7 +11,15 @@ from msgspec.structs import replace
 
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
-from toolgauge.model.observations import AgentRun, CallAnswered, CallError, CallExecuted, CallRequested, Observation
+from toolgauge.model.observations import (
+    AgentRun,
+    CallAnswered,
+    CallError,
+    CallExecuted,
+    CallRequested,
+    MessageSeen,
+    Observation,
+)
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, values
@@ -89,6 +97,12 @@ class OpenLit:
         else:
             yield from self._conventions.read_span(record)
 
+    def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
+        """Read the calls in the history that a model was given, and the texts of the user between them."""
+        return (
+            _as_requested(one) if isinstance(one, CallRequested) else one for one in self._conventions.history(span)
+        )
+
     def attribute(self, record: Record, key: str) -> Value:
         """Look up an attribute; OpenLIT hides none."""
         return record.attributes.get(key)
@@ -161,7 +175,11 @@ def _without_run_id(call: CallExecuted, result: Content) -> str | None:
 def _requested(seen: Iterable[Observation]) -> Iterator[Observation]:
     """Yield what was seen, with broken arguments as the model wrote them."""
     for one in seen:
-        yield replace(one, arguments=_as_written(one.arguments)) if isinstance(one, CallRequested) else one
+        yield _as_requested(one) if isinstance(one, CallRequested) else one
+
+
+def _as_requested(call: CallRequested) -> CallRequested:
+    return replace(call, arguments=_as_written(call.arguments))
 
 
 def _as_written(arguments: Content) -> Content:

@@ -5,17 +5,25 @@ JSON text in one attribute of the model's span; the oldest releases name no oper
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec.structs import replace
 
 from toolgauge.model.content import NotRecorded, Recorded
-from toolgauge.model.json import Value
-from toolgauge.model.observations import AgentRun, CallAnswered, CallError, Observation
+from toolgauge.model.json import JsonObject, Value
+from toolgauge.model.observations import (
+    AgentRun,
+    CallAnswered,
+    CallError,
+    CallRequested,
+    MessageSeen,
+    Observation,
+)
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import Record, Span
 from toolgauge.recognize import conventions, values
 from toolgauge.recognize.conventions_reader import ConventionsReader
+from toolgauge.recognize.past_calls import past_calls
 
 _SCOPE = "pydantic-ai"
 _ARGUMENTS = "tool_arguments"
@@ -77,6 +85,17 @@ class PydanticAI:
             if operation in conventions.MODEL_OPERATIONS:
                 yield from self._beside(record)
 
+    def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
+        """Read the calls in the history that a model was given, and the texts of the user between them."""
+        if conventions.INPUT in span.attributes or span.events:
+            return self._conventions.history(span)
+        return past_calls(
+            message
+            for event in _events(span.attributes)
+            if (role := conventions.HISTORY_EVENTS.get(values.as_str(event.get("event.name")) or "")) is not None
+            for message in conventions.event_messages(event, role)
+        )
+
     def attribute(self, record: Record, key: str) -> Value:
         """Look up an attribute; none is hidden."""
         return record.attributes.get(key)
@@ -91,11 +110,16 @@ class PydanticAI:
         if conventions.INPUT in attributes or conventions.OUTPUT in attributes:
             return
         agent = values.as_str(attributes.get(conventions.AGENT))
-        read = values.content(attributes.get(_EVENTS))
-        for recorded in values.as_list(read.value)[-_MAX_EVENTS:] if isinstance(read, Recorded) else []:
-            event = values.as_object(recorded)
+        for event in _events(attributes):
             name = values.as_str(event.get("event.name")) or ""
             yield from map(_with_refusal, conventions.message_event(name, event, agent))
+
+
+def _events(attributes: Mapping[str, Value]) -> list[JsonObject]:
+    """Read the list of events that stands on a model's span."""
+    read = values.content(attributes.get(_EVENTS))
+    recorded = values.as_list(read.value)[-_MAX_EVENTS:] if isinstance(read, Recorded) else []
+    return [values.as_object(event) for event in recorded]
 
 
 def _with_refusal(returned: Observation) -> Observation:

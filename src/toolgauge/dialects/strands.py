@@ -5,7 +5,7 @@ By default these are the per-message events (up to 1.36); with `gen_ai_latest_ex
 last one the result, so that tool spans without their events would have neither.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec.structs import replace
 
@@ -15,6 +15,7 @@ from toolgauge.model.observations import (
     AgentRun,
     CallAnswered,
     CallError,
+    CallRequested,
     MessageSeen,
     Observation,
     ToolDefinition,
@@ -25,6 +26,7 @@ from toolgauge.model.records import Record, Span, SpanEvent
 from toolgauge.recognize import conventions, values
 from toolgauge.recognize.conventions_reader import ConventionsReader
 from toolgauge.recognize.messages import Message, read_messages
+from toolgauge.recognize.past_calls import past_calls
 from toolgauge.recognize.strands_blocks import message, opened
 from toolgauge.recognize.token_counts import model_call
 
@@ -77,6 +79,13 @@ class Strands:
             yield from self._agent_run(record)
         elif operation in conventions.MODEL_OPERATIONS:
             yield from self._model_call(record)
+
+    def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
+        """Read the calls in the history that a model was given, and the texts of the user between them."""
+        received: list[Message] = []
+        for event in span.events:
+            _gather(event, received, [])
+        return past_calls(received)
 
     def attribute(self, record: Record, key: str) -> Value:
         """Look up an attribute; none is hidden."""

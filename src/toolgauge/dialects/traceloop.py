@@ -13,13 +13,22 @@ from msgspec.structs import replace
 
 from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json, JsonObject, Value
-from toolgauge.model.observations import AgentRun, CallAnswered, CallExecuted, ConversationSeen, Observation
+from toolgauge.model.observations import (
+    AgentRun,
+    CallAnswered,
+    CallExecuted,
+    CallRequested,
+    ConversationSeen,
+    MessageSeen,
+    Observation,
+)
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, values
 from toolgauge.recognize.conventions_reader import ConventionsReader
 from toolgauge.recognize.langchain import agent_run, as_requested, message_answer, message_fields, rejected
 from toolgauge.recognize.messages import Message, read_messages
+from toolgauge.recognize.past_calls import past_calls
 from toolgauge.recognize.token_counts import model_call
 from toolgauge.recognize.traceloop_tools import (
     ASSOCIATION,
@@ -136,6 +145,13 @@ class Traceloop:
             yield from _handoff(record)
         else:
             yield from self._task(record, integration)
+
+    def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
+        """Read the calls in the history that a model was given, and the texts of the user between them."""
+        attributes = span.attributes
+        if conventions.INPUT in attributes:
+            return self._conventions.history(span)
+        return past_calls(_read_exchange(attributes).received)
 
     def attribute(self, record: Record, key: str) -> Value:
         """Look up an attribute, also among the properties that an application associates with its spans."""

@@ -5,7 +5,7 @@ tool call `ai.toolCall` (below the run, in some versions below the model call). 
 own response; they are not read there, else a repeated call would count twice.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded
 from toolgauge.model.json import Json, JsonObject, Value
@@ -24,6 +24,7 @@ from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, values
 from toolgauge.recognize.conventions_reader import ConventionsReader
 from toolgauge.recognize.messages import Message
+from toolgauge.recognize.past_calls import PastMessage, numbered
 from toolgauge.recognize.token_counts import CONVENTIONS, model_call
 
 _SCOPE = "gen_ai"
@@ -94,6 +95,12 @@ class Vercel:
         if isinstance(record, Span):
             yield from _conversation(record.attributes)
             yield from self._read_span(record)
+
+    def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
+        """Read the calls in the history that a model was given, and the texts of the user between them."""
+        if _PROMPT_MESSAGES not in span.attributes:
+            return self._conventions.history(span)
+        return numbered(map(_past, _objects(span.attributes.get(_PROMPT_MESSAGES))[-_MAX_MESSAGES:]))
 
     def attribute(self, record: Record, key: str) -> Value:
         """Look up an attribute, also among what the application gave to the SDK."""
@@ -197,6 +204,15 @@ def _received(value: Value) -> Iterator[Observation]:
             for part in values.as_list(message.get("content")):
                 yield from _answer(values.as_object(part))
     yield from _newest_user_text(messages)
+
+
+def _past(message: JsonObject) -> PastMessage:
+    parts = [values.as_object(part) for part in values.as_list(message.get("content"))]
+    return PastMessage(
+        calls=list(_calls_requested([part for part in parts if part.get("type") == "tool-call"], None)),
+        has_answers=any(part.get("type") in _ANSWER_TYPES for part in parts),
+        user=Message(message, "").text if message.get("role") == "user" else "",
+    )
 
 
 def _prompt(value: Value) -> Iterator[Observation]:

@@ -8,7 +8,7 @@ from msgspec import Struct
 from toolgauge.model.delivery import Signal
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Value
-from toolgauge.model.observations import Observation, Operation
+from toolgauge.model.observations import CallRequested, MessageSeen, Observation, Operation
 from toolgauge.model.outcomes import Level, Outcome
 from toolgauge.model.records import Record, Span
 from toolgauge.model.trajectory import ToolCall, Trajectory
@@ -91,6 +91,21 @@ class Deferring(Protocol):
 
         `None` when these have to tell what became of a call, as an answer that is marked as a failure does: then all of
         the span is read.
+        """
+        ...
+
+
+@runtime_checkable
+class Remembering(Protocol):
+    """What a dialect may offer as well: the calls in the histories that models were given.
+
+    They are asked for where an output was lost on the way, of one span of an agent's run.
+    """
+
+    def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
+        """Return the calls in a model's input, in order; `output` counts the outputs that asked for them, from 0.
+
+        May raise: the recognizer counts it and goes on.
         """
         ...
 

@@ -23,7 +23,7 @@ from toolgauge.model.errors import DecodeError
 from toolgauge.model.feedback import FeedbackSink
 from toolgauge.model.journal import ClosedId, JournalEntry
 from toolgauge.model.judging import Answers, Judging
-from toolgauge.model.observations import ToolDefinition, UnreadSpan
+from toolgauge.model.observations import Reading, ToolDefinition, UnreadSpan
 from toolgauge.model.outcomes import Reason, Result, Scorecard
 from toolgauge.model.records import SpanRef
 from toolgauge.model.regressions import Regression
@@ -34,7 +34,7 @@ from toolgauge.otlp.request import Request, read_request
 from toolgauge.pipeline.admission import Admission
 from toolgauge.pipeline.egress import Egress
 from toolgauge.pipeline.hold import Hold, is_to_bear_scores
-from toolgauge.pipeline.reader import Reader
+from toolgauge.pipeline.reader import Reader, given_history
 from toolgauge.recognize.feedback_reader import FEEDBACK_MARK, feedback_of_record, feedback_of_span
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.score.scorer import Scorer
@@ -327,7 +327,10 @@ class Pipeline:
                 unread.extend(read_each((viewed.raw,)))
                 continue
             self._loop_detector.add(reading.ref, now_ns)
-            in_time = self._assembler.add(reading, now_ns, entry)
+            given = given_history(viewed, reading) if type(reading) is Reading else None
+            if given is not None and not self._assembler.may_wait(given):
+                given = None
+            in_time = self._assembler.add(reading, now_ns, entry, given=given)
             waits = holds and in_time and is_to_bear_scores(reading)
             if waits and self._hold.add(reading.ref, viewed.container, viewed.raw, now_ns, entry):
                 held.append(viewed.place)

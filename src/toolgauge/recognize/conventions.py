@@ -58,6 +58,12 @@ CONTENT_PROMPT = "gen_ai.content.prompt"
 # `gen_ai.assistant.message` is history alone and `gen_ai.evaluation.result` is a score: neither is read.
 MESSAGE_EVENTS = frozenset((CHOICE, TOOL_MESSAGE, SYSTEM_MESSAGE, USER_MESSAGE))
 EVENT_BODY = "gen_ai.event.content"
+# The events of a history, with the roles of their messages.
+HISTORY_EVENTS: Mapping[str, str] = {
+    "gen_ai.assistant.message": "assistant",
+    TOOL_MESSAGE: "tool",
+    USER_MESSAGE: "user",
+}
 
 # Choices beyond the first are alternatives; their calls must not take the positions of the first one's.
 _POSITIONS_A_CHOICE = 1000
@@ -245,6 +251,11 @@ def message_event(name: str, body: Value, agent: str | None) -> Iterable[Observa
     if name == USER_MESSAGE:
         return newest_user_text(read_messages(message, "user"))
     return ()
+
+
+def event_messages(body: Value, role: str) -> list[Message]:
+    """Read the message in the body of a per-message event."""
+    return read_messages(_body(body), role)
 
 
 def _body(body: Value) -> JsonObject:

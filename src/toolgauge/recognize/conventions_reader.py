@@ -33,6 +33,7 @@ from toolgauge.recognize.messages import (
     messages_of,
     read_messages,
 )
+from toolgauge.recognize.past_calls import past_calls
 from toolgauge.recognize.token_counts import counted_text, model_call
 
 # Whose inputs follow on each other: the conversation or the trace, `None` when not known, and the agent.
@@ -98,6 +99,17 @@ class ConventionsReader:
         """Read a log record, all but its conversation id."""
         return self._log(record, _trace(record))
 
+    def history(self, span: Span) -> Iterator[CallRequested | MessageSeen]:
+        """Read the calls in the input of a model call, from its attributes or its events."""
+        attributes = span.attributes
+        if is_raw(span):
+            given = _provided(attributes)
+            return past_calls(read_messages(given, "user"))
+        received = attributes.get(conventions.INPUT)
+        if received is not None:
+            return past_calls(read_messages(received, "user"))
+        return past_calls(message for event in span.events for message in _given(event))
+
     def calls(self, span: Span) -> list[Observation] | None:
         """Read a span of which `operation` is known without messages and results; `None` when its calls need them."""
         attributes = span.attributes
@@ -114,7 +126,8 @@ class ConventionsReader:
             return seen
         received, written = attributes.get(conventions.INPUT), attributes.get(conventions.OUTPUT)
         if received is not None:
-            if may_contain_failures(received):
+            # Where the output is lost, or was cut, the history may have to tell what it was.
+            if written is None or may_contain_failures(received):
                 return None
         elif written is None and span.events:
             return None
@@ -122,7 +135,10 @@ class ConventionsReader:
         seen.append(model_call(attributes, agent, stopped_for_tools=conventions.stopped_for_tools(attributes)))
         seen += self.offered(attributes.get(conventions.DEFINITIONS))
         if written is not None:
-            seen += conventions.written(read_messages(written, "assistant"), agent, with_text=False)
+            messages = read_messages(written, "assistant")
+            if received is not None and messages and _is_cut(messages[0]):
+                return None
+            seen += conventions.written(messages, agent, with_text=False)
         seen += flat_calls(attributes)
         return seen
 
@@ -221,6 +237,29 @@ def operation(attributes: Mapping[str, Value]) -> Operation | None:
     if shown == "tool_call" and not attributes.get(conventions.TOOL_NAME):
         return None
     return shown
+
+
+def _is_cut(message: Message) -> bool:
+    """Return whether the message is the beginning of a list of messages, read as a text."""
+    return message.text[:1] in ("[", "{")
+
+
+def _given(event: SpanEvent) -> list[Message]:
+    """Read what a span event holds of a model's input."""
+    if event.name == conventions.DETAILS:
+        return read_messages(event.attributes.get(conventions.INPUT), "user")
+    if event.name == conventions.CONTENT_PROMPT:
+        return read_messages(event.attributes.get("gen_ai.prompt"), "user")
+    role = conventions.HISTORY_EVENTS.get(event.name)
+    if role is None:
+        return []
+    body = event.attributes.get(conventions.EVENT_BODY)
+    return conventions.event_messages(event.attributes if body is None else body, role)
+
+
+def _provided(attributes: Mapping[str, Value]) -> Value:
+    key = next((key for key in attributes if key.startswith(_PROVIDER) and key.endswith(_MESSAGES)), None)
+    return None if key is None else attributes.get(key)
 
 
 def _trace(record: Record) -> str | None:
@@ -361,16 +400,18 @@ def is_raw(span: Span) -> bool:
 
 
 def raw_request(span: Span) -> Iterator[Observation]:
-    """Read the provider's answer; nothing where it is not in the shape of OpenAI's, which LiteLLM turns most into."""
-    key = next((key for key in span.attributes if key.startswith(_PROVIDER) and key.endswith(_CHOICES)), None)
-    read = values.content(span.attributes.get(key)) if key is not None else None
+    """Read the request and the provider's answer; nothing where neither is in the shape of OpenAI's, which LiteLLM turns most into."""
+    attributes = span.attributes
+    key = next((key for key in attributes if key.startswith(_PROVIDER) and key.endswith((_CHOICES, _MESSAGES))), None)
+    provider = key.rpartition(".")[0] if key is not None else ""
+    read = values.content(attributes.get(provider + _CHOICES))
     choices = values.as_list(read.value) if isinstance(read, Recorded) else []
-    if key is not None and choices:
-        sent, received = counted_text(span.attributes.get(key.removesuffix(_CHOICES) + _USAGE))
+    # The conventions' messages on the span of the request have lost the ids of answers.
+    given = read_messages(attributes.get(provider + _MESSAGES), "user")
+    if choices or given:
+        sent, received = counted_text(attributes.get(provider + _USAGE))
         yield ModelCall(input_tokens=sent, output_tokens=received)
-        # The conventions' messages on the span of the request have lost the ids of answers.
-        given = span.attributes.get(key.removesuffix(_CHOICES) + _MESSAGES)
-        yield from conventions.received(read_messages(given, "user"))
+        yield from conventions.received(given)
         yield from conventions.written([Message(values.as_object(choice), "assistant") for choice in choices], None)
 
 

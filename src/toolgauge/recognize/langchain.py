@@ -23,6 +23,7 @@ from toolgauge.model.observations import (
 )
 from toolgauge.recognize.conventions import newest_user_text, written_text
 from toolgauge.recognize.messages import Message
+from toolgauge.recognize.past_calls import PastMessage, numbered
 from toolgauge.recognize.values import as_list, as_object, as_str, content, parse_text, result
 
 # What a failed call is called when the producer names no exception class (OpenTelemetry's own word for it).
@@ -233,6 +234,19 @@ def received(messages: Sequence[Json]) -> Iterator[Observation]:
         else:
             yield from message.answers()
     yield from newest_user_text(read)
+
+
+def past_calls(messages: Sequence[Json]) -> Iterator[CallRequested | MessageSeen]:
+    """Read the calls in a model's input, those that could not be parsed included."""
+    read = [(message_fields(item), Message(_flat(message_fields(item)), "user")) for item in messages]
+    yield from numbered(
+        PastMessage(
+            calls=[*message.calls(), *rejected(data, None, 0)] if message.role != "tool" else [],
+            has_answers=message.role == "tool" or bool(message.answers()),
+            user=message.text if message.role == "user" else "",
+        )
+        for data, message in read
+    )
 
 
 def _answer(data: JsonObject) -> Iterator[CallAnswered]:

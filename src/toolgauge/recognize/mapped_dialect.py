@@ -15,6 +15,7 @@ from toolgauge.model.observations import (
     CallExecuted,
     CallRequested,
     ConversationSeen,
+    MessageSeen,
     ModelCall,
     Observation,
     ToolsOffered,
@@ -23,6 +24,7 @@ from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, provider_messages, values
 from toolgauge.recognize.messages import MAX_ITEMS, DefinitionReader, Message, messages_of
+from toolgauge.recognize.past_calls import past_calls
 from toolgauge.recognize.settings import Answers, MappedDialectSettings, Matches, Path, Requests, SpanMapping, SpanValue
 from toolgauge.recognize.token_counts import token_count
 
@@ -67,6 +69,11 @@ class MappedDialect:
                 yield from self._offered(record, mapping)
                 yield from conventions.newest_user_text(_given(record, mapping))
                 yield from conventions.written_text(_written(record, mapping))
+
+    def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
+        """Read the calls in the history that a model was given, and the texts of the user between them."""
+        mapping = self._mapping(span)
+        return past_calls(_given(span, mapping)) if mapping is not None else ()
 
     def attribute(self, record: Record, key: str) -> Value:
         """Look up an attribute; a mapping hides none."""

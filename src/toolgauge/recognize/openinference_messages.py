@@ -16,6 +16,7 @@ from toolgauge.model.observations import CallAnswered, CallError, CallRequested,
 from toolgauge.model.records import Span
 from toolgauge.recognize.langchain import OTHER_ERROR, generated
 from toolgauge.recognize.messages import is_media_type
+from toolgauge.recognize.past_calls import PastMessage, numbered
 from toolgauge.recognize.values import arguments, as_list, as_object, as_str, content, parse_text, result
 
 OUTPUT_MESSAGES = "llm.output_messages."
@@ -286,6 +287,23 @@ def _answer_content(message: Message) -> Content:
         return result(value)
     text = _text(message)
     return NOT_RECORDED if text is None else result(text)
+
+
+def past_calls(messages: list[Message]) -> Iterator[CallRequested | MessageSeen]:
+    """Read the calls in a model's input, and the texts of the user between them."""
+    return numbered(
+        PastMessage(
+            calls=list(observed(requests([message]), None)) if message.role in _ASSISTANT_ROLES else (),
+            has_answers=message.role not in (*_ASSISTANT_ROLES, *_USER_ROLES) or "tool_call_id" in message.fields,
+            user=(_user_text(message) or "") if message.role in _USER_ROLES else "",
+        )
+        for message in messages
+    )
+
+
+def _user_text(message: Message) -> str | None:
+    text = _text(message) if "tool_call_id" not in message.fields else None
+    return None if text is None else text.removeprefix(_TASK_PREFIX)
 
 
 def texts(messages: Messages) -> Iterator[MessageSeen]:

@@ -7,8 +7,8 @@ that fails on a hostile record costs this record's observations, never the proce
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from toolgauge.model.json import Value
-from toolgauge.model.observations import Observation, Operation, Reading
-from toolgauge.model.ports import Deferring, Dialect, Grounds
+from toolgauge.model.observations import CallRequested, MessageSeen, Observation, Operation, Reading
+from toolgauge.model.ports import Deferring, Dialect, Grounds, Remembering
 from toolgauge.model.records import LogRecord, Record, Span, SpanRef
 from toolgauge.recognize.candidates import Candidates, grounds_of
 from toolgauge.selfmetrics import SelfMetrics
@@ -98,6 +98,7 @@ class Recognizer:
         self._asked: tuple[Dialect, ...] = (self._scores, *self._dialects)
         self._candidates = Candidates(self._asked)
         self._readers_of_calls = {one.name: (one, one.calls) for one in self._dialects if isinstance(one, Deferring)}
+        self._remembering = {one.name: one for one in self._dialects if isinstance(one, Remembering)}
         self._deferring = tuple(_Deferred.of(self._asked))
         self._metrics = metrics
         self._wanted = tuple(sorted(set(wanted)))
@@ -159,6 +160,17 @@ class Recognizer:
             return None
         attributes = self._attributes(span, reader) if self._wanted else ()
         return _reading(span, span.ref, reader, observations, attributes)
+
+    def read_history(self, dialect: str, span: Span) -> tuple[CallRequested | MessageSeen, ...]:
+        """Read the calls in the history that a model's span was given; none where the dialect reads no histories. Never raises."""
+        reader = self._remembering.get(dialect)
+        if reader is None:
+            return ()
+        try:
+            return tuple(reader.history(span))
+        except Exception:  # noqa: BLE001 - dialects are plug-ins and records are hostile
+            self._metrics.dialect_errors.add(1, (dialect,))
+            return ()
 
     def _read(self, record: Record, ref: SpanRef, asked: Iterable[Dialect]) -> Reading | None:
         dialect, observations = self._ask(record, asked)

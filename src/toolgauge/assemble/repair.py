@@ -1,0 +1,372 @@
+"""Restores what outputs of models lost on the way, from the history in a later input of the same agent run.
+
+A Collector drops the span of an output, an SDK cuts its text in the middle, an instrumentation joins the calls that were
+streamed together. The next input of the run repeats the output. It is read only where an output shows damage, or an answer
+or a tool's span has no request; one input a run, and without the calls that a run was given at its beginning.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from toolgauge.assemble.canonical import arguments_key, fold_name
+from toolgauge.assemble.damage import (
+    Given,
+    Needed,
+    around,
+    given_at_first,
+    is_damaged,
+    may_be_damaged,
+    model_calls,
+    needed_inputs,
+    run_of,
+    shows_input,
+)
+from toolgauge.assemble.node import Node, NodeIndex, Request
+from toolgauge.assemble.pairing import Pair
+from toolgauge.model.content import Recorded, Unparsed
+from toolgauge.model.observations import CallRequested, MessageSeen, Observation, Reading
+from toolgauge.model.records import SpanRef
+
+# Reads the calls in the history that the model of a span was given.
+History: TypeAlias = Callable[[str], Sequence[CallRequested | MessageSeen]]
+
+
+class Repair(Struct, frozen=True):
+    """What changes of the readings of a trace: the calls of outputs, and outputs of which no span came.
+
+    `shown_by` names for each of the latter, by the id that stands for it, the span whose history shows it.
+    """
+
+    calls: Mapping[str, Sequence[CallRequested]]
+    lost: Sequence[Reading]
+    shown_by: Mapping[str, Node]
+
+    def readings(self, readings: Iterable[Reading]) -> list[Reading]:
+        """Return the readings of the trace as they would be without the damage."""
+        repaired: list[Reading] = []
+        placed: set[str] = set()
+        for reading in sorted(readings, key=lambda one: one.is_log):
+            calls = self.calls.get(reading.ref.span_id)
+            if calls is None or not reading.observations:
+                repaired.append(reading)
+                continue
+            kept: list[Observation] = [seen for seen in reading.observations if type(seen) is not CallRequested]
+            if reading.ref.span_id not in placed:
+                placed.add(reading.ref.span_id)
+                kept += calls
+            repaired.append(replace(reading, observations=tuple(kept)))
+        return [*repaired, *self.lost]
+
+
+class _Past(Struct, eq=False):
+    """A call that a history shows, and the request that is the same call."""
+
+    call: CallRequested
+    request: Request | None = None
+
+
+def repair(index: NodeIndex, pairs: Sequence[Pair], history: History) -> Repair | None:
+    """Return what the histories of a trace restore; `None` where nothing is damaged, as nearly always."""
+    if not index.answering or not may_be_damaged(index, pairs):
+        return None
+    models = model_calls(index)
+    given = given_at_first(index, models)
+    needed = needed_inputs(models, pairs, given)
+    if not needed:
+        return None
+    known = _Known(pairs)
+    calls: dict[str, Sequence[CallRequested]] = {}
+    lost: list[Reading] = []
+    shown_by: dict[str, Node] = {}
+    for one in needed:
+        together = [node for node in models if run_of(node) == run_of(one.given)]
+        restored = _Restored(one, index, together, known)
+        restored.take(history(one.given.ref.span_id), given)
+        calls.update(restored.calls)
+        for reading in restored.lost:
+            lost.append(reading)
+            shown_by[reading.ref.span_id] = one.given
+    return Repair(calls, lost, shown_by) if calls or lost else None
+
+
+class _Known:
+    """The requests of a trace that no call of a history is yet known to be."""
+
+    def __init__(self, pairs: Sequence[Pair]) -> None:
+        requests = [pair.request for pair in pairs if pair.request is not None]
+        self._by_id: dict[str, list[Request]] = {}
+        for request in requests:
+            if request.call_id is not None:
+                self._by_id.setdefault(request.call_id, []).append(request)
+        self._requests = requests
+        self._taken: set[int] = set()
+        # Executions that no known request asked for, and what was restored by another history.
+        self._unasked = [pair.execution for pair in pairs if pair.request is None and pair.execution is not None]
+        self._restored: set[object] = set()
+
+    def match(self, past: Sequence[_Past], before: Node) -> None:
+        """Find the request of each call: by id, else by name and arguments, those of the same run first."""
+        # Histories of several runs may repeat one another.
+        self._taken.clear()
+        for one in past:
+            alike = self._by_id.get(one.call.call_id, ()) if one.call.call_id is not None else ()
+            self._take(one, alike)
+        # Some producers give a call another id in a history.
+        have_own_ids = any(one.request is not None for one in past)
+        left = [
+            request
+            for request in self._requests
+            if id(request) not in self._taken and (request.node.place < before.place or not request.node.is_primary)
+        ]
+        left.sort(key=lambda request: run_of(request.node) != run_of(before))
+        for one in past:
+            if one.request is None:
+                key = _key(one.call)
+                alike = [request for request in left if _request_key(request) == key]
+                if have_own_ids and one.call.call_id is not None:
+                    alike = [request for request in alike if request.call_id is None]
+                self._take(one, alike)
+
+    def is_shown_elsewhere(self, past: _Past, run: Node | None) -> bool:
+        """Return whether a missing call is restored in another run, or was made in one by its tool's span: it counts once."""
+        call = past.call
+        if past.request is not None:
+            return False
+        if _same(call) in self._restored:
+            return True
+        alike = [ran for ran in self._unasked if fold_name(ran.name) == fold_name(call.name)]
+        if any(ran.call_id is not None and ran.call_id == call.call_id for ran in alike):
+            return False
+        found = next((ran for ran in alike if ran.call_id is None or call.call_id is None), None)
+        if found is None:
+            return False
+        self._unasked.remove(found)
+        # Equal arguments join a call and its tool's span wherever they are.
+        return found.run is not run and found.arguments_key != arguments_key(call.arguments)
+
+    def note(self, past: Iterable[_Past]) -> None:
+        """Remember restored calls: another run may have the same in its history."""
+        self._restored.update([_same(one.call) for one in past if one.request is None])
+
+    def _take(self, past: _Past, requests: Sequence[Request]) -> None:
+        for request in requests:
+            if id(request) not in self._taken:
+                self._taken.add(id(request))
+                past.request = request
+                return
+
+
+def _same(call: CallRequested) -> object:
+    return call.call_id if call.call_id is not None else _key(call)
+
+
+def _key(call: CallRequested) -> object:
+    key = arguments_key(call.arguments)
+    return None if key is None else (fold_name(call.name), key)
+
+
+def _request_key(request: Request) -> object:
+    return (fold_name(request.name), request.arguments_key)
+
+
+class _Restored:
+    """What the history in one input restores of the outputs before it in its run."""
+
+    def __init__(self, needed: Needed, index: NodeIndex, models: Sequence[Node], known: _Known) -> None:
+        given, before = needed.given, needed.before
+        self._given = given
+        self._known = known
+        self._outputs = [node for node in models if node.place < given.place]
+        self._handed_on = before
+        if before is not None:
+            self._outputs, models = [before], [before, *models]
+        self._inputs = [node for node in models if shows_input(node)]
+        self._started = {execution.call_id: node.time_ns for node in index.executing for execution in node.executions}
+        # Spans around model calls show the calls of several outputs, or of the newest alone.
+        self._around = around(models)
+        self.calls: dict[str, Sequence[CallRequested]] = {}
+        self.lost: list[Reading] = []
+
+    def take(self, history: Sequence[CallRequested | MessageSeen], given: Given) -> None:
+        """Compare the history with the outputs that were seen."""
+        asked = _asked(self._inputs)
+        if self._handed_on is not None:
+            if not any(type(one) is MessageSeen and one.text == asked for one in history):
+                return
+            # What the first agent was given is what both were.
+            given = Given((), 0)
+        made = _made_since(history, given, asked)
+        turns = [[_Past(call) for call in calls] for _, calls in groupby(made, key=lambda call: call.output)]
+        self._known.match([past for turn in turns for past in turn], self._given)
+        run = (self._handed_on or self._given).branch.inside
+        turns = [[past for past in turn if not self._known.is_shown_elsewhere(past, run)] for turn in turns]
+        turns = [turn for turn in turns if turn]
+        self._known.note(past for turn in turns for past in turn)
+        homes = [self._home(turn) for turn in turns]
+        self._assign_damaged(homes)
+        for turn, home in zip(turns, homes, strict=True):
+            if home is not None:
+                self._complete(home, turn)
+        self._take_from_around(turns, homes)
+        self._add_lost(turns, homes)
+
+    def _home(self, turn: Sequence[_Past]) -> Node | None:
+        """Return the output that is known to have asked for one of the calls."""
+        home = next((past.request.node for past in turn if past.request is not None), None)
+        return home if home is None or id(home) not in self._around else None
+
+    def _is_around(self, request: Request) -> bool:
+        return id(request.node) in self._around
+
+    def _assign_damaged(self, homes: list[Node | None]) -> None:
+        """Give turns of which no call is known to the damaged outputs between those of which one is."""
+        seen = {id(home) for home in homes if home is not None}
+        free = [node for node in self._outputs if id(node) not in seen and is_damaged(node, {})]
+        places = [-1 if home is None else home.place for home in homes]
+        for at, home in enumerate(homes):
+            if home is not None:
+                continue
+            after = max(places[:at], default=-1)
+            before = min([place for place in places[at:] if place >= 0], default=self._given.place)
+            fitting = next((node for node in free if after < node.place < before), None)
+            if fitting is not None:
+                free.remove(fitting)
+                homes[at], places[at] = fitting, fitting.place
+
+    def _complete(self, home: Node, turn: Sequence[_Past]) -> None:
+        """Give an output the calls of its turn in place of garbled ones."""
+        if not any(past.request is None or _is_garbled(past) or self._is_around(past.request) for past in turn):
+            return
+        if home.model_call is None or home.from_log_only:
+            return
+        own = {id(past.request) for past in turn}
+        names = [fold_name(past.call.name) for past in turn]
+        missing = {fold_name(past.call.name) for past in turn if past.request is None}
+        kept = [
+            _as_written(request)
+            for request in home.requests
+            if request.alive and id(request) not in own and not _is_made_of(request, names, missing)
+        ]
+        agent = home.model_call.agent
+        restored = [_restored(past, agent) for past in turn]
+        self.calls[home.ref.span_id] = [
+            replace(call, position=position) for position, call in enumerate([*restored, *kept])
+        ]
+
+    def _take_from_around(self, turns: Sequence[Sequence[_Past]], homes: Sequence[Node | None]) -> None:
+        """Take calls from the spans around model calls that are given to outputs of their own."""
+        moved = {
+            id(past.request): past.request
+            for turn, home in zip(turns, homes, strict=True)
+            for past in turn
+            if past.request is not None and past.request.node is not home and self._is_around(past.request)
+        }
+        for node in {id(request.node): request.node for request in moved.values()}.values():
+            self.calls[node.ref.span_id] = [
+                _as_written(request) for request in node.requests if request.alive and id(request) not in moved
+            ]
+
+    def _add_lost(self, turns: Sequence[Sequence[_Past]], homes: Sequence[Node | None]) -> None:
+        """Make outputs of turns that no span shows: each right before its first tool, or before what followed."""
+        before_ns = self._given.time_ns
+        for turn, home in zip(reversed(turns), reversed(homes), strict=True):
+            if home is not None:
+                before_ns = min(before_ns, home.time_ns)
+                continue
+            ran = [self._started[past.call.call_id] for past in turn if past.call.call_id in self._started]
+            before_ns = min([before_ns, *ran]) - 1
+            self.lost.append(self._output(turn, before_ns))
+
+    def _output(self, turn: Sequence[_Past], time_ns: int) -> Reading:
+        given = self._given
+        shown = given.first
+        start_ns = time_ns - given.time_ns + shown.start_ns
+        agent = given.model_call.agent if given.model_call is not None else None
+        return Reading(
+            ref=SpanRef(shown.ref.trace_id, f"{shown.ref.span_id}<{len(self.lost)}"),
+            is_log=True,
+            parent_span_id=None,
+            parent_is_remote=None,
+            start_ns=start_ns,
+            end_ns=start_ns,
+            service=shown.service,
+            scope=shown.scope,
+            dialect=None,
+            status="unset",
+            observations=tuple([_restored(past, agent) for past in turn]),
+            size_bytes=0,
+            resource=shown.resource,
+        )
+
+
+def _asked(inputs: Sequence[Node]) -> str | None:
+    """Return the text of the user with which a run began, by its first input."""
+    return next((seen.text for node in inputs for seen in node.messages if seen.role == "user"), None)
+
+
+def _made_since(history: Sequence[CallRequested | MessageSeen], given: Given, asked: str | None) -> list[CallRequested]:
+    """Return the calls after the text that was `asked`, or after the newest of the user, but for those `given`."""
+    made: list[CallRequested] = []
+    earlier = given.without_id
+    has_asked = False
+    for one in history:
+        if type(one) is MessageSeen:
+            if one.text == asked or not has_asked:
+                has_asked = has_asked or one.text == asked
+                made.clear()
+        elif type(one) is CallRequested:
+            if one.call_id is None and earlier:
+                earlier -= 1
+            elif one.call_id is None or one.call_id not in given.ids:
+                made.append(one)
+    return made
+
+
+def _is_garbled(past: _Past) -> bool:
+    """Return whether the history has arguments that the output has not, or not whole."""
+    request, whole = past.request, past.call.arguments
+    if request is None or isinstance(request.arguments, Recorded):
+        return False
+    match request.arguments, whole:
+        case Unparsed(text=cut), Unparsed(text=text):
+            return text != cut
+        case _:
+            return isinstance(whole, Recorded)
+
+
+def _is_made_of(request: Request, names: Sequence[str], missing: Collection[str]) -> bool:
+    """Return whether what looks like a call is a piece of missing calls, or several of them in one."""
+    name = fold_name(request.name)
+    if name in missing:
+        return not isinstance(request.arguments, Recorded)
+    for first in range(len(names)):
+        joined = names[first]
+        for last in names[first + 1 :]:
+            joined += last
+            if joined == name:
+                return True
+    return False
+
+
+def _restored(past: _Past, agent: str | None) -> CallRequested:
+    request, call = past.request, past.call
+    if request is None:
+        return replace(call, agent=agent, output=None)
+    arguments = call.arguments if _is_garbled(past) else request.arguments
+    return replace(_as_written(request), call_id=request.call_id or call.call_id, arguments=arguments)
+
+
+def _as_written(request: Request) -> CallRequested:
+    return CallRequested(
+        position=request.position,
+        name=request.name,
+        call_id=request.call_id,
+        arguments=request.arguments,
+        agent=request.agent,
+        usable=request.usable,
+        output=request.output,
+    )

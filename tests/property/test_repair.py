@@ -1,0 +1,93 @@
+"""What outputs lost is in the next input: damage one output of a recorded run, and its calls are what they were."""
+
+import random
+from collections import Counter
+
+import pytest
+
+from tests.property.damage import (
+    DAMAGES,
+    Bench,
+    Damage,
+    Recording,
+    damaged,
+    recordings,
+    repeated_outputs,
+    shown,
+    span_ids,
+    without,
+)
+from tests.walk.support import CORPUS
+
+FOLDERS = sorted(place.name for place in CORPUS.iterdir() if place.is_dir())
+BENCH = Bench()
+# The instrumentation joins the calls that were streamed together, and the history shows them apart.
+GLUED = {("openinference-openai-js", "stream_parallel")}
+_SEEDS = 3
+
+
+def calls_after(recording: Recording, trace_id: str, span_id: str, damage: Damage) -> list[tuple[str, str, bool]]:
+    requests = damaged(recording.requests, bytes.fromhex(span_id), damage)
+    trajectory = BENCH.joined(requests, recording.logs).get(trace_id)
+    return shown(trajectory.calls) if trajectory is not None else []
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_one_damaged_output_changes_no_call(folder: str, damage: Damage):
+    for recording in recordings(CORPUS / folder):
+        whole = BENCH.joined(recording.requests, recording.logs)
+        for output in repeated_outputs(BENCH, recording.requests):
+            # Without its first output, a trace begins with an input whose calls may be of an earlier turn.
+            if not (output.is_first and damage == "removed"):
+                after = calls_after(recording, output.trace_id, output.span_id, damage)
+                assert after == shown(whole[output.trace_id].calls), (recording.name, output.span_id)
+
+
+def test_recordings_repeat_hundreds_of_outputs():
+    found = [
+        output
+        for folder in FOLDERS
+        for recording in recordings(CORPUS / folder)
+        for output in repeated_outputs(BENCH, recording.requests)
+    ]
+    assert len(found) > 500
+    assert sum(not output.is_first for output in found) > 200
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_trace_without_its_first_output_gains_no_call(folder: str):
+    for recording in recordings(CORPUS / folder):
+        whole = BENCH.joined(recording.requests, recording.logs)
+        for output in repeated_outputs(BENCH, recording.requests):
+            if output.is_first:
+                after = calls_after(recording, output.trace_id, output.span_id, "removed")
+                assert Counter(call[0] for call in after) <= Counter(
+                    call.name for call in whole[output.trace_id].calls
+                ), recording.name
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_recordings_as_they_are_need_no_repair(folder: str):
+    for recording in recordings(CORPUS / folder):
+        if (folder, recording.name) not in GLUED:
+            repaired = BENCH.joined(recording.requests, recording.logs)
+            plain = BENCH.joined(recording.requests, recording.logs, repairs=False)
+            assert {trace: shown(one.calls) for trace, one in repaired.items()} == {
+                trace: shown(one.calls) for trace, one in plain.items()
+            }, recording.name
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_whatever_spans_are_missing_repair_invents_no_call(folder: str):
+    for recording in recordings(CORPUS / folder):
+        whole = BENCH.joined(recording.requests, recording.logs)
+        for seed in range(_SEEDS):
+            chance = random.Random(seed)  # noqa: S311 - nothing is kept secret
+            rest = without(recording.requests, {one for one in span_ids(recording.requests) if chance.random() < 0.3})
+            plain = BENCH.joined(rest, recording.logs, repairs=False)
+            for trace_id, trajectory in BENCH.joined(rest, recording.logs).items():
+                made = Counter(call.name for call in whole[trace_id].calls) if trace_id in whole else Counter[str]()
+                # Where the two views of a call are not found to be one, both are calls, with or without a repair.
+                allowed = made | Counter(call.name for call in plain[trace_id].calls)
+                assert Counter(call.name for call in trajectory.calls) <= allowed, (recording.name, seed)

@@ -8,7 +8,7 @@ from tests.assemble.support import TRACE, agent, executed, model, reading, span_
 from toolgauge.assemble.assembler import Assembler
 from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.model.metrics import MetricRegistry
-from toolgauge.model.observations import Operation, Reading, UnreadSpan
+from toolgauge.model.observations import CallRequested, MessageSeen, Operation, Reading, UnreadSpan
 from toolgauge.model.records import Resource, Scope, SpanRef
 from toolgauge.selfmetrics import SelfMetrics
 
@@ -45,6 +45,10 @@ class Reader:
     def read_calls(self, span: UnreadSpan) -> Reading | None:
         self.read_without_content.append(span.ref.span_id)
         return None if self.fails else self._reading(span)
+
+    def read_history(self, span: UnreadSpan) -> tuple[CallRequested | MessageSeen, ...]:
+        del span
+        return ()
 
     def _reading(self, span: UnreadSpan) -> Reading:
         seen = executed("find", id=span.ref.span_id) if span.operation == "tool_call" else model()

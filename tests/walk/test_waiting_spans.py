@@ -109,7 +109,8 @@ def conversation(answer: str, *, call_id: str | None = "call-1") -> bytes:
     ran = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "find", "gen_ai.tool.call.arguments": '{"a":1}'}
     if call_id is not None:
         ran["gen_ai.tool.call.id"] = call_id
-    told = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": answer}
+    ended = '[{"role":"assistant","parts":[{"type":"text","content":"it is 42"}]}]'
+    told = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": answer, "gen_ai.output.messages": ended}
     spans = ((CHAT, 1, asking), (TOOL, 3, ran), (NEXT, 5, told), (RUN, 0, {"gen_ai.operation.name": "invoke_agent"}))
     for span_id, start, keys in spans:
         span = Span(

@@ -40,7 +40,7 @@ MCP_METHOD = "mcp.method.name"
 ERROR_TYPE = "error.type"
 FINISH_REASONS = "gen_ai.response.finish_reasons"
 # How providers say that a model stopped in order to have tools called.
-TOOL_FINISHES = ("tool_call", "tool_calls", "tool_use", "function_call")
+TOOL_FINISHES = ("tool_call", "tool_calls", "tool-calls", "tool_use", "function_call")
 
 # A tuple: what is looked for in it may be a list or an object, which no set can be asked for.
 MODEL_OPERATIONS = ("chat", "generate_content", "text_completion", "chat.completions", "completion", "responses")

@@ -10,7 +10,7 @@ from typing import Literal
 from toolgauge.assemble.canonical import fold_name
 from toolgauge.model.content import Content, Recorded, Unparsed
 from toolgauge.model.json import JsonObject
-from toolgauge.model.observations import CallError
+from toolgauge.model.observations import INVALID_ARGUMENTS, OTHER_ERROR, UNKNOWN_TOOL, CallError
 
 Rejection = Literal["unknown_tool", "invalid_arguments"]
 
@@ -39,15 +39,15 @@ _NOT_THESE_ARGUMENTS = re.compile(
 _REFUSED = re.compile(r"Error: Argument parsing failed\.(?: Exception: .*)?", re.DOTALL)
 _PARAMETER = re.compile(r"\bParameter (\w{1,100}) is expected to be parsed to \S")
 _KINDS: dict[str, Rejection] = {
-    "NoSuchToolError": "unknown_tool",
-    "AI_NoSuchToolError": "unknown_tool",
-    "ToolNotFoundError": "unknown_tool",
-    "unknown_tool": "unknown_tool",
-    "InvalidToolInputError": "invalid_arguments",
-    "AI_InvalidToolInputError": "invalid_arguments",
-    "InvalidToolArgumentsError": "invalid_arguments",
-    "AI_InvalidToolArgumentsError": "invalid_arguments",
-    "invalid_arguments": "invalid_arguments",
+    "NoSuchToolError": UNKNOWN_TOOL,
+    "AI_NoSuchToolError": UNKNOWN_TOOL,
+    "ToolNotFoundError": UNKNOWN_TOOL,
+    "unknown_tool": UNKNOWN_TOOL,
+    "InvalidToolInputError": INVALID_ARGUMENTS,
+    "AI_InvalidToolInputError": INVALID_ARGUMENTS,
+    "InvalidToolArgumentsError": INVALID_ARGUMENTS,
+    "AI_InvalidToolArgumentsError": INVALID_ARGUMENTS,
+    "invalid_arguments": INVALID_ARGUMENTS,
 }
 
 
@@ -57,7 +57,7 @@ def rejection(name: str, arguments: Content, error: CallError, result: Content) 
     if kind in _KINDS:
         return _KINDS[kind]
     if isinstance(arguments, Unparsed) and arguments.reason == "unparsable":
-        return "invalid_arguments"
+        return INVALID_ARGUMENTS
     for text in (error.message, _text(result)):
         if text and (found := _reason_in(name, arguments, kind, text[:_MAX_TEXT])) is not None:
             return found
@@ -84,17 +84,17 @@ def misfits(arguments: Content, schema: JsonObject | None) -> bool:
 def _reason_in(name: str, arguments: Content, kind: str, text: str) -> Rejection | None:
     if name and name in text:
         if _NO_SUCH_TOOL.search(text):
-            return "unknown_tool"
+            return UNKNOWN_TOOL
         if _NOT_THESE_ARGUMENTS.search(text):
-            return "invalid_arguments"
+            return INVALID_ARGUMENTS
     if _REFUSED.fullmatch(text) or _names_parameter(arguments, text):
-        return "invalid_arguments"
+        return INVALID_ARGUMENTS
     validated = _VALIDATED.search(text)
     if validated is None:
         return None
     if name and fold_name(validated[1]).startswith(fold_name(name)):
-        return "invalid_arguments"
-    return "invalid_arguments" if kind == "ValidationError" and _is_about(arguments, text) else None
+        return INVALID_ARGUMENTS
+    return INVALID_ARGUMENTS if kind == "ValidationError" and _is_about(arguments, text) else None
 
 
 def _names_parameter(arguments: Content, text: str) -> bool:
@@ -122,8 +122,6 @@ def _text(content: Content) -> str:
         case _:
             return ""
 
-
-OTHER = "_OTHER"
 
 _MAX_HEAD = 300
 # A label and the class of an exception: `Error: TimeoutError: no answer`.
@@ -158,5 +156,5 @@ def _failure_in_object(answer: JsonObject) -> CallError | None:
     texts = (written, inner.get("message"), inner.get("detail"), answer.get("message"))
     message = next((word for word in texts if word and isinstance(word, str)), "")
     kinds = (inner.get("type"), answer.get("error_type"))
-    kind = next((kind for kind in kinds if kind and isinstance(kind, str)), OTHER)
+    kind = next((kind for kind in kinds if kind and isinstance(kind, str)), OTHER_ERROR)
     return CallError(kind=kind, message=message)

@@ -9,7 +9,7 @@ from toolgauge.assemble.pairing import Pair
 from toolgauge.assemble.rejections import Rejection, failure_in, misfits, rejection
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import JsonObject
-from toolgauge.model.observations import CallAnswered, CallError
+from toolgauge.model.observations import INVALID_ARGUMENTS, OTHER_ERROR, UNKNOWN_TOOL, CallAnswered, CallError
 from toolgauge.model.trajectory import CallState
 
 # A refusal says at once what it is; what comes later may be the answer of a tool that ran.
@@ -97,12 +97,12 @@ def _turned_down(
     arguments = execution.arguments
     if request is not None:
         if offers.lacks(request):
-            return "unknown_tool"
+            return UNKNOWN_TOOL
         # Some producers write the only value of a call to the tool's span, in place of its arguments.
         if isinstance(arguments, (NotRecorded, Unparsed)) and not isinstance(request.arguments, NotRecorded):
             arguments = request.arguments
         if misfits(arguments, offers.schema(request)):
-            return "invalid_arguments"
+            return INVALID_ARGUMENTS
         if isinstance(request.arguments, Unparsed):
             arguments = request.arguments
     return rejection(execution.name, arguments, error, answered)
@@ -126,10 +126,10 @@ def _of_requested(request: Request, answer: CallAnswered | None, offers: Offers,
 def _fault(request: Request, answered: Content, error: CallError | None, offers: Offers) -> CallError | None:
     """Return why a request without a tool span was rejected, `None` when nothing shows that it was."""
     if offers.lacks(request):
-        return CallError(kind="unknown_tool", message=error.message if error else "the tool is not on offer")
+        return CallError(kind=UNKNOWN_TOOL, message=error.message if error else "the tool is not on offer")
     is_broken = type(request.arguments) is Unparsed and request.arguments.reason == "unparsable"
     if is_broken or not request.usable:
-        return CallError(kind="invalid_arguments", message=error.message if error else "the arguments cannot be parsed")
+        return CallError(kind=INVALID_ARGUMENTS, message=error.message if error else "the arguments cannot be parsed")
     # A framework that does not run the tool often says so in words alone.
     refusal = error or _refusal_in(answered)
     if refusal is None or (why := rejection(request.name, request.arguments, refusal, NOT_RECORDED)) is None:
@@ -139,7 +139,7 @@ def _fault(request: Request, answered: Content, error: CallError | None, offers:
 
 def _refusal_in(answered: Content) -> CallError | None:
     text = answered.value if isinstance(answered, Recorded) else None
-    return CallError(kind="_OTHER", message=text[:_MAX_TEXT]) if isinstance(text, str) else None
+    return CallError(kind=OTHER_ERROR, message=text[:_MAX_TEXT]) if isinstance(text, str) else None
 
 
 def _run(node: Node) -> tuple[str, int]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import JsonObject, Value
 from toolgauge.model.observations import (
+    OTHER_ERROR,
     AgentRun,
     CallAnswered,
     CallError,
@@ -213,7 +214,7 @@ def _failure(attributes: Mapping[str, Value]) -> CallError | None:
     if kind is None and len(recorded) <= _MAX_CATEGORY and " " not in recorded:
         # Spans have one attribute for both: the message if the user asked for it, else the category.
         kind = recorded
-    return CallError(kind=kind or "_OTHER", message=recorded)
+    return CallError(kind=kind or OTHER_ERROR, message=recorded)
 
 
 def _executed(attributes: Mapping[str, Value]) -> Iterator[CallExecuted]:

@@ -9,6 +9,9 @@ from collections.abc import Iterator, Mapping
 from toolgauge.model.content import Content, Recorded, Unparsed
 from toolgauge.model.json import Value
 from toolgauge.model.observations import (
+    INVALID_ARGUMENTS,
+    OTHER_ERROR,
+    UNKNOWN_TOOL,
     CallAnswered,
     CallError,
     CallExecuted,
@@ -27,9 +30,7 @@ _PREFIX = "codex."
 _EVENT = "event.name"
 _CONVERSATION = "conversation.id"
 _HIDDEN = "[REDACTED]"
-_UNKNOWN_TOOL, _INVALID = "unknown_tool", "invalid_arguments"
 _UNSUPPORTED, _UNREADABLE = "unsupported call: ", "failed to parse function arguments"
-_OTHER = "_OTHER"
 
 
 class Codex:
@@ -81,7 +82,7 @@ def _call(attributes: Mapping[str, Value]) -> Iterator[Observation]:
         yield CallExecuted(name=name, call_id=call_id, arguments=arguments, result=result, agent=agent)
         return
     kind = _refusal(output)
-    error = CallError(kind=kind or _OTHER, message=output)
+    error = CallError(kind=kind or OTHER_ERROR, message=output)
     if kind is None:
         yield CallExecuted(name=name, call_id=call_id, arguments=arguments, error=error, agent=agent)
         return
@@ -103,5 +104,5 @@ def _result(attributes: Mapping[str, Value]) -> Content:
 def _refusal(output: str) -> str | None:
     """Return why Codex did not run a call, by its own words for it; `None` for a tool that ran and failed."""
     if output.startswith(_UNSUPPORTED):
-        return _UNKNOWN_TOOL
-    return _INVALID if output.startswith(_UNREADABLE) else None
+        return UNKNOWN_TOOL
+    return INVALID_ARGUMENTS if output.startswith(_UNREADABLE) else None

@@ -10,6 +10,9 @@ from collections.abc import Iterator
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import (
+    INVALID_ARGUMENTS,
+    OTHER_ERROR,
+    UNKNOWN_TOOL,
     CallAnswered,
     CallError,
     CallExecuted,
@@ -26,7 +29,7 @@ from toolgauge.recognize.token_counts import model_call
 
 _SCOPE = "gemini-cli"
 _MODEL, _BATCH, _TOOL = "llm_call", "schedule_tool_calls", "tool_call"
-_KINDS = {"tool_not_registered": "unknown_tool", "invalid_tool_params": "invalid_arguments"}
+_KINDS = {"tool_not_registered": UNKNOWN_TOOL, "invalid_tool_params": INVALID_ARGUMENTS}
 _MAX_CALLS = 1_000
 _MAX_TOOLS = 1_000
 
@@ -150,5 +153,5 @@ def _answer(call: JsonObject) -> JsonObject:
 def _error(call: JsonObject) -> CallError | None:
     if call.get("status") not in ("error", "cancelled"):
         return None
-    kind = values.as_str(values.as_object(call.get("response")).get("errorType")) or "_OTHER"
+    kind = values.as_str(values.as_object(call.get("response")).get("errorType")) or OTHER_ERROR
     return CallError(kind=_KINDS.get(kind, kind), message=values.as_str(_answer(call).get("error")) or "")

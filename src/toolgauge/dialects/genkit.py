@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import (
+    OTHER_ERROR,
     AgentRun,
     CallAnswered,
     CallError,
@@ -147,7 +148,7 @@ def _executed(span: Span) -> Iterator[CallExecuted]:
         return
     error = conventions.call_error(span)
     if error is None and attributes.get(_STATE) == "error":
-        error = CallError(kind="_OTHER", message=span.status_message)
+        error = CallError(kind=OTHER_ERROR, message=span.status_message)
     yield CallExecuted(
         name=name,
         arguments=values.arguments(attributes.get(_INPUT)),

@@ -14,6 +14,8 @@ from msgspec.structs import replace
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import (
+    INVALID_ARGUMENTS,
+    OTHER_ERROR,
     AgentRun,
     CallAnswered,
     CallError,
@@ -50,7 +52,6 @@ _FAILED = "Error in tool '"
 _ISSUES = re.compile(
     r"Error in tool '[^'\n]{1,200}': \[\s*\{\s*\"(?:code|expected|keys|origin|received|validation|values)\""
 )
-_INVALID = "invalid_arguments"
 # Before it followed the conventions, an agent's run was a span with a name alone: `agent_run [assistant]`.
 _AGENT_RUN = "agent_run ["
 
@@ -155,7 +156,7 @@ def _with_failure(seen: Observation) -> Observation:
         return seen
     match seen.result:
         case Recorded({"error": str() as message, **rest}) if not rest and message.startswith(_FAILED):
-            kind = _INVALID if _ISSUES.match(message) else "_OTHER"
+            kind = INVALID_ARGUMENTS if _ISSUES.match(message) else OTHER_ERROR
             return replace(seen, error=CallError(kind=kind, message=message))
         case _:
             return seen
@@ -207,7 +208,7 @@ def _failure(result: Content) -> CallError | None:
     """Read the failure that the kit returns in place of calling the tool; the span goes well all the same."""
     match result:
         case Recorded({"error": str() as message, **rest}) if message and not rest:
-            return CallError(kind="_OTHER", message=message)
+            return CallError(kind=OTHER_ERROR, message=message)
         case _:
             return None
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from toolgauge.model.content import Content, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import (
+    OTHER_ERROR,
     AgentRun,
     CallError,
     CallExecuted,
@@ -23,7 +24,7 @@ from toolgauge.model.observations import (
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import langchain, values
-from toolgauge.recognize.langchain import OTHER_ERROR, as_requested, is_control_flow, node_answers, tool_answer
+from toolgauge.recognize.langchain import as_requested, is_control_flow, node_answers, tool_answer
 from toolgauge.recognize.messages import DefinitionReader
 from toolgauge.recognize.token_counts import counted_text
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import (
+    OTHER_ERROR,
     CallError,
     CallExecuted,
     CallRequested,
@@ -22,7 +23,7 @@ from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, langchain, provider_messages, values
 from toolgauge.recognize.conventions import call_id
 from toolgauge.recognize.conventions_reader import ConventionsReader
-from toolgauge.recognize.langchain import OTHER_ERROR, Answer, as_requested, is_control_flow, node_answers, tool_answer
+from toolgauge.recognize.langchain import Answer, as_requested, is_control_flow, node_answers, tool_answer
 from toolgauge.recognize.token_counts import model_call
 
 KIND = "langsmith.span.kind"

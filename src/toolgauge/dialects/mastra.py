@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import (
+    INVALID_ARGUMENTS,
     AgentRun,
     CallError,
     CallExecuted,
@@ -44,7 +45,6 @@ _TOOLS = (_TOOL, "mcp_tool_call")
 _INFERENCE = "model_inference"
 # These repeat what their steps have.
 _REPEATING = ("model_generation", "model_chunk")
-_INVALID = "invalid_arguments"
 _MAX_CALLS = 1_000
 _MAX_TOOLS = 1_000
 
@@ -186,4 +186,4 @@ def _refused(result: Content) -> CallError | None:
     answer = values.as_object(result.value) if isinstance(result, Recorded) else {}
     if answer.get("error") is not True or "validationErrors" not in answer:
         return None
-    return CallError(kind=_INVALID, message=values.as_str(answer.get("message")) or "")
+    return CallError(kind=INVALID_ARGUMENTS, message=values.as_str(answer.get("message")) or "")

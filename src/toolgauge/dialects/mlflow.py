@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from toolgauge.model.content import Content, Recorded
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import (
+    OTHER_ERROR,
     AgentRun,
     CallError,
     CallExecuted,
@@ -27,7 +28,7 @@ from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import langchain, provider_messages, values
 from toolgauge.recognize.conventions import EXECUTE, OPERATION, RESULT, executed
 from toolgauge.recognize.conventions_reader import ConventionsReader
-from toolgauge.recognize.langchain import OTHER_ERROR, Answer, as_requested, is_control_flow, node_answers, tool_answer
+from toolgauge.recognize.langchain import Answer, as_requested, is_control_flow, node_answers, tool_answer
 from toolgauge.recognize.messages import DefinitionReader
 from toolgauge.recognize.token_counts import counted_text
 from toolgauge.recognize.values import arguments, as_list, as_object, as_str, content, parse_text, plain, result

@@ -12,6 +12,8 @@ from msgspec.structs import replace
 from toolgauge.model.content import NotRecorded, Recorded
 from toolgauge.model.json import JsonObject, Value
 from toolgauge.model.observations import (
+    INVALID_ARGUMENTS,
+    OTHER_ERROR,
     AgentRun,
     CallAnswered,
     CallError,
@@ -37,8 +39,6 @@ _TOOL_SPAN = "running tool"
 _MAX_EVENTS = 10_000
 _REPAIR = "\n\nFix the errors and try again."
 _VALIDATED = re.compile(r"\d{1,6} validation errors?: \[")
-_INVALID = "invalid_arguments"
-_OTHER = "_OTHER"
 
 
 class PydanticAI:
@@ -131,7 +131,7 @@ def _refused(answer: CallAnswered) -> CallError | None:
     returned = answer.result.value if isinstance(answer.result, Recorded) else None
     if answer.error is not None or not isinstance(returned, str) or not returned.endswith(_REPAIR):
         return answer.error
-    return CallError(kind=_INVALID if _VALIDATED.match(returned) else _OTHER, message=returned)
+    return CallError(kind=INVALID_ARGUMENTS if _VALIDATED.match(returned) else OTHER_ERROR, message=returned)
 
 
 def _executed(span: Span) -> Iterator[Observation]:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded
 from toolgauge.model.json import Value
 from toolgauge.model.observations import (
+    OTHER_ERROR,
     AgentRun,
     CallAnswered,
     CallError,
@@ -198,4 +199,4 @@ def _error(span: Span, result: Content) -> CallError | None:
     if span.attributes.get(_STATUS) != "error":
         return None
     returned = result.value if isinstance(result, Recorded) else None
-    return CallError(kind="_OTHER", message=returned if isinstance(returned, str) else "")
+    return CallError(kind=OTHER_ERROR, message=returned if isinstance(returned, str) else "")

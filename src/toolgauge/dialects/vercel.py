@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import (
+    OTHER_ERROR,
     AgentRun,
     CallAnswered,
     CallError,
@@ -246,7 +247,7 @@ def _answer(part: JsonObject) -> Iterator[CallAnswered]:
         call_id=values.identifier(part.get("toolCallId")),
         name=values.as_str(part.get("toolName")),
         result=NOT_RECORDED if failed else result,
-        error=CallError(kind="_OTHER", message=_text(output)) if failed else None,
+        error=CallError(kind=OTHER_ERROR, message=_text(output)) if failed else None,
     )
 
 

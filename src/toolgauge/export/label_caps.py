@@ -13,9 +13,10 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from toolgauge.export.results import AGENT, ERROR_TYPE, OTHER_ERROR, SERVICE, TOOL
+from toolgauge.export.results import AGENT, ERROR_TYPE, SERVICE, TOOL
 from toolgauge.export.settings import MetricsSettings
 from toolgauge.model.metrics import MAX_LABEL, Labels, MetricRegistry, fit_label
+from toolgauge.model.observations import OTHER_ERROR
 from toolgauge.settings import HOUR
 
 OTHER = "_other"

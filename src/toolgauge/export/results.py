@@ -17,6 +17,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
 from toolgauge.export.identity import begin_uid
 from toolgauge.export.redact import MAX_EXPLANATION, Redactor
 from toolgauge.export.settings import AnnotateMode, EventsMode, MetricsSettings
+from toolgauge.model.observations import OTHER_ERROR
 from toolgauge.model.outcomes import (
     Errored,
     NotEvaluated,
@@ -73,7 +74,6 @@ REASON = "toolgauge.not_evaluated.reason"
 CLOSED_BECAUSE = "toolgauge.closed_because"
 INCOMPLETE, INCOMPLETE_BECAUSE = "toolgauge.incomplete", "toolgauge.incomplete_because"
 ERROR_TYPE = "error.type"
-OTHER_ERROR = "_OTHER"
 _SCORE_VALUE = "gen_ai.evaluation.score.value"
 _SCORE_LABEL = "gen_ai.evaluation.score.label"
 _EXPLANATION = "gen_ai.evaluation.explanation"

@@ -4,13 +4,19 @@ Readings wait by the ten thousand, and nothing in them leads back to them: they 
 """
 
 from collections.abc import Mapping
-from typing import Literal, TypeAlias, final
+from typing import Final, Literal, TypeAlias, final
 
 from msgspec import Struct
 
 from toolgauge.model.content import NOT_RECORDED, Content
 from toolgauge.model.json import JsonObject
 from toolgauge.model.records import Resource, Scope, SpanRef, StatusCode
+
+# Kinds of errors. The first two are ours: an output asked for a tool that is not there, or with arguments that it does not take;
+# the last is OpenTelemetry's fallback for `error.type`.
+UNKNOWN_TOOL: Final = "unknown_tool"
+INVALID_ARGUMENTS: Final = "invalid_arguments"
+OTHER_ERROR: Final = "_OTHER"
 
 
 class CallError(Struct, frozen=True, kw_only=True, gc=False):

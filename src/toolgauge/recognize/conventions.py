@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.json import JsonObject, Value
 from toolgauge.model.observations import (
+    OTHER_ERROR,
     CallAnswered,
     CallError,
     CallExecuted,
@@ -112,7 +113,7 @@ def call_error(span: Span) -> CallError | None:
         return None
     recorded: Mapping[str, Value] = exception if exception is not None else {}
     return CallError(
-        kind=error_type or values.as_str(recorded.get("exception.type")) or "_OTHER",
+        kind=error_type or values.as_str(recorded.get("exception.type")) or OTHER_ERROR,
         message=span.status_message or values.as_str(recorded.get("exception.message")) or "",
     )
 

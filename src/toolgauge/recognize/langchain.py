@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import (
+    OTHER_ERROR,
     AgentRun,
     CallAnswered,
     CallError,
@@ -27,7 +28,6 @@ from toolgauge.recognize.past_calls import PastMessage, numbered
 from toolgauge.recognize.values import as_list, as_object, as_str, content, parse_text, result
 
 # What a failed call is called when the producer names no exception class (OpenTelemetry's own word for it).
-OTHER_ERROR = "_OTHER"
 
 # LangGraph leaves a node through these exceptions; nothing has failed.
 _CONTROL_FLOW = ("ParentCommand", "GraphInterrupt", "NodeInterrupt", "GraphBubbleUp")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import Json, Value
 from toolgauge.model.observations import (
+    OTHER_ERROR,
     AgentRun,
     CallAnswered,
     CallError,
@@ -158,7 +159,7 @@ def _error(span: Span, mapping: SpanMapping) -> CallError | None:
     if known := conventions.call_error(span):
         return known if known.message or not message else CallError(kind=known.kind, message=message)
     if message or _any_holds(span.attributes, mapping.failed):
-        return CallError(kind="_OTHER", message=message)
+        return CallError(kind=OTHER_ERROR, message=message)
     return None
 
 

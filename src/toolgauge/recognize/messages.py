@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
-from toolgauge.model.observations import CallAnswered, CallError, CallRequested, ToolDefinition
+from toolgauge.model.observations import OTHER_ERROR, CallAnswered, CallError, CallRequested, ToolDefinition
 from toolgauge.recognize import values
 
 _CALL_TYPES = frozenset(("tool_call", "function_call", "tool_use", "tool-call", "function"))
@@ -283,7 +283,7 @@ def _failure(source: JsonObject, result: Content) -> CallError | None:
     if source.get("status") != "error" and source.get("is_error") is not True and source.get("isError") is not True:
         return None
     returned = result.value if isinstance(result, Recorded) else None
-    return CallError(kind="_OTHER", message=returned if isinstance(returned, str) else "")
+    return CallError(kind=OTHER_ERROR, message=returned if isinstance(returned, str) else "")
 
 
 def may_contain_failures(received: Value) -> bool:

@@ -12,9 +12,9 @@ from msgspec import Struct
 
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
-from toolgauge.model.observations import CallAnswered, CallError, CallRequested, MessageSeen
+from toolgauge.model.observations import OTHER_ERROR, CallAnswered, CallError, CallRequested, MessageSeen
 from toolgauge.model.records import Span
-from toolgauge.recognize.langchain import OTHER_ERROR, generated
+from toolgauge.recognize.langchain import generated
 from toolgauge.recognize.messages import is_media_type
 from toolgauge.recognize.past_calls import PastMessage, numbered
 from toolgauge.recognize.values import arguments, as_list, as_object, as_str, content, parse_text, result

@@ -11,9 +11,9 @@ from typing import TypeAlias
 
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
-from toolgauge.model.observations import CallAnswered, CallError, CallRequested, ToolDefinition
+from toolgauge.model.observations import OTHER_ERROR, CallAnswered, CallError, CallRequested, ToolDefinition
 from toolgauge.model.records import Span
-from toolgauge.recognize.langchain import OTHER_ERROR, Answer, is_control_flow, tool_answer
+from toolgauge.recognize.langchain import Answer, is_control_flow, tool_answer
 from toolgauge.recognize.messages import KnownTools
 from toolgauge.recognize.values import arguments, as_list, as_object, as_str, content, parse_text, result
 

@@ -8,12 +8,11 @@ from collections.abc import Iterator
 
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded
 from toolgauge.model.json import Json, JsonObject, Value
-from toolgauge.model.observations import CallAnswered, CallError
+from toolgauge.model.observations import OTHER_ERROR, CallAnswered, CallError
 from toolgauge.recognize import strands_blocks, values
 from toolgauge.recognize.messages import MAX_ITEMS
 
 _ANTHROPIC, _BEDROCK = '"tool_result"', '"toolResult"'
-_OTHER = "_OTHER"
 
 
 def provider_answers(request: Value) -> list[CallAnswered]:
@@ -39,7 +38,7 @@ def _answer(block: JsonObject) -> Iterator[CallAnswered]:
         call_id, result = values.as_str(answered.get("toolUseId")), _bedrock_result(answered.get("content"))
         failed = answered.get("status") == "error"
     if call_id is not None:
-        error = CallError(kind=_OTHER, message=_text(result)) if failed else None
+        error = CallError(kind=OTHER_ERROR, message=_text(result)) if failed else None
         yield CallAnswered(call_id=call_id, result=result, error=error)
 
 

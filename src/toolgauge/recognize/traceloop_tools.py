@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import JsonObject, Value
-from toolgauge.model.observations import CallError, CallExecuted
+from toolgauge.model.observations import OTHER_ERROR, CallError, CallExecuted
 from toolgauge.model.records import Span
 from toolgauge.recognize import conventions, values
-from toolgauge.recognize.langchain import OTHER_ERROR, Answer, is_control_flow, tool_answer
+from toolgauge.recognize.langchain import Answer, is_control_flow, tool_answer
 
 ENTITY_NAME = "traceloop.entity.name"
 ENTITY_INPUT = "traceloop.entity.input"

@@ -56,8 +56,8 @@ def test_what_the_image_installs_is_pinned_and_complete():
     (install,) = [rest for word, rest in instructions(DOCKERFILE.read_text()) if word == "RUN" and "-r /tmp" in rest]
     assert "--require-hashes" in install
     pins = (DEPLOY / "requirements.txt").read_text().lower()
-    wanted = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
-    for requirement in wanted:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    for requirement in (*project["dependencies"], *project["optional-dependencies"]["kafka"]):
         package = re.split(r"[<>=\[]", requirement.lower())[0]
         assert re.search(rf"(?m)^{re.escape(package)}(\[.*\])?==", pins), requirement
 

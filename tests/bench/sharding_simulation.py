@@ -7,7 +7,8 @@ first span until 6 s after its last (`run_end_grace`), a conversation until 10 m
 
 memory   a load balancer with consistent hashing; what is open is lost when an instance restarts
 journal  the same, with stable names and a journal: a restart in place loses nothing
-log      partitions of a log (Kafka): the next owner reads again from the first span of the oldest open trajectory
+log      partitions of a log (Kafka): the next owner reads again from the first span of the oldest open trajectory, and no further back
+         than 15 minutes (`max_uncommitted`): what is open longer is cut when its partition moves
 
 Halfway every instance restarts, one after the other; at two thirds one instance is added. Printed are the open bytes of an instance over all
 seconds and instances (for 1,000 spans a second of it), the share of trajectories that were seen in parts, how many seconds of its traffic a
@@ -93,10 +94,12 @@ class Fleet:
         sizes: Counter[int],
         span_bytes: int,
         trajectory_bytes: int,
+        max_uncommitted_s: float,
     ) -> None:
         self.outcome = Outcome()
         self._way, self._grace_s, self._sizes = way, _GRACE_S[by], sizes
         self._bytes = span_bytes, trajectory_bytes
+        self._max_uncommitted_s = max_uncommitted_s
         self._members = list(range(instances))
         self._partitions = partitions
         self._owners = [self._rendezvous(partition) for partition in range(partitions)]
@@ -105,8 +108,8 @@ class Fleet:
         self._open_spans = [0] * instances
         self._closings: list[tuple[float, int, int]] = []
         self._last: dict[tuple[int, int], float] = {}
-        # What the log keeps of each partition: all that is not yet committed.
-        self._log: list[list[int]] = [[] for _ in range(partitions)]
+        # What the log keeps of each partition: all that is not yet committed, with its time.
+        self._log: list[list[tuple[float, int]]] = [[] for _ in range(partitions)]
         self._closed: set[int] = set()
         self._seen: Counter[int] = Counter()
 
@@ -125,7 +128,7 @@ class Fleet:
         self.outcome.load[owner] += 1
         self._seen[key] += 1
         if self._way == "log":
-            self._log[partition].append(key)
+            self._log[partition].append((now, key))
         self._add(now, owner, key)
 
     def _add(self, now: float, owner: int, key: int) -> None:
@@ -138,12 +141,12 @@ class Fleet:
 
     def _close_until(self, now: float) -> None:
         while self._closings and self._closings[0][0] <= now:
-            _, owner, key = heapq.heappop(self._closings)
+            at, owner, key = heapq.heappop(self._closings)
             # It may have gone to another instance, or with one that restarted, since.
             if key in self._open[owner]:
-                self._close(owner, key)
+                self._close(at, owner, key)
 
-    def _close(self, owner: int, key: int) -> None:
+    def _close(self, now: float, owner: int, key: int) -> None:
         spans = self._open[owner].pop(key)
         self._open_spans[owner] -= spans
         del self._last[owner, key]
@@ -151,14 +154,14 @@ class Fleet:
         which[key] += 1
         self._closed.add(key)
         if self._way == "log":
-            self._commit(self._partition(key))
+            self._commit(now, self._partition(key))
 
-    def _commit(self, partition: int) -> None:
-        """Let the log forget what comes before the first span of the oldest open trajectory."""
-        log = self._log[partition]
+    def _commit(self, now: float, partition: int) -> None:
+        """Let the log forget what comes before the first span of the oldest open trajectory, and what is too old."""
+        log, oldest = self._log[partition], now - self._max_uncommitted_s
         open_here = self._open[self._owners[partition]]
-        first = next((number for number, key in enumerate(log) if key in open_here), len(log))
-        del log[:first]
+        needed = (number for number, (at, key) in enumerate(log) if at >= oldest and key in open_here)
+        del log[: next(needed, len(log))]
 
     def restart(self, now: float, member: int) -> None:
         """End an instance and start it again in its place."""
@@ -194,16 +197,20 @@ class Fleet:
 
     def _move(self, now: float, partition: int, after: int) -> None:
         """Give up what is open of a partition, and read it again from what was committed."""
+        self._commit(now, partition)
         before = self._owners[partition]
-        for key in [each for each in self._open[before] if self._partition(each) == partition]:
+        given_up = [each for each in self._open[before] if self._partition(each) == partition]
+        for key in given_up:
             self._open_spans[before] -= self._open[before].pop(key)
             del self._last[before, key]
         self._owners[partition] = after
         self.outcome.moved[partition] += 1
-        for key in self._log[partition]:
+        for _, key in self._log[partition]:
             self.outcome.repeated[partition] += 1
             if key not in self._closed:
                 self._add(now, after, key)
+        # Of these not even the last span is read again.
+        self.outcome.parts.update(key for key in given_up if key not in self._open[after])
 
     def look(self) -> None:
         """Note how much is open in each instance."""
@@ -217,7 +224,7 @@ class Fleet:
         self._close_until(float("inf"))
         for owner, spans in enumerate(self._open):
             for key in list(spans):
-                self._close(owner, key)
+                self._close(float("inf"), owner, key)
 
 
 def simulate(
@@ -232,6 +239,7 @@ def simulate(
     trajectory_bytes: int,
     restarted: Sequence[int],
     adds: bool,
+    max_uncommitted_s: float = 900.0,
 ) -> Outcome:
     """Spread the traffic over instances, of which some restart, one after the other; perhaps one is added."""
     fleet = Fleet(
@@ -242,6 +250,7 @@ def simulate(
         sizes=traffic.sizes,
         span_bytes=span_bytes,
         trajectory_bytes=trajectory_bytes,
+        max_uncommitted_s=max_uncommitted_s,
     )
     restarts = [(seconds / 2 + place * _RESTART_EVERY_S, member) for place, member in enumerate(restarted)]
     add_at, look_at = seconds * 2 / 3 if adds else float("inf"), 0.0

@@ -13,7 +13,14 @@ ways = pytest.mark.parametrize("way", WAYS)
 keys = pytest.mark.parametrize("by", DRAWN)
 
 
-def outcome(way: Way, by: By, *, restarted: Sequence[int] = range(INSTANCES), adds: bool = True) -> Outcome:
+def outcome(
+    way: Way,
+    by: By,
+    *,
+    restarted: Sequence[int] = range(INSTANCES),
+    adds: bool = True,
+    max_uncommitted_s: float = SECONDS,
+) -> Outcome:
     return simulate(
         DRAWN[by],
         way=way,
@@ -25,6 +32,7 @@ def outcome(way: Way, by: By, *, restarted: Sequence[int] = range(INSTANCES), ad
         trajectory_bytes=100,
         restarted=restarted,
         adds=adds,
+        max_uncommitted_s=max_uncommitted_s,
     )
 
 
@@ -59,6 +67,14 @@ def test_a_log_parts_nothing_and_repeats_only_what_moved(by: By):
     of_one = outcome("log", by, restarted=(2,), adds=False)
     assert 0 < len(of_one.moved) < 32
     assert of_one.repeated.keys() <= of_one.moved.keys()
+
+
+@keys
+def test_a_log_that_is_committed_sooner_repeats_less_and_parts_what_is_open_longer(by: By):
+    later, sooner = outcome("log", by), outcome("log", by, max_uncommitted_s=20)
+    assert sooner.repeated.total() < later.repeated.total()
+    assert 0 < len(sooner.parts) < len(DRAWN[by].sizes)
+    assert sooner.whole.keys() | sooner.parts.keys() == DRAWN[by].sizes.keys()
 
 
 @keys

@@ -30,7 +30,7 @@ EXPORTERS = "toolgauge.exporters"
 # Ours, which the configuration has sections for in any case.
 _BUILT_IN = frozenset({"file", "kafka", "otlp", "otlp_grpc", "otlp_http", "prometheus"})
 # Ours that need an extra: its name, and a package that it brings.
-_EXTRAS = {(EXPORTERS, "kafka"): ("kafka", "confluent_kafka")}
+_EXTRAS = {(group, "kafka"): ("kafka", "confluent_kafka") for group in (EXPORTERS, RECEIVERS)}
 _RECEIVER_MEMBERS = ("Settings", "start", "stop")
 _EXPORTER_MEMBERS = ("Settings", "start", "send", "close")
 

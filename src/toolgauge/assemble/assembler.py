@@ -5,7 +5,7 @@ stays closed: scoring a trajectory a second time would count it twice in every m
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -18,6 +18,7 @@ from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.assemble.trace import OpenTrace, Reader
 from toolgauge.assemble.unmatched_results import UnmatchedResults
 from toolgauge.assemble.weight import Scale
+from toolgauge.model.delivery import Assignment
 from toolgauge.model.journal import ClosedId
 from toolgauge.model.observations import ConversationSeen, Reading, UnreadSpan
 from toolgauge.model.records import PackedHead, SpanHead
@@ -31,6 +32,8 @@ _NS_PER_S = 1_000_000_000
 # little is kept. What is read from arguments and results takes more memory than their bytes.
 _LARGEST_WAITING = 64 * 1024
 _SMALL = 2048
+_MAX_BEGUN = 100_000
+_BEGUN = "its first messages were committed while it was open (`max_uncommitted`), and its partition has moved since"
 
 
 def _ignore(service: str | None) -> None:
@@ -90,6 +93,10 @@ class Assembler:
         # How many more traces hold the entry of the journal that is being read, and the entries of what has closed.
         self._claims = 0
         self._released: list[int] = []
+        # Since when the message broker could not be read.
+        self._stalled_since_ns: int | None = None
+        # Traces whose first messages are committed while they were open elsewhere, in order of time.
+        self._begun: dict[str, None] = {}
         self._recalled: list[tuple[OpenTrace, Sequence[SpanHead]]] = []
         self._is_recovering = False
 
@@ -148,7 +155,15 @@ class Assembler:
                 self._read_waiting(trace, lambda _span: True)
                 self._index(trace, None)
 
-    def add(self, reading: Reading | UnreadSpan, now_ns: int, entry: int = 0, given: UnreadSpan | None = None) -> bool:
+    def add(
+        self,
+        reading: Reading | UnreadSpan,
+        now_ns: int,
+        entry: int = 0,
+        *,
+        given: UnreadSpan | None = None,
+        assignment: Assignment | None = None,
+    ) -> bool:
         """Take what was read from one span or log record, or a span to be read later; False when it comes too late.
 
         `entry` is the number of its request in the journal, 0 without one. `given` is the span of a model with a history.
@@ -166,6 +181,8 @@ class Assembler:
                 return True
             trace = self._open_trace(reading.ref.trace_id, now_ns, entry)
             trace.is_scored = is_scored
+            trace.assignment = assignment
+            trace.is_begun = bool(self._begun) and reading.ref.trace_id in self._begun
         self._add_to(trace, reading, now_ns, given)
         self._moved.add(trace)
         if entry and trace.is_new_entry(entry):
@@ -230,6 +247,53 @@ class Assembler:
             elif self._conversations is not None:
                 self._conversations.restore_closed(one.id, one.closed_ns, now_ns)
 
+    def remember(self, closed: Iterable[ClosedId], begun: Iterable[str], now_ns: int) -> None:
+        """Remember traces that other processes have closed, and those `begun`, whose first messages are not read again."""
+        now_ns = self._clock(now_ns)
+        for one in closed:
+            self._closed.restore(one.id, one.closed_ns, now_ns)
+        for trace_id in begun:
+            self._begun[trace_id] = None
+        while len(self._begun) > _MAX_BEGUN:
+            del self._begun[next(iter(self._begun))]
+
+    def forget(self) -> Iterator[tuple[str, Collection[int]]]:
+        """Drop open traces of lost partitions, as if they had never come; yield their ids and entries."""
+        for trace in [trace for trace in self._open.values() if _is_lost(trace)]:
+            self._leave(trace)
+            yield trace.trace_id, trace.entries or ()
+        lost = [one for one in self._evicted if isinstance(one[0], OpenTrace) and _is_lost(one[0])]
+        for evicted in lost:
+            trace = evicted[0]
+            self._evicted.remove(evicted)
+            self._evicted_bytes -= trace.size_bytes
+            if isinstance(trace, OpenTrace):
+                self._closed.remove(trace.trace_id)
+                yield trace.trace_id, trace.entries or ()
+
+    def open_traces_of(self, entries: Collection[int]) -> Sequence[tuple[str, Assignment]]:
+        """Return the ids of open traces that need one of these entries, with their partitions."""
+        wanted = set(entries)
+        return [
+            (trace.trace_id, trace.assignment)
+            for trace in self._open.values()
+            if trace.assignment is not None and trace.entries is not None and not wanted.isdisjoint(trace.entries)
+        ]
+
+    def stall(self, now_ns: int) -> None:
+        """Take nothing of a message broker for quiet until `resume`: it cannot be read."""
+        if self._stalled_since_ns is None:
+            self._stalled_since_ns = self._clock(now_ns)
+
+    def resume(self, now_ns: int) -> None:
+        """Go on to close what comes from the message broker, as much later as it could not be read."""
+        since_ns, self._stalled_since_ns = self._stalled_since_ns, None
+        if since_ns is not None:
+            for trace in self._open.values():
+                if trace.assignment is not None:
+                    trace.postpone(self._clock(now_ns) - since_ns)
+                    self._moved.add(trace)
+
     def end_recovery(self, now_ns: int) -> None:
         """Hand traces that were closed before to their conversations."""
         now_ns = self._clock(now_ns)
@@ -267,6 +331,9 @@ class Assembler:
         self._update_schedule()
         while (trace_id := self._schedule.pop_due(now_ns)) is not None:
             trace = self._open[trace_id]
+            if self._stalled_since_ns is not None and trace.assignment is not None:
+                # Due again when it goes on.
+                continue
             self._take_out(trace, now_ns)
             yield from self._finish(trace, trace.due()[1], now_ns)
         conversations = self._conversations
@@ -415,6 +482,10 @@ class Assembler:
 
     def _take_out(self, trace: OpenTrace, now_ns: int) -> None:
         """From here on the trace is closed."""
+        self._leave(trace)
+        self._closed.add(trace.trace_id, now_ns)
+
+    def _leave(self, trace: OpenTrace) -> None:
         del self._open[trace.trace_id]
         del self._open_by_id[raw_id(trace.trace_id)]
         self._trace_bytes -= trace.size_bytes
@@ -423,7 +494,6 @@ class Assembler:
             self._evict_above = 0
         self._moved.discard(trace)
         self._schedule.forget(trace.trace_id)
-        self._closed.add(trace.trace_id, now_ns)
         self._unindex(trace.trace_id, trace.conversation)
 
     def _finish_evicted(self, now_ns: int) -> Iterator[Trajectory]:
@@ -456,11 +526,15 @@ class Assembler:
         if ended.entries and not is_kept:
             self._released.extend(ended.entries)
         if trajectory is not None and not ended.is_scored:
-            yield replace(trajectory, opened_ns=ended.opened_ns, incomplete=incomplete)
+            of_partition = ended.assignment if isinstance(ended, OpenTrace) else None
+            partition = None if of_partition is None else of_partition.partition
+            yield replace(trajectory, opened_ns=ended.opened_ns, incomplete=incomplete, partition=partition)
 
     def _incomplete(self, ended: OpenTrace | OpenConversation, trajectory: Trajectory) -> str | None:
         grace_ns = self.run_end_grace_ns
         if isinstance(ended, OpenTrace):
+            if ended.is_begun:
+                return _BEGUN
             return self._completeness.of_trace(trajectory, ended, grace_ns) or trajectory.split_sign
         return self._completeness.of_conversation(trajectory, ended, grace_ns)
 
@@ -484,6 +558,10 @@ class Assembler:
             self._metrics.late.record(late_ns / _NS_PER_S)
         self._evict(now_ns)
         return late_ns is None
+
+
+def _is_lost(trace: OpenTrace) -> bool:
+    return trace.assignment is not None and trace.assignment.is_lost
 
 
 def _has_history(span: UnreadSpan) -> bool:

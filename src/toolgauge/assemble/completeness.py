@@ -10,6 +10,7 @@ from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 
+from toolgauge.model.delivery import Assignment
 from toolgauge.model.observations import AgentRun, ConversationSeen, Reading, UnreadSpan
 from toolgauge.model.trajectory import ClosedBecause, Trajectory
 
@@ -22,6 +23,7 @@ _MAX_SERVICES = 1000
 # Half of what is known is forgotten then: what is filtered on the way may change.
 _MAX_COUNT = 1000
 _MAX_UNSEEN = 10_000
+_BATCHES_NS = 60_000_000_000
 _BEGAN_BEFORE = "it began before this process began to receive"
 
 
@@ -89,6 +91,9 @@ def _is_of_run(reading: Reading) -> bool:
 class Chains(Protocol):
     """A trace that closes, as far as the chains of parents in it go."""
 
+    # The partition of the message broker that it was read from.
+    assignment: Assignment | None
+
     def dangling(self) -> Dangling:
         """Return whether they end at a span that has not arrived."""
         ...
@@ -109,6 +114,11 @@ class Turns(Protocol):
     def answered_ids(self) -> set[str]:
         """Return the ids of calls that models were given answers to."""
         ...
+
+
+def _began_before(trajectory: Trajectory, since_ns: int | None, grace_ns: int) -> bool:
+    """Return whether it spans the moment. What ended long before was recorded, and is sent again."""
+    return since_ns is not None and trajectory.start_ns < since_ns < trajectory.end_ns + grace_ns
 
 
 class _Service(Struct):
@@ -152,7 +162,11 @@ class Completeness:
     def of_trace(self, trajectory: Trajectory, trace: Chains, grace_ns: int) -> str | None:
         """Return why the trajectory of a trace may lack spans, in words."""
         because, service = trajectory.closed_because, self._service(trajectory.service)
-        if self._began_before(trajectory, grace_ns):
+        since_ns = self._live_since_ns
+        if trace.assignment is not None:
+            # Written to the broker when its batch was full: well after its spans had ended.
+            since_ns, grace_ns = trace.assignment.began_ns, max(grace_ns, _BATCHES_NS)
+        if _began_before(trajectory, since_ns, grace_ns):
             return _BEGAN_BEFORE
         if because in _IN_PASSING:
             missing = trace.dangling()
@@ -170,7 +184,7 @@ class Completeness:
         because = trajectory.closed_because
         if conversation.incomplete is not None:
             return conversation.incomplete
-        if self._began_before(trajectory, grace_ns):
+        if _began_before(trajectory, self._live_since_ns, grace_ns):
             return _BEGAN_BEFORE
         if trajectory.has_beginning is False and self._has_unseen_calls(trajectory, conversation):
             return "a model was given answers to calls of earlier turns, of which no span came"
@@ -187,11 +201,6 @@ class Completeness:
         while len(self._unseen) > _MAX_UNSEEN:
             del self._unseen[next(iter(self._unseen))]
         return bool(own)
-
-    def _began_before(self, trajectory: Trajectory, grace_ns: int) -> bool:
-        """Return whether it spans the start. What ended long before was recorded, and is sent again."""
-        since_ns = self._live_since_ns
-        return since_ns is not None and trajectory.start_ns < since_ns < trajectory.end_ns + grace_ns
 
     def _waited_in_vain(self, trajectory: Trajectory, service: _Service, *, waits: bool) -> bool:
         """Return whether the parent that never came would have come, as those of its service do; count it."""

@@ -14,6 +14,7 @@ from toolgauge.assemble.cutting import Cutter, fingerprint
 from toolgauge.assemble.join import GatheredTrace, join
 from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.assemble.weight import LOG_KEY_BYTES, Scale, weight_together
+from toolgauge.model.delivery import Assignment
 from toolgauge.model.left_out import NOTHING_LEFT_OUT
 from toolgauge.model.observations import AgentRun, CallRequested, ConversationSeen, MessageSeen, Reading, UnreadSpan
 from toolgauge.model.trajectory import ClosedBecause, ToolCall, Trajectory
@@ -66,8 +67,10 @@ class OpenTrace:
         "_scale",
         "_settings",
         "active_ns",
+        "assignment",
         "conversation",
         "entries",
+        "is_begun",
         "is_scored",
         "opened_ns",
         "size_bytes",
@@ -83,6 +86,10 @@ class OpenTrace:
         self.entries: set[int] | None = None
         # Scored by an earlier process; it is here for its conversation.
         self.is_scored = False
+        # The partition of the message broker that it is read from.
+        self.assignment: Assignment | None = None
+        # Another process read its first messages, and they are not read again.
+        self.is_begun = False
         # About how much memory the trace takes.
         self.size_bytes = _TRACE_BYTES
         self._settings = settings
@@ -162,6 +169,12 @@ class OpenTrace:
         if self._ended_ns is not None and self._ended_ns + limits.run_end_grace < due_ns:
             return self._ended_ns + limits.run_end_grace, "run_ended"
         return due_ns, because
+
+    def postpone(self, by_ns: int) -> None:
+        """Close that much later: nothing could come meanwhile."""
+        self.active_ns += by_ns
+        if self._ended_ns is not None:
+            self._ended_ns += by_ns
 
     def dangling(self) -> Dangling:
         """Return whether its chains of parents end at a span that has not arrived."""

@@ -38,7 +38,7 @@ from toolgauge.judge.settings import JudgeSettings
 from toolgauge.model.trajectory import TrajectoryScope
 from toolgauge.net.settings import ListenerSettings
 from toolgauge.pipeline.settings import HoldSettings, InboxSettings
-from toolgauge.receive.settings import GrpcSettings, HttpSettings
+from toolgauge.receive.settings import GrpcSettings, HttpSettings, KafkaReceiverSettings
 from toolgauge.recognize.settings import MappedDialectSettings
 from toolgauge.settings import MIB, MINUTE, Address, PositiveDuration, Section, Size, TraceUrl
 from toolgauge.state.settings import StateSettings
@@ -64,6 +64,7 @@ class Receivers(Section):
     """Ways in."""
 
     otlp: OtlpReceiver = OtlpReceiver()
+    kafka: KafkaReceiverSettings | None = None
 
 
 class Exporters(Section):

@@ -44,6 +44,30 @@ class Consumer(Protocol):
         ...
 
 
+class Assignment(Struct, kw_only=True, eq=False):
+    """A partition of a message broker's topics that this process reads, from when it got it until it `is_lost`.
+
+    `began_ns` is when the first message of it was written that could be read; `None` where nothing before it was missed.
+    """
+
+    partition: int
+    began_ns: int | None = None
+    is_lost: bool = False
+
+
+class MessageConsumer(Protocol):
+    """Takes export requests from a message broker, which keeps those that are not taken."""
+
+    async def consume_message(
+        self, signal: Signal, body: bytes, sender: str, assignment: Assignment, entry: int
+    ) -> Answer:
+        """Answer whether the request was taken; without room for it, it is never passed on unread, but refused.
+
+        `entry` is its number in the ledger.
+        """
+        ...
+
+
 class Outgoing(Struct, frozen=True, kw_only=True):
     """One serialised export request on its way out.
 

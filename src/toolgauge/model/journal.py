@@ -28,6 +28,8 @@ class ClosedId(Struct, frozen=True, kw_only=True, gc=False):
     id: str
     scope: TrajectoryScope
     closed_ns: int
+    # Of the message broker that its spans came from.
+    partition: int | None = None
 
 
 class JournalChange(Struct, frozen=True, kw_only=True, gc=False):

@@ -1,12 +1,13 @@
 """Interfaces of plug-ins: what a dialect and an evaluator must offer."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct
 
-from toolgauge.model.delivery import Signal
+from toolgauge.model.delivery import Assignment, Signal
 from toolgauge.model.expected import Expected
+from toolgauge.model.journal import ClosedId
 from toolgauge.model.json import Value
 from toolgauge.model.observations import CallRequested, MessageSeen, Observation, Operation
 from toolgauge.model.outcomes import Level, Outcome
@@ -147,6 +148,50 @@ class Receiver(Protocol):
 
     async def stop(self, grace_s: float) -> None:
         """Take nothing more; requests under way get so many seconds to finish. Works twice and without a start."""
+        ...
+
+
+class OpenTraces(Protocol):
+    """The open traces of the pipeline, for the receiver of a message broker. The pipeline's thread does it, soon."""
+
+    async def forget(self) -> int:
+        """Drop open trajectories of lost partitions; return how many."""
+        ...
+
+    async def remember(self, closed: Sequence[ClosedId], begun: Sequence[str]) -> None:
+        """Remember what other processes closed, or had begun."""
+        ...
+
+    async def open_traces_of(self, entries: Sequence[int]) -> Sequence[tuple[str, Assignment]]:
+        """Return the open traces that need one of these messages, with their partitions."""
+        ...
+
+    def stall(self) -> None:
+        """Close nothing for want of messages, until `resume`."""
+        ...
+
+    async def stalled(self) -> None:
+        """Do so now; return when the scores of what has closed are on their way."""
+        ...
+
+    def resume(self) -> None:
+        """Go on to close."""
+        ...
+
+
+class MessageReceiver(Receiver, Protocol):
+    """Reads from a message broker; what it takes is committed when it has been sent on.
+
+    After `stop`, what was taken may still be sent and committed, until `leave`.
+    """
+
+    @property
+    def trouble(self) -> tuple[str, int] | None:
+        """Why nothing can be read, and since when; `None` where all is well."""
+        ...
+
+    async def leave(self, timeout_s: float) -> None:
+        """Commit what can be, and leave the group, within the time. Works twice and without a start."""
         ...
 
 

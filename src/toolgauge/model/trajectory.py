@@ -172,6 +172,8 @@ class Trajectory(Struct, frozen=True, kw_only=True, gc=False):
     incomplete: str | None = None
     # What in it shows that spans of it went elsewhere, in words; `None` where nothing does.
     split_sign: str | None = None
+    # The partition of the message broker that its spans came from.
+    partition: int | None = None
     # Who wrote its spans.
     sources: tuple[SpanSource, ...] = ()
     # Tools that the configuration registers, by name, for what the traffic does not show; filled in by the scorer.

@@ -9,7 +9,7 @@ from msgspec import Struct
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from toolgauge.model.delivery import Signal
+from toolgauge.model.delivery import Assignment, Signal
 from toolgauge.model.errors import DecodeError
 from toolgauge.otlp.envelope import parse_request
 from toolgauge.otlp.messages import RequestMessage
@@ -29,6 +29,8 @@ class Request(Struct, frozen=True, eq=False):
     sender: str | None
     received_ns: int
     entry: int = 0
+    # The partition that it was read from, where it came from a message broker.
+    assignment: Assignment | None = None
 
     @property
     def spans(self) -> int:

@@ -79,6 +79,12 @@ class Admission:
             self._spans_held -= request.spans
             self._bytes_unread -= len(request.body)
 
+    def give_back(self, spans: int) -> None:
+        """Refuse spans after all whose partition was lost: its next owner reads them again."""
+        with self._lock:
+            self._metrics.spans.add(spans, ("refused", "partition_lost", ""))
+            self._spans_held -= spans
+
     def read(self, request: Request) -> None:
         """Take note that the request has been read, or passed on unread."""
         with self._lock:

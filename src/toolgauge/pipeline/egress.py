@@ -213,11 +213,14 @@ class Egress:
         """Have scorecards and events written to the journal together with the ids of their trajectories, which need nothing more."""
         own: list[JournalEntry] = []
         outgoings: list[Outgoing] = []
+        # Messages of a broker are read again until the scores of their trajectories are delivered, too.
+        messages = tuple(dict.fromkeys(entry for entry in closed_entries if entry < 0))
         try:
             for outgoing in written:
                 entry = ledger.new_entry(outgoing.signal, outgoing.body, now_ns, own=True)
                 own.append(entry)
-                outgoings.append(replace(outgoing, entries=(entry.id,)))
+                ledger.claim_deliveries(messages)
+                outgoings.append(replace(outgoing, entries=(entry.id, *messages)))
         finally:
             # Also after a fault: what fails again and again after each restart is worse than what is missing.
             closed = [_closed_id(scorecard) for scorecard in scorecards if not scorecard.by_judges]
@@ -228,7 +231,9 @@ class Egress:
 def _closed_id(scorecard: Scorecard) -> ClosedId:
     trajectory = scorecard.trajectory
     closed_id = trajectory.trace_id if trajectory.scope == "trace" else trajectory.conversation_id or ""
-    return ClosedId(id=closed_id, scope=trajectory.scope, closed_ns=scorecard.scored_at_ns)
+    return ClosedId(
+        id=closed_id, scope=trajectory.scope, closed_ns=scorecard.scored_at_ns, partition=trajectory.partition
+    )
 
 
 def _first_request(spans: Sequence[HeldSpan[Container]]) -> tuple[int, int]:

@@ -6,7 +6,7 @@ handed on even when reading them failed.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
@@ -18,7 +18,7 @@ from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.assemble.split_detector import SplitDetector
 from toolgauge.export.redact import Redactor
 from toolgauge.export.results import Annotations
-from toolgauge.model.delivery import Accepted, Answer, Invalid, Outbox, Outgoing, Signal
+from toolgauge.model.delivery import Accepted, Answer, Assignment, Invalid, Outbox, Outgoing, Signal
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.feedback import FeedbackSink
 from toolgauge.model.journal import ClosedId, JournalEntry
@@ -214,6 +214,10 @@ class Pipeline:
 
     def process(self, request: Request) -> None:
         """Read an admitted request; its spans that are not held are passed on with the next `forward`."""
+        if request.assignment is not None and request.assignment.is_lost:
+            self.admission.read(request)
+            self.admission.give_back(request.spans)
+            return
         try:
             match request.signal:
                 case "traces":
@@ -231,6 +235,9 @@ class Pipeline:
 
     def process_unread(self, request: Request) -> None:
         """Have an admitted request leave without reading it, as soon as there is room; open trajectories may lack its spans."""
+        if request.assignment is not None:
+            self.process(request)
+            return
         self._unread_until_ns = request.received_ns
         self._pass_on(request, request.body, request.spans)
         self._end_reading(request)
@@ -289,6 +296,34 @@ class Pipeline:
         """Take another moment for the one at which this process began to receive, where it is live."""
         self._assembler.receive_since(live_since_ns)
 
+    def forget(self) -> int:
+        """Drop open trajectories of partitions that are lost, without a result, with the spans held for them; return how many."""
+        forgotten = 0
+        entries: list[int] = []
+        for trace_id, of_trace in self._assembler.forget():
+            forgotten += 1
+            entries += [entry for entry in of_trace if entry > 0]
+            self.admission.give_back(len(self._hold.take(trace_id)))
+        if entries and self._ledger is not None:
+            self._ledger.close(entries, (), ())
+        return forgotten
+
+    def remember(self, closed: Iterable[ClosedId], begun: Iterable[str], now_ns: int) -> None:
+        """Remember which traces other processes have closed, and which are `begun`: what comes of those is not all of them."""
+        self._assembler.remember(closed, begun, now_ns)
+
+    def open_traces_of(self, entries: Collection[int]) -> Sequence[tuple[str, Assignment]]:
+        """Return the ids of open traces that need one of these entries, with their partitions."""
+        return self._assembler.open_traces_of(entries)
+
+    def stall(self, now_ns: int) -> None:
+        """Close nothing that comes from a message broker, until `resume`: it only seems to be quiet, as that cannot be read."""
+        self._assembler.stall(now_ns)
+
+    def resume(self, now_ns: int) -> None:
+        """Go on to close what comes from the message broker, as much later as it could not be read."""
+        self._assembler.resume(now_ns)
+
     def restore(self, closed: Iterable[ClosedId], now_ns: int) -> None:
         """Remember what an earlier process closed, in the order of time; its entries come next."""
         self._assembler.restore(closed, now_ns)
@@ -304,7 +339,7 @@ class Pipeline:
             decoded = self._reader.decoder.traces(request.body, request.sender, request.envelope)
             if decoded.undecodable:
                 self._metrics.undecodable.add(decoded.undecodable)
-            self._read_spans(decoded, held, request.received_ns, request.entry)
+            self._read_spans(decoded, held, request)
         finally:
             if held and self._ledger is not None:
                 self._ledger.claim_deliveries((request.entry,), len(held))
@@ -312,7 +347,8 @@ class Pipeline:
             if rest is not None:
                 self._pass_on(request, rest, request.count - len(held))
 
-    def _read_spans(self, decoded: DecodedTraces, held: list[Place], now_ns: int, entry: int) -> None:
+    def _read_spans(self, decoded: DecodedTraces, held: list[Place], request: Request) -> None:
+        now_ns, entry, assignment = request.received_ns, request.entry, request.assignment
         holds = self._settings.annotate in ("both", "hold") and not self._is_reading_again
         recognizer, defers = self._reader.recognizer, self._assembler.defers
         unread = [*decoded.heads]
@@ -330,7 +366,7 @@ class Pipeline:
             given = given_history(viewed, reading) if type(reading) is Reading else None
             if given is not None and not self._assembler.may_wait(given):
                 given = None
-            in_time = self._assembler.add(reading, now_ns, entry, given=given)
+            in_time = self._assembler.add(reading, now_ns, entry, given=given, assignment=assignment)
             waits = holds and in_time and is_to_bear_scores(reading)
             if waits and self._hold.add(reading.ref, viewed.container, viewed.raw, now_ns, entry):
                 held.append(viewed.place)
@@ -353,7 +389,7 @@ class Pipeline:
                     self._feedback.add(feedback, request.received_ns)
                 reading = self._reader.recognizer.read(record)
                 if reading is not None:
-                    self._assembler.add(reading, request.received_ns, request.entry)
+                    self._assembler.add(reading, request.received_ns, request.entry, assignment=request.assignment)
             if decoded.undecodable:
                 self._metrics.undecodable.add(decoded.undecodable)
         finally:

@@ -1,13 +1,14 @@
-"""What people write about the OTLP receivers: `receivers.otlp.protocols.grpc` and `.http`."""
+"""What people write about the receivers: `receivers.otlp.protocols.grpc` and `.http`, and `receivers.kafka`."""
 
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
 from toolgauge.model.delivery import Signal
+from toolgauge.net.kafka import KafkaClientSettings, Topic
 from toolgauge.net.settings import ListenerSettings
-from toolgauge.settings import MIB, MINUTE, Address, Count, PositiveDuration, Section, Size
+from toolgauge.settings import MIB, MINUTE, SECOND, Address, Count, PositiveDuration, Section, Size
 
 _SAFE_HEADERS = ("Accept", "Content-Type", "X-Requested-With")
 _MILLISECOND = 1_000_000
@@ -138,3 +139,48 @@ class HttpSettings(ListenerSettings):
     def paths(self) -> dict[str, Signal]:
         """The signal of each path."""
         return {self.traces_url_path: "traces", self.metrics_url_path: "metrics", self.logs_url_path: "logs"}
+
+
+class ConsumedTopics(Section):
+    """The topic of each signal that is read, by the Collector's default names; `null` for one that is not read."""
+
+    traces: Topic | None = "otlp_spans"
+    logs: Topic | None = "otlp_logs"
+
+
+class ClosedTraces(Section):
+    """The compacted topic with ids of closed traces, for the next owner of their partition; made when it is missing."""
+
+    topic: Topic = "toolgauge_closed_traces"
+
+
+class KafkaReceiverSettings(KafkaClientSettings):
+    """Messages as the Collector's kafka exporter writes them with `partition_traces_by_id`, read in a consumer group.
+
+    After `max_uncommitted` a message is committed although a trajectory that needs it is open.
+    """
+
+    topics: ConsumedTopics = ConsumedTopics()
+    group_id: Annotated[str, Field(min_length=1)] = "toolgauge"
+    group_instance_id: Annotated[str, Field(min_length=1)] | None = None
+    initial_offset: Literal["latest", "earliest"] = "latest"
+    session_timeout: Annotated[PositiveDuration, Field(ge=1_000_000_000)] = 10 * SECOND
+    heartbeat_interval: Annotated[PositiveDuration, Field(ge=1_000_000)] = 3 * SECOND
+    max_uncommitted: PositiveDuration = 15 * MINUTE
+    closed_traces: ClosedTraces = ClosedTraces()
+
+    @model_validator(mode="after")
+    def _reads_something(self) -> "KafkaReceiverSettings":
+        if not self.signals:
+            raise ValueError("reads nothing: `topics.traces` and `topics.logs` are both null")
+        if self.topics.traces == self.topics.logs:
+            raise ValueError("has one topic for two signals")
+        if self.heartbeat_interval >= self.session_timeout:
+            raise ValueError("needs a `heartbeat_interval` below its `session_timeout`")
+        return self
+
+    @property
+    def signals(self) -> dict[str, Signal]:
+        """The signal of each topic."""
+        named: dict[str | None, Signal] = {self.topics.traces: "traces", self.topics.logs: "logs"}
+        return {topic: signal for topic, signal in named.items() if topic is not None}

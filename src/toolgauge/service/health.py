@@ -13,6 +13,7 @@ from toolgauge.config.model import Config, ErrorPolicy
 from toolgauge.export.destination import Destination
 from toolgauge.export.fan_out import FanOut
 from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.ports import MessageReceiver
 from toolgauge.service.memory import MemoryGuard
 from toolgauge.service.worker import Worker
 from toolgauge.state.journal import Journal
@@ -144,6 +145,7 @@ def make_health(
     *,
     clock: Callable[[], int],
     journal: Journal | None = None,
+    messages: MessageReceiver | None = None,
 ) -> Health:
     """Make what knows the phase and asks the destinations; receivers are well as long as the process takes requests.
 
@@ -159,6 +161,8 @@ def make_health(
         parts["processor:scoring"] = _of_worker(worker, started_ns)
         if journal is not None:
             parts["extension:journal"] = _of_journal(journal, started_ns)
+        if messages is not None:
+            parts["receiver:kafka"] = _of_messages(messages, started_ns)
         for destination in outbox.destinations:
             parts[f"exporter:{destination.name}"] = _of(destination, started_ns, clock())
         return parts
@@ -189,6 +193,13 @@ def _of_journal(journal: Journal, started_ns: int) -> ComponentHealth:
         return ComponentHealth(status="StatusOK", since_ns=started_ns)
     since_ns = journal.failing_since_ns or started_ns
     return ComponentHealth(status="StatusRecoverableError", since_ns=since_ns, error=journal.failure)
+
+
+def _of_messages(messages: MessageReceiver, started_ns: int) -> ComponentHealth:
+    if messages.trouble is None:
+        return ComponentHealth(status="StatusOK", since_ns=started_ns)
+    error, since_ns = messages.trouble
+    return ComponentHealth(status="StatusRecoverableError", since_ns=since_ns, error=error)
 
 
 def _of(destination: Destination, started_ns: int, now_ns: int) -> ComponentHealth:

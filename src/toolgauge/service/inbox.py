@@ -12,7 +12,7 @@ from typing import Protocol, TypeAlias
 from msgspec.structs import replace
 
 from toolgauge.export.recording_file import RecordingFile
-from toolgauge.model.delivery import Accepted, Answer, Invalid, Refused, Signal
+from toolgauge.model.delivery import Accepted, Answer, Assignment, Invalid, Refused, Signal
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.journal import JournalChange, JournalEntry
 from toolgauge.otlp.request import Request, read_request
@@ -144,7 +144,7 @@ def recorded_to(recording: RecordingFile | None) -> OnAccepted:
 
 
 class Intake:
-    """Implements `model.delivery.Consumer`; belongs to the event loop. `journal` and `ledger` go together."""
+    """Implements `model.delivery.Consumer` and `MessageConsumer`; belongs to the event loop. `journal` and `ledger` go together."""
 
     def __init__(
         self,
@@ -193,6 +193,37 @@ class Intake:
         if self._ledger is None or not request.count:
             return None
         return self._ledger.new_entry(request.signal, request.body, request.received_ns, own=False)
+
+    async def consume_message(
+        self, signal: Signal, body: bytes, sender: str, assignment: Assignment, entry: int
+    ) -> Answer:
+        """Take a message of a broker, which keeps refused ones: none passes unread. `entry` is its number in the ledger."""
+        try:
+            request = replace(await self._read(signal, body, sender), entry=entry, assignment=assignment)
+        except DecodeError as error:
+            return Invalid(f"cannot decode the request: {error}")
+        answer = self._pipeline.admission.admit(request)
+        if not isinstance(answer, Accepted):
+            return answer
+        if self._ledger is not None:
+            # Nothing of it is written: the broker has it.
+            kept = JournalEntry(id=entry, signal=signal, body=b"", received_ns=request.received_ns, own=False)
+            self._ledger.restore(kept)
+        try:
+            is_put = self._inbox.put(request) or await self._inbox.put_in_time(request, _PATIENCE_S)
+        except BaseException:
+            self._withdraw(request)
+            raise
+        if not is_put:
+            self._withdraw(request)
+            return Refused("the inbox is full")
+        self._on_accepted(request)
+        return answer
+
+    def _withdraw(self, request: Request) -> None:
+        self._pipeline.admission.withdraw(request)
+        if self._ledger is not None:
+            self._ledger.forget((request.entry,))
 
     async def _written(self, entry: JournalEntry | None) -> None:
         if entry is not None and self._journal is not None:

@@ -23,6 +23,7 @@ from toolgauge.pipeline.pipeline import Rules
 from toolgauge.score.criterion import Criterion, Lookup
 from toolgauge.service.destinations import renewed_destinations
 from toolgauge.service.judge_pool import asks_judge, make_judges, open_client
+from toolgauge.service.messages import check_messages
 from toolgauge.service.own_evaluators import evaluator_files
 from toolgauge.service.pipeline_factory import VERSION, emit_settings, make_rules, redactor
 from toolgauge.service.process import Faults, beside
@@ -156,6 +157,7 @@ class Reloader:
     def _prepare(self) -> _Loaded:
         """Make what can be made beside the running service. Raises `ConfigError`."""
         config, criteria = self._load()
+        check_messages(self._at_start, criteria)
         service = self._service
         rules = make_rules(
             config,

@@ -33,6 +33,7 @@ from toolgauge.service.health import make_health
 from toolgauge.service.inbox import Inbox, Intake, recorded_to
 from toolgauge.service.judge_pool import JudgePool, asks_judge, make_judges, open_client
 from toolgauge.service.memory import MemoryGuard
+from toolgauge.service.messages import check_messages, make_message_receiver
 from toolgauge.service.persistence import Persistence
 from toolgauge.service.pipeline_factory import (
     VERSION,
@@ -47,6 +48,8 @@ from toolgauge.service.service import Service
 from toolgauge.service.watching import Announcer, Watching
 from toolgauge.service.worker import Worker
 from toolgauge.settings import split_address
+from toolgauge.state.ledger import Ledger
+from toolgauge.state.offsets import OffsetJournal
 from toolgauge.state.store import StateStore
 from toolgauge.watch.watcher import Watcher
 
@@ -65,6 +68,7 @@ def make_service(
     `is_live` where senders were running before: another process may have received what they sent then.
     Raise `ConfigError` when a criterion asks a judge and there is no such model.
     """
+    check_messages(config, criteria)
     clock = SteadyClock()
     start_ns = clock()
     hop_id = uuid.uuid4().hex
@@ -75,6 +79,11 @@ def make_service(
     persistence = Persistence.of(config.state, config.assemble.late_memory, metrics.state, clock)
     ledger = None if persistence is None else persistence.ledger
     journal = None if persistence is None else persistence.journal
+    offsets = None if config.receivers.kafka is None else OffsetJournal(journal)
+    if offsets is not None:
+        ledger = Ledger(offsets)
+        if persistence is not None:
+            persistence.ledger = ledger
     outbox = make_outbox(config, metrics, hop_id=hop_id, user_agent=f"toolgauge/{VERSION}", ledger=ledger)
     sink = emitter if observing is None else observing(emitter)
     judges = JudgePool(_judges(config, criteria, metrics), metrics.judge)
@@ -83,7 +92,7 @@ def make_service(
     watcher = make_watcher(config, metrics)
     webhooks = _webhooks(config, metrics, clock)
     announcer = Announcer(emitter, outbox, metrics, webhooks)
-    if ledger is not None:
+    if persistence is not None and ledger is not None:
         announcer = Announcer(emitter, outbox, metrics, webhooks, lambda event: ledger.journaled(event, clock()))
     store = None if persistence is None else persistence.store
     watching = None if watcher is None else _watching(watcher, store, criteria, metrics, clock, announcer)
@@ -108,7 +117,18 @@ def make_service(
     recording = make_recording(config, metrics)
     intake = Intake(pipeline, inbox, clock, journal, ledger, recorded_to(recording))
     worker = Worker(pipeline, inbox, clock=clock, faults=Faults(metrics), evaluation_limit=evaluation_limit)
-    health = make_health(config, outbox, memory, worker, clock=clock, journal=journal)
+    messages = make_message_receiver(
+        config,
+        intake,
+        offsets=offsets,
+        ledger=ledger,
+        pipeline=pipeline,
+        worker=worker,
+        metrics=metrics,
+        hop_id=hop_id,
+        clock=clock,
+    )
+    health = make_health(config, outbox, memory, worker, clock=clock, journal=journal, messages=messages)
     return Service(
         pipeline=pipeline,
         inbox=inbox,
@@ -117,6 +137,8 @@ def make_service(
         worker=worker,
         receivers=make_receivers(config, intake, metrics=metrics, hop_id=hop_id, has_memory=memory.admits),
         additional_receivers=make_additional_receivers(config, intake),
+        messages=messages,
+        ledger=ledger,
         health=health,
         admin=None if config.admin is None else AdminEndpoint(health, config.admin, watching, learning),
         judges=judges,

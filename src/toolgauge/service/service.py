@@ -18,7 +18,7 @@ from toolgauge.export.recording_file import RecordingFile
 from toolgauge.export.redact import Redactor
 from toolgauge.export.results import EmitSettings
 from toolgauge.export.webhooks import Webhooks
-from toolgauge.model.ports import Receiver
+from toolgauge.model.ports import MessageReceiver, Receiver
 from toolgauge.pipeline.pipeline import Pipeline, Rules
 from toolgauge.receive.grpc import GrpcReceiver
 from toolgauge.receive.http import HttpReceiver
@@ -53,6 +53,8 @@ _JUDGING_DEADLINE_S = 7.0
 _WEBHOOKS_TIMEOUT_S = 1.0
 # For writing what waits to be recorded, unless the disk is stuck.
 _RECORDING_DEADLINE_S = 2.0
+# For committing what has been sent.
+_LEAVING_DEADLINE_S = 2.0
 # Between two looks whether the queues have room for what was held.
 _ROOM_WAIT_S = 0.02
 _WORKER_GRACE_S = 1.0
@@ -86,8 +88,13 @@ class Service:
         hop_id: str,
         persistence: Persistence | None = None,
         recording: RecordingFile | None = None,
+        messages: MessageReceiver | None = None,
+        ledger: Ledger | None = None,
     ) -> None:
         self._recording = recording
+        self._messages = messages
+        # That of the journal, and of messages that are committed when they are done with.
+        self.ledger = ledger
         self.persistence = persistence
         self.pipeline = pipeline
         self.intake = intake
@@ -145,9 +152,7 @@ class Service:
             self.pipeline.receive_since(self.clock() if journal is None else journal.received_since_ns)
             started.append(self._end_recording)
             self._begin_recording()
-            for receiver in (*self.receivers, *self._additional_receivers):
-                await receiver.start()
-                started.append(lambda receiver=receiver: receiver.stop(0))
+            await self._start_receivers(started)
         except BaseException:
             for stop in reversed(started):
                 await stop()
@@ -160,14 +165,26 @@ class Service:
         self._timers = (asyncio.create_task(self._watch()), asyncio.create_task(self._push()))
         self.health.enter("running")
 
+    async def _start_receivers(self, started: list[Callable[[], Awaitable[None]]]) -> None:
+        for receiver in (*self.receivers, *self._additional_receivers):
+            await receiver.start()
+            started.append(lambda receiver=receiver: receiver.stop(0))
+        if self._messages is not None:
+            started.append(lambda: self._leave_messages(0))
+            await self._messages.start()
+
     async def stop(self) -> Losses:
         """Stop in order, within 28 s; return the losses. Queued requests are sent all the while."""
         until_s = _SENDING_WITH_JOURNAL_UNTIL_S if self._keeps_open else _SENDING_UNTIL_S
         until_ns = self.clock() + int(until_s * 1e9)
         self.health.enter("stopping")
         self.outbox.hurry()
+        messages = () if self._messages is None else (self._messages,)
         await asyncio.gather(
-            *(receiver.stop(_RECEIVER_GRACE_S) for receiver in (*self.receivers, *self._additional_receivers))
+            *(
+                receiver.stop(_RECEIVER_GRACE_S)
+                for receiver in (*self.receivers, *self._additional_receivers, *messages)
+            )
         )
         await self._lag.stop()
         for timer in self._timers:
@@ -180,10 +197,13 @@ class Service:
             await self.watching.stop()
         await self._webhooks.close(_WEBHOOKS_TIMEOUT_S)
         last = self.emitter.metrics(self.clock())
-        self.outbox.put(last if self.ledger is None else self.ledger.journaled(last, self.clock()))
+        if self.persistence is not None:
+            last = self.persistence.ledger.journaled(last, self.clock())
+        self.outbox.put(last)
         undelivered, held = await self._send_remaining(until_ns)
         self.worker.end(_WORKER_GRACE_S)
         await self.outbox.close()
+        await self._leave_messages(_LEAVING_DEADLINE_S)
         if self.endpoint is not None:
             await self.endpoint.stop()
         self.health.enter("stopped")
@@ -210,10 +230,10 @@ class Service:
         persistence = self.persistence
         return persistence is not None and persistence.journal.failure is None and not persistence.journal.unwritten
 
-    @property
-    def ledger(self) -> Ledger | None:
-        """The ledger of the journal, where there is one."""
-        return None if self.persistence is None else self.persistence.ledger
+    async def _leave_messages(self, timeout_s: float) -> None:
+        if self._messages is not None:
+            await self._messages.stop(0)
+            await self._messages.leave(timeout_s)
 
     async def _end_worker(self) -> None:
         self.worker.end(_WORKER_GRACE_S)

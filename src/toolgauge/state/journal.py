@@ -12,7 +12,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from typing import TypeAlias
 
@@ -112,6 +112,10 @@ class Journal:
     def unwritten(self) -> set[int]:
         """Return the ids of requests that are needed and in memory only: they came while nothing could be written."""
         return self._unwritten
+
+    def keeps(self, entries: Collection[int]) -> bool:
+        """Return whether the next process finds these entries when this one ends now."""
+        return self._failure is None and self._unwritten.isdisjoint(entries)
 
     @property
     def received_since_ns(self) -> int:

@@ -5,7 +5,7 @@ still need it: after a restart it is read again, and not sent again.
 """
 
 import threading
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Collection, Iterable, Sequence
 from typing import Protocol
 
 from msgspec.structs import replace
@@ -21,14 +21,8 @@ class JournalWriter(Protocol):
         """Return an id that no entry has had."""
         ...
 
-    @property
-    def failure(self) -> str | None:
-        """Why nothing can be written now; `None` while it can."""
-        ...
-
-    @property
-    def unwritten(self) -> Set[int]:
-        """Ids of entries that are in memory only, because they came while nothing could be written."""
+    def keeps(self, entries: Collection[int]) -> bool:
+        """Return whether these entries reach the next process when this one ends now."""
         ...
 
     def submit(self, change: JournalChange) -> None:
@@ -60,7 +54,7 @@ class Ledger:
 
     def keeps(self, entries: Sequence[int]) -> bool:
         """Return whether a process that ends now leaves these entries to the next one."""
-        return bool(entries) and self._journal.failure is None and self._journal.unwritten.isdisjoint(entries)
+        return bool(entries) and self._journal.keeps(entries)
 
     def new_entry(self, signal: Signal, body: bytes, received_ns: int, *, own: bool) -> JournalEntry:
         """Make an entry, which is needed until it has been `read`. It is for the caller to have it written."""
@@ -87,6 +81,17 @@ class Ledger:
         """Take up an entry that an earlier process has left."""
         with self._lock:
             self._claims[entry.id] = _Claims(is_marked=entry.delivered or entry.own)
+
+    def forget(self, entries: Iterable[int]) -> None:
+        """Keep no books about these any more, and write nothing: they are another process's concern."""
+        with self._lock:
+            for entry in entries:
+                self._claims.pop(entry, None)
+
+    def is_delivered(self, entry: int) -> bool:
+        """Return whether nothing but open trajectories needs the entry."""
+        claims = self._claims.get(entry)
+        return claims is not None and not claims.deliveries
 
     def claim_deliveries(self, entries: Iterable[int], count: int = 1) -> None:
         """Note that so many more deliveries of each are owed."""

@@ -1,0 +1,498 @@
+"""Reads from Kafka in a consumer group, and commits messages that are sent on and scored.
+
+The thread of the receiver polls; the event loop takes the messages one after the other, each when there is room for it. Meanwhile
+the partitions are paused. Partitions are handed out by `range`: spans and log records of a trace, which lie in partitions of
+one number, come to one process only so. All partitions are given up for each rebalance, and those that come back go on where they
+were; what was open of others is dropped, and their next owner reads it again.
+"""
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NotYet
+
+from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from toolgauge.model.delivery import Assignment, MessageConsumer
+from toolgauge.model.errors import StartError
+from toolgauge.model.metrics import Labels
+from toolgauge.model.ports import OpenTraces
+from toolgauge.net.throttle import Throttle
+from toolgauge.net.tls import read_pem
+from toolgauge.receive.closed_topic import ClosedTopic, KnownTraces
+from toolgauge.receive.kafka_client import CALL_S, consumer_properties, lag_of, leaders_answer, read_metadata, start_of
+from toolgauge.receive.kafka_metrics import KafkaMetrics
+from toolgauge.receive.kafka_taker import MessageTaker
+from toolgauge.receive.settings import KafkaReceiverSettings
+from toolgauge.selfmetrics import SelfMetrics
+from toolgauge.state.ledger import Ledger
+from toolgauge.state.offsets import Committable, OffsetJournal
+
+_LOG = logging.getLogger("toolgauge.receive")
+_MILLISECOND = 1_000_000
+_AT_ONCE = 200
+_POLL_S = 0.1
+# A batch that takes longer has the partitions paused.
+_PATIENCE_S = 0.5
+_COMMIT_EVERY_S = 1.0
+_TRY_AGAIN_S = 1.0
+# How long a start waits for the brokers' answer: what is wrong with the configuration shows by then.
+_START_S = 5.0
+_NS_PER_S = 1_000_000_000
+_UNKNOWN = frozenset((KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED))
+_REFUSALS = frozenset((KafkaError._AUTHENTICATION, KafkaError._SSL))  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # as below
+_RESET = KafkaError._AUTO_OFFSET_RESET  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # librdkafka's name
+
+
+class KafkaReceiver:
+    """Implements `model.ports.MessageReceiver`. `late_ns` is how long the ids of closed traces are remembered."""
+
+    Settings = KafkaReceiverSettings
+
+    def __init__(
+        self,
+        settings: KafkaReceiverSettings,
+        consumer: MessageConsumer,
+        *,
+        offsets: OffsetJournal,
+        ledger: Ledger,
+        traces: OpenTraces,
+        metrics: SelfMetrics,
+        hop_id: str,
+        clock: Callable[[], int],
+        late_ns: int,
+    ) -> None:
+        self._settings = settings
+        self._signals = settings.signals
+        self._kafka_metrics = KafkaMetrics(metrics.registry)
+        self._taker = MessageTaker(
+            self._signals,
+            consumer,
+            offsets=offsets,
+            ledger=ledger,
+            metrics=metrics,
+            kafka_metrics=self._kafka_metrics,
+            hop_id=hop_id,
+            clock=clock,
+        )
+        self._offsets = offsets
+        self._ledger = ledger
+        self._traces = traces
+        self._clock = clock
+        self._late_ns = late_ns
+        self._throttle = Throttle()
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._began: Future[None] = Future()
+        self._is_stopping = self._taker.is_stopping
+        self._is_leaving = threading.Event()
+        self._trouble: tuple[str, int] | None = None
+        # What follows is the thread's.
+        self._assignments: dict[int, Assignment] = {}
+        self._committed: dict[tuple[str, int], tuple[int, str]] = {}
+        self._batch: Future[None] | None = None
+        self._is_paused = False
+        self._backlog: list[Message] = []
+        self._waits_for_partitions = True
+        self._is_reachable = True
+        self._is_stalled = False
+        self._is_written = True
+        self._commit_due_s = 0.0
+        self._has_to_rejoin = False
+        self._lag: dict[Labels, float] = {}
+        self._kafka_metrics.lag.observe = lambda: dict(self._lag)
+        self._kafka_metrics.uncommitted.observe = lambda: {(): offsets.needed}
+
+    # -- the event loop -----------------------------------------------------------------------------------------------
+
+    @property
+    def trouble(self) -> tuple[str, int] | None:
+        """Why nothing can be read, and since when; `None` where all is well."""
+        return self._trouble
+
+    async def start(self) -> None:
+        """Begin to read; brokers that are away are tried again. Raise `StartError` for what will not mend by itself."""
+        self._loop = asyncio.get_running_loop()
+        tls = self._settings.client_tls
+        for file in () if tls is None else tls.files:
+            read_pem(file)
+        self._thread = threading.Thread(target=self._run, name="toolgauge-kafka-consumer", daemon=True)
+        self._thread.start()
+        try:
+            async with asyncio.timeout(_START_S):
+                await asyncio.shield(asyncio.wrap_future(self._began))
+        except TimeoutError:
+            _LOG.warning("kafka: the brokers do not answer; they are tried again")
+        except StartError:
+            await self.leave(0)
+            raise
+
+    async def stop(self, grace_s: float) -> None:
+        """Take no more messages, and drop open trajectories: the next owners of the partitions read them again."""
+        if self._thread is None or self._is_stopping.is_set():
+            return
+        self._is_stopping.set()
+        for assignment in tuple(self._assignments.values()):
+            assignment.is_lost = True
+        try:
+            async with asyncio.timeout(max(grace_s, _POLL_S)):
+                self._kafka_metrics.forgotten.add(await self._traces.forget())
+        except TimeoutError:
+            _LOG.warning("kafka: there was no time to drop the open trajectories: some may be scored in part")
+
+    async def leave(self, timeout_s: float) -> None:
+        """Commit what can be, and leave the group, within the time."""
+        self._is_stopping.set()
+        self._is_leaving.set()
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            await asyncio.to_thread(thread.join, max(timeout_s, _POLL_S))
+            if thread.is_alive():
+                _LOG.warning("kafka: the brokers do not answer; what was not committed is read again")
+
+    # -- the thread ---------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            properties = {
+                **consumer_properties(self._settings),
+                "stats_cb": self._observe,
+                "error_cb": self._look_at_error,
+            }
+            self._closed_topic = ClosedTopic(self._settings, self._is_leaving.is_set)
+            self._consumer = Consumer(properties)
+        except KafkaException as error:
+            self._began.set_exception(StartError(f"`receivers.kafka` cannot be used: {error.args[0].str()}"))
+            return
+        try:
+            if self._join():
+                while not self._is_leaving.is_set():
+                    self._turn_safely()
+                self._interrupt()
+                self._commit(CALL_S)
+        finally:
+            self._lag.clear()
+            self._closed_topic.close()
+            self._consumer.close()
+
+    def _join(self) -> bool:
+        """Make what has to be there, as often as it takes, and enter the group; False when the process ends before."""
+        while not self._is_leaving.is_set():
+            try:
+                lacking = self._closed_topic.make(tuple(self._signals))
+            except StartError as error:
+                if not self._began.done():
+                    self._began.set_exception(error)
+                    return False
+                lacking = f"{error.message}; {error.hint}"
+            except KafkaException as error:
+                lacking = f"the brokers do not answer: {error.args[0].str()}"
+            if lacking is None:
+                self._mend()
+                self._subscribe()
+                if not self._began.done():
+                    self._began.set_result(None)
+                return True
+            self._fail(lacking)
+            self._is_leaving.wait(_TRY_AGAIN_S)
+        return False
+
+    def _subscribe(self) -> None:
+        self._consumer.subscribe(
+            list(self._signals), on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
+        )
+
+    def _fail(self, why: str) -> None:
+        if self._trouble is None or self._trouble[0] != why:
+            self._trouble = (why, self._clock())
+            _LOG.warning("kafka: %s; trying again", why)
+
+    def _mend(self) -> None:
+        if self._trouble is not None:
+            self._trouble = None
+            _LOG.info("kafka: reading goes on")
+
+    def _turn_safely(self) -> None:
+        try:
+            self._turn()
+        except (KafkaException, RuntimeError) as error:
+            self._fail(f"cannot be read: {error}")
+            self._has_to_rejoin = not self._is_leaving.wait(_TRY_AGAIN_S)
+
+    def _turn(self) -> None:
+        """Poll once, hand over what came, and commit when it is time to."""
+        if self._has_to_rejoin:
+            self._rejoin()
+        if self._batch is None:
+            # What came before a pause took hold, first.
+            came, self._backlog = self._backlog, []
+            self._hand_over(came or self._consumer.consume(_AT_ONCE, _POLL_S))
+        if self._batch is not None:
+            self._wait_for(self._batch)
+        self._show_stall()
+        if time.monotonic() >= self._commit_due_s:
+            self._commit_due_s = time.monotonic() + _COMMIT_EVERY_S
+            self._commit(_COMMIT_EVERY_S)
+
+    def _rejoin(self) -> None:
+        self._has_to_rejoin = False
+        self._lose(tuple(self._assignments))
+        self._consumer.unsubscribe()
+        self._subscribe()
+
+    def _hand_over(self, messages: Sequence[Message]) -> None:
+        taken: list[tuple[Message, Assignment]] = []
+        for message in messages:
+            error = message.error()
+            if error is not None:
+                self._look_at_error(error)
+                continue
+            assignment = self._assignments.get(message.partition() or 0)
+            if assignment is None or assignment.is_lost:
+                continue
+            self._note_begin(message, assignment)
+            taken.append((message, assignment))
+        if taken and not self._is_stopping.is_set():
+            self._mend()
+            self._batch = self._on_loop(self._taker.take(taken, self._taker.epoch))
+
+    def _look_at_error(self, error: KafkaError) -> None:
+        if error.code() == _RESET:
+            _LOG.error("kafka: messages were deleted before they were read: %s", error.str())
+            self._has_to_rejoin = True
+        elif error.code() in _UNKNOWN:
+            if self._throttle.suppressed(error.str()) is not None:
+                _LOG.warning("kafka: %s", error.str())
+        elif error.fatal() or error.code() > 0 or error.code() in _REFUSALS:
+            self._fail(error.str())
+
+    def _note_begin(self, message: Message, assignment: Assignment) -> None:
+        """Note when the first message was written, of a partition of which earlier ones are not read."""
+        if assignment.began_ns == 0:
+            assignment.began_ns = message.timestamp()[1] * _MILLISECOND
+
+    def _wait_for(self, batch: Future[None]) -> None:
+        try:
+            batch.result(_POLL_S if self._is_paused else _PATIENCE_S)
+        except NotYet:
+            if not self._is_paused:
+                self._consumer.pause(self._consumer.assignment())
+                self._is_paused = True
+            # Nothing comes: that is for the group.
+            message = self._consumer.poll(0)
+            if message is not None:
+                self._backlog.append(message)
+            return
+        except Exception as error:  # noqa: BLE001 - a fault behind the receiver must not end its thread
+            _LOG.error("kafka: messages could not be taken: %s", type(error).__name__)
+            self._has_to_rejoin = True
+        if self._batch is batch:
+            self._batch = None
+        self._go_on()
+
+    def _go_on(self) -> None:
+        if self._is_paused:
+            self._is_paused = False
+            self._consumer.resume(self._consumer.assignment())
+
+    def _interrupt(self) -> bool:
+        """End the batch that is being taken; False when it does not end."""
+        self._taker.epoch += 1
+        batch, self._batch = self._batch, None
+        self._is_paused = False
+        self._backlog.clear()
+        if batch is None:
+            return True
+        try:
+            batch.result(CALL_S)
+        except Exception:  # noqa: BLE001 - a fault behind the receiver must not end its thread
+            return False
+        return True
+
+    def _is_done(self, work: Coroutine[object, object, None]) -> bool:
+        """Wait for it, as long as a call may take; not at the end."""
+        if self._is_leaving.is_set():
+            work.close()
+            return True
+        try:
+            self._on_loop(work).result(CALL_S)
+        except NotYet:
+            return False
+        return True
+
+    def _on_loop(self, work: Coroutine[object, object, None]) -> Future[None]:
+        if self._loop is None:
+            raise RuntimeError("not started")
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    # -- partitions that come and go ----------------------------------------------------------------------------------
+
+    def _on_revoke(self, _consumer: Consumer, _partitions: list[TopicPartition]) -> None:
+        self._waits_for_partitions = True
+        # Before the ids of what has closed are written, no more may close: somebody else would score it as well.
+        self._show_stall()
+        has_ended = self._interrupt() and self._is_done(self._traces.stalled())
+        if not has_ended:
+            self._lose(tuple(self._assignments))
+        # What is left of those at the end is scored by whoever reads it next.
+        self._commit(CALL_S, is_giving_up=not self._is_leaving.is_set())
+        self._consumer.unassign()
+
+    def _on_lost(self, _consumer: Consumer, _partitions: list[TopicPartition]) -> None:
+        self._kafka_metrics.rebalances.add(1, ("lost",))
+        _LOG.warning("kafka: the group went on without this process; what was open is read again by others")
+        self._waits_for_partitions = True
+        self._lose(tuple(self._assignments))
+        self._consumer.unassign()
+
+    def _on_assign(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self._kafka_metrics.rebalances.add(1, ("assigned",))
+        self._interrupt()
+        if self._is_stopping.is_set():
+            self._consumer.assign([])
+            return
+        try:
+            self._assign(partitions)
+        except (KafkaException, NotYet, StartError) as error:
+            self._fail(f"partitions cannot be taken over: {error}")
+            self._lose(tuple(self._assignments))
+            self._consumer.assign([])
+            self._has_to_rejoin = not self._is_leaving.wait(_TRY_AGAIN_S)
+
+    def _assign(self, partitions: list[TopicPartition]) -> None:
+        committed = self._consumer.committed(partitions, timeout=CALL_S) if partitions else []
+        numbers = {part.partition for part in partitions}
+        moved = {
+            part.partition for part in committed if (part.offset, part.metadata or "") != self._committed_by_us(part)
+        }
+        self._lose([number for number in self._assignments if number not in numbers or number in moved])
+        coming = [part for part in committed if self._offsets.position(part.topic, part.partition) is None]
+        if coming:
+            self._take_over(coming)
+        places = [
+            TopicPartition(part.topic, part.partition, self._offsets.position(part.topic, part.partition) or 0)
+            for part in partitions
+        ]
+        self._consumer.assign(places)
+        self._waits_for_partitions = False
+        self._mend()
+
+    def _committed_by_us(self, part: TopicPartition) -> tuple[int, str]:
+        return self._committed.get((part.topic, part.partition), (OFFSET_INVALID, ""))
+
+    def _take_over(self, coming: Sequence[TopicPartition]) -> None:
+        numbers = {part.partition for part in coming}
+        if max(numbers) >= self._closed_topic.partitions:
+            self._closed_topic.make(tuple(self._signals))
+        starts = dict.fromkeys(numbers, -1)
+        begins_with_latest = self._settings.initial_offset == "latest"
+        for part in coming:
+            offset, read, closed_from = read_metadata(part)
+            assignment = self._assignments.setdefault(part.partition, Assignment(partition=part.partition))
+            offset, is_missing = start_of(self._consumer, part, offset, begins_with_latest=begins_with_latest)
+            if is_missing:
+                # Until the first message shows it.
+                assignment.began_ns = 0
+            self._offsets.begin(part.topic, part.partition, offset)
+            self._taker.read_before[part.topic, part.partition] = read
+            self._committed[part.topic, part.partition] = (part.offset, part.metadata or "")
+            before = starts[part.partition]
+            starts[part.partition] = closed_from if before < 0 else min(before, closed_from)
+        known: KnownTraces = self._closed_topic.read(starts, self._clock())
+        # Before any message of theirs: both wait for their turns in the same order.
+        self._on_loop(self._traces.remember(known.closed, known.begun))
+
+    def _lose(self, numbers: Sequence[int]) -> None:
+        """Drop open trajectories of partitions; requests on their way to a destination still go there."""
+        lost = [self._assignments.pop(number) for number in numbers]
+        if not lost:
+            return
+        for assignment in lost:
+            assignment.is_lost = True
+            self._ledger.forget(self._offsets.drop(assignment))
+            self._committed = {part: at for part, at in self._committed.items() if part[1] != assignment.partition}
+
+        async def forget() -> None:
+            self._kafka_metrics.forgotten.add(await self._traces.forget())
+
+        self._on_loop(forget())
+
+    # -- committing ---------------------------------------------------------------------------------------------------
+
+    def _commit(self, timeout_s: float, *, is_giving_up: bool = False) -> None:
+        """Commit messages that are done with, when the ids of their traces are written."""
+        now_ns = self._clock()
+        begun = self._overdue(now_ns)
+        committable = self._offsets.committable(now_ns)
+        closed = self._offsets.take_closed(undelivered=is_giving_up)
+        self._closed_topic.write(closed, begun, now_ns)
+        self._is_written = self._closed_topic.flush(timeout_s)
+        self._lag = lag_of(self._consumer, committable)
+        changed = [part for part in map(self._to_commit, committable) if self._is_news(part)]
+        if not changed or not self._is_written:
+            return
+        # A commit waits for the brokers as long as it likes.
+        committing = threading.Thread(target=self._commit_offsets, args=(changed,), daemon=True)
+        committing.start()
+        committing.join(timeout_s)
+
+    def _commit_offsets(self, parts: list[TopicPartition]) -> None:
+        try:
+            done = self._consumer.commit(offsets=parts, asynchronous=False) or []
+        except (KafkaException, RuntimeError):
+            # Next time; or it is read again.
+            return
+        failed = {(part.topic, part.partition) for part in done if part.error is not None}
+        for part in parts:
+            if (part.topic, part.partition) not in failed:
+                self._committed[part.topic, part.partition] = (part.offset, part.metadata or "")
+
+    def _to_commit(self, part: Committable) -> TopicPartition:
+        closed_from = self._closed_topic.offset_at(part.partition, part.since_ns - self._late_ns, self._clock())
+        return TopicPartition(part.topic, part.partition, part.offset, f"{part.read}:{closed_from}")
+
+    def _is_news(self, part: TopicPartition) -> bool:
+        return self._committed.get((part.topic, part.partition)) != (part.offset, part.metadata)
+
+    def _overdue(self, now_ns: int) -> Sequence[tuple[str, int]]:
+        """Give up messages that wait too long for an open trajectory; return those traces, with their partitions."""
+        # What waits for a destination is not given up.
+        overdue = self._offsets.older(now_ns - self._settings.max_uncommitted)
+        entries = [entry for entry in overdue if self._ledger.is_delivered(entry)]
+        if not entries or self._is_stopping.is_set() or self._loop is None:
+            return ()
+        asking = asyncio.run_coroutine_threadsafe(self._traces.open_traces_of(entries), self._loop)
+        try:
+            found = asking.result(CALL_S)
+        except NotYet:
+            return ()
+        begun = [(trace_id, assignment.partition) for trace_id, assignment in found if not assignment.is_lost]
+        for entry in entries:
+            self._offsets.done(entry)
+        if begun:
+            self._kafka_metrics.given_up.add(len(begun))
+        return begun
+
+    # -- while nothing can be read ------------------------------------------------------------------------------------
+
+    def _observe(self, statistics: str) -> None:
+        is_reachable = leaders_answer(statistics)
+        if self._is_reachable and not is_reachable:
+            self._fail("the brokers do not answer")
+        elif is_reachable and not self._is_reachable:
+            self._mend()
+        self._is_reachable = is_reachable
+
+    def _show_stall(self) -> None:
+        """Have nothing closed as if it were quiet, while nothing can come."""
+        is_stalled = self._waits_for_partitions or self._is_paused or not self._is_reachable or not self._is_written
+        if is_stalled == self._is_stalled:
+            return
+        self._is_stalled = is_stalled
+        if is_stalled:
+            self._traces.stall()
+        else:
+            self._traces.resume()

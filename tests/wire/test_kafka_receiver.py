@@ -147,3 +147,21 @@ def test_brokers_that_are_away_are_shown_and_keep_nobody_from_starting_or_stoppi
             toolgauge.signal()
             toolgauge.ended()
             assert time.monotonic() - began_s < 28
+
+
+def test_after_max_uncommitted_a_run_is_whole_where_it_began_and_incomplete_elsewhere(broker: str, tmp_path: Path):
+    stays, moves = some_runs(4), some_runs(4, first=4)
+    writer = Writer(broker)
+    writer.write(stays + moves, slice(0, 2))
+    with receiving() as destination:
+        # Spans that are held for their scores wait for a destination, so to speak.
+        settings = (*consuming(tmp_path, broker, destination, "max_uncommitted: 2s"), "hold.timeout=500ms")
+        with serving(tmp_path, *settings) as toolgauge:
+            until(lambda: toolgauge.total("toolgauge_kafka_given_up_total") == 8, "the open runs to be given up")
+            until(lambda: toolgauge.total("toolgauge_kafka_uncommitted") == 0, "their messages to be committed")
+            writer.write(stays, slice(2, 4))
+            assert_each_scored_once(destination, stays)
+        writer.write(moves, slice(2, 4))
+        with serving(tmp_path, *settings):
+            found = until_scored(destination, moves)
+        assert {label for labels in found.results.values() for label in labels} == {"incomplete"}

@@ -176,3 +176,23 @@ def test_a_password_over_tls_opens_the_brokers(kafka_jars: None, tmp_path: Path)
             assert_each_scored_once(destination, runs)
             until(lambda: committed_all(broker), "everything to be committed")
         assert broker.written(CLOSED) == len(runs)
+
+
+def test_a_stop_while_the_brokers_are_away_scores_nothing_twice(broker: Broker, tmp_path: Path):
+    done, going_on = some_runs(20), some_runs(20, first=20)
+    writer = Writer(broker.address)
+    writer.write(done)
+    writer.write(going_on, slice(0, 3))
+    with receiving() as destination:
+        settings = consuming(tmp_path, broker.address, destination)
+        with serving(tmp_path, *settings) as toolgauge:
+            assert_each_scored_once(destination, done)
+            until(lambda: broker.written(CLOSED) >= len(done), "the ids of closed runs to be written")
+            broker.kill()
+            toolgauge.signal()
+            assert toolgauge.ended(28) == 0
+        broker.start()
+        with serving(tmp_path, *settings):
+            writer.write(going_on, slice(3, 4))
+            assert_each_scored_once(destination, done + going_on)
+            until(lambda: committed_all(broker), "everything to be committed")

@@ -434,6 +434,12 @@ class SelfMetrics:
             "Our own scorecards, events and metrics that could not be delivered: look at the destination.",
             ("toolgauge.destination", "toolgauge.signal", "toolgauge.reason"),
         )
+        self.observations_dropped = registry.counter(
+            "toolgauge.workers.observations.dropped",
+            "{trajectory}",
+            "Trajectories that were scored, and of which the process in front of the workers was not informed as it could not keep "
+            "up: detectors of regressions, pages and lines lack them. Run more instances with fewer `workers` each.",
+        )
         self.requests_dropped = registry.counter(
             "toolgauge.requests.dropped",
             "{request}",

@@ -80,8 +80,8 @@ def test_results_are_read_for_it_and_otherwise_not():
         name="c", evaluator_name="e", evaluator=ToolSuccess(), revision="r", failures=("Error: *",)
     )
     without = Criterion(name="c", evaluator_name="e", evaluator=ToolSuccess(), revision="r")
-    assert Scorer([with_failures], ToolKinds()).wants_content
-    assert not Scorer([without], ToolKinds()).wants_content
+    assert Scorer([with_failures], ToolKinds()).reading_scope.content
+    assert not Scorer([without], ToolKinds()).reading_scope.content
 
 
 def made(**more: object) -> Criterion:

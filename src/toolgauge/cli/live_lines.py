@@ -22,6 +22,7 @@ from toolgauge.model.records import VERSION
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.offline.terminal import Style, counted, printable, shortened
 from toolgauge.pipeline.pipeline import ScorecardSink
+from toolgauge.score.result_counts import SHADOW, ResultCounts
 from toolgauge.settings import duration_text
 
 Printed: TypeAlias = Literal["failed", "all", "off"]
@@ -33,7 +34,6 @@ LINES_PER_SECOND = 20
 _MAX_SERVICES = 1000
 _MAX_NAME, _MAX_WHY = 40, 300
 _MAX_CRITERIA, _MAX_REASONS = 20, 4
-_SHADOW = " (shadow)"
 _LEAST_ROOM = 60
 
 
@@ -93,6 +93,12 @@ class LiveLines:
             is_failed = self._tally.add(scorecard)
             self._show_new(scorecard)
             self._show(scorecard, is_failed=is_failed)
+
+    def count(self, counts: ResultCounts) -> None:
+        """Count results that get no line. Belongs to the worker."""
+        self._tally.join(counts)
+        self._hidden += counts.scorecards if self._shows_all else counts.failed
+        self._hidden_failed += counts.failed
 
     def adopt(self, redactor: Redactor) -> None:
         """Write explanations by these settings from here on."""
@@ -168,7 +174,6 @@ class _ObservedSink:
         return self._sink.requests(scorecards)
 
 
-_FAILED: frozenset[str] = frozenset({"fail", "error"})
 # Of one width, so that failures stand below each other.
 _WORDS: dict[OutcomeWord | None, str] = {
     "pass": "pass ",
@@ -215,7 +220,7 @@ def _why(worst: Result, results: Sequence[Result], redactor: Redactor) -> str:
             figure = f" {value:.2f}"
         case Errored(error_type=error_type):
             figure = f" {error_type[:_MAX_NAME]}"
-    shadow = _SHADOW if worst.enforce == "shadow" else ""
+    shadow = SHADOW if worst.enforce == "shadow" else ""
     others = words["fail"] + words["error"] - 1
     more = f" (and {others} more)" if others else ""
     explanation = brief_reason(worst.outcome, redactor)[:_MAX_WHY]
@@ -265,35 +270,17 @@ def _counted_line(more: int, failed: int, style: Style) -> str:
     return style.aside(f"… and {more:,} more{f', {failed:,} of them failed' if failed else ''}")
 
 
-class Tally:
-    """Counts of trajectories, calls and results by criterion, since the start. `add` belongs to the worker."""
-
-    def __init__(self) -> None:
-        self._trajectories = self._calls = 0
-        # By criterion, and outcome or the reason why there is none.
-        self._results: Counter[tuple[str, str]] = Counter()
-
-    def add(self, scorecard: Scorecard) -> bool:
-        """Count the scorecard; return whether a live result of it failed."""
-        if not scorecard.by_judges:
-            self._trajectories += 1
-            self._calls += len(scorecard.trajectory.calls)
-        counts, is_failed = self._results, False
-        for result in scorecard.results:
-            outcome, is_live = result.outcome, result.enforce == "live"
-            word = outcome.reason if isinstance(outcome, NotEvaluated) else outcome_word(outcome)
-            counts[result.criterion if is_live else result.criterion + _SHADOW, word] += 1
-            is_failed = is_failed or (is_live and word in _FAILED)
-        return is_failed
+class Tally(ResultCounts):
+    """Counts since the start, as a summary. Belongs to the worker, but for `lines`."""
 
     def lines(self, style: Style) -> Iterator[str]:
         """Summarise: the totals, then a table of the criteria, those with the most failures first."""
-        trajectories = counted(self._trajectories, "trajectory", "trajectories")
-        yield style.head(f"{trajectories}, {counted(self._calls, 'tool call')}")
+        trajectories = counted(self.trajectories, "trajectory", "trajectories")
+        yield style.head(f"{trajectories}, {counted(self.calls, 'tool call')}")
         total = _Counts("")
         criteria: dict[str, _Counts] = {}
         # A copy: a worker that was given up at the end may still count.
-        for (criterion, outcome), count in tuple(self._results.items()):
+        for (criterion, outcome), count in tuple(self.results.items()):
             total.add(outcome, count)
             criteria.setdefault(criterion, _Counts(criterion)).add(outcome, count)
         if not criteria:

@@ -74,6 +74,8 @@ _COMMANDS = {
     "components": "List the dialects, evaluators, receivers and exporters.",
     "print-config": "Print the configuration with every default.",
 }
+# Started by others of them, and not for people.
+_HIDDEN = frozenset({"worker"})
 
 
 class _ReaderHasGoneError(Exception):
@@ -89,7 +91,7 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 (as above)
         """Import one sub-command."""
-        if cmd_name not in _COMMANDS:
+        if cmd_name not in _COMMANDS and cmd_name not in _HIDDEN:
             return None
         command: object = import_module(f"toolgauge.cli.{cmd_name.replace('-', '_')}").command
         return command if isinstance(command, click.Command) else None
@@ -99,7 +101,7 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find a sub-command, and suggest one when there is none of that name."""
         name = args[0] if args else ""
-        if name and not name.startswith("-") and name not in _COMMANDS:
+        if name and not name.startswith("-") and name not in _COMMANDS and name not in _HIDDEN:
             close = get_close_matches(name, _COMMANDS, n=1)
             hint = f" Did you mean `{close[0]}`?" if close else ""
             ctx.fail(f"no command called `{name}`.{hint}")

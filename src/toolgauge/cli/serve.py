@@ -1,7 +1,6 @@
 """`toolgauge serve`: the processor itself."""
 
 import asyncio
-import gc
 import logging
 import os
 import signal
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from toolgauge.cli.live_lines import LiveLines, Printed, terminal_width
+from toolgauge.cli.live_lines import LINES_PER_SECOND, LiveLines, Printed, terminal_width
 from toolgauge.cli.logs import LogThread, log_to_stderr
 from toolgauge.cli.main import configuration_options
 from toolgauge.cli.output import terminal_style
@@ -23,26 +22,27 @@ from toolgauge.net.listen import check_endpoints
 from toolgauge.offline.learn.live_learning import LiveLearning
 from toolgauge.pipeline.pipeline import ScorecardSink
 from toolgauge.score.criterion import Criterion
+from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.config_watch import ConfigWatch
 from toolgauge.service.criteria_factory import load_configuration, unusable_files
 from toolgauge.service.losses import Losses
-from toolgauge.service.memory import keep_freed_memory
 from toolgauge.service.own_evaluators import evaluator_files
 from toolgauge.service.pipeline_factory import VERSION, redactor, tool_kinds
-from toolgauge.service.process import Faults, raise_descriptor_limit
-from toolgauge.service.reload import Load, Reloader
+from toolgauge.service.process import Faults, freeze_loaded_objects, tune_process
+from toolgauge.service.reload import Load, Reloader, ReloadLoop
 from toolgauge.service.serve import make_service
 from toolgauge.service.service import Service
+from toolgauge.service.workers.front import Front
+from toolgauge.service.workers.front_factory import make_front, number_of_workers
+from toolgauge.service.workers.front_reload import FrontReloader
+from toolgauge.service.workers.observed import Viewers
+from toolgauge.service.workers.redistribution import take_over_journals
 from toolgauge.settings import redacted_url
+from toolgauge.web.kept import ADMITTED_PER_SECOND
 from toolgauge.web.view import WebView
 
 _LOG = logging.getLogger("toolgauge")
-# How long the worker may keep the event loop waiting: senders' answers and health have to come in between.
-_SWITCH_INTERVAL_S = 0.0005
 _LOG_GRACE_S = 1.0
-# Young garbage is looked for as often as ever: a request that is refused may hang in it, with all its bytes.
-# A look at everything waits for a quiet moment, which the service finds.
-_GARBAGE_THRESHOLDS = (700, 10, 1_000_000)
 
 
 _EXIT_CODES = (
@@ -92,13 +92,15 @@ def command(
     config, criteria = load()
     log = LogThread()
     log_to_stderr(config.log, log)
-    raise_descriptor_limit()
-    keep_freed_memory(config.memory.limit)
-    sys.setswitchinterval(_SWITCH_INTERVAL_S)
+    tune_process(config.memory.limit)
     code = 1
     try:
         lines = _live_lines(printed, config, log)
-        code = asyncio.run(_serve(config, criteria, load, files, watch, log, lines))
+        if number_of_workers(config) == 1:
+            code = asyncio.run(_serve(config, criteria, load, files, watch, log, lines))
+        else:
+            options = _config_options(config_paths, overrides)
+            code = asyncio.run(_serve_with_workers(config, criteria, load, files, watch, log, lines, options))
     finally:
         if not log.end(_LOG_GRACE_S):
             # Python would wait for the thread that writes the log, and nobody reads it.
@@ -137,6 +139,7 @@ async def _serve(
     for unusable in unusable_files(config):
         raise unusable
     check_endpoints(listener_endpoints(config))
+    take_over_journals(config.state)
     view = _web_view(config, criteria)
     learning = LiveLearning(tool_kinds(config))
     observers = [observer.observe for observer in (lines, view, learning) if observer is not None]
@@ -144,18 +147,9 @@ async def _serve(
     service = make_service(config, criteria, observing=observing, learning=learning, is_live=True)
     learning.start(service)
     service.metrics.log_dropped.observe = lambda: {(): log.dropped}
-    # What is there now stays: walking over it at every collection of garbage would keep senders waiting.
-    gc.freeze()
-    gc.set_threshold(*_GARBAGE_THRESHOLDS)
+    freeze_loaded_objects()
 
-    def adopt(new: Config, criteria: Sequence[Criterion]) -> None:
-        log_to_stderr(new.log, log)
-        if lines is not None:
-            lines.adopt(redactor(new))
-        if view is not None:
-            view.adopt(redactor(new), new.trace_url, _pass_at(criteria))
-        learning.adopt(tool_kinds(new))
-
+    adopt = partial(_adopt, log, lines, view, learning)
     reloader = Reloader(service, config, criteria, load=load, adopt_view=adopt, files=files)
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -176,7 +170,7 @@ async def _serve(
     loop.add_signal_handler(signal.SIGHUP, reloader.ask)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGHUP,))
     _announce(service, config, criteria, view)
-    watching = _watch(watch, service, reloader)
+    watching = _watch(watch, service.metrics, reloader)
     ticking = None if lines is None else asyncio.create_task(_tick(lines, service, config.assemble.run_end_grace))
     await stopping.wait()
     left = "scoring what is open" if service.persistence is None else "leaving what is open to the journal"
@@ -194,13 +188,105 @@ async def _serve(
     return code
 
 
+def _config_options(config_paths: Sequence[str], overrides: Sequence[str]) -> list[str]:
+    return [*(f"--config={path}" for path in config_paths), *(f"--set={override}" for override in overrides)]
+
+
+async def _serve_with_workers(
+    config: Config,
+    criteria: Sequence[Criterion],
+    load: Load,
+    files: Sequence[Path],
+    watch: ConfigWatch | None,
+    log: LogThread,
+    lines: LiveLines | None,
+    config_options: Sequence[str],
+) -> int:
+    for unusable in unusable_files(config):
+        raise unusable
+    check_endpoints(listener_endpoints(config))
+    view = _web_view(config, criteria)
+    learning = LiveLearning(tool_kinds(config))
+    front = make_front(
+        config, criteria, config_options, viewers=_viewers(config, lines, view, learning), learning=learning
+    )
+    learning.start(front)
+    front.metrics.log_dropped.observe = lambda: {(): log.dropped}
+    freeze_loaded_objects()
+
+    adopt = partial(_adopt, log, lines, view, learning)
+    reloader = FrontReloader(front, config, criteria, load=load, adopt_view=adopt, files=files)
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def stop() -> None:
+        if stopping.is_set():
+            _LOG.warning("second signal: ending at once, what was not sent is lost")
+            for process in front.workers.processes:
+                process.kill()
+            log.end(_LOG_GRACE_S)
+            os._exit(1)
+        stopping.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)
+    await _start(front, view)
+    loop.add_signal_handler(signal.SIGHUP, reloader.ask)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGHUP,))
+    _announce(front, config, criteria, view)
+    watching = _watch(watch, front.metrics, reloader)
+    ticking = None if lines is None else asyncio.create_task(_tick(lines, front, config.assemble.run_end_grace))
+    await stopping.wait()
+    _LOG.info("stopping %d workers", len(front.workers.processes))
+    front.health.enter("stopping")
+    watching.cancel()
+    await reloader.stop()
+    await learning.stop()
+    lost = await _stop(front, view)
+    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGHUP,))
+    code = _log_end(lost, is_leaf=not _destinations(config))
+    if lines is not None and ticking is not None:
+        ticking.cancel()
+        lines.summary()
+    return code
+
+
+def _viewers(config: Config, lines: LiveLines | None, view: WebView | None, learning: LiveLearning) -> Viewers:
+    """Have workers hand over as many scorecards as pages keep and lines show."""
+    at_once = 0 if lines is None else LINES_PER_SECOND
+    return Viewers(
+        [each.show for each in (lines, view) if each is not None],
+        shown=at_once if config.web is None else max(at_once, config.web.max_trajectories),
+        shown_per_second=max(1, ADMITTED_PER_SECOND // number_of_workers(config)),
+        count=None if lines is None else lines.count,
+        learning=learning,
+    )
+
+
+def _adopt(
+    log: LogThread,
+    lines: LiveLines | None,
+    view: WebView | None,
+    learning: LiveLearning,
+    new: Config,
+    criteria: Sequence[Criterion],
+) -> None:
+    """Log, show and learn by another configuration."""
+    log_to_stderr(new.log, log)
+    if lines is not None:
+        lines.adopt(redactor(new))
+    if view is not None:
+        view.adopt(redactor(new), new.trace_url, _pass_at(criteria))
+    learning.adopt(tool_kinds(new))
+
+
 def _observed(observers: Sequence[Callable[[ScorecardSink], ScorecardSink]], sink: ScorecardSink) -> ScorecardSink:
     for observe in observers:
         sink = observe(sink)
     return sink
 
 
-async def _start(service: Service, view: WebView | None) -> None:
+async def _start(service: Service | Front, view: WebView | None) -> None:
     if view is not None:
         await view.start(service)
     try:
@@ -211,26 +297,26 @@ async def _start(service: Service, view: WebView | None) -> None:
         raise
 
 
-async def _stop(service: Service, view: WebView | None) -> Losses:
+async def _stop(service: Service | Front, view: WebView | None) -> Losses:
     lost = await service.stop()
     if view is not None:
         await view.stop()
     return lost
 
 
-def _watch(watch: ConfigWatch | None, service: Service, reloader: Reloader) -> asyncio.Future[None]:
+def _watch(watch: ConfigWatch | None, metrics: SelfMetrics, reloader: ReloadLoop) -> asyncio.Future[None]:
     """Look for changes of the configuration until this is cancelled, if at all."""
     if watch is None:
         return asyncio.get_running_loop().create_future()
     _LOG.info("the configuration is reloaded when one of its files changes")
-    return asyncio.create_task(watch.run(reloader.ask, Faults(service.metrics)))
+    return asyncio.create_task(watch.run(reloader.ask, Faults(metrics)))
 
 
-async def _tick(lines: LiveLines, service: Service, run_end_grace_ns: int) -> None:
+async def _tick(lines: LiveLines, service: Service | Front, run_end_grace_ns: int) -> None:
     is_waiting = True
     while True:
         await asyncio.sleep(1)
-        if is_waiting and service.pipeline.trajectories_open:
+        if is_waiting and service.trajectories_open:
             is_waiting = False
             lines.announce_first(service.clock(), run_end_grace_ns)
         lines.tick()
@@ -251,7 +337,7 @@ def _log_end(lost: Losses, *, is_leaf: bool) -> int:
     return 0
 
 
-def _announce(service: Service, config: Config, criteria: Sequence[Criterion], view: WebView | None) -> None:
+def _announce(service: Service | Front, config: Config, criteria: Sequence[Criterion], view: WebView | None) -> None:
     _LOG.info("toolgauge %s scores %d criteria: %s", VERSION, len(criteria), ", ".join(c.name for c in criteria))
     for file in evaluator_files(criteria):
         _LOG.info("running the evaluators in %s", file, extra={"file": file})
@@ -268,12 +354,17 @@ def _announce(service: Service, config: Config, criteria: Sequence[Criterion], v
         )
     if view is not None:
         _LOG.info("web view on %s", view.url, extra={"port": view.port})
-    if service.persistence is not None:
+    if config.state.directory is not None:
         _LOG.info("requests are acknowledged when they are in the journal in %s", config.state.directory)
-    urls = [redacted_url(url) or "" for exporter in config.exporters.otlp for url in exporter.endpoints]
-    if config.exporters.kafka is not None:
-        urls.append(f"Kafka at {', '.join(config.exporters.kafka.brokers)}")
+    urls = _destinations(config)
     if urls:
         _LOG.info("sending on to %s", ", ".join(urls), extra={"endpoints": urls})
     else:
         _LOG.info("sending nothing on: neither `exporters.otlp` nor `exporters.kafka` is configured")
+
+
+def _destinations(config: Config) -> list[str]:
+    urls = [redacted_url(url) or "" for exporter in config.exporters.otlp for url in exporter.endpoints]
+    if config.exporters.kafka is not None:
+        urls.append(f"Kafka at {', '.join(config.exporters.kafka.brokers)}")
+    return urls

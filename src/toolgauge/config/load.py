@@ -130,6 +130,9 @@ def problems_in(config: Config, node: Node) -> Iterator[Problem]:
     yield from _same_address(config, node)
     yield from _loops(config, node)
     yield from _same_names(config, node)
+    if config.workers != 1 and config.receivers.kafka is not None:
+        message = "`workers` cannot be more than 1 with `receivers.kafka`: consumers of one group share its partitions already"
+        yield Problem(nearest(node, ("workers",)).place, message, "run more processes with `workers: 1`")
 
 
 def _not_available(config: Config, node: Node) -> Iterator[Problem]:

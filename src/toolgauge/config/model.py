@@ -192,8 +192,9 @@ def _well_named(dialects: dict[str, MappedDialectSettings]) -> dict[str, MappedD
 
 
 class Config(Section):
-    """The configuration of one process."""
+    """The configuration of one `toolgauge serve`."""
 
+    workers: Annotated[int, Field(ge=1, le=256)] | Literal["auto"] = 1
     receivers: Receivers = Receivers()
     inbox: InboxSettings = InboxSettings()
     exporters: Exporters = Exporters()

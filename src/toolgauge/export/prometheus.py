@@ -12,7 +12,7 @@ under the names that stock dashboards know; over OTLP it has those of OpenTeleme
 import asyncio
 import gzip
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -89,6 +89,8 @@ class MetricsEndpoint(HttpEndpoint):
         self._registry = registry
         self._resource = resource
         self._start_ns = start_ns
+        # Called before metrics are read: what is counted elsewhere is fetched.
+        self.refresh: Callable[[], Awaitable[None]] | None = None
         # One scrape is written at a time: clients that ask all at once share no core but wait.
         self._writing = asyncio.Lock()
 
@@ -101,6 +103,8 @@ class MetricsEndpoint(HttpEndpoint):
         accept = ",".join(request.headers.getall("Accept", []))
         zipped = accepts_gzip(",".join(request.headers.getall("Accept-Encoding", [])))
         async with self._writing:
+            if self.refresh is not None:
+                await self.refresh()
             metrics = snapshot(self._registry)
             body, content_type = await asyncio.to_thread(
                 render, metrics, self._resource, accept=accept, start_ns=self._start_ns

@@ -4,6 +4,7 @@ ToolgaugeError            what a person sees as `error: ...`, with an optional `
  ConfigError              configuration, criteria or reference files are wrong: exit code 2
  RecordingError           a recorded file cannot be read: exit code 1
  StartError               a port is taken, a certificate unreadable: exit code 1
+  InUseError              another process has the state directory
 DecodeError               bytes that are not what they should be; answered, never shown as a crash
 SchemaError               the JSON Schema of a tool cannot be checked against; becomes an outcome
 JudgeCallError            a call to a judge's provider failed; becomes an outcome
@@ -34,6 +35,10 @@ class RecordingError(ToolgaugeError):
 
 class StartError(ToolgaugeError):
     """The process cannot start on this machine as configured."""
+
+
+class InUseError(StartError):
+    """The state directory is another process's, for as long as that runs."""
 
 
 class DecodeError(Exception):

@@ -14,7 +14,7 @@ from toolgauge.otlp.envelope import Container, container, copied, encode_spans, 
 from toolgauge.otlp.heads import is_trace_id, read_head
 from toolgauge.otlp.messages import LOG_RECORD, parse
 
-_Item: TypeAlias = tuple[Container, bytes]
+Item: TypeAlias = tuple[Container, bytes]
 
 
 class TraceRequest(Struct, frozen=True):
@@ -34,9 +34,9 @@ def split_by_trace(signal: Signal, body: bytes, max_bytes: int) -> Iterator[Trac
     if signal == "metrics":
         yield TraceRequest(None, body, 0)
         return
-    by_trace: dict[str | None, list[_Item]] = {}
-    for around, raw in _items(body):
-        trace_id = _trace_id_of_span(raw) if signal == "traces" else _trace_id_of_record(raw)
+    by_trace: dict[str | None, list[Item]] = {}
+    for around, raw in copied_items(body):
+        trace_id = trace_id_of(signal, raw)
         by_trace.setdefault(trace_id, []).append((around, raw))
     if len(by_trace) == 1 and len(body) <= max_bytes:
         for trace_id, items in by_trace.items():
@@ -46,7 +46,8 @@ def split_by_trace(signal: Signal, body: bytes, max_bytes: int) -> Iterator[Trac
         yield from _fitting(trace_id, items, max_bytes)
 
 
-def _items(body: bytes) -> Iterator[_Item]:
+def copied_items(body: bytes) -> Iterator[Item]:
+    """Yield the spans or log records of a request, each with what stands around it. Raise `DecodeError` when the envelope is broken."""
     request = object()
     for group in parse_request(body).resource_groups:
         resource = copied(group.resource)
@@ -56,7 +57,7 @@ def _items(body: bytes) -> Iterator[_Item]:
                 yield around, raw
 
 
-def _fitting(trace_id: str | None, items: Sequence[_Item], max_bytes: int) -> Iterator[TraceRequest]:
+def _fitting(trace_id: str | None, items: Sequence[Item], max_bytes: int) -> Iterator[TraceRequest]:
     body = encode_spans(items)
     if len(body) <= max_bytes or len(items) == 1:
         yield TraceRequest(trace_id, body, len(items))
@@ -66,12 +67,11 @@ def _fitting(trace_id: str | None, items: Sequence[_Item], max_bytes: int) -> It
     yield from _fitting(trace_id, items[middle:], max_bytes)
 
 
-def _trace_id_of_span(raw: bytes) -> str | None:
-    head = read_head(raw)
-    return None if head is None else head[0].hex()
-
-
-def _trace_id_of_record(raw: bytes) -> str | None:
+def trace_id_of(signal: Signal, raw: bytes) -> str | None:
+    """Read the trace id of a span or log record, in lower-case hex; `None` where it has none."""
+    if signal == "traces":
+        head = read_head(raw)
+        return None if head is None else head[0].hex()
     try:
         trace_id = parse(LOG_RECORD, raw).trace_id
     except DecodeError:

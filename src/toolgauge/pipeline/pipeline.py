@@ -37,7 +37,7 @@ from toolgauge.pipeline.hold import Hold, is_to_bear_scores
 from toolgauge.pipeline.reader import Reader, given_history
 from toolgauge.recognize.feedback_reader import FEEDBACK_MARK, feedback_of_record, feedback_of_span
 from toolgauge.recognize.recognizer import Recognizer
-from toolgauge.score.scorer import Scorer
+from toolgauge.score.scorer import ReadingScope, Scorer
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.state.ledger import Ledger
 from toolgauge.watch.watcher import Watcher
@@ -498,14 +498,9 @@ class Pipeline:
         return self._scorer.wanted
 
     @property
-    def wants_content(self) -> bool:
-        """Whether messages and results are read: some criterion looks at them."""
-        return self._scorer.wants_content
-
-    @property
-    def wants_conversations(self) -> bool:
-        """Whether the traces of a conversation are joined: some criterion looks at conversations."""
-        return self._scorer.wants_conversations
+    def reading_scope(self) -> ReadingScope:
+        """What the criteria have it read."""
+        return self._scorer.reading_scope
 
     @property
     def registered_tools(self) -> Mapping[str, ToolDefinition]:
@@ -521,7 +516,9 @@ class Pipeline:
             self._broken_before += self._reader.decoder.undecodable_values
             self._reader.decoder, self._reader.recognizer = rules.reading
         scorer = rules.scorer
-        self._assembler.adopt(rules.assemble, conversations=scorer.wants_conversations, content=scorer.wants_content)
+        self._assembler.adopt(
+            rules.assemble, conversations=scorer.reading_scope.conversations, content=scorer.reading_scope.content
+        )
         self._hold.limit(rules.hold_timeout_ns, rules.hold_max_bytes)
         if self._watcher is not None:
             self._watcher.keep(rules.streams)

@@ -6,6 +6,7 @@ by the deadline of whoever runs the scorer; after three timeouts in a row its cr
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from pathlib import PurePath
 from traceback import walk_tb
 from typing import TypeAlias
@@ -67,6 +68,26 @@ class _Registered(Inquiry, frozen=True, kw_only=True, eq=False):
     registered: Registered
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadingScope:
+    """What criteria have a service read: whether traces of a conversation are joined, and whether messages and results are read."""
+
+    conversations: bool
+    content: bool
+
+
+def reading_scope(criteria: Sequence[Criterion]) -> ReadingScope:
+    """Return what these criteria ask for."""
+    return _scope_of(tuple(map(register, criteria)))
+
+
+def _scope_of(registered: Sequence[Registered]) -> ReadingScope:
+    return ReadingScope(
+        conversations=any(one.criterion.scope == "conversation" for one in registered),
+        content=any(_looks_at_content(one) for one in registered),
+    )
+
+
 class Scorer:
     """Scores trajectories against criteria. Keeps between them recent offers, and which criteria are switched off.
 
@@ -100,8 +121,7 @@ class Scorer:
         self.registered_tools: Mapping[str, ToolDefinition] = registered_tools or {}
         self.unmatched = UnmatchedCriteria(registered, on_unmatched)
         self.wanted: frozenset[str] = frozenset(key for criterion in criteria for key in attribute_keys(criterion))
-        self.wants_content = any(_looks_at_content(one) for one in registered)
-        self.wants_conversations = any(criterion.scope == "conversation" for criterion in criteria)
+        self.reading_scope = _scope_of(registered)
 
     def score(self, trajectory: Trajectory, now_ns: int, *, lacking: Reason = "incomplete") -> tuple[Result, ...]:
         """Return all results, in the order of the criteria and of the calls.

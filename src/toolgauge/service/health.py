@@ -172,6 +172,21 @@ def make_health(
     )
 
 
+def make_front_health(config: Config, memory: MemoryGuard, workers: Components, *, clock: Callable[[], int]) -> Health:
+    """Make what knows the phase of the front of several workers, and asks them."""
+    started_ns = clock()
+
+    def components() -> Mapping[str, ComponentHealth]:
+        receiver = ComponentHealth(status="StatusOK", since_ns=started_ns)
+        own = {"receiver:otlp/grpc": receiver, "receiver:otlp/http": receiver}
+        own["processor:memory_limiter"] = _of_memory(memory, started_ns)
+        return {**workers(), **own}
+
+    return Health(
+        clock=clock, components=components, policy=config.admin.component_health if config.admin else ErrorPolicy()
+    )
+
+
 def _of_memory(memory: MemoryGuard, started_ns: int) -> ComponentHealth:
     since_ns = memory.short_since_ns
     if since_ns is None:

@@ -55,10 +55,10 @@ def keep_freed_memory(limit_bytes: int) -> None:
     allocator.keep(int(limit_bytes * _KEPT))
 
 
-def resident_bytes() -> int | None:
-    """Read how much memory the process has in use; `None` where the system does not report it this way."""
+def resident_bytes(process: int | None = None) -> int | None:
+    """Read how much memory this or another process has in use; `None` where the system does not report it this way."""
     try:
-        pages = int(_STATM.read_bytes().split()[1])
+        pages = int((_STATM if process is None else Path(f"/proc/{process}/statm")).read_bytes().split()[1])
     except (OSError, ValueError, IndexError):
         return None
     return pages * os.sysconf("SC_PAGE_SIZE")

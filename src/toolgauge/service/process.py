@@ -21,7 +21,7 @@ from typing import TypeVar
 from toolgauge.model.metrics import Histogram, Labels, MetricRegistry
 from toolgauge.net.throttle import Throttle, repetitions
 from toolgauge.selfmetrics import SelfMetrics
-from toolgauge.service.memory import resident_bytes
+from toolgauge.service.memory import keep_freed_memory, resident_bytes
 
 _EVERY_S = 0.1
 _T = TypeVar("_T")
@@ -86,6 +86,32 @@ class GarbageRounds:
         self._done_ns = now_ns
 
 
+class TimeShare:
+    """One part in `part` of the time of a core, for work that may be left out.
+
+    What is left of it is kept for ten seconds: after a quiet hour no burst may take minutes. `passed` is the time that passes,
+    in nanoseconds.
+    """
+
+    def __init__(self, part: int, passed: Callable[[], int]) -> None:
+        self._part = part
+        self._passed = passed
+        self._most_ns = self._left_ns = 10 * _S // part
+        self._seen_ns = passed()
+
+    @property
+    def has_time(self) -> bool:
+        """Return whether there is time for more work."""
+        now_ns = self._passed()
+        self._left_ns = min(self._most_ns, self._left_ns + (now_ns - self._seen_ns) // self._part)
+        self._seen_ns = now_ns
+        return self._left_ns > 0
+
+    def spend(self, took_ns: int) -> None:
+        """Take note of what a piece of work took."""
+        self._left_ns -= took_ns
+
+
 class SteadyClock:
     """Nanoseconds since the epoch as they were at the start, plus what has passed since."""
 
@@ -122,6 +148,26 @@ else:
         with contextlib.suppress(OSError, ValueError):
             if soft != hard:
                 resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+# How long the worker may keep the event loop waiting: senders' answers and health have to come in between.
+_SWITCH_INTERVAL_S = 0.0005
+# Young garbage is looked for as often as ever: a request that is refused may hang in it, with all its bytes.
+# A look at everything waits for a quiet moment, which the service finds.
+_GARBAGE_THRESHOLDS = (700, 10, 1_000_000)
+
+
+def tune_process(memory_bytes: int) -> None:
+    """Set the process up for a service that may take so much memory, before it has threads."""
+    raise_descriptor_limit()
+    keep_freed_memory(memory_bytes)
+    sys.setswitchinterval(_SWITCH_INTERVAL_S)
+
+
+def freeze_loaded_objects() -> None:
+    """Leave all objects that are there now out of the search for garbage: walking over them keeps senders waiting."""
+    gc.freeze()
+    gc.set_threshold(*_GARBAGE_THRESHOLDS)
 
 
 def measure_process(registry: MetricRegistry) -> None:

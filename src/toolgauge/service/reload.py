@@ -9,7 +9,8 @@ import asyncio
 import gc
 import logging
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -21,6 +22,7 @@ from toolgauge.judge.client import Client
 from toolgauge.model.errors import ConfigError, StartError, ToolgaugeError
 from toolgauge.pipeline.pipeline import Rules
 from toolgauge.score.criterion import Criterion, Lookup
+from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.destinations import renewed_destinations
 from toolgauge.service.judge_pool import asks_judge, make_judges, open_client
 from toolgauge.service.messages import check_messages
@@ -41,7 +43,7 @@ Outcome: TypeAlias = Literal["applied", "partly", "refused"]
 
 
 @dataclass(frozen=True, slots=True)
-class _Loaded:
+class Loaded:
     """What was made beside the running service. `client` is `None` unless other judges are to be asked.
 
     `empty` are the configuration files that hold nothing.
@@ -55,7 +57,53 @@ class _Loaded:
     empty: frozenset[Path]
 
 
-class Reloader:
+class ReloadLoop(ABC):
+    """Reloads one time after the other when it is asked to."""
+
+    def __init__(self, metrics: SelfMetrics) -> None:
+        self._metrics = metrics
+        self._faults = Faults(metrics)
+        self._task: asyncio.Task[None] | None = None
+        self._is_asked = False
+        self._is_stopped = False
+
+    def ask(self) -> None:
+        """Reload soon; requests during a reload are answered by one more, after it."""
+        if self._is_stopped:
+            _LOG.info("stopping: the configuration is not reloaded")
+            return
+        self._is_asked = True
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._run())
+
+    async def stop(self) -> None:
+        """Reload no more; a configuration that is being put in place is finished. Works twice."""
+        self._is_stopped = True
+        if self._task is None:
+            return
+        if self.may_be_cancelled:
+            self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    @property
+    @abstractmethod
+    def may_be_cancelled(self) -> bool:
+        """Whether nothing has been put in place yet."""
+
+    @abstractmethod
+    async def reload(self) -> Outcome:
+        """Load the configuration and put it in place."""
+
+    async def _run(self) -> None:
+        while self._is_asked and not self._is_stopped:
+            self._is_asked = False
+            outcome: Outcome = "refused"
+            with self._faults.survived():
+                outcome = await self.reload()
+            self._metrics.reloads.add(1, (outcome,))
+
+
+class Reloader(ReloadLoop):
     """Reloads a service when asked to; `load` reads what it read at the start, `adopt_view` takes what logs and pages show.
 
     `files` are the configuration files. One that was emptied, or lost its last destination or all of its criteria, is
@@ -72,6 +120,7 @@ class Reloader:
         adopt_view: Callable[[Config, Sequence[Criterion]], None],
         files: Sequence[Path] = (),
     ) -> None:
+        super().__init__(service.metrics)
         self._service = service
         self._files = tuple(files)
         self._empty = frozenset(empty_files(self._files))
@@ -81,66 +130,38 @@ class Reloader:
         self._criteria = tuple(criteria)
         self._load = load
         self._adopt_view = adopt_view
-        self._faults = Faults(service.metrics)
-        self._task: asyncio.Task[None] | None = None
         self._freeing: asyncio.Task[None] | None = None
-        self._is_asked = False
         self._is_loading = False
-        self._is_stopped = False
 
-    def ask(self) -> None:
-        """Reload soon; requests during a reload are answered by one more, after it."""
-        if self._is_stopped:
-            _LOG.info("stopping: the configuration is not reloaded")
-            return
-        self._is_asked = True
-        if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._run())
+    @property
+    def may_be_cancelled(self) -> bool:
+        """Whether it is still being loaded."""
+        return self._is_loading
 
     async def stop(self) -> None:
         """Reload no more; a configuration that is being put in place is finished. Works twice."""
-        self._is_stopped = True
         if self._freeing is not None:
             self._freeing.cancel()
-        if self._task is None:
-            return
-        if self._is_loading:
-            self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
+        await super().stop()
 
-    async def _run(self) -> None:
-        while self._is_asked and not self._is_stopped:
-            self._is_asked = False
-            outcome: Outcome = "refused"
-            with self._faults.survived():
-                outcome = await self._reload()
-            self._service.metrics.reloads.add(1, (outcome,))
-
-    async def _reload(self) -> Outcome:
+    async def reload(self) -> Outcome:
+        """Load the configuration and put it in place."""
         try:
-            loaded = await self._loaded()
+            loaded = await self.load()
         except ToolgaugeError as error:
-            hint = "" if error.hint is None else f"; hint: {error.hint}"
-            _LOG.error("the configuration was not reloaded, the running one stays: %s%s", error.message, hint)
+            log_refused(error)
             return "refused"
-        missing = tuple(self._missing(loaded))
-        if missing:
-            _LOG.warning("the configuration was not reloaded, the running one stays: %s", "; ".join(missing))
+        gone = tuple(
+            missing(self._config, self._criteria, loaded.config, loaded.criteria, emptied=loaded.empty - self._empty)
+        )
+        if gone:
+            log_missing(gone)
             return "refused"
-        return await self._apply(loaded)
+        kept = await self.apply(loaded)
+        return "partly" if kept else "applied"
 
-    def _missing(self, loaded: _Loaded) -> Iterator[str]:
-        """Name what was there and is gone without a word that it is meant to be."""
-        config, exporters = loaded.config, loaded.config.exporters
-        for path in sorted(loaded.empty - self._empty):
-            yield f"`{path}` is empty; write `{{}}` if it is to be"
-        if self._config.exporters.otlp and not exporters.otlp and "otlp" not in exporters.model_fields_set:
-            yield "no destination is left; write `exporters: {otlp: null}` if there is to be none"
-        is_written = not config.model_fields_set.isdisjoint(("criteria", "criteria_files"))
-        if _written(self._criteria) and not _written(loaded.criteria) and not is_written:
-            yield "no criterion is left but the default ones; write `criteria: []` if there is to be none"
-
-    async def _loaded(self) -> _Loaded:
+    async def load(self) -> Loaded:
+        """Load the configuration beside the running one. Raises `ToolgaugeError`."""
         turn_s = sys.getswitchinterval()
         self._is_loading = True
         sys.setswitchinterval(_TURN_S)
@@ -154,7 +175,7 @@ class Reloader:
             sys.setswitchinterval(turn_s)
             self._is_loading = False
 
-    def _prepare(self) -> _Loaded:
+    def _prepare(self) -> Loaded:
         """Make what can be made beside the running service. Raises `ConfigError`."""
         config, criteria = self._load()
         check_messages(self._at_start, criteria)
@@ -172,7 +193,7 @@ class Reloader:
         changed = (config.judge, config.redact) != (self._config.judge, self._config.redact)
         opens = wanted is not None and (changed or not service.judges.has_judges)
         has_other_tools = rules.scorer.registered_tools != service.pipeline.registered_tools
-        return _Loaded(
+        return Loaded(
             config,
             criteria,
             rules,
@@ -181,13 +202,14 @@ class Reloader:
             frozenset(empty_files(self._files)),
         )
 
-    async def _apply(self, loaded: _Loaded) -> Outcome:
+    async def apply(self, loaded: Loaded) -> dict[str, str]:
+        """Put it in place; return the sections that stay as they were, with the reasons."""
         config, before = loaded.config, self._config
         kept: dict[str, str] = {}
         changes = (
             *changed_keys(before, config),
             *loaded.changed_tools,
-            *_changed_criteria(self._criteria, loaded.criteria),
+            *changed_criteria(self._criteria, loaded.criteria),
         )
         receivers = await self._exchange_receivers(config, kept)
         exporters = await self._exchange_destinations(config, kept)
@@ -201,10 +223,10 @@ class Reloader:
         del gone
         self._empty = loaded.empty
         self._config = config.model_copy(update={"receivers": receivers, "exporters": exporters})
-        self._log(changes, kept, changed_keys(self._at_start, config))
+        self.log(changes, kept, changed_keys(self._at_start, config))
         for file in evaluator_files(loaded.criteria):
             _LOG.info("running the evaluators in %s as it is now", file, extra={"file": file})
-        return "partly" if kept else "applied"
+        return kept
 
     async def _exchange_receivers(self, config: Config, kept: dict[str, str]) -> object:
         """Return the section that is in use from here on."""
@@ -247,7 +269,7 @@ class Reloader:
             return new.model_copy(update={"otlp": old.otlp})
         return new
 
-    async def _exchange_judges(self, loaded: _Loaded) -> None:
+    async def _exchange_judges(self, loaded: Loaded) -> None:
         service, config = self._service, loaded.config
         if loaded.client is not None and config.judge is not None:
             judges = make_judges(config.judge, loaded.client, service.metrics.judge, redactor(config).content)
@@ -255,22 +277,59 @@ class Reloader:
         elif service.judges.has_judges and not asks_judge(loaded.criteria):
             await service.judges.replace(None)
 
-    def _log(self, changes: Sequence[str], kept: dict[str, str], since_start: Sequence[str]) -> None:
-        applied = [key for key in changes if not (key.startswith(tuple(kept)) or waits_for_start(key))]
-        for section, reason in kept.items():
-            _LOG.error("`%s` stays as it was: %s", section, reason, extra={"key": section})
-        waiting = [key for key in since_start if waits_for_start(key)]
-        if waiting:
-            _LOG.warning("takes effect at the next start: %s", ", ".join(waiting), extra={"keys": waiting})
-        what = ", ".join(applied) or "nothing has changed"
-        _LOG.info("the configuration was reloaded: %s", what, extra={"keys": applied})
+    def log(self, changes: Sequence[str], kept: Mapping[str, str], since_start: Sequence[str]) -> None:
+        """Log what has changed."""
+        log_reloaded(changes, kept, since_start)
+
+
+def missing(
+    running: Config,
+    criteria: Sequence[Criterion],
+    config: Config,
+    loaded: Sequence[Criterion],
+    *,
+    emptied: Iterable[Path],
+) -> Iterator[str]:
+    """Name what was there and is gone without a word that it is meant to be."""
+    for path in sorted(emptied):
+        yield f"`{path}` is empty; write `{{}}` if it is to be"
+    exporters = config.exporters
+    if running.exporters.otlp and not exporters.otlp and "otlp" not in exporters.model_fields_set:
+        yield "no destination is left; write `exporters: {otlp: null}` if there is to be none"
+    is_written = not config.model_fields_set.isdisjoint(("criteria", "criteria_files"))
+    if _written(criteria) and not _written(loaded) and not is_written:
+        yield "no criterion is left but the default ones; write `criteria: []` if there is to be none"
+
+
+def log_missing(gone: Sequence[str]) -> None:
+    """Log that the running configuration stays, and which parts are gone."""
+    _LOG.warning("the configuration was not reloaded, the running one stays: %s", "; ".join(gone))
+
+
+def log_refused(error: ToolgaugeError) -> None:
+    """Log that the running configuration stays."""
+    hint = "" if error.hint is None else f"; hint: {error.hint}"
+    _LOG.error("the configuration was not reloaded, the running one stays: %s%s", error.message, hint)
+
+
+def log_reloaded(changes: Sequence[str], kept: Mapping[str, str], since_start: Sequence[str]) -> None:
+    """Log what has changed, what stays, and what waits for a start."""
+    applied = [key for key in changes if not (key.startswith(tuple(kept)) or waits_for_start(key))]
+    for section, reason in kept.items():
+        _LOG.error("`%s` stays as it was: %s", section, reason, extra={"key": section})
+    waiting = [key for key in since_start if waits_for_start(key)]
+    if waiting:
+        _LOG.warning("takes effect at the next start: %s", ", ".join(waiting), extra={"keys": waiting})
+    what = ", ".join(applied) or "nothing has changed"
+    _LOG.info("the configuration was reloaded: %s", what, extra={"keys": applied})
 
 
 def _written(criteria: Sequence[Criterion]) -> bool:
     return any(not criterion.is_default for criterion in criteria)
 
 
-def _changed_criteria(old: Sequence[Criterion], new: Sequence[Criterion]) -> Iterator[str]:
+def changed_criteria(old: Sequence[Criterion], new: Sequence[Criterion]) -> Iterator[str]:
+    """Describe which criteria came, went and changed."""
     before = {criterion.name: criterion for criterion in old}
     after = {criterion.name: criterion for criterion in new}
     yield from (f"criterion {name} is new" for name in after if name not in before)
@@ -313,6 +372,7 @@ _AT_START = (
     "state",
     "watch",
     "web",
+    "workers",
 )
 
 

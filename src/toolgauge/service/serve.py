@@ -32,7 +32,7 @@ from toolgauge.service.evaluation_limit import EvaluationLimit
 from toolgauge.service.health import make_health
 from toolgauge.service.inbox import Inbox, Intake, recorded_to
 from toolgauge.service.judge_pool import JudgePool, asks_judge, make_judges, open_client
-from toolgauge.service.memory import MemoryGuard
+from toolgauge.service.memory import MemoryGuard, resident_bytes
 from toolgauge.service.messages import check_messages, make_message_receiver
 from toolgauge.service.persistence import Persistence
 from toolgauge.service.pipeline_factory import (
@@ -44,7 +44,7 @@ from toolgauge.service.pipeline_factory import (
     watched_streams,
 )
 from toolgauge.service.process import Faults, SteadyClock, measure_process
-from toolgauge.service.service import Service
+from toolgauge.service.service import Service, WorkerLink
 from toolgauge.service.watching import Announcer, Watching
 from toolgauge.service.worker import Worker
 from toolgauge.settings import split_address
@@ -52,6 +52,8 @@ from toolgauge.state.ledger import Ledger
 from toolgauge.state.offsets import OffsetJournal
 from toolgauge.state.store import StateStore
 from toolgauge.watch.watcher import Watcher
+
+OtlpReceiver: TypeAlias = GrpcReceiver | HttpReceiver
 
 
 def make_service(
@@ -61,20 +63,22 @@ def make_service(
     observing: Callable[[ScorecardSink], ScorecardSink] | None = None,
     learning: Learning | None = None,
     is_live: bool = False,
+    worker: WorkerLink | None = None,
 ) -> Service:
     """Put a service together; `observing` may wrap the sink of scorecards to look at them in passing.
 
     `learning` answers on the admin endpoint to who wants to learn criteria.
-    `is_live` where senders were running before: another process may have received what they sent then.
+    `is_live` where senders were running before: another process may have received what they sent then. With a `worker` it is one
+    of several processes, and receives from the front alone.
     Raise `ConfigError` when a criterion asks a judge and there is no such model.
     """
     check_messages(config, criteria)
     clock = SteadyClock()
     start_ns = clock()
-    hop_id = uuid.uuid4().hex
+    hop_id = uuid.uuid4().hex if worker is None else worker.hop_id
     registry = MetricRegistry(clock)
     metrics = SelfMetrics(registry)
-    emitter = _emitter(config, registry, metrics, hop_id, start_ns)
+    emitter = make_emitter(config, registry, metrics, hop_id, start_ns)
     measure_process(registry)
     persistence = Persistence.of(config.state, config.assemble.late_memory, metrics.state, clock)
     ledger = None if persistence is None else persistence.ledger
@@ -87,15 +91,15 @@ def make_service(
     outbox = make_outbox(config, metrics, hop_id=hop_id, user_agent=f"toolgauge/{VERSION}", ledger=ledger)
     sink = emitter if observing is None else observing(emitter)
     judges = JudgePool(_judges(config, criteria, metrics), metrics.judge)
-    memory = MemoryGuard(config.memory.limit, metrics)
+    memory = MemoryGuard(config.memory.limit, metrics, resident=resident_bytes if worker is None else worker.resident)
     evaluation_limit = EvaluationLimit()
     watcher = make_watcher(config, metrics)
-    webhooks = _webhooks(config, metrics, clock)
+    webhooks = make_webhooks(config, metrics, clock)
     announcer = Announcer(emitter, outbox, metrics, webhooks)
     if persistence is not None and ledger is not None:
         announcer = Announcer(emitter, outbox, metrics, webhooks, lambda event: ledger.journaled(event, clock()))
     store = None if persistence is None else persistence.store
-    watching = None if watcher is None else _watching(watcher, store, criteria, metrics, clock, announcer)
+    watching = None if watcher is None else make_watching(watcher, store, criteria, metrics, clock, announcer)
     pipeline = make_pipeline(
         config,
         criteria,
@@ -116,27 +120,32 @@ def make_service(
     metrics.inbox_bytes.observe = lambda: {(): inbox.size_bytes}
     recording = make_recording(config, metrics)
     intake = Intake(pipeline, inbox, clock, journal, ledger, recorded_to(recording))
-    worker = Worker(pipeline, inbox, clock=clock, faults=Faults(metrics), evaluation_limit=evaluation_limit)
+    thread = Worker(pipeline, inbox, clock=clock, faults=Faults(metrics), evaluation_limit=evaluation_limit)
     messages = make_message_receiver(
         config,
         intake,
         offsets=offsets,
         ledger=ledger,
         pipeline=pipeline,
-        worker=worker,
+        worker=thread,
         metrics=metrics,
         hop_id=hop_id,
         clock=clock,
     )
-    health = make_health(config, outbox, memory, worker, clock=clock, journal=journal, messages=messages)
+    health = make_health(config, outbox, memory, thread, clock=clock, journal=journal, messages=messages)
+    receivers: tuple[OtlpReceiver, ...] = ()
+    additional_receivers: tuple[Receiver, ...] = ()
+    if worker is None:
+        receivers = make_receivers(config, intake, metrics=metrics, hop_id=hop_id, has_memory=memory.admits)
+        additional_receivers = make_additional_receivers(config, intake)
     return Service(
         pipeline=pipeline,
         inbox=inbox,
         intake=intake,
         evaluation_limit=evaluation_limit,
-        worker=worker,
-        receivers=make_receivers(config, intake, metrics=metrics, hop_id=hop_id, has_memory=memory.admits),
-        additional_receivers=make_additional_receivers(config, intake),
+        worker=thread,
+        receivers=receivers,
+        additional_receivers=additional_receivers,
         messages=messages,
         ledger=ledger,
         health=health,
@@ -148,16 +157,18 @@ def make_service(
         emitter=emitter,
         metrics=metrics,
         memory=memory,
-        endpoint=_metrics_endpoint(config, registry, emitter.resource, start_ns),
+        endpoint=make_metrics_endpoint(config, registry, emitter.resource, start_ns),
         push_interval_s=config.metrics.interval / 1e9,
         clock=clock,
         hop_id=hop_id,
         persistence=persistence,
         recording=recording,
+        link=worker,
     )
 
 
-def _emitter(config: Config, registry: MetricRegistry, metrics: SelfMetrics, hop_id: str, start_ns: int) -> Emitter:
+def make_emitter(config: Config, registry: MetricRegistry, metrics: SelfMetrics, hop_id: str, start_ns: int) -> Emitter:
+    """Make what encodes scores, events and metrics of this process."""
     return Emitter(
         emit_settings(config),
         registry,
@@ -170,12 +181,13 @@ def _emitter(config: Config, registry: MetricRegistry, metrics: SelfMetrics, hop
     )
 
 
-def _webhooks(config: Config, metrics: SelfMetrics, clock: Callable[[], int]) -> Webhooks:
+def make_webhooks(config: Config, metrics: SelfMetrics, clock: Callable[[], int]) -> Webhooks:
+    """Make the webhooks."""
     settings, user_agent = config.exporters.webhook, f"toolgauge/{VERSION}"
     return Webhooks(settings, config.trace_url, metrics.webhook, clock=clock, user_agent=user_agent)
 
 
-def _watching(
+def make_watching(
     watcher: Watcher,
     store: StateStore | None,
     criteria: Sequence[Criterion],
@@ -183,6 +195,7 @@ def _watching(
     clock: Callable[[], int],
     announcer: Announcer,
 ) -> Watching:
+    """Put the watcher and its store together."""
     return Watching(
         watcher,
         metrics.watch,
@@ -200,14 +213,14 @@ def _judges(config: Config, criteria: Sequence[Criterion], metrics: SelfMetrics)
     return make_judges(config.judge, open_client(config.judge), metrics.judge, redactor(config).content)
 
 
-def _metrics_endpoint(
+def make_metrics_endpoint(
     config: Config, registry: MetricRegistry, resource: Mapping[str, str], start_ns: int
 ) -> MetricsEndpoint | None:
+    """Make the endpoint that Prometheus scrapes; `None` where none is wanted."""
     settings = config.exporters.prometheus
     return None if settings is None else MetricsEndpoint(settings, registry, resource, start_ns=start_ns)
 
 
-OtlpReceiver: TypeAlias = GrpcReceiver | HttpReceiver
 # What is being handled may end.
 _GRACE_S = 2.0
 # The system lets go of a port a moment after it was closed.

@@ -9,6 +9,7 @@ import asyncio
 import functools
 import logging
 from collections.abc import Awaitable, Callable
+from typing import Protocol, TypeVar
 
 from toolgauge.export.destination import Undelivered
 from toolgauge.export.emitter import Emitter
@@ -18,10 +19,12 @@ from toolgauge.export.recording_file import RecordingFile
 from toolgauge.export.redact import Redactor
 from toolgauge.export.results import EmitSettings
 from toolgauge.export.webhooks import Webhooks
+from toolgauge.model.delivery import Outgoing
 from toolgauge.model.ports import MessageReceiver, Receiver
 from toolgauge.pipeline.pipeline import Pipeline, Rules
 from toolgauge.receive.grpc import GrpcReceiver
 from toolgauge.receive.http import HttpReceiver
+from toolgauge.score.scorer import ReadingScope
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.admin import AdminEndpoint
 from toolgauge.service.evaluation_limit import EvaluationLimit
@@ -37,6 +40,7 @@ from toolgauge.service.worker import Worker
 from toolgauge.state.ledger import Ledger
 
 _LOG = logging.getLogger("toolgauge")
+_T = TypeVar("_T")
 _TIMER_S = 0.1
 # Orchestrators kill after 30 s. Sending ends in time for the worker (1 s), the endpoints (3 s) and the interpreter to end. It goes
 # on all the while, and has to itself what receivers, scoring (8 s with an evaluator that is stuck), judges (9 s) and webhooks leave.
@@ -58,6 +62,18 @@ _LEAVING_DEADLINE_S = 2.0
 # Between two looks whether the queues have room for what was held.
 _ROOM_WAIT_S = 0.02
 _WORKER_GRACE_S = 1.0
+
+
+class WorkerLink(Protocol):
+    """What a worker has of the front: it takes no requests from the network, and pushes no metrics itself."""
+
+    hop_id: str
+
+    def resident(self) -> int | None:
+        """Return how much memory all processes have in use; `None` where that is not known."""
+
+    async def last_metrics(self) -> Outgoing | None:
+        """Hand the front the last metrics; return those of all processes where this worker is to send them."""
 
 
 class Service:
@@ -90,7 +106,9 @@ class Service:
         recording: RecordingFile | None = None,
         messages: MessageReceiver | None = None,
         ledger: Ledger | None = None,
+        link: WorkerLink | None = None,
     ) -> None:
+        self._link = link
         self._recording = recording
         self._messages = messages
         # That of the journal, and of messages that are committed when they are done with.
@@ -173,10 +191,10 @@ class Service:
             started.append(lambda: self._leave_messages(0))
             await self._messages.start()
 
-    async def stop(self) -> Losses:
-        """Stop in order, within 28 s; return the losses. Queued requests are sent all the while."""
+    async def stop(self, began_ns: int | None = None) -> Losses:
+        """Stop in order, within 28 s of `began_ns`; return the losses. Queued requests are sent all the while."""
         until_s = _SENDING_WITH_JOURNAL_UNTIL_S if self._keeps_open else _SENDING_UNTIL_S
-        until_ns = self.clock() + int(until_s * 1e9)
+        until_ns = (self.clock() if began_ns is None else began_ns) + int(until_s * 1e9)
         self.health.enter("stopping")
         self.outbox.hurry()
         messages = () if self._messages is None else (self._messages,)
@@ -196,10 +214,9 @@ class Service:
         if self.watching is not None:
             await self.watching.stop()
         await self._webhooks.close(_WEBHOOKS_TIMEOUT_S)
-        last = self.emitter.metrics(self.clock())
-        if self.persistence is not None:
-            last = self.persistence.ledger.journaled(last, self.clock())
-        self.outbox.put(last)
+        last = self.emitter.metrics(self.clock()) if self._link is None else await self._link.last_metrics()
+        if last is not None:
+            self.put_own(last)
         undelivered, held = await self._send_remaining(until_ns)
         self.worker.end(_WORKER_GRACE_S)
         await self.outbox.close()
@@ -221,6 +238,19 @@ class Service:
             open=self.pipeline.trajectories_open if is_kept else 0,
         )
 
+    def put_own(self, outgoing: Outgoing) -> None:
+        """Have a request of our own sent that belongs to no trajectory."""
+        journaled = outgoing
+        if self.persistence is not None:
+            journaled = self.persistence.ledger.journaled(outgoing, self.clock())
+        if not self.outbox.put(journaled):
+            self.metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether nothing is in here that could leave."""
+        return self.pipeline.is_empty and not self.outbox.bytes_queued
+
     @property
     def _keeps_open(self) -> bool:
         """Whether the next start goes on with open trajectories and undelivered requests.
@@ -229,6 +259,20 @@ class Service:
         """
         persistence = self.persistence
         return persistence is not None and persistence.journal.failure is None and not persistence.journal.unwritten
+
+    @property
+    def trajectories_open(self) -> int:
+        """Trajectories that are being assembled or wait to be joined."""
+        return self.pipeline.trajectories_open
+
+    @property
+    def reading_scope(self) -> ReadingScope:
+        """What the criteria have it read, by now."""
+        return self.pipeline.reading_scope
+
+    async def run(self, work: Callable[[], _T]) -> _T:
+        """Have the worker do this between two pieces of its own work."""
+        return await self.worker.run(work)
 
     async def _leave_messages(self, timeout_s: float) -> None:
         if self._messages is not None:
@@ -360,8 +404,7 @@ class Service:
             await asyncio.sleep(_TIMER_S)
 
     def _watch_memory(self, now_ns: int) -> None:
-        is_empty = self.pipeline.is_empty and not self.outbox.bytes_queued
-        if self.memory.look(now_ns, is_empty=is_empty):
+        if self.memory.look(now_ns, is_empty=self.is_empty):
             self.worker.post(self.pipeline.shed)
 
     async def _push(self) -> None:
@@ -371,6 +414,8 @@ class Service:
             await asyncio.sleep(self._push_interval_s)
 
     async def _push_metrics(self) -> None:
+        if self._link is not None:
+            return
         # Encoding thousands of cells takes tens of milliseconds, which no request should wait for.
         outgoing = await asyncio.to_thread(self.emitter.metrics_request, self.emitter.snapshot(), self.clock())
         if not self.outbox.put(outgoing):

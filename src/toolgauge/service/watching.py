@@ -13,7 +13,7 @@ from typing import Protocol, TypeAlias, TypeVar
 from toolgauge.export.emitter import Emitter
 from toolgauge.export.regression_events import sentence
 from toolgauge.export.webhooks import Webhooks
-from toolgauge.model.delivery import Outbox, Outgoing
+from toolgauge.model.delivery import Outgoing
 from toolgauge.model.errors import StartError, StateError
 from toolgauge.model.regressions import Arm, Regression, Stream, StreamHistory, StreamStatus
 from toolgauge.selfmetrics import SelfMetrics, WatchMetrics
@@ -48,13 +48,21 @@ class OnWorker(Protocol):
 _Batch: TypeAlias = tuple[dict[bytes, bytes], set[bytes], tuple[Regression, ...]]
 
 
+class Sending(Protocol):
+    """Where events leave."""
+
+    def put(self, outgoing: Outgoing) -> bool:
+        """Have the request sent; False when there is no room."""
+        ...
+
+
 class Announcer:
     """Announces regressions: as lines of the log, as events to the destinations, and to webhooks."""
 
     def __init__(
         self,
         emitter: Emitter,
-        outbox: Outbox,
+        outbox: Sending,
         metrics: SelfMetrics,
         webhooks: Webhooks | None = None,
         journaled: Callable[[Outgoing], Outgoing] = lambda outgoing: outgoing,

@@ -16,7 +16,7 @@ from collections.abc import Collection, Generator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from toolgauge.model.errors import StartError, StateError
+from toolgauge.model.errors import InUseError, StartError, StateError
 from toolgauge.settings import file_path
 from toolgauge.state.database import Transaction, connected, free_bytes, is_damage, is_full
 from toolgauge.state.salvage import salvage
@@ -227,7 +227,7 @@ def _locked(directory: Path) -> int:
     except BlockingIOError as error:
         holder = os.pread(descriptor, 256, 0).decode("utf-8", "replace") or "another process"
         os.close(descriptor)
-        raise StartError(
+        raise InUseError(
             f"the state directory `{directory}` is in use by {holder}",
             hint="stop the other one, or give each a `state.directory` of its own",
         ) from error

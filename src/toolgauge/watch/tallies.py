@@ -4,7 +4,7 @@ Calls of one conversation share their fate; fed one by one they break the promis
 without a conversation id stands for itself.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -46,6 +46,20 @@ class Conversation(Struct, kw_only=True):
     tallies: dict[StreamKey, Tally]
 
 
+class TrajectoryScores(Struct, array_like=True, gc=False):
+    """The scores of one scorecard, by stream: all that the detectors want to know of it.
+
+    `conversation` is `None` where the trajectory is all there is of its conversation. `left_out` counts scores of streams that
+    it had too many of.
+    """
+
+    conversation: ConversationKey | None
+    version: str | None
+    opened_ns: int
+    tallies: dict[StreamKey, Tally]
+    left_out: int
+
+
 class OpenConversations:
     """Conversations whose scores are still coming, the longest idle first."""
 
@@ -53,38 +67,33 @@ class OpenConversations:
         self.idle_ns = idle_ns
         self._open: dict[ConversationKey, Conversation] = {}
         self._next_cut_ns = 0
-        # Scores of streams that one conversation had too many of.
+        # Scores, and whole streams, that one conversation had too many of.
         self.left_out = 0
 
     def __getitem__(self, key: ConversationKey) -> Conversation:
         return self._open[key]
 
-    def add(self, scorecard: Scorecard) -> tuple[ConversationKey | None, Conversation] | None:
-        """Collect the scores of a scorecard; `None` when it has none.
-
-        Without a key the conversation is complete: its trajectory is all there is of it.
-        """
-        scores = _scores(scorecard.results)
-        if not scores:
-            return None
-        trajectory, now_ns = scorecard.trajectory, scorecard.scored_at_ns
-        key = _conversation_key(trajectory)
+    def add(self, scores: TrajectoryScores, now_ns: int) -> Conversation | None:
+        """Collect the scores of a trajectory; return its conversation where it is complete."""
+        key = scores.conversation
+        self.left_out += scores.left_out
         conversation = None if key is None else self._open.pop(key, None)
-        version = _cut(trajectory.resource.get(VERSION))
         if conversation is None:
             conversation = Conversation(
-                version=version,
-                opened_ns=trajectory.opened_ns or now_ns,
+                version=scores.version,
+                opened_ns=scores.opened_ns,
                 first_ns=now_ns,
                 last_ns=now_ns,
-                tallies={},
+                tallies=scores.tallies,
             )
-        conversation.version, conversation.last_ns = version, now_ns
-        self.left_out += _collect(conversation.tallies, trajectory, scores)
-        if key is not None:
-            # Taken out and put back: the dict stays in the order of the last score.
-            self._open[key] = conversation
-        return key, conversation
+        else:
+            conversation.version, conversation.last_ns = scores.version, now_ns
+            self.left_out += _join(conversation.tallies, scores.tallies)
+        if key is None:
+            return conversation
+        # Taken out and put back: the dict stays in the order of the last score.
+        self._open[key] = conversation
+        return None
 
     def idle(self, now_ns: int) -> Iterator[tuple[ConversationKey, Conversation, bool]]:
         """Take out the conversations that are complete, or cut because they last too long or are too many (`True`)."""
@@ -111,6 +120,23 @@ class OpenConversations:
         """When the next one will be idle."""
         first = next(iter(self._open.values()), None)
         return None if first is None else first.last_ns + self.idle_ns
+
+
+def trajectory_scores(scorecard: Scorecard) -> TrajectoryScores | None:
+    """Return the scores of a scorecard; `None` when it has none."""
+    scores = _scores(scorecard.results)
+    if not scores:
+        return None
+    trajectory = scorecard.trajectory
+    tallies: dict[StreamKey, Tally] = {}
+    left_out = _collect(tallies, trajectory, scores)
+    return TrajectoryScores(
+        _conversation_key(trajectory),
+        _cut(trajectory.resource.get(VERSION)),
+        trajectory.opened_ns or scorecard.scored_at_ns,
+        tallies,
+        left_out,
+    )
 
 
 def _conversation_key(trajectory: Trajectory) -> ConversationKey | None:
@@ -168,6 +194,25 @@ def _add(tallies: dict[StreamKey, Tally], key: StreamKey, stratum: str, value: f
     if value < tally.worst:
         tally.worst, tally.worst_trace = value, trace_id
     return True
+
+
+def _join(tallies: dict[StreamKey, Tally], more: Mapping[StreamKey, Tally]) -> int:
+    """Add the tallies of another trajectory; return how many found no place."""
+    left_out = 0
+    for key, tally in more.items():
+        known = tallies.get(key)
+        if known is None:
+            if len(tallies) < _MOST_STREAMS:
+                tallies[key] = tally
+            else:
+                left_out += 1
+            continue
+        for stratum, (total, count) in tally.scores.items():
+            before, number = known.scores.get(stratum, (0.0, 0))
+            known.scores[stratum] = (before + total, number + count)
+        if tally.worst < known.worst:
+            known.worst, known.worst_trace = tally.worst, tally.worst_trace
+    return left_out
 
 
 def stream_of(key: StreamKey) -> Stream:

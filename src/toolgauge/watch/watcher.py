@@ -24,7 +24,15 @@ from toolgauge.watch.alarm_budget import Budget
 from toolgauge.watch.detector import Detector
 from toolgauge.watch.settings import WatchSettings
 from toolgauge.watch.stream import WatchedStream
-from toolgauge.watch.tallies import Conversation, ConversationKey, OpenConversations, StreamKey, Tally
+from toolgauge.watch.tallies import (
+    Conversation,
+    ConversationKey,
+    OpenConversations,
+    StreamKey,
+    Tally,
+    TrajectoryScores,
+    trajectory_scores,
+)
 
 _STATES: tuple[StreamState, ...] = ("learning", "watching", "alarm", "recovered")
 _TOGETHER_NS = 10 * MINUTE
@@ -75,16 +83,19 @@ class Watcher:
 
     def observe(self, scorecard: Scorecard) -> Sequence[Regression]:
         """Take the scores of a scorecard; return the regressions that begin, or end, with it."""
-        added = self._conversations.add(scorecard)
+        scores = trajectory_scores(scorecard)
+        return () if scores is None else self.add(scores, scorecard.scored_at_ns)
+
+    def add(self, scores: TrajectoryScores, now_ns: int) -> Sequence[Regression]:
+        """Take the scores of a trajectory; return the regressions that begin, or end, with them."""
+        complete = self._conversations.add(scores, now_ns)
         if self._conversations.left_out:
             self._metrics.streams_evicted.add(self._conversations.left_out)
             self._conversations.left_out = 0
-        if added is None:
-            return ()
-        key, conversation = added
-        if key is None:
-            return tuple(self._complete(conversation, scorecard.scored_at_ns))
-        self._changed_conversations[_row(b"c", key)] = key
+        if complete is not None:
+            return tuple(self._complete(complete, now_ns))
+        if scores.conversation is not None:
+            self._changed_conversations[_row(b"c", scores.conversation)] = scores.conversation
         return ()
 
     def tick(self, now_ns: int) -> Sequence[Regression]:

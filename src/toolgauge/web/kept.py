@@ -29,7 +29,7 @@ _RESULT_BYTES = 150
 _SCORE_BYTES = 250
 _DIFFERENCE_BYTES = 350
 # Of those that failed, and of the others, where older ones have to go for them.
-_ADMITTED_PER_SECOND = 50
+ADMITTED_PER_SECOND = 50
 _SECOND_NS = 1_000_000_000
 _WORST_FIRST: tuple[OutcomeWord, ...] = ("fail", "error", "pass")
 
@@ -137,7 +137,7 @@ class TrajectoryStore:
             self._second, self._admitted = second, [0, 0]
         kind = _has_failed(scorecard.results)
         self._admitted[kind] += 1
-        return not self.evicted or self._admitted[kind] <= _ADMITTED_PER_SECOND
+        return not self.evicted or self._admitted[kind] <= ADMITTED_PER_SECOND
 
     def _take(self, key: str) -> KeptTrajectory | None:
         kept = self._failed.take(key) or self._others.take(key)

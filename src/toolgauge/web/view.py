@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
 
 from toolgauge.config.model import Web
 from toolgauge.export.redact import Redactor
@@ -9,9 +10,10 @@ from toolgauge.model.delivery import Outgoing
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.pipeline.pipeline import ScorecardSink
-from toolgauge.selfmetrics import WatchMetrics
+from toolgauge.score.scorer import ReadingScope
+from toolgauge.selfmetrics import SelfMetrics, WatchMetrics
+from toolgauge.service.health import Health
 from toolgauge.service.process import Faults
-from toolgauge.service.service import Service
 from toolgauge.settings import split_address
 from toolgauge.web.endpoint import HEADERS, WebEndpoint
 from toolgauge.web.gap_pages import GapPages
@@ -19,12 +21,46 @@ from toolgauge.web.health_pages import HealthPages
 from toolgauge.web.kept import TrajectoryStore
 from toolgauge.web.live_updates import LiveUpdates, Source
 from toolgauge.web.pages import Page, PageGroup, Pages
-from toolgauge.web.running import Running, Shown, WatchedStreams, Writing
+from toolgauge.web.running import Listening, Running, Shown, WatchedStreams, Watching, Writing
 from toolgauge.web.stream_pages import StreamPages
 from toolgauge.web.trajectory_pages import TrajectoryPages
 
 _FIGURES_EVERY_S = 5.0
 _ALL_ADDRESSES = ("", "0.0.0.0", "::")  # noqa: S104 (nothing is bound here)
+
+
+class Viewed(Protocol):
+    """A running service, as far as pages show it."""
+
+    @property
+    def watching(self) -> Watching | None:
+        """What watches scores; `None` where nothing does."""
+        ...
+
+    @property
+    def metrics(self) -> SelfMetrics:
+        """Its counters."""
+        ...
+
+    @property
+    def health(self) -> Health:
+        """How it fares."""
+        ...
+
+    @property
+    def clock(self) -> Callable[[], int]:
+        """Wall-clock time in nanoseconds."""
+        ...
+
+    @property
+    def receivers(self) -> Sequence[Listening]:
+        """The receivers of OTLP over gRPC and HTTP."""
+        ...
+
+    @property
+    def reading_scope(self) -> ReadingScope:
+        """What it reads, by now."""
+        ...
 
 
 class WebView:
@@ -56,12 +92,16 @@ class WebView:
         """Wrap a sink: what passes through it is shown."""
         return _ObservedSink(sink, self._shown.store)
 
+    def show(self, scorecard: Scorecard) -> None:
+        """Show a scorecard. Any thread may call."""
+        self._shown.store.add(scorecard)
+
     def adopt(self, redactor: Redactor, trace_url: str | None, pass_at: Mapping[str, float]) -> None:
         """Write explanations and links by these settings from here on. Results of earlier criteria stay."""
         known = {**self._shown.writing.pass_at, **pass_at}
         self._shown.writing = Writing(redactor=redactor, trace_url=trace_url, pass_at=known)
 
-    async def start(self, service: Service) -> None:
+    async def start(self, service: Viewed) -> None:
         """Listen, and show this service, which may start later. Raise `StartError` when the address cannot be had."""
         watching, metrics = service.watching, service.metrics
         loop = asyncio.get_running_loop()
@@ -72,7 +112,7 @@ class WebView:
             clock=service.clock,
             loop=loop,
             receivers=service.receivers,
-            wants_content=lambda: service.pipeline.wants_content,
+            wants_content=lambda: service.reading_scope.content,
         )
         self._live = LiveUpdates(_sources(self._shown.store, metrics.watch, service.clock), HEADERS)
         _measure(metrics.registry, self._shown.store, self._live)

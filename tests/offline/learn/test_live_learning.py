@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -12,15 +13,16 @@ from toolgauge.model.learning import EndLearning, LearningState
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.offline.learn.live_learning import LEASE_NS, Clocks, LiveLearning, LiveSession, Reading
+from toolgauge.offline.learn.live_learning import LEASE_NS, Clocks, LiveLearning, LiveSession
 from toolgauge.score.criterion import ToolKinds
+from toolgauge.score.scorer import ReadingScope
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.process import Faults
 
 SECOND = 1_000_000_000
 MS = 1_000_000
 KINDS = ToolKinds(read_only=(), writes=(), neutral=())
-ALL = Reading(conversations=True, content=True)
+ALL = ReadingScope(conversations=True, content=True)
 
 
 @dataclass
@@ -63,7 +65,7 @@ def scorecard(trajectory: Trajectory, *, by_judges: bool = False) -> Scorecard:
     return Scorecard(trajectory=trajectory, results=(), scored_at_ns=0, by_judges=by_judges)
 
 
-def session(clock: Clock, reading: Reading = ALL) -> LiveSession:
+def session(clock: Clock, reading: ReadingScope = ALL) -> LiveSession:
     return LiveSession(3600 * SECOND, reading, KINDS, clock.clocks)
 
 
@@ -84,7 +86,7 @@ def test_learning_takes_four_percent_of_the_time_however_many_runs_come():
     # 50 % of the time without a bound.
     for number in range(10_000):
         clock.now_ns += 20 * MS
-        learns.add(refund(number % 10))
+        learns.add(partial(refund, number % 10))
     assert learns.runs + learns.skipped == 10_000
     # Of 200 s that is 8 s, beside 0.4 s that are given at the start.
     assert learns.runs == 840
@@ -95,18 +97,18 @@ def test_few_runs_are_all_learned_from():
     learns = session(clock)
     for number in range(100):
         clock.now_ns += SECOND
-        learns.add(refund(number))
+        learns.add(partial(refund, number))
     assert (learns.runs, learns.skipped) == (100, 0)
 
 
 def test_after_a_run_that_takes_long_others_are_left_out():
     clock = Clock(run_ns=2 * SECOND)
     learns = session(clock)
-    learns.add(refund(1))
+    learns.add(partial(refund, 1))
     clock.run_ns = 0
     for number in range(50):
         clock.now_ns += SECOND
-        learns.add(refund(number))
+        learns.add(partial(refund, number))
     # 1.6 s more than there were take 40 s.
     assert (learns.runs, learns.skipped) == (11, 40)
 
@@ -115,7 +117,7 @@ def test_what_was_skipped_stands_at_the_top_of_the_file():
     clock = Clock(run_ns=10 * MS)
     learns = session(clock)
     for number in range(100):
-        learns.add(refund(number))
+        learns.add(partial(refund, number))
     learned = learns.learned(ending(learns.id))
     assert (learned.runs, learned.skipped) == (40, 60)
     assert "# 60 further runs were left out: learning may take 4 % of the time of a core.\n" in learned.text
@@ -126,30 +128,30 @@ def test_quiet_hours_save_no_time_for_a_burst():
     learns = session(clock)
     clock.now_ns += 3000 * SECOND
     for number in range(100):
-        learns.add(refund(number))
+        learns.add(partial(refund, number))
     assert (learns.runs, learns.skipped) == (40, 60)
 
 
 def test_where_conversations_are_joined_a_trace_is_a_part():
     clock = Clock()
-    joined, apart = session(clock), session(clock, Reading(conversations=False, content=True))
+    joined, apart = session(clock), session(clock, ReadingScope(conversations=False, content=True))
     for learns in (joined, apart):
-        learns.add(trace(1))
-        learns.add(replace(trace(2), conversation_id=None))
+        learns.add(partial(trace, 1))
+        learns.add(lambda: replace(trace(2), conversation_id=None))
     assert (joined.runs, apart.runs) == (1, 2)
 
 
 def test_criteria_learned_from_traces_look_at_traces():
-    learns = session(Clock(), Reading(conversations=False, content=True))
+    learns = session(Clock(), ReadingScope(conversations=False, content=True))
     for number in range(40):
-        learns.add(trace(number))
+        learns.add(partial(trace, number))
     text = learns.learned(ending(learns.id)).text
     assert "scope: trace" in text
     assert "scope: conversation" not in text
 
 
 def test_unread_content_is_named_at_the_top():
-    learns = session(Clock(), Reading(conversations=False, content=False))
+    learns = session(Clock(), ReadingScope(conversations=False, content=False))
     assert "did not read them: nothing is learned of where values come from" in learns.learned(ending(learns.id)).text
 
 

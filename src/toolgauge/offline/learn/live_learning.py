@@ -9,6 +9,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.learning import EndLearning, Learned, LearningState
@@ -18,25 +19,35 @@ from toolgauge.offline.learn.evidence import Requirements
 from toolgauge.offline.learn.learner import Learner, Options
 from toolgauge.pipeline.pipeline import ScorecardSink
 from toolgauge.score.criterion import ToolKinds, with_writing_tools
-from toolgauge.service.process import Faults
-from toolgauge.service.service import Service
+from toolgauge.score.scorer import ReadingScope
+from toolgauge.selfmetrics import SelfMetrics
+from toolgauge.service.process import Faults, TimeShare
 from toolgauge.service.watching import OnWorker
 from toolgauge.settings import MINUTE, SECOND, duration_text
 
+_T = TypeVar("_T")
 # Learning takes one part in so many of the time of a core.
 _SHARE = 25
-# What is left of it is kept for ten seconds: after a quiet hour no burst of runs may take minutes.
-_MOST_CREDIT_NS = 10 * SECOND // _SHARE
 _LOOK_S = 1.0
 LEASE_NS = 5 * MINUTE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """What the service reads: whether it joins conversations, and whether it reads messages and results."""
+class Scoring(Protocol):
+    """A running service: what it reads, and who may do something between two pieces of its work."""
 
-    conversations: bool
-    content: bool
+    @property
+    def metrics(self) -> SelfMetrics:
+        """Its counters."""
+        ...
+
+    @property
+    def reading_scope(self) -> ReadingScope:
+        """What it reads, by now."""
+        ...
+
+    async def run(self, work: Callable[[], _T]) -> _T:
+        """Have the thread that runs are handed over on do something in between."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,40 +64,49 @@ _CLOCKS = Clocks()
 class LiveSession:
     """Learns for one client until `until_ns`. `add` belongs to the worker; its counts may be read by any thread."""
 
-    def __init__(self, duration_ns: int, reading: Reading, kinds: ToolKinds, clocks: Clocks) -> None:
+    def __init__(self, duration_ns: int, reading: ReadingScope, kinds: ToolKinds, clocks: Clocks) -> None:
         self.id = uuid.uuid4().hex
         self._reading = reading
         self._kinds = kinds
         self._clock = clocks.passed
         self._cpu_time = clocks.cpu_time
         self._learner = Learner()
-        self._begun_ns = self._seen_ns = self.asked_ns = clocks.passed()
+        self._begun_ns = self.asked_ns = clocks.passed()
         self.until_ns = self._begun_ns + duration_ns
-        self._credit_ns = _MOST_CREDIT_NS
+        self._time = TimeShare(_SHARE, clocks.passed)
         self.runs = 0
         self.calls = 0
         self.skipped = 0
         self.writing: asyncio.Task[Learned] | None = None
 
-    def add(self, trajectory: Trajectory) -> None:
-        """Learn from a run, or leave it out where there is no time for it."""
-        # A trace is a part where the service joins conversations.
-        if self._reading.conversations and trajectory.scope == "trace" and trajectory.conversation_id is not None:
+    def add(self, read: Callable[[], Trajectory]) -> None:
+        """Learn from a run, or leave it out, unread, where there is no time for it."""
+        if self._clock() >= self.until_ns:
             return
-        now_ns = self._clock()
-        if now_ns >= self.until_ns:
-            return
-        self._credit_ns = min(_MOST_CREDIT_NS, self._credit_ns + (now_ns - self._seen_ns) // _SHARE)
-        self._seen_ns = now_ns
         # Decided before the run is looked at: long runs are left out no more often than short ones.
-        if self._credit_ns <= 0:
+        if not self._time.has_time:
             self.skipped += 1
             return
         begun_ns = self._cpu_time()
         try:
-            self._learner.add(with_writing_tools(trajectory, (), self._kinds))
+            self._learn(read())
         finally:
-            self._credit_ns -= self._cpu_time() - begun_ns
+            self._time.spend(self._cpu_time() - begun_ns)
+
+    def leave_out(self, runs: int) -> None:
+        """Count runs for which there was no time elsewhere."""
+        if self._clock() < self.until_ns:
+            self.skipped += runs
+
+    def is_part(self, trajectory: Trajectory) -> bool:
+        """Return whether a trajectory is no run: a trace is a part of one where the service joins conversations."""
+        joins = self._reading.conversations
+        return joins and trajectory.scope == "trace" and trajectory.conversation_id is not None
+
+    def _learn(self, trajectory: Trajectory) -> None:
+        if self.is_part(trajectory):
+            return
+        self._learner.add(with_writing_tools(trajectory, (), self._kinds))
         self.runs += 1
         self.calls += len(trajectory.calls)
 
@@ -140,23 +160,40 @@ class LiveLearning:
         self.adding: LiveSession | None = None
         self.faults: Faults | None = None
         self._on_worker: OnWorker | None = None
-        self._read: Callable[[], Reading] = lambda: Reading(conversations=False, content=False)
+        self._read: Callable[[], ReadingScope] = lambda: ReadingScope(conversations=False, content=False)
         self._looking: asyncio.Task[None] | None = None
 
     def observe(self, sink: ScorecardSink) -> ScorecardSink:
         """Wrap a sink: what passes through it is learned from."""
         return _ObservedSink(sink, self)
 
+    @property
+    def is_learning(self) -> bool:
+        """Whether runs are wanted."""
+        return self.adding is not None
+
+    def learn(self, read: Callable[[], Trajectory]) -> None:
+        """Learn from a run where a client wants it. Belongs to the worker."""
+        session, faults = self.adding, self.faults
+        if session is not None and faults is not None:
+            with faults.survived():
+                session.add(read)
+
+    def leave_out(self, runs: int) -> None:
+        """Count runs for which there was no time before they came here. Belongs to the worker."""
+        session = self.adding
+        if session is not None:
+            session.leave_out(runs)
+
     def adopt(self, kinds: ToolKinds) -> None:
         """Take which tools change state from these settings, from the next client on."""
         self._kinds = kinds
 
-    def start(self, service: Service) -> None:
+    def start(self, service: Scoring) -> None:
         """Learn from this service from here on."""
-        pipeline = service.pipeline
         self.faults = Faults(service.metrics)
-        self._on_worker = service.worker.run
-        self._read = lambda: Reading(conversations=pipeline.wants_conversations, content=pipeline.wants_content)
+        self._on_worker = service.run
+        self._read = lambda: service.reading_scope
 
     async def stop(self) -> None:
         """Learn no more. Works twice and without a start."""
@@ -239,10 +276,9 @@ class _ObservedSink:
     def record(self, scorecard: Scorecard) -> None:
         """Pass the scorecard on, and learn from its trajectory; what judges add is of one that was seen."""
         self._sink.record(scorecard)
-        session, faults = self._learning.adding, self._learning.faults
-        if session is not None and faults is not None and not scorecard.by_judges:
-            with faults.survived():
-                session.add(scorecard.trajectory)
+        session, trajectory = self._learning.adding, scorecard.trajectory
+        if session is not None and not scorecard.by_judges and not session.is_part(trajectory):
+            self._learning.learn(lambda: trajectory)
 
     def requests(self, scorecards: Sequence[Scorecard]) -> Iterable[Outgoing]:
         """Pass the requests on."""

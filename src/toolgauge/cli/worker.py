@@ -1,0 +1,92 @@
+"""`toolgauge worker`: one of the processes that `toolgauge serve` starts where `workers` is more than 1."""
+
+import asyncio
+import logging
+import os
+import socket
+import sys
+from collections.abc import Sequence
+
+import click
+
+from toolgauge.cli.logs import LogThread, log_to_stderr
+from toolgauge.cli.main import configuration_options
+from toolgauge.config.model import Config
+from toolgauge.model.errors import ToolgaugeError
+from toolgauge.score.criterion import Criterion
+from toolgauge.service.criteria_factory import load_configuration
+from toolgauge.service.process import freeze_loaded_objects, tune_process
+from toolgauge.service.reload import Load
+from toolgauge.service.serve import make_service
+from toolgauge.service.workers.channel import Channel
+from toolgauge.service.workers.observed_worker import WorkerObserver
+from toolgauge.service.workers.worker_config import share
+from toolgauge.service.workers.worker_service import FrontLink, WorkerReloader, WorkerService, send_failure
+
+_LOG_GRACE_S = 1.0
+
+
+class _Numbered(logging.Filter):
+    """Shows in each line which worker wrote it."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self._number = number
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Put the number in front of the message."""
+        record.msg = f"worker {self._number}: {record.msg}"
+        record.worker = self._number
+        return True
+
+
+@click.command("worker", hidden=True)
+@configuration_options
+@click.option("--descriptor", type=int, required=True, help="The open socket to the front.")
+@click.option("--number", type=int, required=True, help="Which worker this is, from 0.")
+@click.option("--workers", type=int, required=True, help="How many there are.")
+@click.option("--hop-id", required=True, help="The id that all of them have in common.")
+def command(
+    config_paths: Sequence[str], overrides: Sequence[str], descriptor: int, number: int, workers: int, hop_id: str
+) -> None:
+    """Score what the front hands over. Started by `toolgauge serve`."""
+    end = socket.socket(fileno=descriptor)
+
+    def load() -> tuple[Config, tuple[Criterion, ...]]:
+        config, criteria = load_configuration(config_paths, overrides)
+        return share(config, number, workers), criteria
+
+    log = LogThread()
+    log.addFilter(_Numbered(number))
+    code = 1
+    try:
+        code = asyncio.run(_work(end, load, log, workers, hop_id))
+    finally:
+        if not log.end(_LOG_GRACE_S):
+            os._exit(code)
+    sys.exit(code)
+
+
+async def _work(end: socket.socket, load: Load, log: LogThread, workers: int, hop_id: str) -> int:
+    channel = await Channel.of(end)
+    try:
+        config, criteria = load()
+        log_to_stderr(config.log, log)
+        tune_process(config.memory.limit // workers)
+        link = FrontLink(channel, hop_id)
+        observer = WorkerObserver(link.send_observed)
+        link.flush_observations = observer.flush
+        service = make_service(config, criteria, observing=observer.observe, is_live=True, worker=link)
+        observer.start(service)
+        service.metrics.log_dropped.observe = lambda: {(): log.dropped}
+
+        def adopt(new: Config, _criteria: Sequence[Criterion]) -> None:
+            log_to_stderr(new.log, log)
+
+        reloader = WorkerReloader(service, config, criteria, load=load, adopt_view=adopt)
+        freeze_loaded_objects()
+        return await WorkerService(channel, link, service, reloader, observer.control).run()
+    except ToolgaugeError as error:
+        send_failure(channel, error)
+        await channel.close()
+        return 1

@@ -1,0 +1,1 @@
+"""The front and its workers: one address, several processes."""

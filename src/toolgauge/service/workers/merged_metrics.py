@@ -1,0 +1,205 @@
+"""The metrics of the front and of all workers as one: counters and histograms add up, and never go back when a worker dies.
+
+What a dead worker had counted stays. Spans that it held are lost without a journal (`dropped`, `worker_died`). With one, its
+successor takes them up: they wait as held until it has, and what it counts as received once more is not counted twice.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from msgspec.structs import replace
+
+from toolgauge.model.metrics import Counter, Gauge, Histogram, HistogramCell, Labels, Metric, MetricRegistry
+
+SPANS, RECOVERED = "toolgauge.spans", "toolgauge.spans.recovered"
+HELD, QUEUED = "toolgauge.spans.held", "toolgauge.spans.queued"
+_RECEIVED = ("received", "", "")
+_REFUSED = ("refused", "worker", "")
+_DIED = "worker_died"
+# Measured by the front for all, or said of one process alone.
+_OF_THE_FRONT = ("toolgauge.memory.", "process.uptime", "toolgauge.state.durable")
+# 1 as long as no worker has seen otherwise.
+_LEAST = ("toolgauge.criteria.unmatched",)
+# Of these the largest is shown: 1 when it is so for any worker.
+_STATE = "{state}"
+
+
+class MergedRegistry(MetricRegistry):
+    """The front's own metrics, which are registered here, and with them those of the workers."""
+
+    def __init__(self, clock: Callable[[], int]) -> None:
+        super().__init__(clock)
+        self._of_workers: dict[int, Mapping[str, Metric]] = {}
+        # What workers that are dead had counted.
+        self._of_dead: dict[int, dict[str, Metric]] = {}
+        # Spans that the journal of a dead worker has for its successor, and those that waited for each destination.
+        self._left: dict[int, tuple[float, dict[str, float]]] = {}
+
+    def take(self, worker: int, metrics: Mapping[str, Metric]) -> None:
+        """Show what a worker counts by now."""
+        with self.lock:
+            left = self._left.pop(worker, None)
+            if left is not None:
+                self._settle(worker, *left, recovered=_value(metrics, RECOVERED))
+            self._of_workers[worker] = metrics
+
+    def bury(self, worker: int, *, accepted: int, refused: int, keeps: bool) -> float:
+        """Keep what a worker had counted that has died; return how many spans are lost.
+
+        Of all that it was handed it had `accepted` and `refused` so many spans, by its answers. `keeps`: the next process has what it held.
+        """
+        with self.lock:
+            metrics = self._of_workers.pop(worker, {})
+            spans = _counter(metrics.get(SPANS))
+            counted_refused = sum(value for labels, value in spans.items() if labels[0] == "refused")
+            counted = spans.get(_RECEIVED, 0) - counted_refused - _value(metrics, RECOVERED)
+            unseen = max(0.0, accepted - counted)
+            unseen_refused = max(0.0, refused - counted_refused)
+            held = _value(metrics, HELD) + unseen
+            queued = {labels[0]: value for labels, value in _gauge(metrics.get(QUEUED)).items()}
+            dead = self._of_dead.setdefault(worker, {})
+            for name, metric in metrics.items():
+                if not isinstance(metric, Gauge):
+                    dead[name] = _merged(metric, dead[name]) if name in dead else metric
+            self._add(worker, _RECEIVED, unseen + unseen_refused)
+            self._add(worker, _REFUSED, unseen_refused)
+            if keeps:
+                earlier, waiting = self._left.get(worker, (0.0, {}))
+                names = {*queued, *waiting}
+                sums = {name: queued.get(name, 0) + waiting.get(name, 0) for name in names}
+                self._left[worker] = (held + earlier, sums)
+                return 0.0
+            self._add(worker, ("dropped", _DIED, ""), held)
+            for name, value in queued.items():
+                self._add(worker, ("dropped", _DIED, name), value)
+            return held + max(queued.values(), default=0.0)
+
+    def __iter__(self) -> Iterator[Metric]:
+        with self.lock:
+            merged: dict[str, list[Metric]] = {metric.name: [_plain(metric)] for metric in super().__iter__()}
+            for metrics in (*self._of_dead.values(), self._left_gauges(), *self._of_workers.values()):
+                for name, metric in metrics.items():
+                    merged.setdefault(name, []).append(metric)
+            return iter([_of_all(name, metrics) for name, metrics in merged.items()])
+
+    def _left_gauges(self) -> dict[str, Metric]:
+        """Count what a dead worker has left in its journal as held and queued, until its successor has it."""
+        held = sum(left for left, _ in self._left.values())
+        queued: dict[Labels, float] = {}
+        for _, waiting in self._left.values():
+            for name, value in waiting.items():
+                queued[(name,)] = queued.get((name,), 0) + value
+        gauges = Gauge(name=HELD, unit="{span}", description="", cells={(): held})
+        return {HELD: gauges, QUEUED: replace(gauges, name=QUEUED, labels=("toolgauge.destination",), cells=queued)}
+
+    def _settle(self, worker: int, held: float, queued: Mapping[str, float], *, recovered: float) -> None:
+        """Hand the spans that a dead worker left over to its successor, which counts those as received that it took up.
+
+        What it did not take up had been sent between the last look at the dead worker and its death.
+        """
+        lefts = [held + value for value in queued.values()] or [held]
+        counted_again = min(recovered, *lefts)
+        self._add(worker, _RECEIVED, -counted_again)
+        if not queued:
+            self._add(worker, ("consumed", "", ""), held - counted_again)
+        for name, value in queued.items():
+            self._add(worker, ("forwarded", "", name), held + value - counted_again)
+
+    def _add(self, worker: int, labels: Labels, amount: float) -> None:
+        if not amount:
+            return
+        dead = self._of_dead.setdefault(worker, {})
+        counter = dead.get(SPANS)
+        cells = {**_counter(counter), labels: _counter(counter).get(labels, 0) + amount}
+        created: dict[Labels, int] = {labels: self.clock()}
+        if isinstance(counter, Counter):
+            created.update(counter.created)
+            dead[SPANS] = replace(counter, cells=cells, created=created)
+        else:
+            labelled = ("toolgauge.outcome", "toolgauge.reason", "toolgauge.destination")
+            dead[SPANS] = Counter(
+                name=SPANS, unit="{span}", description="", labels=labelled, cells=cells, created=created
+            )
+
+
+def _counter(metric: Metric | None) -> dict[Labels, float]:
+    return metric.cells if isinstance(metric, Counter) else {}
+
+
+def _gauge(metric: Metric | None) -> dict[Labels, float]:
+    return metric.cells if isinstance(metric, Gauge) else {}
+
+
+def _value(metrics: Mapping[str, Metric], name: str) -> float:
+    metric = metrics.get(name)
+    return 0.0 if metric is None or isinstance(metric, Histogram) else metric.cells.get((), 0.0)
+
+
+def _plain(metric: Metric) -> Metric:
+    """Read the cells that are observed."""
+    return metric if isinstance(metric, Histogram) else replace(metric, cells=dict(metric.current()), observe=None)
+
+
+def _of_all(name: str, metrics: list[Metric]) -> Metric:
+    first, *others = metrics
+    if name.startswith(_OF_THE_FRONT):
+        return first
+    if name in _LEAST:
+        return _least(first, others)
+    for other in others:
+        first = _merged(first, other)
+    return first
+
+
+def _least(own: Metric, others: Iterable[Metric]) -> Metric:
+    if not isinstance(own, Gauge):
+        return own
+    of_workers = [_gauge(other) for other in others]
+    names = of_workers[0] if of_workers else {}
+    return replace(own, cells={labels: min(each.get(labels, 0.0) for each in of_workers) for labels in names})
+
+
+def _merged(first: Metric, second: Metric) -> Metric:
+    match first, second:
+        case Counter(), Counter():
+            created = {**first.created, **second.created}
+            for labels in first.created.keys() & second.created.keys():
+                created[labels] = min(first.created[labels], second.created[labels])
+            exemplars = {**first.exemplars, **second.exemplars}
+            return replace(first, cells=_sums(first.cells, second.cells), created=created, exemplars=exemplars)
+        case Gauge(), Gauge():
+            if first.unit == _STATE:
+                labels = {**first.cells, **second.cells}
+                largest = {key: max(first.cells.get(key, 0), second.cells.get(key, 0)) for key in labels}
+                return replace(first, cells=largest)
+            return replace(first, cells=_sums(first.cells, second.cells))
+        case Histogram(), Histogram():
+            cells = dict(first.cells)
+            for labels, cell in second.cells.items():
+                cells[labels] = _merged_cell(cells[labels], cell) if labels in cells else cell
+            return replace(first, cells=cells)
+        case _:
+            return first
+
+
+def _sums(first: Mapping[Labels, float], second: Mapping[Labels, float]) -> dict[Labels, float]:
+    sums = dict(first)
+    for labels, value in second.items():
+        sums[labels] = sums.get(labels, 0) + value
+    return sums
+
+
+def _merged_cell(first: HistogramCell, second: HistogramCell) -> HistogramCell:
+    if first.bounds != second.bounds:
+        # A reload has changed them for one worker before the other.
+        return first if first.count >= second.count else second
+    newest = [
+        one if other is None or (one is not None and one.time_ns >= other.time_ns) else other
+        for one, other in zip(first.exemplars, second.exemplars, strict=True)
+    ]
+    return HistogramCell(
+        counts=[one + other for one, other in zip(first.counts, second.counts, strict=True)],
+        exemplars=newest,
+        sum=first.sum + second.sum,
+        bounds=first.bounds,
+        created_ns=min(first.created_ns, second.created_ns),
+    )

@@ -1,0 +1,189 @@
+"""What the journals of an earlier start hold, handed to the workers of this one.
+
+Each worker has a journal of its own. With another number of workers traces belong to other workers: every request is divided anew,
+and goes to the journals of those that its parts are for. A crash in between repeats requests, and loses none.
+"""
+
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+from toolgauge.model.errors import DecodeError, InUseError
+from toolgauge.model.journal import ClosedId, JournalEntry
+from toolgauge.otlp.parts import Divider
+from toolgauge.service.workers.worker_config import directory_of
+from toolgauge.settings import file_path
+from toolgauge.state import journal_rows
+from toolgauge.state.journal_rows import Group
+from toolgauge.state.settings import StateSettings, Sync
+from toolgauge.state.store import FILE_NAME, StateStore
+
+_LOG = logging.getLogger("toolgauge.state")
+# How many workers the journals are for.
+_MARK = "workers"
+# Workers of a front that was killed end in order, and have their journals until then.
+_FREE_WITHIN_S = 30.0
+_LOOK_S = 0.1
+
+
+def redistribute(state: Path, top: StateStore, divider: Divider, workers: int, sync: Sync) -> None:
+    """Move each request to the journal of its worker; with one worker `top` is its journal.
+
+    Raise `StartError` when a directory cannot be used.
+    """
+    found = sorted(state.glob("worker-*"))
+    if workers == 1 and not found:
+        return
+    written = _read_mark(state) == str(workers) and _entries(top) == 0
+    with ExitStack() as opened:
+        stores = {path: _opened(path, sync, opened) for path in found if (path / FILE_NAME).exists()}
+        if written:
+            return
+        wanted = [] if workers == 1 else [directory_of(state, number) for number in range(workers)]
+        targets = [stores.get(path) or _opened(path, sync, opened) for path in wanted] or [top]
+        sources = (top, *stores.values())
+        moved = sum(_move(source, targets, divider) for source in sources)
+        _copy_times(sources, targets)
+        if moved:
+            _LOG.info("requests in the journals were divided anew between %d workers: %d", workers, moved)
+    for path in set(found).difference(wanted):
+        _remove(path)
+    (state / _MARK).write_text(str(workers))
+
+
+def take_over_journals(settings: StateSettings) -> None:
+    """Have a single process find in its journal what workers have left. Raise `StartError` when a directory cannot be used."""
+    if settings.directory is None:
+        return
+    state = file_path(settings.directory)
+    if any(state.glob("worker-*")):
+        with closing(StateStore(state, sync=settings.sync)) as top:
+            redistribute(state, top, Divider(1), 1, settings.sync)
+
+
+def _read_mark(state: Path) -> str:
+    mark = state / _MARK
+    return mark.read_text() if mark.exists() else ""
+
+
+def _remove(directory: Path) -> None:
+    for file in directory.iterdir():
+        file.unlink()
+    directory.rmdir()
+
+
+def _opened(path: Path, sync: Sync, opened: ExitStack) -> StateStore:
+    """Open a worker's journal, as soon as the process has ended that has it."""
+    until_s = time.monotonic() + _FREE_WITHIN_S
+    while True:
+        try:
+            store = StateStore(path, sync=sync)
+        except InUseError:
+            if time.monotonic() > until_s:
+                raise
+            time.sleep(_LOOK_S)
+        else:
+            opened.callback(store.close)
+            return store
+
+
+def _entries(store: StateStore) -> int:
+    with store.reading() as connection:
+        return journal_rows.sizes(connection).entries
+
+
+def _move(source: StateStore, targets: Sequence[StateStore], divider: Divider) -> int:
+    """Move the requests for other workers; return how many were moved."""
+    moved = 0
+    for entry in _read(source):
+        try:
+            parts = divider.divide(entry.signal, entry.body)
+        except DecodeError:
+            continue
+        if len(parts) == 1 and targets[parts[0].worker] is source:
+            continue
+        moved += 1
+        for part in parts:
+            _append(targets[part.worker], entry, part.body)
+        with source.transaction() as connection:
+            group = Group()
+            group.removed.add(entry.id)
+            journal_rows.write(connection, group)
+    _move_closed(source, targets, divider)
+    return moved
+
+
+def _read(source: StateStore) -> Iterator[JournalEntry]:
+    after = -1
+    with source.reading() as connection:
+        newest = journal_rows.sizes(connection).newest
+    while True:
+        with source.reading() as connection:
+            rows = journal_rows.entry_rows(connection, after)
+        rows = [row for row in rows if row.id <= newest]
+        if not rows:
+            return
+        for row in rows:
+            after = row.id
+            with source.reading() as connection:
+                body = journal_rows.body(connection, row)
+            if body is not None:
+                yield row.entry(body)
+
+
+def _append(target: StateStore, entry: JournalEntry, body: bytes) -> None:
+    with target.transaction() as connection:
+        newest = journal_rows.sizes(connection).newest
+        group = Group()
+        group.appended[newest + 1] = JournalEntry(
+            id=newest + 1,
+            signal=entry.signal,
+            body=body,
+            received_ns=entry.received_ns,
+            own=entry.own,
+            delivered=entry.delivered,
+        )
+        journal_rows.write(connection, group)
+
+
+def _move_closed(source: StateStore, targets: Sequence[StateStore], divider: Divider) -> None:
+    """Have each worker know which of its traces have closed, and all of them which conversations."""
+    with source.reading() as connection:
+        rows: list[ClosedId] = []
+        after = -1
+        while page := list(journal_rows.closed_rows(connection, after)):
+            rows.extend(closed for _, closed in page)
+            after = page[-1][0]
+    others = [target for target in targets if target is not source]
+    for target in others:
+        place = targets.index(target)
+        group = Group()
+        group.closed = [
+            closed
+            for closed in rows
+            if divider.remembers or closed.scope == "conversation" or divider.worker_of(closed.id) == place
+        ]
+        if group.closed:
+            with target.transaction() as connection:
+                journal_rows.write(connection, group)
+    if source not in targets:
+        with source.transaction() as connection:
+            connection.execute("DELETE FROM closed")
+
+
+def _copy_times(sources: Sequence[StateStore], targets: Sequence[StateStore]) -> None:
+    """Have new journals know since when nothing is missing."""
+    times: list[tuple[int | None, int | None]] = []
+    for source in sources:
+        with source.reading() as connection:
+            times.append(connection.execute("SELECT since_ns, alive_ns FROM process").fetchone())
+    since = [since_ns for since_ns, alive_ns in times if since_ns is not None and alive_ns is not None]
+    alive = [alive_ns for _, alive_ns in times if alive_ns is not None]
+    for target in targets:
+        if since and alive:
+            with target.transaction() as connection:
+                connection.execute(
+                    "UPDATE process SET since_ns = ?, alive_ns = ? WHERE since_ns IS NULL", (max(since), max(alive))
+                )

@@ -1,0 +1,204 @@
+"""A worker: a service without receivers, to which the front hands requests over a channel.
+
+It ends when the front asks it to, or has gone: it stops in order then, as a single process does on SIGTERM.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+
+import msgspec
+
+from toolgauge.model.delivery import Answer, Outgoing, Refused
+from toolgauge.model.errors import ConfigError, ToolgaugeError
+from toolgauge.service.memory import resident_bytes
+from toolgauge.service.process import Faults
+from toolgauge.service.reload import Loaded, Reloader
+from toolgauge.service.service import Service
+from toolgauge.service.workers.channel import Channel, Frame, Kind
+from toolgauge.service.workers.messages import (
+    Adopted,
+    StartFailure,
+    read_outgoing,
+    read_request,
+    snapshot_of,
+    write_answer,
+    write_losses,
+)
+
+_LOG = logging.getLogger("toolgauge")
+_MAX_OBSERVED_BYTES = 8 * 1024 * 1024
+# The front waits for the last metrics of all workers, some of which score until then.
+_LAST_METRICS_WITHIN_S = 12.0
+
+
+class FrontLink:
+    """Implements `WorkerLink`: what a worker has of the front, over their channel."""
+
+    def __init__(self, channel: Channel, hop_id: str) -> None:
+        self.hop_id = hop_id
+        # Memory in use by the other processes, at their last look.
+        self.resident_elsewhere = 0
+        self.flush_observations: Callable[[], None] = lambda: None
+        self._channel = channel
+        self._loop = asyncio.get_running_loop()
+        self._finish: asyncio.Future[Outgoing | None] = self._loop.create_future()
+        self._service: Service | None = None
+
+    def serve(self, service: Service) -> None:
+        """Take the service whose metrics are the last ones."""
+        self._service = service
+
+    def resident(self) -> int | None:
+        """Return how much memory all processes have in use; `None` where that is not known."""
+        own = resident_bytes()
+        return None if own is None else own + self.resident_elsewhere
+
+    def send_observed(self, content: bytes) -> bool:
+        """Send observations to the front, from any thread; False when too much waits to be sent."""
+        if self._channel.bytes_waiting > _MAX_OBSERVED_BYTES:
+            return False
+        self._loop.call_soon_threadsafe(self._channel.send, Kind.OBSERVED, 0, content)
+        return True
+
+    async def last_metrics(self) -> Outgoing | None:
+        """Hand the front the last metrics; return those of all processes where this worker is to send them."""
+        if self._service is None:
+            return None
+        self.flush_observations()
+        # What was handed to the loop goes first.
+        await asyncio.sleep(0)
+        self.send_snapshot(Kind.LAST, 0)
+        try:
+            async with asyncio.timeout(_LAST_METRICS_WITHIN_S):
+                return await asyncio.shield(self._finish)
+        except TimeoutError:
+            return None
+
+    def finish(self, outgoing: Outgoing | None) -> None:
+        """Go on after the last metrics; with those of all processes, if they are to be sent here."""
+        if not self._finish.done():
+            self._finish.set_result(outgoing)
+
+    def send_snapshot(self, kind: Kind, number: int) -> None:
+        """Send how this worker fares."""
+        if self._service is not None:
+            service = self._service
+            snapshot = snapshot_of(service.metrics.registry, service.health.components(), is_empty=service.is_empty)
+            self._channel.send(kind, number, msgspec.msgpack.encode(snapshot))
+
+
+class WorkerReloader(Reloader):
+    """Reloads a worker when the front asks for it, which also logs it."""
+
+    def log(self, changes: Sequence[str], kept: Mapping[str, str], since_start: Sequence[str]) -> None:
+        """Do nothing."""
+
+
+class WorkerService:
+    """Answers the front. `control` takes what the front wants to observe."""
+
+    def __init__(
+        self,
+        channel: Channel,
+        link: FrontLink,
+        service: Service,
+        reloader: WorkerReloader,
+        control: Callable[[bytes], None],
+    ) -> None:
+        self._channel = channel
+        self._link = link
+        self._service = service
+        self._reloader = reloader
+        self._control = control
+        self._faults = Faults(service.metrics)
+        self._loaded: Loaded | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._stop: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
+        link.serve(service)
+
+    async def run(self) -> int:
+        """Work until the front wants an end or has gone; return the exit code."""
+        reading = asyncio.create_task(self._read())
+        try:
+            await self._service.start()
+            self._channel.send(Kind.READY)
+            losses = await self._service.stop(await self._until_stop())
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            self._channel.send(Kind.STOPPED, 0, write_losses(losses))
+        finally:
+            await self._channel.close()
+            await reading
+        return 1 if losses else 0
+
+    async def _until_stop(self) -> int | None:
+        began_ns = await self._stop
+        if self._service.persistence is not None:
+            self._service.persistence.hurry()
+        return began_ns
+
+    async def _read(self) -> None:
+        async for frame in self._channel.frames():
+            with self._faults.survived():
+                self._take(frame)
+        self._link.finish(None)
+        if not self._stop.done():
+            _LOG.warning("the front has gone: stopping")
+            self._stop.set_result(None)
+
+    def _take(self, frame: Frame) -> None:
+        match frame.kind:
+            case Kind.REQUEST:
+                self._begin(self._consume(frame))
+            case Kind.ASK:
+                self._link.resident_elsewhere = int.from_bytes(frame.content)
+                self._link.send_snapshot(Kind.SNAPSHOT, frame.number)
+            case Kind.PREPARE:
+                self._begin(self._prepare(frame.number))
+            case Kind.ADOPT:
+                self._begin(self._adopt(frame.number))
+            case Kind.OUTGOING:
+                self._service.put_own(read_outgoing(frame.content))
+            case Kind.OBSERVING:
+                self._control(frame.content)
+            case Kind.SHED:
+                self._service.worker.post(self._service.pipeline.shed)
+            case _:
+                self._take_end(frame)
+
+    def _take_end(self, frame: Frame) -> None:
+        if frame.kind is Kind.FINISH:
+            self._link.finish(read_outgoing(frame.content) if frame.content else None)
+        elif frame.kind is Kind.STOP and not self._stop.done():
+            self._stop.set_result(int.from_bytes(frame.content))
+
+    def _begin(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _consume(self, frame: Frame) -> None:
+        signal, sender, body = read_request(frame.content)
+        answer: Answer = Refused("an internal error of a worker")
+        with self._faults.survived():
+            answer = await self._service.intake.consume(signal, body, sender)
+        self._channel.send(Kind.ANSWER, frame.number, write_answer(answer))
+
+    async def _prepare(self, number: int) -> None:
+        error = ""
+        try:
+            self._loaded = await self._reloader.load()
+        except ToolgaugeError as problem:
+            error = problem.message
+        self._channel.send(Kind.PREPARED, number, error.encode())
+
+    async def _adopt(self, number: int) -> None:
+        loaded, self._loaded = self._loaded, None
+        kept = {} if loaded is None else await self._reloader.apply(loaded)
+        self._channel.send(Kind.ADOPTED, number, msgspec.msgpack.encode(Adopted(kept)))
+
+
+def send_failure(channel: Channel, error: ToolgaugeError) -> None:
+    """Send the front why this worker cannot start."""
+    failure = StartFailure(error.message, error.hint, isinstance(error, ConfigError))
+    channel.send(Kind.FAILED, 0, msgspec.msgpack.encode(failure))

@@ -1,0 +1,272 @@
+"""What two workers hand over makes one watch, one view, one summary and one learning: those of one process."""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache, partial
+
+from hypothesis import given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from tests.cli.test_live_lines import Screen, on
+from tests.watch.support import MINUTE, SECOND, START, scorecard, settings
+from tests.web.support import recorded_scorecards
+from toolgauge.model.delivery import Outgoing
+from toolgauge.model.json import Json
+from toolgauge.model.learning import EndLearning
+from toolgauge.model.metrics import MetricRegistry
+from toolgauge.model.outcomes import Scorecard
+from toolgauge.model.regressions import Arm, Regression, StreamStatus
+from toolgauge.model.trajectory import Trajectory
+from toolgauge.offline.learn.live_learning import Clocks, LiveSession
+from toolgauge.score.criterion import ToolKinds
+from toolgauge.score.scorer import ReadingScope
+from toolgauge.selfmetrics import SelfMetrics
+from toolgauge.service.workers.observed import Observations, Viewers
+from toolgauge.service.workers.observed_messages import trajectories_of
+from toolgauge.service.workers.observed_worker import WorkerObserver
+from toolgauge.watch.watcher import Watcher
+from toolgauge.web.kept import TrajectoryStore
+
+WORKERS = 2
+FRAMEWORKS = ("openai-agents", "google-adk", "pydantic-ai", "traceloop-langgraph")
+LATER = START + 100_000 * SECOND
+
+
+class Sink:
+    """Keeps nothing."""
+
+    def record(self, scorecard: Scorecard) -> None:
+        del scorecard
+
+    def requests(self, scorecards: Sequence[Scorecard]) -> Iterable[Outgoing]:
+        del scorecards
+        return ()
+
+
+class Learning:
+    """Learns from all that it is given; no time passes."""
+
+    def __init__(self) -> None:
+        kinds, scope = ToolKinds(read_only=(), writes=(), neutral=()), ReadingScope(conversations=False, content=True)
+        clocks = Clocks(passed=lambda: START, cpu_time=lambda: START)
+        self.session = LiveSession(3600 * SECOND, scope, kinds, clocks)
+        self.is_learning = True
+
+    def learn(self, read: Callable[[], Trajectory]) -> None:
+        self.session.add(read)
+
+    def leave_out(self, runs: int) -> None:
+        self.session.leave_out(runs)
+
+    def text(self) -> str:
+        return self.session.learned(EndLearning(id="", min_runs=1, tolerance=0.01, false_alarms=0.05)).text
+
+
+class Front:
+    """The front's side of two workers, whose messages wait until the test has them read."""
+
+    def __init__(self, *, shown: int = 1000, shown_per_second: int = 25, clock: Callable[[], int] = lambda: START):
+        self.waiting: list[list[bytes]] = [[] for _ in range(WORKERS)]
+        self.observers = [
+            WorkerObserver(partial(self.send, number), clock=clock, cpu_time=clock) for number in range(WORKERS)
+        ]
+        self.sinks = [observer.observe(Sink()) for observer in self.observers]
+        self.watcher = watcher()
+        self.regressions: list[Regression] = []
+        self.screen = Screen()
+        self.lines = on(self.screen)
+        self.store = TrajectoryStore(1000, 1 << 30)
+        self.learning = Learning()
+        self.is_full = False
+        self.observations = Observations(
+            watcher=self.watcher,
+            on_regressions=self.regressions.extend,
+            viewers=Viewers(
+                [self.lines.show, self.store.add],
+                shown=shown,
+                shown_per_second=shown_per_second,
+                count=self.lines.count,
+                learning=self.learning,
+            ),
+            metrics=SelfMetrics(MetricRegistry()),
+            clock=clock,
+            send_to_all=lambda _message: None,
+            send_to=lambda number, message: self.observers[number].control(message),
+        )
+        for number in range(WORKERS):
+            self.observations.ready(number)
+
+    def send(self, number: int, message: bytes) -> bool:
+        if not self.is_full:
+            self.waiting[number].append(message)
+        return not self.is_full
+
+    def read(self, number: int, now_ns: int = START) -> None:
+        self.observations.read(self.waiting[number].pop(0), now_ns)
+
+    def score(self, number: int, card: Scorecard) -> None:
+        """Have a worker score, and the front know of it at once."""
+        self.sinks[number].record(card)
+        self.observers[number].flush()
+        self.read(number, card.scored_at_ns)
+
+
+def watcher() -> Watcher:
+    return Watcher(settings(), SelfMetrics(MetricRegistry()).watch)
+
+
+@cache
+def recorded() -> tuple[Scorecard, ...]:
+    cards = [card for framework in FRAMEWORKS for card in recorded_scorecards(framework)]
+    return tuple(replace(card, scored_at_ns=START + number * SECOND) for number, card in enumerate(cards))
+
+
+def worker_of(card: Scorecard) -> int:
+    return int(card.trajectory.trace_id, 16) % WORKERS
+
+
+def trajectory_of(card: Scorecard) -> Trajectory:
+    return card.trajectory
+
+
+def bare(statuses: Sequence[StreamStatus]) -> list[tuple[object, ...]]:
+    return sorted((repr(one.stream), one.state, one.observations, round(one.evidence, 9)) for one in statuses)
+
+
+def counts(arms: Iterable[Arm]) -> dict[str, tuple[int, float]]:
+    return {repr((arm.stream, arm.version)): (arm.observations, round(arm.sum, 9)) for arm in arms}
+
+
+def kept(store: TrajectoryStore) -> dict[str, object]:
+    return {one.id: (one.trajectory, one.results) for one in store.newest()}
+
+
+def summary(screen: Screen) -> list[str]:
+    (first,) = (number for number, line in enumerate(screen.lines) if " trajectories, " in line)
+    return sorted(screen.lines[first:])
+
+
+def test_messages_that_are_read_at_once_give_the_detectors_of_one_process():
+    front, alone = Front(), watcher()
+    for card in recorded():
+        front.score(worker_of(card), card)
+        alone.observe(card)
+    front.observations.tick(LATER)
+    alone.tick(LATER)
+    assert len({worker_of(card) for card in recorded()}) == WORKERS
+    assert len(alone.statuses()) > 20
+    assert bare(front.watcher.statuses()) == bare(alone.statuses())
+    assert counts(front.watcher.arms()) == counts(alone.arms())
+
+
+@examples(max_examples=20)
+@given(st.data())
+def test_messages_in_any_order_give_what_one_process_shows_counts_and_learns(data: st.DataObject):
+    front, alone = Front(), watcher()
+    store, screen, learning = TrajectoryStore(1000, 1 << 30), Screen(), Learning()
+    lines = on(screen)
+    for card in recorded():
+        front.sinks[worker_of(card)].record(card)
+        if data.draw(st.integers(0, 9)) == 0:
+            front.observers[worker_of(card)].flush()
+        alone.observe(card)
+        store.add(card)
+        lines.show(card)
+        learning.learn(partial(trajectory_of, card))
+    for observer in front.observers:
+        observer.flush()
+    while any(front.waiting):
+        front.read(data.draw(st.sampled_from([number for number in range(WORKERS) if front.waiting[number]])))
+    front.observations.tick(LATER)
+    alone.tick(LATER)
+    assert counts(front.watcher.arms()) == counts(alone.arms())
+    assert kept(front.store) == kept(store)
+    front.lines.summary()
+    lines.summary()
+    assert summary(front.screen) == summary(screen)
+    assert front.learning.session.state() == learning.session.state()
+    assert sorted(front.learning.text().splitlines()) == sorted(learning.text().splitlines())
+
+
+def test_a_conversation_whose_traces_are_scored_by_both_workers_is_one_observation():
+    front = Front()
+    for number in range(6):
+        front.score(number % 2, scorecard(number, [("find", number % 2)], at_ns=START + number, conversation="one"))
+    front.observations.tick(START + 5 * MINUTE)
+    assert front.watcher.statuses() == []
+    front.observations.tick(START + 11 * MINUTE)
+    assert {(arm.observations, arm.sum) for arm in front.watcher.arms()} == {(1, 0.5)}
+
+
+def test_a_drop_that_both_workers_see_a_part_of_is_one_incident():
+    front = Front()
+    for number in range(400):
+        fails = number % 20 == 0 if number < 300 else number % 2 == 0
+        card = scorecard(number, [("find", float(not fails))], at_ns=START + number * SECOND)
+        front.score(number // 2 % 2, card)
+    assert sorted((one.phase, one.stream.tool or "") for one in front.regressions) == [("began", ""), ("began", "find")]
+    assert len({one.incident for one in front.regressions}) == 1
+
+
+def test_a_busy_worker_hands_over_some_of_each_second_and_counts_the_others():
+    now_ns = START
+    front = Front(shown=10, shown_per_second=5, clock=lambda: now_ns)
+    front.learning.is_learning = False
+    front.observers[0].control(front.observations.wishes())
+    for number in range(100):
+        front.sinks[0].record(scorecard(number, [("find", 1.0)], at_ns=START))
+    front.observers[0].flush()
+    front.read(0)
+    assert len(front.store) == 10
+    now_ns += SECOND
+    for number in range(100, 200):
+        front.sinks[0].record(scorecard(number, [("find", float(number % 2))], at_ns=START))
+    front.observers[0].flush()
+    front.read(0)
+    # Five that failed, and five of the others.
+    assert len(front.store) == 20
+    front.lines.summary()
+    assert any("200 trajectories" in line for line in front.screen.lines)
+    assert sum("more" in line for line in front.screen.lines) == 1
+    assert {arm.observations for arm in front.watcher.arms()} == {200}
+
+
+def test_scorecards_that_find_no_room_on_their_way_are_counted():
+    front = Front()
+    front.is_full = True
+    for number in range(7):
+        front.sinks[0].record(scorecard(number, [("find", 1.0)], at_ns=START))
+    front.observers[0].flush()
+    assert front.observers[0].dropped == 7
+
+
+def test_values_that_are_nested_too_deep_for_a_page_are_watched_all_the_same():
+    front = Front()
+    deep: Json = {}
+    for _ in range(900):
+        deep = {"a": deep}
+    card = scorecard(1, [("find", 1.0)], at_ns=START)
+    judged = card.results[0].call
+    assert judged is not None
+    hostile = replace(judged, arguments={"deep": deep})
+    card = replace(card, trajectory=replace(card.trajectory, calls=(hostile,)))
+    front.score(0, card)
+    assert front.observers[0].dropped == 1
+    assert len(front.store) == 0
+    assert {arm.observations for arm in front.watcher.arms()} == {1}
+
+
+def test_a_worker_that_scored_nothing_sends_nothing():
+    front = Front()
+    front.observers[0].flush()
+    assert front.waiting == [[], []]
+
+
+def test_a_message_counts_its_trajectories_without_being_read():
+    front = Front()
+    for number in range(3):
+        front.sinks[0].record(scorecard(number, [("find", 1.0)], at_ns=START))
+    front.observers[0].flush()
+    (message,) = front.waiting[0]
+    assert trajectories_of(message) == 3

@@ -92,7 +92,10 @@ def test_everything_is_in_the_namespace_of_the_release(case: str):
 def test_the_configuration_loads(case: str, tmp_path: Path):
     for key, text in configuration(rendered(case)).items():
         (tmp_path / key).write_text(text.replace("/etc/toolgauge/", f"{tmp_path}/"))
-    done = run_toolgauge("validate", "--config", str(tmp_path / "toolgauge.yaml"), cwd=tmp_path)
+    (workload,) = [spec for name, spec in workloads(rendered(case)).items() if name == "toolgauge"]
+    (container,) = [one for one in workload["template"]["spec"]["containers"] if one["name"] == "toolgauge"]
+    variables = {one["name"]: "of the pod" for one in container.get("env", ())}
+    done = run_toolgauge("validate", "--config", str(tmp_path / "toolgauge.yaml"), cwd=tmp_path, environment=variables)
     assert (done.code, done.out.startswith("the configuration is valid; ")) == (0, True), done.out + done.err
 
 
@@ -144,7 +147,7 @@ def test_containers_may_do_nothing_but_serve(case: str):
 def test_the_containers_ports_are_those_that_are_listened_on(case: str):
     manifests = rendered(case)
     toolgauge = yaml.safe_load(configuration(manifests)["toolgauge.yaml"])
-    listening = {"toolgauge": ports(toolgauge["receivers"]) | ports(toolgauge["admin"]) | {9464}}
+    listening = {"toolgauge": ports(toolgauge["receivers"].get("otlp")) | ports(toolgauge["admin"]) | {9464}}
     if case == "sidecar":
         listening["toolgauge"] -= {24317, 24318}  # on loopback, for the Collector in the pod
     listening["collector"] = {4317, 4318}
@@ -219,6 +222,68 @@ def test_without_volumes_instances_are_asked_of_the_headless_service():
     }
     assert "state" not in yaml.safe_load(configuration(manifests)["toolgauge.yaml"])
     assert of_kind(manifests, "StatefulSet") == []
+
+
+def test_consumers_have_names_that_a_restart_leaves_alone_and_no_volume():
+    manifests = rendered("kafka")
+    receiver = yaml.safe_load(configuration(manifests)["toolgauge.yaml"])["receivers"]["kafka"]
+    assert receiver["group_instance_id"] == "${env:POD_NAME}"
+    spec = workloads(manifests)["toolgauge"]
+    assert of_kind(manifests, "StatefulSet")[0]["spec"] == spec
+    assert "volumeClaimTemplates" not in spec
+    (name,) = spec["template"]["spec"]["containers"][0]["env"]
+    assert name == {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}
+
+
+def test_the_collector_writes_the_topics_that_consumers_read_by_trace():
+    manifests = rendered("kafka")
+    exporter = yaml.safe_load(configuration(manifests, "toolgauge-collector")["collector.yaml"])["exporters"]["kafka"]
+    receiver = yaml.safe_load(configuration(manifests)["toolgauge.yaml"])["receivers"]["kafka"]
+    assert {signal: exporter[signal]["topic"] for signal in ("traces", "logs")} == receiver["topics"]
+    assert exporter["brokers"] == receiver["brokers"]
+    assert exporter["partition_traces_by_id"] is exporter["partition_logs_by_trace_id"] is True
+
+
+def test_nothing_sends_to_consumers_and_they_reach_the_brokers():
+    policies = {one["metadata"]["name"]: one["spec"] for one in of_kind(rendered("kafka"), "NetworkPolicy")}
+    assert [[port["port"] for port in rule["ports"]] for rule in policies["toolgauge"]["ingress"]] == [
+        ["metrics", "health"]
+    ]
+    brokers = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kafka"}}}
+    for policy in policies.values():
+        assert {"to": [brokers], "ports": [{"protocol": "TCP", "port": 9092}]} in policy["egress"]
+    (service,) = of_kind(rendered("kafka-autoscaled"), "Service")
+    assert [port["name"] for port in service["spec"]["ports"]] == ["metrics"]
+
+
+def test_keda_scales_the_consumers_by_the_lag_of_their_group():
+    manifests = rendered("kafka-autoscaled")
+    (workload,) = of_kind(manifests, "StatefulSet")
+    assert "replicas" not in workload["spec"]
+    (scaled,) = of_kind(manifests, "ScaledObject")
+    target = scaled["spec"]["scaleTargetRef"]
+    assert (target["kind"], target["name"]) == (workload["kind"], workload["metadata"]["name"])
+    receiver = yaml.safe_load(configuration(manifests)["toolgauge.yaml"])["receivers"]["kafka"]
+    assert {trigger["metadata"]["topic"] for trigger in scaled["spec"]["triggers"]} == set(receiver["topics"].values())
+    (secret,) = of_kind(manifests, "TriggerAuthentication")
+    for trigger in scaled["spec"]["triggers"]:
+        assert trigger["metadata"]["consumerGroup"] == receiver["group_id"]
+        assert trigger["metadata"]["bootstrapServers"] == ",".join(receiver["brokers"])
+        assert trigger["authenticationRef"]["name"] == secret["metadata"]["name"]
+
+
+def test_passwords_of_the_brokers_stay_in_their_secret():
+    manifests = rendered("kafka-autoscaled")
+    receiver = yaml.safe_load(configuration(manifests)["toolgauge.yaml"])["receivers"]["kafka"]
+    written_down = receiver["auth"]["sasl"]["password"]
+    assert written_down == "${env:KAFKA_PASSWORD}"
+    pod = workloads(manifests)["toolgauge"]["template"]["spec"]
+    (container,) = pod["containers"]
+    (password,) = [one for one in container["env"] if one["name"] == "KAFKA_PASSWORD"]
+    assert password["valueFrom"] == {"secretKeyRef": {"name": "toolgauge-kafka", "key": "password"}}
+    mounted = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+    assert receiver["tls"]["ca_file"] == f"{mounted['kafka-ca']}/ca.crt"
+    assert {"name": "kafka-ca", "secret": {"secretName": "kafka-cluster-ca-cert"}} in pod["volumes"]
 
 
 # -- what may be set ----------------------------------------------------------------------------------------------------
@@ -357,7 +422,8 @@ def test_what_is_set_reaches_the_configuration_and_the_rest_stays(helm: str):
 @pytest.mark.parametrize(
     ("setting", "reason"),
     [
-        ("replicas=2", "replicas: 2 needs `topology: gateway`"),
+        ("replicas=2", "replicas: 2 needs `topology: gateway` or `kafka`"),
+        ("topology=kafka,kafka.sasl.mechanism=PLAIN", "kafka.sasl.username: needed with `kafka.sasl.mechanism`"),
         ("topology=cluster", "topology"),
         ("config.assemble.idle_timout=30s", "idle_timout"),
     ],

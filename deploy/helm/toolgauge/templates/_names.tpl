@@ -16,9 +16,28 @@ app.kubernetes.io/managed-by: {{ (index . 0).Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" (index . 0).Chart.Name ((index . 0).Chart.Version | replace "+" "_") }}
 {{- end }}
 
-{{/* The pods that agents send to. */}}
+{{/* "true" where Collectors have pods of their own. */}}
+{{- define "toolgauge.hasCollectors" -}}
+{{- or (eq .Values.topology "gateway") (and (eq .Values.topology "kafka") .Values.kafka.collectors) -}}
+{{- end }}
+
+{{/* The pods that agents send to; none where others write into Kafka. */}}
 {{- define "toolgauge.entrance" -}}
-{{- ternary "collector" "toolgauge" (eq .Values.topology "gateway") -}}
+{{- if eq (include "toolgauge.hasCollectors" .) "true" -}}
+collector
+{{- else if ne .Values.topology "kafka" -}}
+toolgauge
+{{- end -}}
+{{- end }}
+
+{{/* "true" where toolgauge's pods have volumes. In Kafka lies what a pod has not finished, and any pod may read it. */}}
+{{- define "toolgauge.journal" -}}
+{{- and .Values.journal.enabled (ne .Values.topology "kafka") -}}
+{{- end }}
+
+{{/* "true" where pods keep their names over a restart. */}}
+{{- define "toolgauge.isStateful" -}}
+{{- or .Values.journal.enabled (eq .Values.topology "kafka") -}}
 {{- end }}
 
 {{/* "true" where a switch is on: true, or `auto` in a cluster with the Prometheus operator. */}}

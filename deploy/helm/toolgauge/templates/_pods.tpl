@@ -52,7 +52,7 @@ metadata:
   {{- end }}
 spec:
   {{- include "toolgauge.pod.common" . | nindent 2 }}
-  {{- if .Values.journal.enabled }}
+  {{- if eq (include "toolgauge.journal" .) "true" }}
     fsGroup: 10001
     fsGroupChangePolicy: OnRootMismatch
   {{- end }}
@@ -63,14 +63,18 @@ spec:
       image: {{ printf "%s:%s" .Values.image.repository (.Values.image.tag | default .Chart.AppVersion) | quote }}
       imagePullPolicy: {{ .Values.image.pullPolicy }}
       args: ["serve", "--config", "/etc/toolgauge/toolgauge.yaml", "--watch-config"]
-      {{- with .Values.env }}
+      {{- $own := list }}
+      {{- if eq .Values.topology "kafka" }}
+      {{- $own = list (dict "name" "POD_NAME" "valueFrom" (dict "fieldRef" (dict "fieldPath" "metadata.name"))) }}
+      {{- end }}
+      {{- with concat $own (include "toolgauge.kafka.env" . | fromYamlArray) .Values.env }}
       env: {{- toYaml . | nindent 8 }}
       {{- end }}
       {{- with .Values.envFrom }}
       envFrom: {{- toYaml . | nindent 8 }}
       {{- end }}
       ports:
-        {{- if ne .Values.topology "sidecar" }}
+        {{- if not (has .Values.topology (list "sidecar" "kafka")) }}
         - {name: otlp-grpc, containerPort: 4317}
         - {name: otlp-http, containerPort: 4318}
         {{- end }}
@@ -93,9 +97,10 @@ spec:
       {{- include "toolgauge.container.security" . | nindent 6 }}
       volumeMounts:
         - {name: configuration, mountPath: /etc/toolgauge, readOnly: true}
-        {{- if .Values.journal.enabled }}
+        {{- if eq (include "toolgauge.journal" .) "true" }}
         - {name: state, mountPath: /var/lib/toolgauge}
         {{- end }}
+        {{- include "toolgauge.kafka.mounts" . | nindent 8 }}
         {{- with .Values.extraVolumeMounts }}{{ toYaml . | nindent 8 }}{{ end }}
     {{- if eq .Values.topology "sidecar" }}
     {{- include "toolgauge.collector.container" . | nindent 4 }}
@@ -106,6 +111,7 @@ spec:
     {{- if eq .Values.topology "sidecar" }}
     {{- include "toolgauge.collector.volume" . | nindent 4 }}
     {{- end }}
+    {{- include "toolgauge.kafka.volumes" . | nindent 4 }}
     {{- with .Values.extraVolumes }}{{ toYaml . | nindent 4 }}{{ end }}
 {{- end }}
 
@@ -125,7 +131,7 @@ httpGet:
   image: {{ printf "%s:%s" .Values.collector.image.repository .Values.collector.image.tag | quote }}
   imagePullPolicy: {{ .Values.collector.image.pullPolicy }}
   args: ["--config=/etc/collector/collector.yaml"]
-  {{- with .Values.collector.env }}
+  {{- with concat (include "toolgauge.kafka.env" . | fromYamlArray) .Values.collector.env }}
   env: {{- toYaml . | nindent 4 }}
   {{- end }}
   ports:
@@ -142,9 +148,48 @@ httpGet:
   {{- include "toolgauge.container.security" . | nindent 2 }}
   volumeMounts:
     - {name: collector, mountPath: /etc/collector, readOnly: true}
+    {{- include "toolgauge.kafka.mounts" . | nindent 4 }}
 {{- end }}
 
 {{- define "toolgauge.collector.volume" -}}
 - name: collector
   configMap: {name: {{ include "toolgauge.fullname" . }}-collector}
+{{- end }}
+
+{{/* What a pod needs for Kafka: the password and certificates. Empty in other topologies. */}}
+{{- define "toolgauge.kafka.env" -}}
+{{- if eq .Values.topology "kafka" }}
+{{- with .Values.kafka.sasl }}
+{{- if .mechanism }}
+- name: KAFKA_USERNAME
+  value: {{ required "kafka.sasl.username: needed with `kafka.sasl.mechanism`" .username | quote }}
+- name: KAFKA_PASSWORD
+  valueFrom: {secretKeyRef: {name: {{ required "kafka.sasl.secret: needed with `kafka.sasl.mechanism`" .secret | quote }}, key: {{ .key | quote }}}}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "toolgauge.kafka.mounts" -}}
+{{- if and (eq .Values.topology "kafka") .Values.kafka.tls.enabled }}
+{{- if .Values.kafka.tls.caSecret }}
+- {name: kafka-ca, mountPath: /etc/kafka-ca, readOnly: true}
+{{- end }}
+{{- if .Values.kafka.tls.clientSecret }}
+- {name: kafka-client, mountPath: /etc/kafka-client, readOnly: true}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "toolgauge.kafka.volumes" -}}
+{{- if and (eq .Values.topology "kafka") .Values.kafka.tls.enabled }}
+{{- with .Values.kafka.tls.caSecret }}
+- name: kafka-ca
+  secret: {secretName: {{ . | quote }}}
+{{- end }}
+{{- with .Values.kafka.tls.clientSecret }}
+- name: kafka-client
+  secret: {secretName: {{ . | quote }}}
+{{- end }}
+{{- end }}
 {{- end }}

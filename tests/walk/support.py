@@ -3,7 +3,7 @@
 # pyright: reportUnknownMemberType=false
 
 import time
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -39,13 +39,8 @@ class MemoryJournal:
         self.closed: list[ClosedId] = []
         self._last_id = 0
 
-    @property
-    def failure(self) -> str | None:
-        return None
-
-    @property
-    def unwritten(self) -> Set[int]:
-        return frozenset()
+    def keeps(self, entries: Collection[int]) -> bool:
+        return self._entries.keys() >= set(entries)
 
     def next_id(self) -> int:
         self._last_id += 1

@@ -7,18 +7,24 @@ id. Later spans follow it, also those that show a conversation only then.
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import TypeAlias
 from zlib import crc32
 
 from msgspec import Struct
 
 from toolgauge.model.delivery import Signal
 from toolgauge.otlp.by_trace import Item, copied_items, trace_id_of
-from toolgauge.otlp.envelope import encode_spans
+from toolgauge.otlp.envelope import copied, parse_request
+from toolgauge.otlp.heads import is_trace_id
+from toolgauge.otlp.marks import is_back_to_front
+from toolgauge.otlp.messages import REQUEST, ResourceGroupMessage, ScopeGroupMessage
 
 # Beyond them the oldest are forgotten: their later spans go by trace id.
 _MAX_TRACES = 100_000
-# Keys and ids of up to 125 bytes, which are written with lengths of one byte.
-_LONGEST = 125
+# The tag and the length of a trace id in a span.
+_TRACE_ID = b"\n\x10"
+# Items of one worker, in the groups that they came in.
+_Group: TypeAlias = tuple[ResourceGroupMessage, ScopeGroupMessage, list[bytes]]
 
 
 class Part(Struct, frozen=True):
@@ -57,19 +63,42 @@ class Divider:
         """
         if signal == "metrics":
             return [Part(0, body, 0)]
-        items = [(trace_id_of(signal, item[1]), item) for item in copied_items(body)]
+        groups = [(group, list(group.scope_groups)) for group in parse_request(body).resource_groups]
         if self._searches:
-            self._remember_conversations(items)
-        by_worker: dict[int, list[Item]] = {}
-        of_trace: dict[str | None, int] = {}
-        for trace_id, item in items:
-            worker = of_trace.get(trace_id)
-            if worker is None:
-                worker = of_trace[trace_id] = self.worker_of(trace_id)
-            by_worker.setdefault(worker, []).append(item)
+            self._remember_conversations((trace_id_of(signal, item[1]), item) for item in copied_items(body))
+        # Of each worker what stands around its items, and the items.
+        by_worker: dict[int, list[_Group]] = {}
+        of_trace: dict[bytes, int] = {}
+        for group, scope_groups in groups:
+            for scope_group in scope_groups:
+                for worker, raws in self._divided(signal, scope_group.items, of_trace).items():
+                    by_worker.setdefault(worker, []).append((group, scope_group, raws))
+        counts = {worker: sum(len(raws) for _, _, raws in own) for worker, own in by_worker.items()}
         if len(by_worker) <= 1:
-            return [Part(worker, body, len(items)) for worker in by_worker or (0,)]
-        return [Part(worker, encode_spans(of), len(of)) for worker, of in by_worker.items()]
+            return [Part(worker, body, counts.get(worker, 0)) for worker in by_worker or (0,)]
+        return [Part(worker, _encoded(own), counts[worker]) for worker, own in by_worker.items()]
+
+    def _divided(self, signal: Signal, raws: Iterable[bytes], of_trace: dict[bytes, int]) -> dict[int, list[bytes]]:
+        """Return the items of each worker; `of_trace` has the workers of the ids that were seen in this request."""
+        divided: dict[int, list[bytes]] = {}
+        is_span = signal == "traces"
+        for raw in raws:
+            # As SDKs write a span, and as the Collector does, back to front. In all others the id is looked for.
+            if is_span and raw[:2] == _TRACE_ID:
+                written = raw[2:18]
+            elif is_span and raw[-18:-16] == _TRACE_ID and is_back_to_front(raw):
+                written = raw[-16:]
+            else:
+                found = trace_id_of(signal, raw)
+                written = b"" if found is None else bytes.fromhex(found)
+            worker = of_trace.get(written)
+            if worker is None:
+                worker = of_trace[written] = self.worker_of(written.hex() if is_trace_id(written) else None)
+            if worker in divided:
+                divided[worker].append(raw)
+            else:
+                divided[worker] = [raw]
+        return divided
 
     def worker_of(self, trace_id: str | None) -> int:
         """Return which worker has the trace with this id, `None` for what belongs to no trace."""
@@ -108,7 +137,27 @@ class Divider:
         return None
 
 
+def _encoded(own: Iterable[_Group]) -> bytes:
+    request = REQUEST()
+    begun: ResourceGroupMessage | None = None
+    written = request.resource_groups
+    for group, scope_group, raws in own:
+        if group is not begun:
+            begun = group
+            resource_group = written.add()
+            resource_group.resource.extend(copied(group.resource))
+            resource_group.schema_url = group.schema_url
+        scope = written[-1].scope_groups.add()
+        scope.scope.extend(copied(scope_group.scope))
+        scope.schema_url = scope_group.schema_url
+        scope.items.extend(raws)
+    return request.SerializeToString()
+
+
 def _written_key(key: str) -> bytes:
-    """Write the pattern of an attribute with this key and a text that is not empty, whose length is the group."""
+    """Write the pattern of an attribute with this key and a text that is not empty, whose length is the group.
+
+    Ids of up to 125 bytes are found, whose lengths are written as one byte.
+    """
     written = key.encode()
     return b"\n" + re.escape(bytes((len(written),)) + written) + b"\x12[\x03-\x7f]\n([\x01-\x7d])"

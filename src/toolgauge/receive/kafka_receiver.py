@@ -48,7 +48,10 @@ _RESET = KafkaError._AUTO_OFFSET_RESET  # noqa: SLF001  # pyright: ignore[report
 
 
 class KafkaReceiver:
-    """Implements `model.ports.MessageReceiver`. `late_ns` is how long the ids of closed traces are remembered."""
+    """Reads spans and log records from Kafka in a consumer group.
+
+    Implements `model.ports.MessageReceiver`. `late_ns` is how long the ids of closed traces are remembered.
+    """
 
     Settings = KafkaReceiverSettings
 

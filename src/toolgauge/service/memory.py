@@ -55,13 +55,25 @@ def keep_freed_memory(limit_bytes: int) -> None:
     allocator.keep(int(limit_bytes * _KEPT))
 
 
-def resident_bytes(process: int | None = None) -> int | None:
-    """Read how much memory this or another process has in use; `None` where the system does not report it this way."""
+def resident_bytes() -> int | None:
+    """Read how much memory this process has in use; `None` where the system does not report it this way."""
+    pages = _pages(_STATM)
+    return None if pages is None else pages[0] * os.sysconf("SC_PAGE_SIZE")
+
+
+def own_bytes(process: int) -> int:
+    """Read how much memory another process has in use beside the files that all have loaded; 0 where that is not known."""
+    pages = _pages(Path(f"/proc/{process}/statm"))
+    return 0 if pages is None else (pages[0] - pages[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _pages(statm: Path) -> tuple[int, int] | None:
+    """Read how many pages a process has in use, and how many of them are files' or shared."""
     try:
-        pages = int((_STATM if process is None else Path(f"/proc/{process}/statm")).read_bytes().split()[1])
-    except (OSError, ValueError, IndexError):
+        _, resident, shared, *_ = map(int, statm.read_bytes().split())
+    except (OSError, ValueError):
         return None
-    return pages * os.sysconf("SC_PAGE_SIZE")
+    return resident, shared
 
 
 class Allocator:

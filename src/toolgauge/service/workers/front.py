@@ -26,7 +26,7 @@ from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.admin import AdminEndpoint
 from toolgauge.service.health import ComponentHealth, Health
 from toolgauge.service.losses import Losses
-from toolgauge.service.memory import MemoryGuard, resident_bytes
+from toolgauge.service.memory import MemoryGuard, own_bytes, resident_bytes
 from toolgauge.service.process import Faults, GarbageRounds, LoopLag, SteadyClock
 from toolgauge.service.watching import Watching
 from toolgauge.service.workers.channel import Kind
@@ -82,9 +82,9 @@ class Workers:
         return all(self._empty.values())
 
     @property
-    def resident_bytes(self) -> int:
-        """How much memory all workers have in use."""
-        return sum(resident_bytes(process.pid) or 0 for process in self.processes if process.pid is not None)
+    def memory(self) -> dict[int, int]:
+        """How many bytes of memory each worker has in use, beside the files that the front has loaded, too."""
+        return {process.number: own_bytes(process.pid) for process in self.processes if process.pid is not None}
 
     def snapshot(self, worker: int, snapshot: Snapshot) -> None:
         """Take how a worker fares."""
@@ -134,13 +134,14 @@ class Workers:
                 worst[f"processor:worker/{process.number}"] = down
         return worst
 
-    async def look(self, own_bytes: int, timeout_s: float) -> None:
+    async def look(self, bytes_of_front: int, timeout_s: float) -> None:
         """Ask all workers how they fare; wait so long at most."""
-        total = own_bytes + self.resident_bytes
+        memory = self.memory
+        total = bytes_of_front + sum(memory.values())
 
         async def ask(process: WorkerProcess) -> None:
-            elsewhere = total - (resident_bytes(process.pid) or 0 if process.pid is not None else 0)
-            await process.ask(Kind.ASK, max(0, elsewhere).to_bytes(8))
+            elsewhere = total - memory.get(process.number, 0)
+            await process.ask(Kind.ASK, elsewhere.to_bytes(8))
 
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
@@ -386,6 +387,6 @@ def resident_of_all(workers: Workers) -> Callable[[], int | None]:
 
     def resident() -> int | None:
         own = resident_bytes()
-        return None if own is None else own + workers.resident_bytes
+        return None if own is None else own + sum(workers.memory.values())
 
     return resident

@@ -5,13 +5,14 @@ It ends when the front asks it to, or has gone: it stops in order then, as a sin
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 
 import msgspec
 
 from toolgauge.model.delivery import Answer, Outgoing, Refused
 from toolgauge.model.errors import ConfigError, ToolgaugeError
-from toolgauge.service.memory import resident_bytes
+from toolgauge.service.memory import own_bytes
 from toolgauge.service.process import Faults
 from toolgauge.service.reload import Loaded, Reloader
 from toolgauge.service.service import Service
@@ -49,10 +50,9 @@ class FrontLink:
         """Take the service whose metrics are the last ones."""
         self._service = service
 
-    def resident(self) -> int | None:
-        """Return how much memory all processes have in use; `None` where that is not known."""
-        own = resident_bytes()
-        return None if own is None else own + self.resident_elsewhere
+    def resident(self) -> int:
+        """Return how much memory all processes have in use."""
+        return own_bytes(os.getpid()) + self.resident_elsewhere
 
     def send_observed(self, content: bytes) -> bool:
         """Send observations to the front, from any thread; False when too much waits to be sent."""

@@ -20,6 +20,7 @@ _DROPPED_BECAUSE: Mapping[str, str] = {
     "destination_removed": "it could not be sent in the 30 s after a reload took its destination away",
 }
 _ALSO_DROPPED_BECAUSE: Mapping[str, str] = {
+    "worker_died": "it was in a worker that died, and there is no journal",
     "no_endpoint": "the destination has no endpoint for this signal",
     "response_too_large": "the answer over HTTP is larger than toolgauge reads",
 }

@@ -48,10 +48,7 @@ _RESET = KafkaError._AUTO_OFFSET_RESET  # noqa: SLF001  # pyright: ignore[report
 
 
 class KafkaReceiver:
-    """Reads spans and log records from Kafka in a consumer group.
-
-    Implements `model.ports.MessageReceiver`. `late_ns` is how long the ids of closed traces are remembered.
-    """
+    """Reads spans and log records from Kafka in a consumer group."""
 
     Settings = KafkaReceiverSettings
 
@@ -85,6 +82,7 @@ class KafkaReceiver:
         self._ledger = ledger
         self._traces = traces
         self._clock = clock
+        # How long the ids of closed traces are remembered.
         self._late_ns = late_ns
         self._throttle = Throttle()
         self._thread: threading.Thread | None = None

@@ -2,6 +2,7 @@
 
 from itertools import permutations
 
+import pytest
 from msgspec.structs import replace
 
 from tests.assemble.support import (
@@ -17,7 +18,7 @@ from tests.assemble.support import (
     requested,
     shown,
 )
-from toolgauge.model.content import NotRecorded, Recorded, Unparsed
+from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.observations import CallError, MessageSeen
 
 
@@ -197,12 +198,26 @@ def test_calls_that_no_model_asked_for_are_turns_of_their_own_among_the_others()
     ]
 
 
-def test_the_models_own_arguments_win_over_the_executed_ones():
+@pytest.mark.parametrize(
+    ("asked", "given", "counted"),
+    [
+        (Unparsed('{"n": 1'), args(n=1), args(n=1)),
+        (args(n="1"), args(n=1), args(n=1)),
+        (args(n=1, unit="c"), args(n=1), args(n=1)),
+        (args(), args(n=1), args(n=1)),
+        (args(n=1), args(), args(n=1)),
+        (args(n=1), NOT_RECORDED, args(n=1)),
+        (args(n=1), Recorded("1"), args(n=1)),
+        # Defaults that were filled in, and state that the framework injects.
+        (args(n=1), args(n=1, unit="c"), args(n=1)),
+        (Unparsed('{"n": '), args(city='{"n": '), Unparsed('{"n": ')),
+    ],
+)
+def test_executed_arguments_count_where_both_views_disagree(asked: Content, given: Content, counted: Content):
     trajectory = joined(
-        reading("ask", model(), requested("f", Unparsed('{"n": 1'), id="1")),
-        reading("tool", executed("f", args(n=1), id="1"), start=5),
+        reading("ask", model(), requested("f", asked, id="1")), reading("tool", executed("f", given, id="1"), start=5)
     )
-    assert (only_call(trajectory).arguments, only_call(trajectory).state) == (Unparsed('{"n": 1'), "executed")
+    assert (only_call(trajectory).arguments, only_call(trajectory).state) == (counted, "executed")
 
 
 def test_redaction_is_not_hidden_by_the_other_views_silence():

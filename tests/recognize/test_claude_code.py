@@ -105,8 +105,14 @@ def test_the_outcome_is_on_the_span_of_the_execution(success: Value):
     assert read(of("tool.execution", success="true")) == []
 
 
-def test_what_a_user_is_asked_and_hooks_are_no_calls():
-    assert read(of("tool.blocked_on_user", decision="reject", source="user_reject")) == []
+def test_a_person_who_was_asked_may_refuse():
+    refused = CallExecuted(name="", error=CallError(kind="refused", message=""))
+    assert read(of("tool.blocked_on_user", decision="reject", source="user_reject")) == [refused]
+    assert read(of("tool.blocked_on_user", decision="accept", source="user_temporary")) == []
+    assert read(of("tool.blocked_on_user", decision="reject", source="hook")) == []
+
+
+def test_hooks_are_no_calls():
     assert read(of("hook", hook_event="PreToolUse")) == []
 
 
@@ -166,9 +172,14 @@ def test_a_call_that_was_not_permitted_is_a_request_with_its_answer():
         CallAnswered(
             call_id="t",
             name="Bash",
-            error=CallError(kind="permission_denied", message="permission denied (user_reject)"),
+            error=CallError(kind="refused", message="permission denied (user_reject)"),
         ),
     ]
+    assert read(told("tool_decision", tool_name="Bash", tool_use_id="t", decision="reject", source="config"))[1] == (
+        CallAnswered(
+            call_id="t", name="Bash", error=CallError(kind="permission_denied", message="permission denied (config)")
+        )
+    )
     assert read(told("tool_decision", tool_name="Bash", tool_use_id="t", decision="accept")) == []
 
 

@@ -455,8 +455,10 @@ def test_tools_that_the_provider_runs_are_requested_and_answered_in_one_output()
     ]
 
     assert chat(output) == [
-        CallRequested(position=0, name="code_interpreter", call_id="s1", arguments=Recorded({"code": "1 + 1"})),
-        CallAnswered(call_id="s1", result=Recorded({"type": "code_interpreter", "output": "2"})),
+        CallRequested(
+            position=0, name="code_interpreter", call_id="s1", arguments=Recorded({"code": "1 + 1"}), by_provider=True
+        ),
+        CallAnswered(call_id="s1", result=Recorded({"type": "code_interpreter", "output": "2"}), by_provider=True),
         MessageSeen(role="assistant", text="Two."),
     ]
 

@@ -207,9 +207,9 @@ def test_components_of_haystack_are_not_tools():
     assert read("TOOL", "PromptBuilder", {"a": 1}, **{"haystack.component.name": "prompt"}) == []
 
 
-def test_a_tool_that_interrupts_its_graph_has_not_failed():
-    interrupt = event("exception", {"exception.type": "GraphInterrupt"})
-    record = span({"mlflow.spanType": '"TOOL"'}, name="ask", status="error", events=[interrupt])
+def test_a_tool_that_hands_over_has_not_failed():
+    command = event("exception", {"exception.type": "ParentCommand"})
+    record = span({"mlflow.spanType": '"TOOL"'}, name="ask", status="error", events=[command])
     assert observations(MLflow(), record) == [CallExecuted(name="ask")]
 
 

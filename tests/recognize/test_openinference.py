@@ -209,7 +209,8 @@ def test_llama_index_result_says_that_it_is_an_error():
         ("ok", "ValueError", None),
         ("unset", "ValueError", None),
         ("error", "langgraph.errors.ParentCommand", None),
-        ("error", "langgraph.errors.GraphInterrupt", None),
+        ("error", "langgraph.errors.GraphInterrupt", CallError(kind="langgraph.errors.GraphInterrupt", message="bad")),
+        ("ok", "langgraph.errors.GraphInterrupt", CallError(kind="paused", message="bad")),
     ],
 )
 def test_status_and_exception_tell_together(status: str, kind: str, expected: CallError | None):

@@ -5,8 +5,13 @@ from msgspec.structs import replace
 
 from tests.score.support import judge, not_evaluated, scored, tool_call, trajectory
 from toolgauge.evaluators.known_tool import KnownTool
-from toolgauge.model.observations import ToolDefinition
-from toolgauge.model.outcomes import Scored
+from toolgauge.model.observations import CallError, ToolDefinition
+from toolgauge.model.outcomes import NotEvaluated, Scored
+from toolgauge.model.trajectory import CallState, ToolCall
+
+
+def invented(name: str) -> ToolCall:
+    return tool_call(name, state="requested_only")
 
 
 def test_offered_tool_is_known():
@@ -16,7 +21,7 @@ def test_offered_tool_is_known():
 
 
 def test_invented_tool_is_not_and_the_closest_is_named():
-    outcome = scored(KnownTool(), trajectory(tool_call("serch_flights"), offered=["pay", "search_flights"]))
+    outcome = scored(KnownTool(), trajectory(invented("serch_flights"), offered=["pay", "search_flights"]))
     assert outcome.value == 0.0
     assert outcome.explanation == (
         "`serch_flights` was not among the 2 tools on offer; the closest on offer is `search_flights`"
@@ -24,17 +29,17 @@ def test_invented_tool_is_not_and_the_closest_is_named():
 
 
 def test_far_away_names_give_no_hint():
-    outcome = scored(KnownTool(), trajectory(tool_call("zzz"), offered=["search_flights"]))
+    outcome = scored(KnownTool(), trajectory(invented("zzz"), offered=["search_flights"]))
     assert outcome.explanation == "`zzz` was not among the 1 tools on offer"
 
 
 @pytest.mark.parametrize("name", ["Search", "search ", "SEARCH"])
 def test_names_are_compared_as_they_are(name: str):
-    assert scored(KnownTool(), trajectory(tool_call(name), offered=["search"])).value == 0.0
+    assert scored(KnownTool(), trajectory(invented(name), offered=["search"])).value == 0.0
 
 
 def test_an_empty_offer_is_known_to_be_empty():
-    assert scored(KnownTool(), trajectory(tool_call("search"), offered=[])).value == 0.0
+    assert scored(KnownTool(), trajectory(invented("search"), offered=[])).value == 0.0
 
 
 def test_without_a_recorded_offer_nothing_can_be_told():
@@ -43,12 +48,12 @@ def test_without_a_recorded_offer_nothing_can_be_told():
 
 def test_registered_tools_stand_in_where_no_offer_was_recorded():
     registered = {"search": ToolDefinition(name="search")}
-    unrecorded = replace(trajectory(tool_call("search"), tool_call("serch")), registered_tools=registered)
+    unrecorded = replace(trajectory(tool_call("search"), invented("serch")), registered_tools=registered)
     assert [outcome.explanation for outcome in judge(KnownTool(), unrecorded) if isinstance(outcome, Scored)] == [
         "`search` was on offer (as registered)",
         "`serch` was not among the 1 tools on offer (as registered); the closest on offer is `search`",
     ]
-    recorded = replace(trajectory(tool_call("search"), offered=["pay"]), registered_tools=registered)
+    recorded = replace(trajectory(invented("search"), offered=["pay"]), registered_tools=registered)
     assert scored(KnownTool(), recorded).value == 0.0
 
 
@@ -57,6 +62,40 @@ def test_without_calls_there_is_nothing_to_judge():
 
 
 def test_each_call_gets_its_own_verdict():
-    judged = trajectory(tool_call("search"), tool_call("fly"), tool_call("search"), offered=["search"])
+    judged = trajectory(tool_call("search"), invented("fly"), tool_call("search"), offered=["search"])
     outcomes = judge(KnownTool(), judged)
     assert [outcome.value for outcome in outcomes if isinstance(outcome, Scored)] == [1.0, 0.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("call", "proof"),
+    [
+        (tool_call("crm_find"), "it was executed and answered"),
+        (replace(tool_call("web_search", state="requested_only"), by_provider=True), "the model's provider ran it"),
+        (tool_call("wire_money", state="paused"), "a person was asked about the call"),
+        (tool_call("wire_money", state="refused"), "a person was asked about the call"),
+        (tool_call("transfer_to_refund_agent", state="requested_only"), "it names an agent of this run"),
+        (tool_call("refund_agent", state="requested_only"), "it names an agent of this run"),
+    ],
+)
+def test_a_call_that_shows_that_its_tool_exists_means_that_the_recorded_offer_is_incomplete(call: ToolCall, proof: str):
+    judged = replace(trajectory(call, offered=["search"]), agents=("Refund Agent",))
+    (outcome,) = judge(KnownTool(), judged)
+    assert isinstance(outcome, NotEvaluated)
+    assert (outcome.reason, outcome.explanation) == (
+        "no_tool_offer",
+        f"`{call.name}` was not among the recorded tools on offer, but {proof}: the record is incomplete",
+    )
+
+
+@pytest.mark.parametrize("state", ["executed", "rejected"])
+def test_a_failed_call_is_no_proof_that_its_tool_exists(state: CallState):
+    call = tool_call("serch", state=state, error=CallError(kind="ToolError", message="no"))
+    assert scored(KnownTool(), trajectory(call, offered=["search"])).value == 0.0
+
+
+@pytest.mark.parametrize("name", ["tool_search", "tool_search_tool_bm25", "search_tools", "ToolSearch", "mcp"])
+def test_an_offer_that_grows_proves_no_invention(name: str):
+    (outcome,) = judge(KnownTool(), trajectory(invented("crm_find"), offered=[name]))
+    assert isinstance(outcome, NotEvaluated)
+    assert outcome.reason == "no_tool_offer"

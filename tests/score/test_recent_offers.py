@@ -32,7 +32,11 @@ def run(
 ) -> Trajectory:
     """A run of one call; without `offered` none was recorded."""
     made = trajectory(
-        tool_call(tool), offered=offered or None, conversation_id=conversation, service=service, agents=agents
+        tool_call(tool, state="requested_only"),
+        offered=offered or None,
+        conversation_id=conversation,
+        service=service,
+        agents=agents,
     )
     resource = {} if version is None else {"service.version": version}
     return replace(made, resource=resource, start_ns=minute * MINUTE_NS, end_ns=minute * MINUTE_NS + 1)

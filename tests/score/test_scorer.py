@@ -29,7 +29,7 @@ from toolgauge.model.outcomes import (
     outcome_word,
 )
 from toolgauge.model.ports import Evaluation, Evaluator
-from toolgauge.model.trajectory import ToolCall, Trajectory, TrajectoryScope
+from toolgauge.model.trajectory import Trajectory, TrajectoryScope
 from toolgauge.score.criterion import Criterion, Inline, Lookup, NoReference, Reference, ToolKinds, When
 from toolgauge.score.scorer import Scorer
 
@@ -126,7 +126,7 @@ def test_a_result_names_criterion_evaluator_and_the_judged_span():
     assert (result.criterion, result.evaluator, result.version, result.revision) == (
         "works",
         "fake",
-        "2",
+        "3",
         "0123456789ab",
     )
     assert (result.level, result.target, result.call) == ("call", judged.calls[0].span, judged.calls[0])
@@ -533,7 +533,7 @@ def test_scoring_twice_gives_the_same_results():
 
 
 def test_a_hostile_name_or_id_does_not_stop_scoring():
-    hostile: tuple[ToolCall, ...] = (tool_call("\ud800"), tool_call("x" * 1_000_000), tool_call("a\nb"))
+    hostile = tuple(tool_call(name, state="requested_only") for name in ("\ud800", "x" * 1_000_000, "a\nb"))
     judged = trajectory(*hostile, conversation_id="\udfff", offered=["\ud801"], service="\ud802")
     rules = [criterion(KnownTool(tools=("*",))), criterion(when=When(service="*"))]
-    assert {outcome_word(result.outcome) for result in score(judged, *rules)} == {"pass", "fail"}
+    assert {outcome_word(result.outcome) for result in score(judged, *rules)} == {"fail", "not_evaluated"}

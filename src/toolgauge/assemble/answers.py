@@ -12,7 +12,7 @@ from msgspec import Struct
 from toolgauge.assemble.canonical import fold_name
 from toolgauge.assemble.node import Node
 from toolgauge.assemble.pairing import Pair
-from toolgauge.model.observations import CallAnswered
+from toolgauge.model.observations import PAUSED, CallAnswered
 
 
 class _Sighting(Struct, frozen=True, eq=False):
@@ -34,6 +34,8 @@ class Answers:
         # The same by trace, of ids that have several.
         self._sightings_by_trace: dict[str, dict[str, list[_Sighting]]] = {}
         self._by_order: dict[int, CallAnswered] = {}
+        # That a call waits for a person, by its id: any answer to it counts more.
+        self._paused: dict[str, CallAnswered] = {}
 
     def collecting(self, answering: Sequence[Node], pairs: Sequence[Pair]) -> None:
         """Find them; `answering` nodes and `pairs` come in order of time."""
@@ -58,7 +60,8 @@ class Answers:
         call_id = pair.call_id
         first = self._first_after(pair)
         if first is None or call_id is None:
-            return self._by_order.get(id(pair))
+            waiting = self._paused.get(call_id) if call_id is not None else None
+            return waiting or self._by_order.get(id(pair))
         answers = first.answers
         if len(answers) == 1:
             return answers[0]
@@ -114,6 +117,8 @@ class Answers:
                 call_id = answer.call_id
                 if call_id is None:
                     have_ids = False
+                elif answer.error is not None and answer.error.kind == PAUSED:
+                    self._paused[call_id] = answer
                 elif call_id not in settled_here and self._note(call_id, node, time_ns, answer):
                     settled_here.add(call_id)
         return have_ids

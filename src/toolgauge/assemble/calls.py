@@ -7,10 +7,11 @@ from operator import attrgetter
 from msgspec import Struct
 
 from toolgauge.assemble.answers import Answers
+from toolgauge.assemble.canonical import adds_to
 from toolgauge.assemble.node import TOP, Execution, Node, Request
 from toolgauge.assemble.pairing import Pair
 from toolgauge.assemble.states import Fate, Offers, fate
-from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded
+from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded
 from toolgauge.model.trajectory import ToolCall
 
 
@@ -105,10 +106,7 @@ def _tool_call(pair: Pair, became: Fate, whole: Node, place: tuple[int, int, int
     asking = request.node.branch if request is not None else TOP
     agents = branch.agents or asking.agents or _named(request, execution)
     run = branch.outermost or asking.outermost or whole
-    if request is not None and type(request.arguments) is not NotRecorded:
-        arguments = request.arguments
-    else:
-        arguments = _executed_with(request, execution)
+    arguments = _arguments(request, execution)
     order, turn, position, result_turn = place
     # By position: twenty keywords cost more than all else about a call.
     return ToolCall(
@@ -137,15 +135,29 @@ def _tool_call(pair: Pair, became: Fate, whole: Node, place: tuple[int, int, int
         and execution is not None
         and request.call_id is not None
         and request.call_id == execution.call_id,
+        became.by_provider,
     )
 
 
-def _executed_with(request: Request | None, execution: Execution | None) -> Content:
-    """Return the arguments of a call whose request does not hold them."""
-    if execution is not None and type(execution.arguments) is not NotRecorded:
-        return execution.arguments
-    # Both say nothing; that something was hidden on purpose says more.
-    return request.arguments if request is not None else execution.arguments if execution is not None else NOT_RECORDED
+def _arguments(request: Request | None, execution: Execution | None) -> Content:
+    """Return the arguments of a call. Where its two views disagree, the execution's count; an empty object never hides a full one.
+
+    Members that the execution adds are defaults or injected state: the model did not write them, and they are no disagreement.
+    """
+    if request is None:
+        return execution.arguments if execution is not None else NOT_RECORDED
+    asked = request.arguments
+    if execution is None:
+        return asked
+    given = execution.arguments
+    if type(asked) is NotRecorded:
+        # Both say nothing; that something was hidden on purpose says more.
+        return asked if type(given) is NotRecorded else given
+    if type(given) is not Recorded or type(given.value) is not dict or not given.value:
+        # A single value written bare, or text, says less than the object that the model wrote.
+        return asked
+    is_same = type(asked) is Recorded and asked.value == given.value
+    return asked if is_same or adds_to(given.value, asked) else given
 
 
 def _named(request: Request | None, execution: Execution | None) -> tuple[str, ...]:

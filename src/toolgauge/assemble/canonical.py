@@ -9,7 +9,7 @@ from collections.abc import Hashable
 from math import isnan
 
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
-from toolgauge.model.json import Json, is_large, spelled
+from toolgauge.model.json import Json, JsonObject, is_large, spelled
 
 # Deeper values are equal as far as joining is concerned; without a floor a hostile value exhausts the stack.
 _MAX_DEPTH = 64
@@ -70,6 +70,17 @@ def likeness(requested: Content, executed: Content) -> float:
             return float(_is_only_value(text, wanted))
         case NotRecorded():
             return 0.0
+
+
+def adds_to(executed: JsonObject, requested: Content) -> bool:
+    """Return whether executed arguments hold all that was requested: the same members, or broken text as the only value."""
+    match requested:
+        case Recorded(value=dict() as wanted) if wanted:
+            return all(key in executed and value_key(executed[key]) == value_key(wanted[key]) for key in wanted)
+        case Unparsed(text=text):
+            return list(executed.values()) == [text]
+        case _:
+            return False
 
 
 def _is_only_value(bare: Json, wanted: dict[str, Json]) -> bool:

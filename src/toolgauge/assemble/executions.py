@@ -9,10 +9,11 @@ from collections.abc import Hashable, Sequence
 from itertools import islice
 
 from toolgauge.assemble.canonical import fold_name
-from toolgauge.assemble.node import Execution, Node, Request
+from toolgauge.assemble.node import Execution, Node, Request, place_and_time
 
 # One span shows one call; log records may add some to it, and hostile ones very many.
 _MAX_BESIDE = 16
+_MILLISECOND_NS = 1_000_000
 
 
 def executed_calls(executing: Sequence[Node], requests: Sequence[Request]) -> list[Execution]:
@@ -25,6 +26,9 @@ def executed_calls(executing: Sequence[Node], requests: Sequence[Request]) -> li
     # A single instrumentation, as nearly always, tells nothing twice; and keys of arguments are dear.
     if len({execution.node.first.scope for execution in calls}) > 1:
         _absorb_doubled(calls)
+        calls = _outermost(calls)
+    if len({place_and_time(execution.node) for execution in calls}) < len(calls):
+        _absorb_copies(calls, requests)
         calls = _outermost(calls)
     ids = [execution.call_id for execution in calls if execution.call_id is not None]
     if len(set(ids)) < len(ids):
@@ -92,6 +96,44 @@ def _absorb_doubled(executions: Sequence[Execution]) -> None:
                 break
         else:
             hosts.append((execution, {scope}))
+
+
+def _absorb_copies(executions: Sequence[Execution], requests: Sequence[Request]) -> None:
+    """Merge tool spans of one parent, time and name, which an exporter sent twice under two span ids.
+
+    As many are left as were requested: clocks are rounded, and equal calls may run at once.
+    """
+    groups: dict[Hashable, list[Execution]] = {}
+    for execution in executions:
+        if not execution.from_log:
+            groups.setdefault((place_and_time(execution.node), fold_name(execution.name)), []).append(execution)
+    for copies in groups.values():
+        if len(copies) > 1:
+            name = fold_name(copies[0].name)
+            wanted = len([request for request in requests if fold_name(request.name) == name])
+            _absorb_surplus(copies, max(1, wanted))
+
+
+def _absorb_surplus(copies: Sequence[Execution], wanted: int) -> None:
+    surplus = len(copies) - wanted
+    kept: list[Execution] = []
+    for execution in copies:
+        host = next((one for one in kept if _is_copy(one, execution)), None) if surplus > 0 else None
+        if host is None:
+            kept.append(execution)
+        else:
+            host.absorb(execution)
+            surplus -= 1
+
+
+def _is_copy(known: Execution, other: Execution) -> bool:
+    if known.call_id is not None and other.call_id is not None:
+        return known.call_id == other.call_id
+    mine, others = known.arguments_key, other.arguments_key
+    if mine is None and others is None:
+        # Without arguments only a clock of nanoseconds tells copies from calls that ran at once.
+        return bool(known.node.start_ns % _MILLISECOND_NS)
+    return mine is None or others is None or mine == others
 
 
 def _absorb_beside(executions: Sequence[Execution], requests: Sequence[Request]) -> None:

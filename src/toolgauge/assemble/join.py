@@ -20,6 +20,7 @@ from toolgauge.assemble.node import Node, NodeIndex, order, take_apart
 from toolgauge.assemble.pairing import Pair, asked, pair
 from toolgauge.assemble.repair import History, Repair, repair
 from toolgauge.assemble.requests import requested_calls
+from toolgauge.assemble.resumption import mark_paused, resumed
 from toolgauge.assemble.split_signs import split_sign
 from toolgauge.assemble.states import Offers
 from toolgauge.assemble.token_sums import tokens_of
@@ -138,8 +139,13 @@ class _Joined(Struct, frozen=True):
 def _joined(planted: "Sequence[_Planted]", index: NodeIndex, parents: Parents) -> _Joined:
     by_trace = {trace.trace_id: _pairs(trace) for trace in planted}
     pairs = [pair for these in by_trace.values() for pair in these]
+    mark_paused(pairs, index.nodes)
     if len(planted) > 1:
-        pairs = sorted(pairs, key=asked)
+        pairs = resumed(sorted(pairs, key=asked))
+    elif any(
+        pair.execution is not None and pair.execution.error is not None and pair.execution.waits for pair in pairs
+    ):
+        pairs = resumed(pairs)
     turns = in_turns(pairs)
     turns_ns = [turn.node.time_ns for turn in turns]
     answers = Answers()

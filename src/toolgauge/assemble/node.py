@@ -4,6 +4,7 @@ from collections.abc import Hashable, Iterable, Sequence
 
 from msgspec import Struct
 
+from toolgauge.assemble.approvals import not_executed
 from toolgauge.assemble.canonical import arguments_key, fold_name
 from toolgauge.model.content import Content, NotRecorded
 from toolgauge.model.observations import (
@@ -103,6 +104,11 @@ class Node:
         return self.agent_run is not None and (self.above is None or self.above.branch.inside is None)
 
 
+def place_and_time(node: Node) -> tuple[str | None, int, int]:
+    """Return the key under which a retrying exporter or a second tracer shows the same span under another id."""
+    return node.parent, node.start_ns, node.end_ns
+
+
 def order(node: Node) -> tuple[int, int, int, str, str]:
     """Sort by time, then by what differs between spans of equal start, the same in every order of arrival."""
     ref = node.ref
@@ -145,6 +151,7 @@ class Request(_View, eq=False):
     position: int
     usable: bool
     output: int | None = None
+    by_provider: bool = False
     alive: bool = True
     # The tool span that shows the call, once it is found.
     execution: "Execution | None" = None
@@ -160,6 +167,7 @@ class Request(_View, eq=False):
         self.call_id = self.call_id if self.call_id is not None else other.call_id
         self.agent = self.agent if self.agent is not None else other.agent
         self.usable = self.usable and other.usable
+        self.by_provider = self.by_provider or other.by_provider
         if isinstance(self.arguments, NotRecorded):
             self.arguments = other.arguments
 
@@ -176,11 +184,17 @@ class Execution(_View, eq=False):
     host: "Execution | None" = None
     # Whether a request was found for it.
     was_requested: bool = False
+    is_unfinished: bool = False
 
     @property
     def run(self) -> Node | None:
         """The agent run that made the call: what the tool span itself runs does not count."""
         return self.node.above.branch.inside if self.node.above is not None else None
+
+    @property
+    def waits(self) -> bool:
+        """Whether the call waits for a person, or for a result from outside."""
+        return not_executed(self.error, self.result) == "paused"
 
     def has_name_of(self, other: "Execution") -> bool:
         """Return whether both name the same tool; a span of the protocol may name none."""
@@ -204,11 +218,12 @@ class Execution(_View, eq=False):
             self.arguments = other.arguments
         if isinstance(self.result, NotRecorded):
             self.result = other.result
+        self.is_unfinished = self.is_unfinished and other.is_unfinished
 
     def end_with(self, attempt: "Execution") -> None:
         """Take a later attempt at this call for its outcome."""
         self.absorb(attempt)
-        self.result, self.error = attempt.result, attempt.error
+        self.result, self.error, self.is_unfinished = attempt.result, attempt.error, attempt.is_unfinished
 
 
 class NodeIndex:

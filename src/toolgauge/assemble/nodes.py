@@ -244,7 +244,15 @@ def _observed(reading: Reading) -> Node:
         elif type(seen) is CallRequested:
             node.requests.append(
                 Request(
-                    node, seen.name, seen.call_id, seen.arguments, seen.agent, seen.position, seen.usable, seen.output
+                    node,
+                    seen.name,
+                    seen.call_id,
+                    seen.arguments,
+                    seen.agent,
+                    seen.position,
+                    seen.usable,
+                    seen.output,
+                    seen.by_provider,
                 )
             )
         elif type(seen) is CallAnswered:
@@ -281,6 +289,7 @@ def _execution(node: Node, seen: CallExecuted, *, from_log: bool) -> Execution:
         seen.protocol is not None,
         seen.tool_id,
         from_log,
+        is_unfinished=seen.is_unfinished,
     )
 
 

@@ -1,7 +1,7 @@
 """Joins the two views of a call: what a model asked for, and what a tool span shows.
 
-By call id; else by name and arguments; else by name, within one agent run, first where the arguments are
-alike and at last by order. What stays alone on either side is a call all the same.
+By call id, and where one id stands for several calls by their arguments; else by name and arguments; else by name, within
+one agent run, first where the arguments are alike and at last by order. What stays alone on either side is a call all the same.
 """
 
 from collections import deque
@@ -175,6 +175,23 @@ def _to_newest_outputs(requests: Sequence[Request], executions: Sequence[Executi
     yield from zip(left, early, strict=False)
 
 
+def _of_one_id(requests: Sequence[Request], executions: Sequence[Execution]) -> _Pairs:
+    """Pair what shares a call id. Where one id stands for several calls, equal arguments decide, else the order."""
+    left = list(executions)
+    if len(requests) > 1 or len(executions) > 1:
+        unlike: list[Request] = []
+        for request in requests:
+            key = request.arguments_key
+            alike = [one for one in left if key is not None and one.arguments_key == key]
+            if alike:
+                left.remove(alike[0])
+                yield request, alike[0]
+            else:
+                unlike.append(request)
+        requests = unlike
+    yield from _in_order(requests, left) if requests and left else ()
+
+
 def _in_order_unless_ids_differ(requests: Sequence[Request], executions: Sequence[Execution]) -> _Pairs:
     """Pair by order what does not carry two ids."""
     unnamed = [request for request in requests if request.call_id is None]
@@ -208,7 +225,7 @@ def _most_alike(requests: Sequence[Request], executions: Sequence[Execution]) ->
 
 # From the third kind on two different ids are two calls, whatever else is alike.
 _RULES: tuple[tuple[_Key, _Matches], ...] = (
-    (_by_id, _in_order),
+    (_by_id, _of_one_id),
     *((partial(_by_arguments, scope, spelled), _in_order) for scope in (_in_run, _anywhere) for spelled in _SPELLINGS),
     *((partial(_by_name, spelled), _most_alike) for spelled in _SPELLINGS),
     *((partial(_by_name, spelled), _in_order_unless_ids_differ) for spelled in _SPELLINGS),

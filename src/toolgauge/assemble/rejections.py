@@ -12,7 +12,7 @@ from toolgauge.model.content import Content, Recorded, Unparsed
 from toolgauge.model.json import JsonObject
 from toolgauge.model.observations import INVALID_ARGUMENTS, OTHER_ERROR, UNKNOWN_TOOL, CallError
 
-Rejection = Literal["unknown_tool", "invalid_arguments"]
+Rejection = Literal["unknown_tool", "invalid_arguments", "permission_denied"]
 
 _MAX_TEXT = 4096
 _NO_SUCH_TOOL = re.compile(
@@ -48,7 +48,17 @@ _KINDS: dict[str, Rejection] = {
     "InvalidToolArgumentsError": INVALID_ARGUMENTS,
     "AI_InvalidToolArgumentsError": INVALID_ARGUMENTS,
     "invalid_arguments": INVALID_ARGUMENTS,
+    # Denied by a rule, a hook or a policy, and by no person.
+    "permission_denied": "permission_denied",
+    "policy_violation": "permission_denied",
 }
+# Claude Code, the Gemini CLI, Codex, Strands, CrewAI.
+_DENIED = re.compile(
+    r"(?:Error: )?(?:Permission (?:to use \S{1,200} has been denied|for this (?:action|command|tool use) (?:has been|was) denied)"
+    r"|Tool execution (?:for \"[^\"\n]{1,200}\" )?denied by policy\b"
+    r"|This action was rejected due to unacceptable risk\.|DENIED: "
+    r"|Tool cancelled by hook\b|Tool execution blocked by hook\b)"
+)
 
 
 def rejection(name: str, arguments: Content, error: CallError, result: Content) -> Rejection | None:
@@ -61,6 +71,8 @@ def rejection(name: str, arguments: Content, error: CallError, result: Content) 
     for text in (error.message, _text(result)):
         if text and (found := _reason_in(name, arguments, kind, text[:_MAX_TEXT])) is not None:
             return found
+        if text and _DENIED.match(text):
+            return "permission_denied"
     return None
 
 

@@ -369,4 +369,5 @@ def _as_written(request: Request) -> CallRequested:
         agent=request.agent,
         usable=request.usable,
         output=request.output,
+        by_provider=request.by_provider,
     )

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from operator import attrgetter, itemgetter
 
-from toolgauge.assemble.node import Node, NodeIndex, Request
+from toolgauge.assemble.node import Node, NodeIndex, Request, place_and_time
 
 # A request, and which of all known ones it is: those that came first are taken first.
 _Placed = tuple[int, Request]
@@ -158,7 +158,7 @@ def requested_calls(index: NodeIndex) -> list[Request]:
     if nested:
         _absorb_above(nested)
     # A single instrumentation, as nearly always, tells nothing twice; and keys of arguments are dear.
-    if len({node.first.scope for node in primary}) > 1:
+    if len({node.first.scope for node in primary}) > 1 or len(set(map(place_and_time, primary))) < len(primary):
         _absorb_beside(primary)
     if len(primary) < len(requesting):
         _absorb_summaries(requesting, primary)
@@ -241,7 +241,7 @@ def _requesting_above(node: Node) -> Iterator[Node]:
 
 
 def _absorb_beside(nodes: Sequence[Node]) -> None:
-    """Merge what two instrumentations wrote side by side about one output."""
+    """Merge what two instrumentations, or an exporter that sent it twice, wrote side by side about one output."""
     seen: dict[Hashable, Request] = {}
     for node in nodes:
         for request in _alive(node):
@@ -255,9 +255,14 @@ def _absorb_beside(nodes: Sequence[Node]) -> None:
 
 
 def _doubles(earlier: Request, later: Request) -> bool:
-    """Return whether two instrumentations saw the same at the same time."""
-    overlap = later.node.time_ns < earlier.node.time_ns + (earlier.node.end_ns - earlier.node.start_ns)
-    if not overlap or earlier.node.first.scope == later.node.first.scope or earlier.name != later.name:
+    """Return whether both are of one output: another scope at the same time, or another span with the same parent and times."""
+    first, second = earlier.node, later.node
+    if first is second or earlier.name != later.name:
+        return False
+    if first.first.scope == second.first.scope:
+        if second.from_log_only or place_and_time(first) != place_and_time(second):
+            return False
+    elif second.time_ns >= first.time_ns + (first.end_ns - first.start_ns):
         return False
     if earlier.call_id is not None and later.call_id is not None and earlier.call_id != later.call_id:
         return False

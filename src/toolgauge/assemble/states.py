@@ -1,15 +1,20 @@
-"""Decides what became of a call: executed, rejected or only requested, with which result and error."""
+"""Decides the state of a call, with its result and error.
+
+A call is rejected only on evidence that somebody refused it: an error result, the producer's word, or an answer that says so. A
+name that is missing from the recorded tools, and arguments that are no JSON, are no evidence.
+"""
 
 from collections.abc import Sequence
 
 from msgspec import Struct
 
+from toolgauge.assemble.approvals import NotExecuted, not_executed
 from toolgauge.assemble.node import Execution, Node, Request
 from toolgauge.assemble.pairing import Pair
 from toolgauge.assemble.rejections import Rejection, failure_in, misfits, rejection
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import JsonObject
-from toolgauge.model.observations import INVALID_ARGUMENTS, OTHER_ERROR, UNKNOWN_TOOL, CallAnswered, CallError
+from toolgauge.model.observations import INVALID_ARGUMENTS, OTHER_ERROR, CallAnswered, CallError
 from toolgauge.model.trajectory import CallState
 
 # A refusal says at once what it is; what comes later may be the answer of a tool that ran.
@@ -17,11 +22,12 @@ _MAX_TEXT = 300
 
 
 class Fate(Struct, frozen=True):
-    """What became of a call. `error` is why its tool failed, or why it was turned down."""
+    """The state of a call. `error` is why its tool failed, or why it was rejected."""
 
     state: CallState
     result: Content
     error: CallError | None
+    by_provider: bool = False
 
 
 class Offers:
@@ -36,11 +42,6 @@ class Offers:
         self._by_run: dict[tuple[str, int], dict[str, JsonObject | None]] | None = None
         # Every model call of a run repeats the offer, mostly as the very same object.
         self._known: dict[tuple[int, ...], dict[str, JsonObject | None]] = {}
-
-    def lacks(self, request: Request) -> bool:
-        """Return whether the requested tool is known not to be on offer."""
-        offered = self._of(request)
-        return offered is not None and request.name not in offered
 
     def schema(self, request: Request) -> JsonObject | None:
         """Return the schema of the requested tool's arguments, `None` when it was not recorded."""
@@ -73,22 +74,37 @@ class Offers:
 
 
 def fate(pair: Pair, answer: CallAnswered | None, offers: Offers, *, has_tool_spans: bool) -> Fate:
-    """Return what became of the call; `has_tool_spans`: whether any call of its trace has one."""
+    """Return the state of the call; `has_tool_spans`: whether any call of its trace has one."""
     execution, request = pair.execution, pair.request
     if execution is None:
         if request is None:
             raise ValueError("a pair has at least one view")
-        return _of_requested(request, answer, offers, has_tool_spans=has_tool_spans)
+        return _of_requested(request, answer, has_tool_spans=has_tool_spans)
     result, error = execution.result, execution.error
+    stopped = not_executed(error, result)
     if answer is not None:
+        answered = not_executed(answer.error, answer.result)
+        if answered is not None:
+            return _unexecuted(answered, answer.result, answer.error)
+        if stopped is not None:
+            # A call that waited and was answered later, by a person or from outside.
+            return Fate("executed", answer.result, answer.error)
         error = error or answer.error
         if error is None and type(result) is NotRecorded:
             result = answer.result
+    if stopped is not None:
+        return _unexecuted(stopped, result, error)
     if error is None:
         return Fate("executed", result, None)
-    answered = result if answer is None or not isinstance(result, NotRecorded) else answer.result
-    why = _turned_down(execution, request, error, answered, offers)
+    answered_with = result if answer is None or not isinstance(result, NotRecorded) else answer.result
+    why = _turned_down(execution, request, error, answered_with, offers)
     return Fate("executed" if why is None else "rejected", result, error)
+
+
+def _unexecuted(state: NotExecuted, result: Content, error: CallError | None) -> Fate:
+    """Return a call that waits or was refused: it has no error, and the words of the refusal are its result."""
+    words = Recorded(error.message) if error is not None and error.message else NOT_RECORDED
+    return Fate(state, words if state == "refused" and type(result) is NotRecorded else result, None)
 
 
 def _turned_down(
@@ -96,8 +112,6 @@ def _turned_down(
 ) -> Rejection | None:
     arguments = execution.arguments
     if request is not None:
-        if offers.lacks(request):
-            return UNKNOWN_TOOL
         # Some producers write the only value of a call to the tool's span, in place of its arguments.
         if isinstance(arguments, (NotRecorded, Unparsed)) and not isinstance(request.arguments, NotRecorded):
             arguments = request.arguments
@@ -108,27 +122,30 @@ def _turned_down(
     return rejection(execution.name, arguments, error, answered)
 
 
-def _of_requested(request: Request, answer: CallAnswered | None, offers: Offers, *, has_tool_spans: bool) -> Fate:
+def _of_requested(request: Request, answer: CallAnswered | None, *, has_tool_spans: bool) -> Fate:
     answered = answer.result if answer is not None else NOT_RECORDED
     error = answer.error if answer is not None else None
-    fault = _fault(request, answered, error, offers)
+    stopped = not_executed(error, answered)
+    if stopped is not None:
+        return _unexecuted(stopped, answered, error)
+    # Tools that the model's provider runs have no spans.
+    by_provider = request.by_provider or (answer is not None and answer.by_provider)
+    has_tool_spans = has_tool_spans and not by_provider
+    fault = _fault(request, answered, error)
     if fault is not None:
         return Fate("rejected", answered, fault)
     if error is None and not has_tool_spans:
         error = failure_in(answered)
     if error is not None:
         # Where tools have spans, one without is a tool that never ran.
-        return Fate("rejected" if has_tool_spans else "executed", answered, error)
-    state: CallState = "executed" if answer is not None and not has_tool_spans else "requested_only"
-    return Fate(state, answered, None)
+        return Fate("rejected" if has_tool_spans else "executed", answered, error, by_provider)
+    has_run = request.by_provider or answer is not None
+    return Fate("executed" if has_run and not has_tool_spans else "requested_only", answered, None, by_provider)
 
 
-def _fault(request: Request, answered: Content, error: CallError | None, offers: Offers) -> CallError | None:
+def _fault(request: Request, answered: Content, error: CallError | None) -> CallError | None:
     """Return why a request without a tool span was rejected, `None` when nothing shows that it was."""
-    if offers.lacks(request):
-        return CallError(kind=UNKNOWN_TOOL, message=error.message if error else "the tool is not on offer")
-    is_broken = type(request.arguments) is Unparsed and request.arguments.reason == "unparsable"
-    if is_broken or not request.usable:
+    if not request.usable:
         return CallError(kind=INVALID_ARGUMENTS, message=error.message if error else "the arguments cannot be parsed")
     # A framework that does not run the tool often says so in words alone.
     refusal = error or _refusal_in(answered)

@@ -10,6 +10,7 @@ from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import JsonObject, Value
 from toolgauge.model.observations import (
     OTHER_ERROR,
+    REFUSED,
     AgentRun,
     CallAnswered,
     CallError,
@@ -50,6 +51,9 @@ _MAX_SEQUENCE = 1_000_000_000
 # The input is cut off at some four thousand characters, without a mark at its end.
 _INPUT_LIMIT = 3_500
 _MAX_CATEGORY = 64
+# Decisions of a person, and the sources of those.
+_NO = ("reject", "cancelled")
+_BY_USER = "user_"
 
 
 class ClaudeCode:
@@ -99,6 +103,8 @@ def _read_span(span: Span) -> Iterator[Observation]:
             yield from _tool(span)
         case "tool.execution":
             yield from _execution(span)
+        case "tool.blocked_on_user":
+            yield from _waited(span)
         case _:
             return
 
@@ -132,6 +138,13 @@ def _execution(span: Span) -> Iterator[CallExecuted]:
     call_id, error = _call_id(span.attributes), _failure(span.attributes) or conventions.call_error(span)
     if call_id is not None or error is not None:
         yield CallExecuted(name="", call_id=call_id, error=error)
+
+
+def _waited(span: Span) -> Iterator[CallExecuted]:
+    """Read the decision of the person who was asked, on a child of the tool's span that names no tool."""
+    decision, source = span.attributes.get("decision"), values.as_str(span.attributes.get("source")) or ""
+    if decision in _NO and (not source or source.startswith(_BY_USER)):
+        yield CallExecuted(name="", call_id=_call_id(span.attributes), error=CallError(kind=REFUSED, message=""))
 
 
 def _result(recorded: Mapping[str, Value]) -> Content:
@@ -238,8 +251,10 @@ def _decided(attributes: Mapping[str, Value]) -> Iterator[Observation]:
     yield CallRequested(
         position=_first_position(attributes), name=name, call_id=call_id, arguments=_arguments(attributes)
     )
-    source = values.as_str(attributes.get("source"))
-    error = CallError(kind="permission_denied", message=f"permission denied ({source})" if source else "")
+    source = values.as_str(attributes.get("source")) or ""
+    # A rule, a hook or a classifier denies a call; only a person refuses it.
+    kind = REFUSED if source.startswith(_BY_USER) else "permission_denied"
+    error = CallError(kind=kind, message=f"permission denied ({source})" if source else "")
     yield CallAnswered(call_id=call_id, name=name, error=error)
 
 

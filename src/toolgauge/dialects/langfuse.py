@@ -11,6 +11,7 @@ from toolgauge.model.content import Content, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import (
     OTHER_ERROR,
+    PAUSED,
     AgentRun,
     CallError,
     CallExecuted,
@@ -40,6 +41,8 @@ METADATA = "langfuse.observation.metadata."
 TRACE_METADATA = "langfuse.trace.metadata."
 
 _METADATA_SESSIONS = ("langfuse_session_id", "session_id", "conversation_id", "thread_id")
+# How LangGraph's interrupt is written, which leaves the level at DEFAULT.
+_INTERRUPT = ("(Interrupt(", "GraphInterrupt(")
 _INVALID = '"invalid_tool_call"'
 # Parts of LangChain's chains, labelled as agents because of where in LangChain they are defined.
 _PART = re.compile(r"Runnable[A-Z]|\w{0,64}OutputParser$")
@@ -159,9 +162,12 @@ def _arguments(value: Value, *, is_function: bool) -> Content:
 def _error(span: Span) -> CallError | None:
     # The level says whether it is a failure: a hand-off's exception leaves a message with level DEFAULT.
     level = span.attributes.get(LEVEL)
+    message = values.as_str(span.attributes.get(STATUS_MESSAGE)) or span.status_message
+    if message.startswith(_INTERRUPT):
+        return CallError(kind=PAUSED, message=message)
     if level != "ERROR" and (span.status != "error" or level == "DEFAULT"):
         return None
-    kind, message = OTHER_ERROR, values.as_str(span.attributes.get(STATUS_MESSAGE)) or span.status_message
+    kind = OTHER_ERROR
     for event in span.events:
         if event.name == "exception":
             kind = values.as_str(event.attributes.get("exception.type")) or kind

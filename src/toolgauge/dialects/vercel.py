@@ -24,6 +24,7 @@ from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, values
 from toolgauge.recognize.conventions_reader import ConventionsReader
+from toolgauge.recognize.hosted_tools import is_by_provider
 from toolgauge.recognize.messages import Message
 from toolgauge.recognize.past_calls import PastMessage, numbered
 from toolgauge.recognize.token_counts import CONVENTIONS, model_call
@@ -190,6 +191,7 @@ def _calls_requested(value: Value, agent: str | None) -> Iterator[CallRequested]
                 arguments=_arguments(item["input"] if "input" in item else item.get("args")),
                 agent=agent,
                 usable=item.get("invalid") is not True,
+                by_provider=is_by_provider(item),
             )
 
 
@@ -265,8 +267,8 @@ def _object(item: Json) -> JsonObject:
 
 
 def _arguments(value: Json) -> Content:
-    # An object inside what was parsed before needs no second look.
-    return Recorded(value) if isinstance(value, dict) else values.arguments(value)
+    # An object inside what was parsed before needs no second look; empty text is how some models write that there are none.
+    return Recorded(value) if isinstance(value, dict) else Recorded({}) if value == "" else values.arguments(value)
 
 
 def _result(value: Json) -> Content:

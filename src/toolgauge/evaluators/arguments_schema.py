@@ -29,6 +29,7 @@ from toolgauge.score.selection import CallSelection, nothing_to_judge, readable_
 # Less than a second for all calls of a trajectory that do not plainly fit.
 _STEPS = 300_000
 _MAX_SHOWN = 5
+_DECODER = json.JSONDecoder()
 _MAX_SCHEMAS = 500
 _WRITTEN_HERE = " (of the criterion)"
 _MAX_DIFFERENCES = 20
@@ -90,7 +91,7 @@ class ArgumentsSchema(CallSelection):
             schema, valid = check.schema, check.valid
             arguments = readable_arguments(call)
             if arguments is None:
-                yield call, unseen_arguments(call) or _unreadable(call)
+                yield call, unseen_arguments(call) or check.free_text or _unreadable(call)
             elif isinstance(schema, NotEvaluated):
                 yield call, schema
             elif schema.fits_plainly(arguments):
@@ -102,7 +103,12 @@ class ArgumentsSchema(CallSelection):
         definition, remark = definitions.of(call)
         name = call.name
         usual = None if remark else self._usual.get(name) or self._usual.keep(name, _valid(name))
-        return _Check(self._schema(definition, name), usual or _valid(name, remark), remark)
+        free_text = None
+        if isinstance(definition, ToolDefinition) and definition.takes_text:
+            free_text = NotEvaluated(
+                reason="no_schema", explanation=f"{shown(name)} takes free text, which has no schema"
+            )
+        return _Check(self._schema(definition, name), usual or _valid(name, remark), remark, free_text)
 
     def _schema(self, definition: ToolDefinition | NotEvaluated, name: str) -> _Schema:
         if isinstance(definition, NotEvaluated):
@@ -121,6 +127,8 @@ class _Check(Struct, frozen=True):
     schema: _Schema
     valid: Outcome
     remark: str
+    # The outcome of arguments that are text, where the tool takes text.
+    free_text: NotEvaluated | None
 
 
 class _Definitions:
@@ -188,6 +196,10 @@ def _unreadable(call: ToolCall) -> Outcome:
     text = call.arguments.text if isinstance(call.arguments, Unparsed) else ""
     if is_too_large(text):
         return NotEvaluated(reason="unparsable", explanation=f"the arguments of {name} are too large to read")
+    if _holds_two_values(text):
+        # Two values in a row are two calls that a recorder of streamed output joined.
+        explanation = f"the arguments of {name} are several JSON values in a row: calls that the recorder joined"
+        return NotEvaluated(reason="unparsable", explanation=explanation)
     if not text.lstrip().startswith("{"):
         kind = "were recorded as a list" if text.lstrip().startswith("[") else "were recorded as text"
         return NotEvaluated(reason="unparsable", explanation=f"the arguments of {name} {kind}, not as a JSON object")
@@ -202,6 +214,16 @@ def _unreadable(call: ToolCall) -> Outcome:
     difference = Difference(where=f"{call.name} arguments", rule="unparsable", actual=Side(value=text))
     explanation = f"the arguments of {name} are no valid JSON: {problem}"
     return Scored(value=0.0, explanation=explanation, differences=(difference,))
+
+
+def _holds_two_values(text: str) -> bool:
+    if text.lstrip()[:1] != "{":
+        return False
+    try:
+        _, end = _DECODER.raw_decode(text.lstrip())
+    except (ValueError, RecursionError):
+        return False
+    return text.lstrip()[end:].lstrip()[:1] == "{"
 
 
 def _outcome(name: str, arguments: JsonObject, schema: ToolSchema, steps: Steps, remark: str) -> Outcome:

@@ -13,7 +13,7 @@ from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Outcome, S
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import Tokens, ToolCall, Trajectory
 from toolgauge.score.patterns import Globs
-from toolgauge.score.selection import CUT_SHORT, has_failed, hidden_calls, shown
+from toolgauge.score.selection import CUT_SHORT, has_failed, hidden_calls, shown, was_stopped
 from toolgauge.settings import WrittenDuration, duration_ns
 
 _NS_PER_S = 1_000_000_000
@@ -256,7 +256,7 @@ def _unknown_end(calls: Sequence[ToolCall]) -> NotEvaluated | None:
 
 def _unknown_time(calls: Sequence[ToolCall]) -> NotEvaluated | None:
     for call in calls:
-        if call.executed_by is None and call.state != "rejected":
+        if call.executed_by is None and call.state != "rejected" and not was_stopped(call):
             explanation = f"no span shows how long {shown(call.name)} took"
             return NotEvaluated(reason="no_content", explanation=explanation)
     return None

@@ -19,7 +19,16 @@ from toolgauge.score.criterion import hands_over
 from toolgauge.score.equality import canonical, tagged
 from toolgauge.score.recoveries import has_succeeded, made_good
 from toolgauge.score.seen import leaves
-from toolgauge.score.selection import CUT_SHORT, CallSelection, has_failed, nothing_to_judge, readable_arguments, shown
+from toolgauge.score.selection import (
+    CUT_SHORT,
+    CallSelection,
+    has_failed,
+    not_executed,
+    nothing_to_judge,
+    readable_arguments,
+    shown,
+    was_stopped,
+)
 
 Handling: TypeAlias = Literal["fixed", "retried", "other_way", "gave_up", "ignored"]
 _VALUES: dict[Handling, float] = {"fixed": 1.0, "retried": 1.0, "other_way": 1.0, "gave_up": 0.5, "ignored": 0.0}
@@ -43,19 +52,23 @@ class ErrorHandling(CallSelection):
     - `ignored` (0): a call that would have changed something was never made good, and the answer admits nothing.
 
     Whether an answer admits a failure is known of English texts only. Otherwise, and for failed calls that change nothing,
-    the outcome is not evaluated. Parts: one of the five is 1, the others are 0.
+    the outcome is not evaluated; nor is a call that waits for a person or was refused by one. Parts: one of the five is 1, the
+    others are 0.
     """
 
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     level: ClassVar[Level] = "call"
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
-        """Yield one outcome for each failed call."""
+        """Yield one outcome for each failed call, and one for each that did not run."""
         calls = self.calls(trajectory)
         failed = [call for call in calls if has_failed(call)]
-        if not failed:
+        stopped = [call for call in calls if was_stopped(call)]
+        if not failed and not stopped:
             yield None, _NO_FAILURE if calls else nothing_to_judge(trajectory)
             return
+        for call in stopped:
+            yield call, not_executed(call)
         successes = made_good(trajectory.calls)
         later = _Later(trajectory)
         for call in failed:

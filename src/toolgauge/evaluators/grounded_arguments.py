@@ -15,7 +15,7 @@ from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.origins.grounding import Seen, Source
 from toolgauge.score.origins.value_origin import MAX_VALUES, Value, is_id, origin, values_of
 from toolgauge.score.patterns import Globs
-from toolgauge.score.selection import CallSelection, has_failed, nothing_to_judge, shown, unseen_arguments
+from toolgauge.score.selection import CallSelection, has_taken_effect, nothing_to_judge, shown, unseen_arguments
 
 # What is judged of calls that do not change state.
 Reading: TypeAlias = Literal["ids", "all", "none"]
@@ -99,7 +99,7 @@ class GroundedArguments(CallSelection):
         if not isinstance(call.arguments, Recorded):
             return unseen_arguments(call) or _unparsable(call)
         values = values_of(call.arguments.value)
-        if has_failed(call):
+        if not has_taken_effect(call):
             # It changed nothing. What counts is whether it was meant for something else than was looked at before.
             values = [value for value in values if value.name in looked_up and is_id(value)]
         elif only_ids:
@@ -109,7 +109,7 @@ class GroundedArguments(CallSelection):
             return None
         seen.before(call)
         outcome = _judged(call, values, seen)
-        if not has_failed(call) and call.name not in trajectory.writing_tools:
+        if has_taken_effect(call) and call.name not in trajectory.writing_tools:
             looked_up.update([value.name for value in values if only_ids or is_id(value)])
         return outcome
 

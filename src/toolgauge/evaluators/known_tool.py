@@ -1,5 +1,6 @@
 """`known_tool`: was the called tool on offer, or did the model invent it? Needs no reference."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, TypeAlias
 
@@ -8,21 +9,30 @@ from rapidfuzz.distance import Levenshtein
 from toolgauge.model.expected import Expected
 from toolgauge.model.outcomes import Level, NotEvaluated, Outcome, Scored
 from toolgauge.model.ports import Evaluation
-from toolgauge.model.trajectory import Trajectory
+from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.score.criterion import hands_over
 from toolgauge.score.recent_offers import REGISTERED, REMARKS
-from toolgauge.score.selection import CallSelection, nothing_to_judge, shown
+from toolgauge.score.selection import CallSelection, nothing_to_judge, shown, was_stopped
 
 # Names this long are not names; the hint looks no further.
 _COMPARED_LENGTH = 128
 _COMPARED_NAMES = 1000
 _CLOSE_ENOUGH = 0.5
+# Tools of providers and frameworks that find further tools, and offers of whole servers.
+_GROWS = re.compile(
+    r"tool_search\b|tool_search_|(?:search_tools|ToolSearch|toolSearch|searchTools|mcp|mcp_toolset|namespace)$"
+)
 _Names: TypeAlias = Mapping[str, object] | None
 
 
 class KnownTool(CallSelection):
-    """1 for a call of a tool that was on offer, 0 for any other name."""
+    """1 for a call of a tool that was on offer, 0 for any other name.
 
-    version: ClassVar[str] = "1"
+    A call that was executed and answered, that the provider ran, or that a person was asked about proves that its tool exists:
+    where its name is missing from the recorded offer, that offer is incomplete (`no_tool_offer`).
+    """
+
+    version: ClassVar[str] = "2"
     level: ClassVar[Level] = "call"
     needs_content: ClassVar[bool] = False
     binary: ClassVar[bool] = True
@@ -40,16 +50,42 @@ class KnownTool(CallSelection):
             names, remark = trajectory.registered_tools, REGISTERED
         # The explanation of an offer from elsewhere differs.
         on_offer = None if remark else self._usual
-        others: dict[str, Outcome] = {}
+        others: dict[tuple[str, str], Outcome] = {}
         for call in calls:
             name = call.name
             if on_offer is not None and names is not None and name in names:
                 yield call, on_offer.get(name) or on_offer.keep(name, _outcome(name, names, remark))
                 continue
-            verdict = others.get(name)
+            proof = _existence(call, trajectory, names) if names is not None and name not in names else ""
+            verdict = others.get((name, proof))
             if verdict is None:
-                verdict = others[name] = _outcome(name, names, remark)
+                verdict = others[name, proof] = _incomplete(name, proof) if proof else _outcome(name, names, remark)
             yield call, verdict
+
+
+def _existence(call: ToolCall, trajectory: Trajectory, offered: Mapping[str, object]) -> str:
+    """Return the evidence that the tool exists, or may exist, "" where nothing shows it."""
+    if call.by_provider:
+        return "the model's provider ran it"
+    if was_stopped(call):
+        return "a person was asked about the call"
+    if call.state == "executed" and call.error is None:
+        return "it was executed and answered"
+    called, hands = _letters(call.name), hands_over(call.name)
+    agents = filter(None, map(_letters, trajectory.agents))
+    if any(called == agent or (hands and called.endswith(agent)) for agent in agents):
+        return "it names an agent of this run"
+    growing = next((name for name in offered if _GROWS.match(name)), None)
+    return "" if growing is None else f"{shown(growing)} adds tools to the offer"
+
+
+def _letters(name: str) -> str:
+    return "".join(filter(str.isalnum, name[:_COMPARED_LENGTH].casefold()))
+
+
+def _incomplete(name: str, proof: str) -> NotEvaluated:
+    explanation = f"{shown(name)} was not among the recorded tools on offer, but {proof}: the record is incomplete"
+    return NotEvaluated(reason="no_tool_offer", explanation=explanation)
 
 
 def _outcome(name: str, offered: _Names, remark: str) -> Outcome:

@@ -17,7 +17,7 @@ from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.conditions.call_patterns import CallPattern, Match, not_empty, regular_expression
 from toolgauge.score.conditions.confirmation import Dialogue
 from toolgauge.score.patterns import Pattern
-from toolgauge.score.selection import FailedCalls, has_failed, hidden_calls, nothing_to_judge, shown
+from toolgauge.score.selection import FailedCalls, has_failed, has_taken_effect, hidden_calls, nothing_to_judge, shown
 
 # Closed for want of room or time, or with spans missing: what is missed may have come later.
 _CUT_SHORT = frozenset(("max_duration", "max_open", "max_open_bytes", "memory", "shutdown", "open_idle"))
@@ -107,7 +107,7 @@ class Before(_Rule):
                 awaited = ledger.match(self.call, call)
                 bound = min(ledger.match(self.before, call), awaited.negated)
                 ledger.judge(call, bound=bound, meets=made, how=how)
-                if not has_failed(call):
+                if has_taken_effect(call):
                     made_here = max(made_here, awaited)
             made = max(made, made_here)
 
@@ -127,7 +127,7 @@ class After(_Rule):
         for turn in reversed(turns):
             made_here = Match.NO
             for call in turn:
-                if has_failed(call):
+                if not has_taken_effect(call):
                     continue
                 following = ledger.match(self.call, call)
                 bound = min(ledger.match(self.after, call), following.negated)

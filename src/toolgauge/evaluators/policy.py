@@ -123,8 +123,10 @@ def _unexecuted(call: ToolCall) -> str:
     match call.state:
         case "executed":
             return ""
-        case "rejected":
-            return "; it was rejected"
+        case "rejected" | "refused":
+            return f"; it was {call.state}"
+        case "paused":
+            return "; it waits for a person"
         case "requested_only":
             return "; it was requested, and no execution was seen"
 

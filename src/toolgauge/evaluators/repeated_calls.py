@@ -25,6 +25,7 @@ from toolgauge.score.patterns import Globs
 from toolgauge.score.selection import (
     CallSelection,
     has_failed,
+    has_taken_effect,
     nothing_to_judge,
     readable_arguments,
     shown,
@@ -199,12 +200,12 @@ class _Watch:
         times = max(identical, turned)
         if seen is None or times == 1:
             return None
-        is_asked_anew = has_failed(seen.call) or seen.messages != messages
+        is_asked_anew = not has_taken_effect(seen.call) or seen.messages != messages
         is_excused = is_asked_anew and seen.call.turn != call.turn and times <= self._retries + 1
         return _Repeat(times, cycle if turned > identical else 1, seen.call, is_excused)
 
     def _is_change(self, call: ToolCall) -> bool:
-        return not has_failed(call) and (call.name in self._writing or self._polls(call.name))
+        return has_taken_effect(call) and (call.name in self._writing or self._polls(call.name))
 
     def _identical(self, call: ToolCall, seen: _Seen | None, messages: int) -> int:
         """Count the identical calls since something changed, this one included."""
@@ -249,9 +250,10 @@ class _Results:
         """Return whether the same came of both, `None` when that is not known."""
         if before.turn == call.turn:
             return True
-        if has_failed(call) or has_failed(before):
+        has_worked = has_taken_effect(call)
+        if not (has_worked and has_taken_effect(before)):
             # What errors say holds times and ids.
-            return has_failed(call) and has_failed(before)
+            return not has_worked and not has_taken_effect(before)
         first, second = self._number(before), self._number(call)
         return None if first is None or second is None else first == second
 

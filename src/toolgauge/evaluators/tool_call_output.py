@@ -17,7 +17,7 @@ from toolgauge.score.align import Alignment, Item, Pair, align
 from toolgauge.score.compare import Comparison, compare, describe
 from toolgauge.score.equality import Identities
 from toolgauge.score.rules import Exact, Rule, Similarity
-from toolgauge.score.selection import CallComparison, Sides, has_failed, make_sides, shown
+from toolgauge.score.selection import CallComparison, Sides, has_failed, make_sides, not_executed, shown, was_stopped
 from toolgauge.score.summary import counts, greedy_note, leftovers
 
 _ENVELOPE = "content"
@@ -43,7 +43,7 @@ class Failed:
 class Unseen:
     """What the call gave back was not recorded, or not in full."""
 
-    reason: Literal["results_not_recorded", "redacted", "truncated"]
+    reason: Literal["results_not_recorded", "redacted", "truncated", "not_executed"]
 
 
 Output: TypeAlias = Returned | Failed | Unseen
@@ -54,6 +54,8 @@ def output_of(call: ToolCall) -> Output:
     if has_failed(call):
         error = call.error
         return Failed(() if error is None else tuple(text for text in (error.kind, error.message) if text))
+    if was_stopped(call):
+        return Unseen("not_executed")
     match call.result:
         case Recorded(value=value):
             return Returned(opened(value))
@@ -323,6 +325,8 @@ def _unseen(sides: Sides, outputs: Sequence[Output]) -> NotEvaluated | None:
     names = {slot.name for slot in sides.slots if slot.output is not None}
     for call, output in zip(sides.calls, outputs, strict=True):
         if isinstance(output, Unseen) and call.name in names:
+            if output.reason == "not_executed":
+                return not_executed(call)
             words = {"results_not_recorded": "not recorded", "redacted": "redacted", "truncated": "cut off"}
             return NotEvaluated(
                 reason=output.reason, explanation=f"the output of {shown(call.name)} was {words[output.reason]}"

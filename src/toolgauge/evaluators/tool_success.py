@@ -12,20 +12,21 @@ from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Outcome, S
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.recoveries import made_good
-from toolgauge.score.selection import CallSelection, nothing_to_judge, shown
+from toolgauge.score.selection import CallSelection, not_executed, nothing_to_judge, shown, was_stopped
 
 
 class ToolSuccess(CallSelection):
     """1 for a call that was executed without an error, 0 for one that failed or was rejected.
 
     A call that is known only from the model's request succeeded when an answer was seen; without one
-    there is nothing to tell (`results_not_recorded`).
+    there is nothing to tell (`results_not_recorded`). A call that waits for a person or was refused by one did not run
+    (`not_executed`).
 
     `retries: ignore` leaves out failed calls where the same agent called the same tool with success in a later turn;
     that success has the part `recovered_failures`, how many failures it made good.
     """
 
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "3"
     level: ClassVar[Level] = "call"
     needs_content: ClassVar[bool] = False
     binary: ClassVar[bool] = True
@@ -66,6 +67,8 @@ def _recovery(call: ToolCall, failures: int) -> Outcome:
 
 
 def _outcome(call: ToolCall) -> Outcome:
+    if was_stopped(call):
+        return not_executed(call)
     name = shown(call.name)
     if call.error is not None:
         how = "was rejected" if call.state == "rejected" else "failed"

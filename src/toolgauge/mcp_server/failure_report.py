@@ -77,7 +77,7 @@ class ReportedArgument(Struct, frozen=True, kw_only=True):
 
 
 class ReportedCall(Struct, frozen=True, kw_only=True):
-    """One call. `state` is executed, rejected (asked for, never run) or requested_only."""
+    """One call. `state` is executed, rejected (never run), requested_only, paused (waits for a person) or refused (by a person)."""
 
     number: int
     tool: str

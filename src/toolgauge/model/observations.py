@@ -12,10 +12,12 @@ from toolgauge.model.content import NOT_RECORDED, Content
 from toolgauge.model.json import JsonObject
 from toolgauge.model.records import Resource, Scope, SpanRef, StatusCode
 
-# Kinds of errors. The first two are ours: an output asked for a tool that is not there, or with arguments that it does not take;
-# the last is OpenTelemetry's fallback for `error.type`.
+# Kinds of errors. The first four are ours: an output asked for a tool that is not there, or with arguments that it does not take;
+# the call waits for a person, or a person turned it down. The last is OpenTelemetry's fallback for `error.type`.
 UNKNOWN_TOOL: Final = "unknown_tool"
 INVALID_ARGUMENTS: Final = "invalid_arguments"
+PAUSED: Final = "paused"
+REFUSED: Final = "refused"
 OTHER_ERROR: Final = "_OTHER"
 
 
@@ -57,12 +59,15 @@ class CallRequested(Struct, frozen=True, kw_only=True, gc=False):
     usable: bool = True
     # On a span that sums up several outputs: which of them, in their order; `None` when it does not tell.
     output: int | None = None
+    # The producer marks the tool as one that the model's provider runs.
+    by_provider: bool = False
 
 
 class CallExecuted(Struct, frozen=True, kw_only=True, gc=False):
     """The span is the execution of a tool call.
 
-    `protocol` is `mcp` for a span of the protocol beneath a tool (client or server side): where an outer
+    `is_unfinished` when it ended in the way in which its producer also ends the span of a call that waits for a person: without
+    result and error. Such a call is paused if its run stopped there. `protocol` is `mcp` for a span of the protocol beneath a tool (client or server side): where an outer
     span of the same call exists, it is the same call seen again.
     """
 
@@ -75,23 +80,29 @@ class CallExecuted(Struct, frozen=True, kw_only=True, gc=False):
     protocol: Literal["mcp"] | None = None
     # The id of the tool itself, which all its calls share, where a producer tells one.
     tool_id: str | None = None
+    is_unfinished: bool = False
 
 
 class CallAnswered(Struct, frozen=True, kw_only=True, gc=False):
-    """The answer to a call as the model saw it, from the history in a model's input: never a call of its own."""
+    """The answer to a call as the model saw it, from the history in a model's input: never a call of its own.
+
+    `by_provider` when it is in the output that asked for the call: the model's provider ran the tool.
+    """
 
     call_id: str | None = None
     name: str | None = None
     result: Content = NOT_RECORDED
     error: CallError | None = None
+    by_provider: bool = False
 
 
 class ToolDefinition(Struct, frozen=True, kw_only=True, gc=False):
-    """A tool on offer. `parameters` is its JSON Schema, `None` when not recorded."""
+    """A tool on offer. `parameters` is its JSON Schema, `None` when not recorded; `takes_text` where it takes free text instead."""
 
     name: str
     description: str | None = None
     parameters: JsonObject | None = None
+    takes_text: bool = False
 
 
 class ToolsOffered(Struct, frozen=True, kw_only=True, gc=False):

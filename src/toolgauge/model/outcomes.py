@@ -25,6 +25,7 @@ Reason: TypeAlias = Literal[
     "no_tool_offer",
     "no_schema",
     "no_content",
+    "not_executed",
     "incomplete",
     "sampled_out",
     "overload",
@@ -52,6 +53,7 @@ MEANINGS: Mapping[Reason, str] = {
     "no_tool_offer": "the tools on offer were not exported, no earlier offer stands in, and none is registered",
     "no_schema": "the tool was exported without a schema, or with one that cannot be used, or was not on offer at all",
     "no_content": "the producer does not export messages, tokens, or which calls a model asked for",
+    "not_executed": "the call waits for a person, or a person refused it: it did not run, and it did not fail",
     "incomplete": (
         "the trajectory was not seen as a whole: half a run, closed before its end, begun in the middle of a "
         "conversation (`scope: conversation` looks at all of its traces), or without the calls of other agents "

@@ -10,7 +10,9 @@ from toolgauge.model.left_out import NOTHING_LEFT_OUT, LeftOut
 from toolgauge.model.observations import CallError, ToolDefinition
 from toolgauge.model.records import SpanRef
 
-CallState: TypeAlias = Literal["executed", "rejected", "requested_only"]
+# `rejected` only on evidence that somebody refused the call: an error result, the producer's word, an answer that says so.
+# `paused` waits for a person or for a result from outside; `refused` was turned down by a person. Neither ran, neither failed.
+CallState: TypeAlias = Literal["executed", "rejected", "requested_only", "paused", "refused"]
 TrajectoryScope: TypeAlias = Literal["trace", "conversation"]
 OfferSource: TypeAlias = Literal["trace", "conversation", "service"]
 ClosedBecause: TypeAlias = Literal[
@@ -60,6 +62,8 @@ class ToolCall(Struct, frozen=True, gc=False):
     tool_id: str | None = None
     # Whether its request and its execution carry the same id: joined in any other way, they may be of two calls.
     is_joined_by_id: bool = False
+    # Whether the model's provider ran the tool (web search, code interpreter, hosted MCP).
+    by_provider: bool = False
 
 
 class Message(Struct, frozen=True, gc=False):

@@ -9,10 +9,12 @@ from typing import Literal
 
 from msgspec.structs import replace
 
+from toolgauge.model.approvals import PAUSING_EXCEPTIONS
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.json import JsonObject, Value
 from toolgauge.model.observations import (
     OTHER_ERROR,
+    PAUSED,
     CallAnswered,
     CallError,
     CallExecuted,
@@ -85,10 +87,13 @@ def executed(
     name = values.as_str(attributes.get(TOOL_NAME)) or span.name.partition(prefix + " ")[2].strip()
     if not name:
         return None
+    written = attributes.get(ARGUMENTS)
+    # Beside a recorded result, empty text is no secret: the call has no arguments.
+    has_none = written == "" and attributes.get(RESULT) is not None
     return CallExecuted(
         name=name,
         call_id=call_id(attributes),
-        arguments=values.arguments(attributes.get(ARGUMENTS)),
+        arguments=Recorded({}) if has_none else values.arguments(written),
         result=values.result(attributes.get(RESULT)) if with_result else NOT_RECORDED,
         error=call_error(span),
         agent=values.as_str(attributes.get(AGENT)),
@@ -107,7 +112,7 @@ def call_error(span: Span) -> CallError | None:
     error_type = values.identifier(span.attributes.get(ERROR_TYPE))
     if span.status == "ok" and error_type is None:
         # Frameworks record exceptions that they mean (a hand-off) on spans that went well.
-        return None
+        return pause(span) if span.events else None
     exception = _exception(span) if span.events else None
     if span.status != "error" and error_type is None and exception is None:
         return None
@@ -116,6 +121,15 @@ def call_error(span: Span) -> CallError | None:
         kind=error_type or values.as_str(recorded.get("exception.type")) or OTHER_ERROR,
         message=span.status_message or values.as_str(recorded.get("exception.message")) or "",
     )
+
+
+def pause(span: Span) -> CallError | None:
+    """Read the exception with which a framework waits for a person, whatever the status of the span."""
+    exception = _exception(span) or {}
+    kind = values.as_str(exception.get("exception.type")) or ""
+    if kind.rpartition(".")[2] not in PAUSING_EXCEPTIONS:
+        return None
+    return CallError(kind=PAUSED, message=values.as_str(exception.get("exception.message")) or "")
 
 
 def _exception(span: Span) -> Mapping[str, Value] | None:

@@ -14,8 +14,14 @@ from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import OTHER_ERROR, CallAnswered, CallError, CallRequested, ToolDefinition
 from toolgauge.recognize import values
+from toolgauge.recognize.hosted_tools import hosted_call, hosted_name, is_by_provider, is_output, output_error
 
-_CALL_TYPES = frozenset(("tool_call", "function_call", "tool_use", "tool-call", "function"))
+_CALL_TYPES = frozenset(
+    (
+        *("tool_call", "function_call", "tool_use", "tool-call", "function"),
+        *("server_tool_use", "mcp_tool_use", "builtin-tool-call"),
+    )
+)
 _ANSWER_TYPES = frozenset(
     (
         "tool_call_response",
@@ -96,7 +102,7 @@ class Message:
         found: list[CallAnswered] = []
         for part in self._parts:
             kind = part.get("type")
-            if isinstance(kind, str) and kind in _ANSWER_TYPES:
+            if isinstance(kind, str) and (kind in _ANSWER_TYPES or is_output(kind)):
                 found.append(_answer(part))
         return found if found or self.role != "tool" else self._answer_as_a_whole()
 
@@ -133,10 +139,13 @@ class Message:
                     written.append(text)
             elif kind in _CALL_TYPES:
                 _add_call(calls, part, agent, first)
-            elif kind in _ANSWER_TYPES:
-                answers.append(_answer(part))
+            elif kind in _ANSWER_TYPES or is_output(kind):
+                # The answer to a call of the same output: the provider ran the tool.
+                answers.append(replace(_answer(part), by_provider=self.role == "assistant"))
             elif kind == "server_tool_call":
                 _add_server_call(calls, part, agent, first)
+            else:
+                _add_hosted_call(calls, answers, part, agent, first)
         return written
 
     def _answer_as_a_whole(self) -> list[CallAnswered]:
@@ -211,10 +220,16 @@ def _add_call(calls: list[CallRequested], part: JsonObject, agent: str | None, f
             return
         name, arguments = named
     else:
-        arguments = values.part(written) if isinstance(written, dict) else values.arguments(written)
-    call_id = _call_id(part)
+        arguments = _arguments(written)
     calls.append(
-        CallRequested(position=first + len(calls), name=name, call_id=call_id, arguments=arguments, agent=agent)
+        CallRequested(
+            position=first + len(calls),
+            name=name,
+            call_id=_call_id(part),
+            arguments=arguments,
+            agent=agent,
+            by_provider=is_by_provider(part),
+        )
     )
 
 
@@ -239,6 +254,31 @@ def _add_server_call(calls: list[CallRequested], part: JsonObject, agent: str | 
         return
     arguments: JsonObject = {key: value for key, value in details.items() if key != "type"}
     calls[-1] = replace(calls[-1], arguments=values.part(arguments))
+
+
+def _add_hosted_call(
+    calls: list[CallRequested], answers: list[CallAnswered], part: JsonObject, agent: str | None, first: int
+) -> None:
+    """Add a call that is an item of its own, with its result where the item holds one."""
+    found = hosted_call(part)
+    if found is None:
+        return
+    call_id = _call_id(part)
+    if found.result != NOT_RECORDED or found.error is not None:
+        answer = CallAnswered(
+            call_id=call_id, name=found.name, result=found.result, error=found.error, by_provider=found.by_provider
+        )
+        answers.append(answer)
+    calls.append(
+        CallRequested(
+            position=first + len(calls),
+            name=found.name,
+            call_id=call_id,
+            arguments=found.arguments,
+            agent=agent,
+            by_provider=found.by_provider,
+        )
+    )
 
 
 def _inside(item: JsonObject) -> tuple[JsonObject, Json]:
@@ -274,8 +314,8 @@ def _body(source: JsonObject, inner: Json) -> Json:
 def _answer(part: JsonObject) -> CallAnswered:
     recorded = _first_present(part, _RESULTS)
     result = _result(recorded[0]) if recorded is not None else NOT_RECORDED
-    name = _first_text(part, _NAMES)
-    return CallAnswered(call_id=_call_id(part), name=name, result=result, error=_failure(part, result))
+    error = _failure(part, result) or (output_error(recorded[0]) if recorded is not None else None)
+    return CallAnswered(call_id=_call_id(part), name=_first_text(part, _NAMES), result=result, error=error)
 
 
 def _failure(source: JsonObject, result: Content) -> CallError | None:
@@ -297,8 +337,11 @@ def may_contain_failures(received: Value) -> bool:
 
 
 def _arguments(value: Json) -> Content:
-    # An object inside what was parsed before needs no second look.
-    return values.part(value) if isinstance(value, dict) else values.arguments(value)
+    # An object inside what was parsed before needs no second look. Beside messages that were recorded, empty text is no secret:
+    # the model wrote no arguments.
+    if isinstance(value, dict):
+        return values.part(value)
+    return Recorded({}) if value == "" else values.arguments(value)
 
 
 def _result(value: Json) -> Content:
@@ -318,14 +361,17 @@ def _definitions(value: Value) -> tuple[ToolDefinition, ...]:
 
 
 def _definition(item: JsonObject) -> ToolDefinition | None:
-    source = _object(item.get("function")) or item
-    name = _first_text(source, _NAMES)
+    source = _object(item.get("function")) or _object(item.get("custom")) or item
+    # A tool of the provider has a type and no name.
+    name = _first_text(source, _NAMES) or hosted_name(item)
     if name is None:
         return None
     parameters = next((source[key] for key in _PARAMETERS if source.get(key) is not None), None)
     read = _arguments(parameters)
     schema = read.value if isinstance(read, Recorded) and isinstance(read.value, dict) else None
-    return ToolDefinition(name=name, description=_text(source.get("description")), parameters=schema)
+    takes_text = item.get("type") == "custom" and schema is None
+    description = _text(source.get("description"))
+    return ToolDefinition(name=name, description=description, parameters=schema, takes_text=takes_text)
 
 
 def _objects(value: Value, text_key: str) -> list[JsonObject]:

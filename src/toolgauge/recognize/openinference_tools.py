@@ -13,6 +13,8 @@ from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import OTHER_ERROR, CallAnswered, CallError, CallRequested, ToolDefinition
 from toolgauge.model.records import Span
+from toolgauge.recognize.conventions import pause
+from toolgauge.recognize.hosted_tools import hosted_name
 from toolgauge.recognize.langchain import Answer, is_control_flow, tool_answer
 from toolgauge.recognize.messages import KnownTools
 from toolgauge.recognize.values import arguments, as_list, as_object, as_str, content, parse_text, result
@@ -63,9 +65,9 @@ def call_answer(span: Span, instrumentation: str) -> Answer:
 
 
 def span_error(span: Span) -> CallError | None:
-    """Read the failure from status and exception event; an exception event alone proves nothing."""
+    """Read the failure from status and exception event; an exception event alone proves nothing, unless it is a pause."""
     if span.status != "error" or _has_status_of_another(span):
-        return None
+        return pause(span) if span.events else None
     kind, message = OTHER_ERROR, span.status_message
     for event in span.events:
         if event.name == "exception":
@@ -360,16 +362,20 @@ def _definitions(value: Json) -> Iterator[ToolDefinition]:
     for several in ("function_declarations", "functionDeclarations"):
         for inner in as_list(item.get(several)):
             yield from _definitions(inner)
-    for wrapper in ("function", "toolSpec"):
+    kind = item.get("type")
+    named = hosted_name(item)
+    for wrapper in ("function", "custom", "toolSpec"):
         if isinstance(inner := item.get(wrapper), dict):
             item = inner
-    name = as_str(item.get("name"))
+    name = as_str(item.get("name")) or named
     if name is None:
         return
     schema = next((item[key] for key in _SCHEMA_KEYS if item.get(key) is not None), None)
     if isinstance(schema, dict) and isinstance(inner := schema.get("json"), dict):  # Bedrock
         schema = inner
-    yield ToolDefinition(name=name, description=as_str(item.get("description")), parameters=_schema(schema))
+    parameters = _schema(schema)
+    description, takes_text = as_str(item.get("description")), kind == "custom" and parameters is None
+    yield ToolDefinition(name=name, description=description, parameters=parameters, takes_text=takes_text)
 
 
 def _schema(value: Json) -> JsonObject | None:

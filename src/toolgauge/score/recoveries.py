@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from toolgauge.model.content import NotRecorded
 from toolgauge.model.trajectory import ToolCall
-from toolgauge.score.selection import has_failed
+from toolgauge.score.selection import has_failed, has_taken_effect
 
 
 def made_good(calls: Sequence[ToolCall]) -> dict[int, ToolCall]:
@@ -26,4 +26,4 @@ def made_good(calls: Sequence[ToolCall]) -> dict[int, ToolCall]:
 
 def has_succeeded(call: ToolCall) -> bool:
     """Return whether the call was executed, or answered, without an error."""
-    return not has_failed(call) and (call.state == "executed" or not isinstance(call.result, NotRecorded))
+    return has_taken_effect(call) and (call.state == "executed" or not isinstance(call.result, NotRecorded))

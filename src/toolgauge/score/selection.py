@@ -128,6 +128,22 @@ def has_failed(call: ToolCall) -> bool:
     return call.state == "rejected" or call.error is not None
 
 
+def was_stopped(call: ToolCall) -> bool:
+    """Return whether the call waits for a person or was refused by one: it did not run, and nothing failed."""
+    return call.state in ("paused", "refused")
+
+
+def has_taken_effect(call: ToolCall) -> bool:
+    """Return whether the call may have changed something: it neither failed nor was stopped before it ran."""
+    return not has_failed(call) and not was_stopped(call)
+
+
+def not_executed(call: ToolCall) -> NotEvaluated:
+    """Return the outcome of a call that was stopped."""
+    how = "waits for a person, or for a result from outside" if call.state == "paused" else "was refused by a person"
+    return NotEvaluated(reason="not_executed", explanation=f"{shown(call.name)} {how}")
+
+
 def shown(name: str) -> str:
     """Write a name for an explanation; names come from producers, so the length is bounded."""
     if len(name) <= _SHOWN_LENGTH and name.isprintable():

@@ -132,7 +132,7 @@ def _state(state: CallState, style: Style) -> str:
             return style.good(state)
         case "rejected":
             return style.bad(state)
-        case "requested_only":
+        case "requested_only" | "paused" | "refused":
             return style.doubtful(state)
 
 

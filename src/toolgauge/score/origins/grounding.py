@@ -18,7 +18,7 @@ from toolgauge.model.outcomes import NotEvaluated, Reason
 from toolgauge.model.trajectory import Message, ToolCall, Trajectory
 from toolgauge.score.origins import value_forms
 from toolgauge.score.origins.value_forms import Day
-from toolgauge.score.selection import hidden_calls, shown
+from toolgauge.score.selection import has_taken_effect, hidden_calls, shown
 
 Source: TypeAlias = Literal["user", "system", "known", "result", "schema", "derived"]
 
@@ -294,7 +294,7 @@ class Seen:
                     self._note("truncated", call, "was cut off")
             case NotRecorded(reason="redacted"):
                 self._note("redacted", call, "was redacted")
-            case NotRecorded() if call.error is None and call.state != "rejected":
+            case NotRecorded() if has_taken_effect(call):
                 self._note("results_not_recorded", call, "was not recorded")
             case NotRecorded():
                 pass

@@ -22,7 +22,7 @@ from toolgauge.score.patterns import Globs
 from toolgauge.score.places import Place, Step, values_at
 from toolgauge.score.rules import rule_name
 from toolgauge.score.seen import leaves
-from toolgauge.score.selection import has_failed, hidden_calls, shown, unseen_arguments
+from toolgauge.score.selection import has_taken_effect, hidden_calls, shown, unseen_arguments
 
 MAX_DIFFERENCES = 20
 _NAMED_SOURCES = 4
@@ -142,7 +142,7 @@ class _Trail:
         self._turns: list[int] = []
         # The first result that could not be looked at, and the turn from which on it mattered.
         self._gap: tuple[int, NotEvaluated] | None = None
-        calls = [call for call in trajectory.calls if source.tools.match(call.name) and not has_failed(call)]
+        calls = [call for call in trajectory.calls if source.tools.match(call.name) and has_taken_effect(call)]
         for turn, call in sorted(((_known_turn(call), call) for call in calls), key=itemgetter(0)):
             self._look_at(call, turn)
 

@@ -1,0 +1,119 @@
+"""Reads calls of tools that the model's provider runs, in the form of an item or part that holds the call, its result, or both.
+
+Arrives: an item of an output, such as OpenAI's `web_search_call` or Anthropic's `server_tool_use`. Leaves: the call's name, arguments,
+result and failure. A provider's tool has no span, and often no definition: read like any other call, it would look invented.
+"""
+
+from msgspec import Struct
+
+from toolgauge.model.content import NOT_RECORDED, Content, Recorded
+from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.observations import OTHER_ERROR, CallError
+from toolgauge.recognize import values
+
+# Marks beside a call: Pydantic AI's, the AI SDK's.
+_MARKS = ("builtin", "providerExecuted", "provider_executed")
+_PROVIDER_CALLS = frozenset(("server_tool_call", "server_tool_use", "mcp_tool_use", "builtin-tool-call"))
+# Items of OpenAI's Responses API whose tools the application runs; all other `..._call` items are run by the provider.
+_CLIENT_ITEMS = frozenset(
+    (
+        "tool_call",
+        "function_call",
+        "custom_tool_call",
+        "computer_call",
+        "local_shell_call",
+        "shell_call",
+        "apply_patch_call",
+    )
+)
+_ITEM = "_call"
+# Types of definitions that name no tool by themselves; `object` is that of a schema.
+_NO_TOOLS = ("function", "custom", "object", "extension")
+_OUTPUTS = ("_tool_result", "_call_output", "-tool-return")
+_ARGUMENTS = ("arguments", "input", "action", "operation")
+# Members that are arguments by themselves.
+_SINGLE = ("code", "queries", "query")
+_RESULTS = ("output", "outputs", "results", "result")
+
+
+class HostedCall(Struct, frozen=True, kw_only=True):
+    """A call with its outcome. `by_provider` is False for an item that the application carries out."""
+
+    name: str
+    arguments: Content
+    result: Content
+    error: CallError | None
+    by_provider: bool
+
+
+def is_by_provider(part: JsonObject) -> bool:
+    """Return whether the producer marks a call, or an answer, as one of the provider's tools."""
+    for mark in _MARKS:
+        if part.get(mark) is True:
+            return True
+    return part.get("type") in _PROVIDER_CALLS
+
+
+def is_output(kind: str) -> bool:
+    """Return whether a part of this type is the answer to a call: `web_search_tool_result`, `custom_tool_call_output`."""
+    return kind.endswith(_OUTPUTS)
+
+
+def hosted_call(part: JsonObject) -> HostedCall | None:
+    """Read an item such as `web_search_call`, `mcp_call` or `custom_tool_call`; `None` for any other part."""
+    kind = part.get("type")
+    if not isinstance(kind, str) or not kind.endswith(_ITEM):
+        return None
+    by_provider = kind not in _CLIENT_ITEMS and part.get("execution") != "client"
+    result = next((_result(part[key]) for key in _RESULTS if part.get(key) is not None), NOT_RECORDED)
+    return HostedCall(
+        name=values.as_str(part.get("name")) or kind.removesuffix(_ITEM),
+        arguments=_arguments(part),
+        result=result,
+        error=_error(part),
+        by_provider=by_provider,
+    )
+
+
+def hosted_name(definition: JsonObject) -> str | None:
+    """Return the name that a definition with a type and no name offers: `{"type": "web_search"}`."""
+    kind = values.as_str(definition.get("type"))
+    return None if kind in _NO_TOOLS else kind
+
+
+def output_error(content: Json) -> CallError | None:
+    """Read the error in place of a result: `{"type": "web_search_tool_result_error", "error_code": "unavailable"}`."""
+    error = values.as_object(content)
+    kind = values.as_str(error.get("type"))
+    if kind is None or not kind.endswith("_tool_result_error"):
+        return None
+    code = values.as_str(error.get("error_code")) or OTHER_ERROR
+    return CallError(kind=code, message=values.as_str(error.get("error_message")) or "")
+
+
+def _arguments(part: JsonObject) -> Content:
+    for key in _ARGUMENTS:
+        written = part.get(key)
+        if written is None:
+            continue
+        if part.get("type") == "custom_tool_call":
+            # Free text by design, whatever it looks like.
+            return Recorded(written)
+        if key == "action" and isinstance(written, dict):
+            # The kind of action and the pages found are no arguments.
+            return Recorded({name: value for name, value in written.items() if name not in ("type", "sources")})
+        return values.part(written) if isinstance(written, dict) else values.arguments(written)
+    single: JsonObject = {key: part[key] for key in _SINGLE if part.get(key) is not None}
+    return Recorded(single) if single else NOT_RECORDED
+
+
+def _result(value: Json) -> Content:
+    return values.part(value) if isinstance(value, (dict, list)) else values.result(value)
+
+
+def _error(part: JsonObject) -> CallError | None:
+    error = part.get("error")
+    if not error and part.get("status") != "failed":
+        return None
+    message = error if isinstance(error, str) else values.as_str(values.as_object(error).get("message"))
+    return CallError(kind=OTHER_ERROR, message=message or "")

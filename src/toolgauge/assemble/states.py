@@ -4,6 +4,7 @@ A call is rejected only on evidence that somebody refused it: an error result, t
 name that is missing from the recorded tools, and arguments that are no JSON, are no evidence.
 """
 
+import re
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -19,6 +20,8 @@ from toolgauge.model.trajectory import CallState
 
 # A refusal says at once what it is; what comes later may be the answer of a tool that ran.
 _MAX_TEXT = 300
+# How Anthropic and OpenAI begin the ids of calls that they run themselves.
+_PROVIDER_ID = re.compile(r"(?:srvtoolu|mcptoolu)_|(?:ws|fs|ci|ig|mcp)_[0-9a-f]{32}")
 
 
 class Fate(Struct, frozen=True):
@@ -129,7 +132,7 @@ def _of_requested(request: Request, answer: CallAnswered | None, *, has_tool_spa
     if stopped is not None:
         return _unexecuted(stopped, answered, error)
     # Tools that the model's provider runs have no spans.
-    by_provider = request.by_provider or (answer is not None and answer.by_provider)
+    by_provider = request.by_provider or (answer is not None and answer.by_provider) or _has_provider_id(request)
     has_tool_spans = has_tool_spans and not by_provider
     fault = _fault(request, answered, error)
     if fault is not None:
@@ -139,8 +142,12 @@ def _of_requested(request: Request, answer: CallAnswered | None, *, has_tool_spa
     if error is not None:
         # Where tools have spans, one without is a tool that never ran.
         return Fate("rejected" if has_tool_spans else "executed", answered, error, by_provider)
-    has_run = request.by_provider or answer is not None
+    has_run = by_provider or answer is not None
     return Fate("executed" if has_run and not has_tool_spans else "requested_only", answered, None, by_provider)
+
+
+def _has_provider_id(request: Request) -> bool:
+    return request.call_id is not None and _PROVIDER_ID.match(request.call_id) is not None
 
 
 def _fault(request: Request, answered: Content, error: CallError | None) -> CallError | None:

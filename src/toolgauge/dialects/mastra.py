@@ -178,7 +178,8 @@ def _executed(span: Span) -> Iterator[CallExecuted]:
         # The tool never ran, and arguments that could not be parsed stand here as none at all.
         given = NOT_RECORDED if call.arguments == Recorded({}) else call.arguments
         call = replace(call, arguments=given, error=refused)
-    yield call
+    # A tool that suspends its run ends like one that worked, without a result.
+    yield conventions.ended_without_result(call)
 
 
 def _refused(result: Content) -> CallError | None:

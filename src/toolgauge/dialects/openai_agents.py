@@ -70,7 +70,7 @@ class OpenAIAgents:
         if operation == conventions.EXECUTE:
             call = conventions.executed(record, conventions.EXECUTE, None)
             if call is not None:
-                yield replace(call, agent=None)
+                yield conventions.ended_without_result(replace(call, agent=None))
         elif operation == _HANDOFF:
             yield from _handoff(record)
         elif operation == conventions.INVOKE:

@@ -21,6 +21,8 @@ from toolgauge.model.observations import (
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import messages, openinference_messages
+from toolgauge.recognize.conventions import ended_without_result
+from toolgauge.recognize.hosted_tools import hosted_items
 from toolgauge.recognize.langchain import agent_name, node_answers, refused_call
 from toolgauge.recognize.openinference_agents import (
     agent_run,
@@ -183,7 +185,7 @@ def _tool(span: Span, source: str, metadata: JsonObject) -> Iterator[Observation
         return
     named = name if isinstance(name, str) and name else _CALLED.sub("", span.name)
     answer = call_answer(span, source)
-    yield CallExecuted(
+    call = CallExecuted(
         name=called_name(named, span.attributes.get(DESCRIPTION)) if source == "crewai" else named,
         call_id=_call_id(span) or answer.call_id,
         arguments=call_arguments(span, source),
@@ -192,6 +194,8 @@ def _tool(span: Span, source: str, metadata: JsonObject) -> Iterator[Observation
         agent=agent_name(metadata) if source == "langchain" else None,
         tool_id=as_str(span.attributes.get(_TOOL_ID)) if _names_tools(span) else None,
     )
+    # The SDK opens the span of a tool before it asks a person.
+    yield ended_without_result(call) if source == "openai_agents" else call
 
 
 def _names_tools(span: Span) -> bool:
@@ -243,6 +247,16 @@ def _model(span: Span, source: str, metadata: JsonObject) -> Iterator[Observatio
         yield from made
     else:
         yield model_call(span.attributes, agent, keys=OPENINFERENCE)
+        if (items := hosted_items(recorded)) is not None:
+            # The flattened messages drop most of these items, and all of their results.
+            calls: list[CallRequested] = []
+            ran: list[CallAnswered] = []
+            messages.Message({"content": items}, "assistant").add_to(calls, ran, [], agent)
+            yield from calls
+            yield from ran
+            yield from _answers(span, read)
+            yield from texts(read)
+            return
         found = requests(read.output)
         found = with_raw_output(found, recorded) if source == "langchain" else with_response(found, recorded)
         yield from observed(found, agent)

@@ -14,6 +14,7 @@ from toolgauge.model.json import JsonObject, Value
 from toolgauge.model.observations import (
     INVALID_ARGUMENTS,
     OTHER_ERROR,
+    PAUSED,
     AgentRun,
     CallAnswered,
     CallError,
@@ -31,6 +32,11 @@ _SCOPE = "pydantic-ai"
 _ARGUMENTS = "tool_arguments"
 _RESULT = "tool_response"
 _EVENTS = "events"
+# Why a call waits: `ApprovalRequired` or `CallDeferred`.
+_DEFERRAL = "pydantic_ai.tool.deferral.name"
+# On the run: its output, which lists the calls that wait where the run stopped for them.
+_FINAL = "final_result"
+_WAITING = ("approvals", "calls")
 _OFFER = "model_request_parameters"
 _FUNCTION_TOOLS = "function_tools"
 _AGENT = "agent_name"
@@ -60,7 +66,9 @@ class PydanticAI:
         if not isinstance(record, Span):
             return record.event_name == conventions.TOOL_MESSAGE
         attributes = record.attributes
-        if any(key in attributes for key in (_ARGUMENTS, _RESULT, _EVENTS)):
+        if any(key in attributes for key in (_ARGUMENTS, _RESULT, _EVENTS, _DEFERRAL)):
+            return True
+        if _lists_waiting(attributes.get(_FINAL)):
             return True
         if conventions.OPERATION not in attributes:
             return record.name in (_AGENT_SPAN, _TOOL_SPAN)
@@ -84,6 +92,8 @@ class PydanticAI:
             yield from self._conventions.read_span(record)
             if operation in conventions.MODEL_OPERATIONS:
                 yield from self._beside(record)
+            elif _lists_waiting(attributes.get(_FINAL)):
+                yield from _waiting(attributes.get(_FINAL))
 
     def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
         """Read the calls in the history that a model was given, and the texts of the user between them."""
@@ -115,6 +125,22 @@ class PydanticAI:
             yield from map(_with_refusal, conventions.message_event(name, event, agent))
 
 
+def _lists_waiting(final: Value) -> bool:
+    return isinstance(final, str) and '"approvals"' in final and '"tool_call_id"' in final
+
+
+def _waiting(final: Value) -> Iterator[CallAnswered]:
+    """Read the calls for which a run stopped: those that a person has to approve, and those that are carried out elsewhere."""
+    read = values.content(final)
+    requests = values.as_object(read.value) if isinstance(read, Recorded) else {}
+    for key in _WAITING:
+        for item in values.as_list(requests.get(key))[:_MAX_EVENTS]:
+            call = values.as_object(item)
+            call_id, name = values.as_str(call.get("tool_call_id")), values.as_str(call.get("tool_name"))
+            if call_id is not None:
+                yield CallAnswered(call_id=call_id, name=name, error=CallError(kind=PAUSED, message=""))
+
+
 def _events(attributes: Mapping[str, Value]) -> list[JsonObject]:
     """Read the list of events that stands on a model's span."""
     read = values.content(attributes.get(_EVENTS))
@@ -142,4 +168,6 @@ def _executed(span: Span) -> Iterator[Observation]:
         call = replace(call, arguments=values.arguments(span.attributes.get(_ARGUMENTS)))
     if isinstance(call.result, NotRecorded):
         call = replace(call, result=values.result(span.attributes.get(_RESULT)))
+    if values.as_str(span.attributes.get(_DEFERRAL)) is not None:
+        call = replace(call, error=CallError(kind=PAUSED, message=""))
     yield call

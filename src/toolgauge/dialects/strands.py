@@ -166,7 +166,9 @@ def _executed(span: Span) -> Iterator[Observation]:
             arguments = _arguments(event)
         if isinstance(result, NotRecorded):
             result = _result(event)
-    yield replace(call, arguments=arguments, result=result, error=call.error or _error(span, result))
+    call = replace(call, arguments=arguments, result=result, error=call.error or _error(span, result))
+    # The status is missing where the tool was interrupted for a person.
+    yield call if _STATUS in span.attributes else conventions.ended_without_result(call)
     schema = values.content(span.attributes.get(_SCHEMA))
     if isinstance(schema, Recorded) and isinstance(schema.value, dict):
         description = values.as_str(span.attributes.get(_DESCRIPTION))

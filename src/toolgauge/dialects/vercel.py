@@ -11,6 +11,7 @@ from toolgauge.model.content import NOT_RECORDED, Content, Recorded
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import (
     OTHER_ERROR,
+    REFUSED,
     AgentRun,
     CallAnswered,
     CallError,
@@ -66,7 +67,9 @@ _MAX_CALLS = 1_000
 _MAX_MESSAGES = 10_000
 # Tuples: what is looked for in them may be a list or an object, which no set can be asked for.
 _ANSWER_TYPES = ("tool-result", "tool-error")
-_FAILED = ("error-text", "error-json", "execution-denied")
+_FAILED = ("error-text", "error-json")
+# A person said no.
+_DENIED = "execution-denied"
 _ENVELOPES = ("text", "json", "content", *_FAILED)
 
 
@@ -205,7 +208,7 @@ def _received(value: Value) -> Iterator[Observation]:
         elif role in ("tool", "assistant"):
             # What the provider ran itself is answered in the assistant's own message.
             for part in values.as_list(message.get("content")):
-                yield from _answer(values.as_object(part))
+                yield from _answer(values.as_object(part), by_provider=role == "assistant")
     yield from _newest_user_text(messages)
 
 
@@ -236,20 +239,26 @@ def _newest_user_text(messages: list[JsonObject]) -> list[MessageSeen]:
     return conventions.newest_user_text([Message(one, "") for one in messages if one.get("role") == "user"])
 
 
-def _answer(part: JsonObject) -> Iterator[CallAnswered]:
+def _answer(part: JsonObject, *, by_provider: bool) -> Iterator[CallAnswered]:
     if part.get("type") not in _ANSWER_TYPES:
         return
+    call_id, name = values.identifier(part.get("toolCallId")), values.as_str(part.get("toolName"))
     output = part["output"] if "output" in part else part.get("result", part.get("error"))
     failed = part.get("isError") is True or part.get("type") == "tool-error"
+    if isinstance(output, dict) and output.get("type") == _DENIED:
+        reason = values.as_str(output.get("reason")) or ""
+        yield CallAnswered(call_id=call_id, name=name, error=CallError(kind=REFUSED, message=reason))
+        return
     if isinstance(output, dict) and output.get("type") in _ENVELOPES:
         failed = failed or output.get("type") in _FAILED
-        output = output.get("value", output.get("reason"))
+        output = output.get("value")
     result = _result(output)
     yield CallAnswered(
-        call_id=values.identifier(part.get("toolCallId")),
-        name=values.as_str(part.get("toolName")),
+        call_id=call_id,
+        name=name,
         result=NOT_RECORDED if failed else result,
         error=CallError(kind=OTHER_ERROR, message=_text(output)) if failed else None,
+        by_provider=by_provider,
     )
 
 

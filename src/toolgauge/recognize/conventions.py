@@ -123,6 +123,12 @@ def call_error(span: Span) -> CallError | None:
     )
 
 
+def ended_without_result(call: CallExecuted) -> CallExecuted:
+    """Mark a call that recorded arguments and nothing else, of a producer that ends spans of waiting calls in this way."""
+    is_recorded = isinstance(call.arguments, Recorded) and call.error is None and call.result == NOT_RECORDED
+    return replace(call, is_unfinished=True) if is_recorded else call
+
+
 def pause(span: Span) -> CallError | None:
     """Read the exception with which a framework waits for a person, whatever the status of the span."""
     exception = _exception(span) or {}

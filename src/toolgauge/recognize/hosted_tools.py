@@ -4,10 +4,12 @@ Arrives: an item of an output, such as OpenAI's `web_search_call` or Anthropic's
 result and failure. A provider's tool has no span, and often no definition: read like any other call, it would look invented.
 """
 
+import re
+
 from msgspec import Struct
 
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded
-from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import OTHER_ERROR, CallError
 from toolgauge.recognize import values
 
@@ -27,6 +29,14 @@ _CLIENT_ITEMS = frozenset(
     )
 )
 _ITEM = "_call"
+# Items whose types some producers write in place of the name of the tool.
+_PROVIDER_ITEMS = frozenset(
+    (
+        *("web_search_call", "file_search_call", "code_interpreter_call"),
+        *("image_generation_call", "mcp_call", "tool_search_call"),
+    )
+)
+_HOSTED = re.compile(rf'"(?:{"|".join(sorted(_PROVIDER_ITEMS))}|server_tool_use|mcp_tool_use)"')
 # Types of definitions that name no tool by themselves; `object` is that of a schema.
 _NO_TOOLS = ("function", "custom", "object", "extension")
 _OUTPUTS = ("_tool_result", "_call_output", "-tool-return")
@@ -79,6 +89,25 @@ def hosted_name(definition: JsonObject) -> str | None:
     """Return the name that a definition with a type and no name offers: `{"type": "web_search"}`."""
     kind = values.as_str(definition.get("type"))
     return None if kind in _NO_TOOLS else kind
+
+
+def hosted_item(name: str) -> str | None:
+    """Return the tool behind a name that is the type of its item, `web_search_call`; `None` for any other name."""
+    return name.removesuffix(_ITEM) if name in _PROVIDER_ITEMS else None
+
+
+def hosted_items(response: Value) -> list[Json] | None:
+    """Return the items of a provider's response that has calls of hosted tools; `None` for any other response."""
+    if not isinstance(response, str) or (_ITEM + '"' not in response and '_tool_use"' not in response):
+        return None
+    if _HOSTED.search(response) is None:
+        return None
+    read = values.envelope(response)
+    opened = read.value if isinstance(read, Recorded) else None
+    answer = values.as_object(opened)
+    return (
+        values.as_list(opened) or values.as_list(answer.get("output")) or values.as_list(answer.get("content")) or None
+    )
 
 
 def output_error(content: Json) -> CallError | None:

@@ -264,11 +264,12 @@ def written(messages: Sequence[JsonObject], agent: str | None) -> Iterator[Obser
     for data in messages:
         message = Message(_flat(data), "assistant")
         read.append(message)
-        for call in message.calls():
-            yield CallRequested(
-                position=position, name=call.name, call_id=call.call_id, arguments=call.arguments, agent=agent
-            )
-            position += 1
+        calls: list[CallRequested] = []
+        ran_by_provider: list[CallAnswered] = []
+        message.add_to(calls, ran_by_provider, [], agent, position)
+        yield from calls
+        yield from (answer for answer in ran_by_provider if answer.by_provider)
+        position += len(calls)
         for request in rejected(data, agent, position):
             yield request
             position += 1

@@ -14,6 +14,7 @@ from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import OTHER_ERROR, CallAnswered, CallError, CallRequested, MessageSeen
 from toolgauge.model.records import Span
+from toolgauge.recognize.hosted_tools import hosted_item
 from toolgauge.recognize.langchain import generated
 from toolgauge.recognize.messages import is_media_type
 from toolgauge.recognize.past_calls import PastMessage, numbered
@@ -115,6 +116,7 @@ class Request(Struct, frozen=True, kw_only=True):
     call_id: str | None
     arguments: Content
     usable: bool = True
+    by_provider: bool = False
 
 
 def requests(messages: list[Message]) -> list[Request]:
@@ -143,11 +145,13 @@ def _request(part: Part) -> Request | None:
         return None
     call_id = part.get("id")
     written = part.get("function.arguments")
+    hosted = hosted_item(name)
     return Request(
-        name=name,
+        name=hosted or name,
         call_id=call_id if isinstance(call_id, str) and call_id else None,
         # Instrumentations leave the key out when the model gave no arguments; hidden outputs hide the name as well.
         arguments=Recorded({}) if written is None or written == "" else arguments(written),
+        by_provider=hosted is not None,
     )
 
 
@@ -161,6 +165,7 @@ def observed(found: list[Request], agent: str | None) -> Iterator[CallRequested]
             arguments=request.arguments,
             agent=agent,
             usable=request.usable,
+            by_provider=request.by_provider,
         )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from toolgauge.assemble.mcp_failures import mcp_failure
 from toolgauge.assemble.node import Execution, Node, Request
 from toolgauge.assemble.pairing import Pair
 from toolgauge.assemble.rejections import Rejection, failure_in, misfits, rejection
@@ -84,6 +85,7 @@ def fate(pair: Pair, answer: CallAnswered | None, offers: Offers, *, has_tool_sp
         error = error or answer.error
         if error is None and type(result) is NotRecorded:
             result = answer.result
+    error = error or mcp_failure(result) or mcp_failure(answer.result if answer is not None else NOT_RECORDED)
     if error is None:
         return Fate("executed", result, None)
     answered = result if answer is None or not isinstance(result, NotRecorded) else answer.result
@@ -110,7 +112,7 @@ def _turned_down(
 
 def _of_requested(request: Request, answer: CallAnswered | None, offers: Offers, *, has_tool_spans: bool) -> Fate:
     answered = answer.result if answer is not None else NOT_RECORDED
-    error = answer.error if answer is not None else None
+    error = (answer.error if answer is not None else None) or mcp_failure(answered)
     fault = _fault(request, answered, error, offers)
     if fault is not None:
         return Fate("rejected", answered, fault)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from toolgauge.assemble.mcp_failures import mcp_failure
+from toolgauge.assemble.mcp_failures import mcp_failure, with_message
 from toolgauge.assemble.node import Execution, Node, Request
 from toolgauge.assemble.pairing import Pair
 from toolgauge.assemble.rejections import Rejection, failure_in, misfits, rejection
@@ -89,6 +89,7 @@ def fate(pair: Pair, answer: CallAnswered | None, offers: Offers, *, has_tool_sp
     if error is None:
         return Fate("executed", result, None)
     answered = result if answer is None or not isinstance(result, NotRecorded) else answer.result
+    error = with_message(error, answered)
     why = _turned_down(execution, request, error, answered, offers)
     return Fate("executed" if why is None else "rejected", result, error)
 
@@ -113,6 +114,8 @@ def _turned_down(
 def _of_requested(request: Request, answer: CallAnswered | None, offers: Offers, *, has_tool_spans: bool) -> Fate:
     answered = answer.result if answer is not None else NOT_RECORDED
     error = (answer.error if answer is not None else None) or mcp_failure(answered)
+    if error is not None:
+        error = with_message(error, answered)
     fault = _fault(request, answered, error, offers)
     if fault is not None:
         return Fate("rejected", answered, fault)

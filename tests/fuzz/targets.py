@@ -20,6 +20,7 @@ from toolgauge.config.references import read_references
 from toolgauge.model.delivery import Signal
 from toolgauge.model.errors import ConfigError, DecodeError, ToolgaugeError
 from toolgauge.model.json import Value
+from toolgauge.model.literals import parse_fields, parse_literal, parse_repr
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.outcomes import Errored
 from toolgauge.model.records import Record
@@ -35,7 +36,6 @@ from toolgauge.otlp.request import newest_time_ns
 from toolgauge.otlp.views import value as decode_value
 from toolgauge.receive.otlp_handler import BrokenBodyError, TooLargeError, gunzip, inflate
 from toolgauge.recognize import values
-from toolgauge.recognize.literals import parse_fields, parse_literal, parse_repr
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.selfmetrics import SelfMetrics
 

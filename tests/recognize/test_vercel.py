@@ -197,7 +197,7 @@ def test_the_operation_may_be_told_in_its_older_attribute_alone():
         (
             {"output": {"type": "execution-denied", "reason": "no"}},
             NOT_RECORDED,
-            CallError(kind="_OTHER", message="no"),
+            CallError(kind="refused", message="no"),
         ),
         ({"result": {"type": "box"}}, Recorded({"type": "box"}), None),
         ({"result": "broken", "isError": True}, NOT_RECORDED, CallError(kind="_OTHER", message="broken")),

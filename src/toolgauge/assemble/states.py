@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from toolgauge.assemble.approvals import NotExecuted, not_executed
+from toolgauge.assemble.mcp_failures import mcp_failure, with_message
 from toolgauge.assemble.node import Execution, Node, Request
 from toolgauge.assemble.pairing import Pair
 from toolgauge.assemble.rejections import Rejection, failure_in, misfits, rejection
@@ -97,10 +98,13 @@ def fate(pair: Pair, answer: CallAnswered | None, offers: Offers, *, has_tool_sp
             result = answer.result
     if stopped is not None:
         return _unexecuted(stopped, result, error)
+    answered_with = answer.result if answer is not None else NOT_RECORDED
+    error = error or mcp_failure(result) or mcp_failure(answered_with)
     if error is None:
         return Fate("executed", result, None)
-    answered_with = result if answer is None or not isinstance(result, NotRecorded) else answer.result
-    why = _turned_down(execution, request, error, answered_with, offers)
+    shown = answered_with if isinstance(result, NotRecorded) else result
+    error = with_message(error, shown)
+    why = _turned_down(execution, request, error, shown, offers)
     return Fate("executed" if why is None else "rejected", result, error)
 
 
@@ -134,6 +138,9 @@ def _of_requested(request: Request, answer: CallAnswered | None, *, has_tool_spa
     # Tools that the model's provider runs have no spans.
     by_provider = request.by_provider or (answer is not None and answer.by_provider) or _has_provider_id(request)
     has_tool_spans = has_tool_spans and not by_provider
+    error = error or mcp_failure(answered)
+    if error is not None:
+        error = with_message(error, answered)
     fault = _fault(request, answered, error)
     if fault is not None:
         return Fate("rejected", answered, fault)

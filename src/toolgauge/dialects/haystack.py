@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
+from toolgauge.model.literals import CLASS, parse_repr
 from toolgauge.model.observations import (
     OTHER_ERROR,
     AgentRun,
@@ -24,7 +25,6 @@ from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, values
 from toolgauge.recognize.conventions import call_error
-from toolgauge.recognize.literals import CLASS, parse_repr
 from toolgauge.recognize.messages import DefinitionReader
 from toolgauge.recognize.past_calls import PastMessage, numbered
 from toolgauge.recognize.values import arguments, as_list, as_object, as_str, content, result

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json, JsonObject, Value
+from toolgauge.model.literals import CLASS, parse_repr
 from toolgauge.model.observations import (
     AgentRun,
     CallExecuted,
@@ -21,7 +22,6 @@ from toolgauge.model.observations import (
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import Record, Span
 from toolgauge.recognize import conventions, values
-from toolgauge.recognize.literals import CLASS, parse_repr
 from toolgauge.recognize.messages import Message, read_messages
 from toolgauge.recognize.past_calls import past_calls
 from toolgauge.recognize.token_counts import model_call

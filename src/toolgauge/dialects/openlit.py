@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
+from toolgauge.model.literals import parse_fields
 from toolgauge.model.observations import (
     AgentRun,
     CallAnswered,
@@ -25,7 +26,6 @@ from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, values
 from toolgauge.recognize.conventions_reader import ConventionsReader
 from toolgauge.recognize.langchain import as_requested, is_control_flow, message_answer, rejected, tool_answer
-from toolgauge.recognize.literals import parse_fields
 
 SDK = "telemetry.sdk.name"
 AGENT_ID = "gen_ai.agent.id"

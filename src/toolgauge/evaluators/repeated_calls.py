@@ -21,6 +21,7 @@ from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.criterion import hands_over
 from toolgauge.score.equality import Identities, canonical
+from toolgauge.score.opened_results import result_value
 from toolgauge.score.patterns import Globs
 from toolgauge.score.selection import (
     CallSelection,
@@ -261,7 +262,7 @@ class _Results:
         if call.order not in self._known:
             match call.result:
                 case Recorded(value=value):
-                    number = self._identities.of(value)
+                    number = self._identities.of(result_value(value))
                 case Unparsed(text=text):
                     number = self._identities.of(text)
                 case NotRecorded():

@@ -11,11 +11,13 @@ from msgspec.structs import replace
 from toolgauge.model.content import NotRecorded, Recorded, Unparsed
 from toolgauge.model.expected import ExpectedCall, ExpectedOutput
 from toolgauge.model.json import Json
+from toolgauge.model.mcp_results import failed_mcp_result
 from toolgauge.model.outcomes import Difference, NotEvaluated, Outcome, Scored, Side
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.align import Alignment, Item, Pair, align
 from toolgauge.score.compare import Comparison, compare, describe
 from toolgauge.score.equality import Identities
+from toolgauge.score.opened_results import result_value
 from toolgauge.score.rules import Exact, Rule, Similarity
 from toolgauge.score.selection import CallComparison, Sides, has_failed, make_sides, not_executed, shown, was_stopped
 from toolgauge.score.summary import counts, greedy_note, leftovers
@@ -72,8 +74,11 @@ def output_of(call: ToolCall) -> Output:
 def expected_error(output: ExpectedOutput) -> str | bool | None:
     """Return what error is expected: its kind or message, True for any; `None` where none is.
 
-    It is written `{"error": "..."}` or `{"error": true}`.
+    It is written `{"error": "..."}`, `{"error": true}`, or as the result of an MCP tool that failed.
     """
+    failed = failed_mcp_result(output.value)
+    if failed is not None:
+        return failed.text or True
     value = opened(output.value)
     if not isinstance(value, dict) or list(value) != [_ERROR]:
         return None
@@ -82,8 +87,11 @@ def expected_error(output: ExpectedOutput) -> str | bool | None:
 
 
 def opened(value: Json) -> Json:
-    """Open `{"content": ...}`, and read a text that is JSON."""
+    """Open the content blocks of MCP and `{"content": ...}`, and read a text that is JSON."""
     value = _read(value)
+    in_blocks = result_value(value)
+    if in_blocks is not value:
+        return _read(in_blocks)
     if isinstance(value, dict) and list(value) == [_ENVELOPE]:
         return _read(value[_ENVELOPE])
     return value

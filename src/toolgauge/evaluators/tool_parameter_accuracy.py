@@ -15,7 +15,7 @@ from toolgauge.model.trajectory import ToolCall
 from toolgauge.score import prompts
 from toolgauge.score.judged import JudgedCalls, unreadable_arguments
 from toolgauge.score.prompts import JudgeView, Prompt, Spoken
-from toolgauge.score.seen import content_leaves, leaves, occurs_alone, written
+from toolgauge.score.seen import leaves, occurs_alone, result_leaves, written
 
 # Calls with more values than this, and longer conversations, go to the judge.
 _MAX_VALUES = 100
@@ -77,7 +77,7 @@ def _texts_before(view: JudgeView) -> list[str] | None:
         if isinstance(entry, Spoken):
             found: Iterable[str] = (entry.text,) if entry.role == "user" else ()
         else:
-            found = (written(leaf) for call in entry for leaf in content_leaves(call.result))
+            found = (written(leaf) for call in entry for leaf in result_leaves(call.result))
         for text in found:
             texts.append(text)
             size += len(text)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded
 from toolgauge.model.json import Json, JsonObject, Value
+from toolgauge.model.literals import CLASS, parse_repr
 from toolgauge.model.observations import (
     OTHER_ERROR,
     AgentRun,
@@ -23,7 +24,6 @@ from toolgauge.model.observations import (
 )
 from toolgauge.model.records import Scope, Span
 from toolgauge.recognize import langchain
-from toolgauge.recognize.literals import CLASS, parse_repr
 from toolgauge.recognize.messages import read_messages
 from toolgauge.recognize.openinference_tools import INPUT, OUTPUT, span_error
 from toolgauge.recognize.values import as_list, as_object, as_str, content, result

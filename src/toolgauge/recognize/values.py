@@ -14,8 +14,8 @@ from typing import cast
 import msgspec
 
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
-from toolgauge.model.json import Json, JsonObject, Value
-from toolgauge.recognize.literals import clean, finite, parse_literal
+from toolgauge.model.json import Json, JsonObject, Value, nests_too_deep
+from toolgauge.model.literals import clean, finite, parse_literal
 
 # Parsed JSON can take twenty times the room of its text; a larger text stays text.
 MAX_TEXT = 4 * 1024 * 1024
@@ -43,7 +43,7 @@ _STRUCTURED = re.compile(r"\{\s*[\"'}]|\[\s*[\[{\"'0-9]")
 def parse_text(text: str) -> Content:
     """Read text as JSON, else as a Python literal, else keep it as `Unparsed`; `null` is `Recorded(None)`."""
     read = _open_text(text)
-    if len(text) > _SHORTEST_DEEP and isinstance(read, Recorded) and _nests_too_deep(read.value):
+    if len(text) > _SHORTEST_DEEP and isinstance(read, Recorded) and nests_too_deep(read.value, MAX_DEPTH):
         return _unreadable(text, text.strip())
     return read
 
@@ -93,7 +93,7 @@ def part(value: Json) -> Content:
                 break
         else:
             return Recorded(value)
-    return Unparsed(dump(plain(value))) if _nests_too_deep(value) else Recorded(value)
+    return Unparsed(dump(plain(value))) if nests_too_deep(value, MAX_DEPTH) else Recorded(value)
 
 
 def arguments(value: Value) -> Content:
@@ -177,7 +177,7 @@ def _opened(value: Value) -> Json:
         found = _decode(value)
     except (ValueError, RecursionError, MemoryError):
         return None
-    return None if len(value) > _SHORTEST_DEEP and _nests_too_deep(found) else found
+    return None if len(value) > _SHORTEST_DEEP and nests_too_deep(found, MAX_DEPTH) else found
 
 
 def _open_text(text: str) -> Content:
@@ -209,29 +209,13 @@ def _parse_slowly(text: str) -> Json:
         value = cast("Json", json.loads(text, parse_constant=str, parse_float=_float))  # typed Any by json
     except ValueError:
         return parse_literal(text)
-    if _nests_too_deep(value):
+    if nests_too_deep(value, MAX_DEPTH):
         raise RecursionError
     return _plain(value, MAX_DEPTH) if "\\u" in text else value
 
 
 def _float(text: str) -> float | str:
     return finite(float(text))
-
-
-def _nests_too_deep(value: Json) -> bool:
-    level = [value]
-    for _ in range(MAX_DEPTH + 1):
-        inner: list[Json] = []
-        # Most values hold nothing: `isinstance` takes four times as long to say so.
-        for item in level:
-            if type(item) is dict:
-                inner += item.values()
-            elif type(item) is list:
-                inner += item
-        if not inner:
-            return False
-        level = inner
-    return True
 
 
 def _unreadable(text: str, stripped: str) -> Content:

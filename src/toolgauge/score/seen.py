@@ -11,6 +11,7 @@ from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.equality import Leaf
+from toolgauge.score.opened_results import result_parts
 
 # Enough to tell, and a bound for references of any size.
 _MAX_VALUES = 200
@@ -97,8 +98,10 @@ def _recorded_texts(trajectory: Trajectory) -> list[str]:
         for content in (call.arguments, call.result):
             if isinstance(content, NotRecorded):
                 continue
-            # Not `content_leaves`: what is asked of every value of every trajectory goes without a generator.
+            # Not `result_leaves`: what is asked of every value of every trajectory goes without a generator.
             stack: list[Json] = [content.value if isinstance(content, Recorded) else content.text]
+            if content is call.result:
+                stack = [*result_parts(stack[0])]
             left = _MAX_LEAVES
             while stack and left:
                 node = stack.pop()
@@ -114,11 +117,12 @@ def _recorded_texts(trajectory: Trajectory) -> list[str]:
     return texts
 
 
-def content_leaves(content: Content) -> Iterator[Leaf]:
-    """Yield the single values of what was recorded."""
-    match content:
+def result_leaves(result: Content) -> Iterator[Leaf]:
+    """Yield the single values of a result."""
+    match result:
         case Recorded(value=value):
-            yield from leaves(value)
+            for part in result_parts(value):
+                yield from leaves(part)
         case Unparsed(text=text):
             yield text
         case NotRecorded():

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
+from toolgauge.assemble.mcp_failures import mcp_failure
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded
 from toolgauge.model.json import Json
 from toolgauge.model.observations import CallError, ToolDefinition
@@ -65,7 +66,7 @@ class TrajectoryBuilder:
                 name=made.name,
                 arguments=made.arguments,
                 result=made.result,
-                error=made.error,
+                error=made.error or mcp_failure(made.result),
                 call_id=made.call_id,
                 agent=made.agent,
                 agent_path=() if made.agent is None else (made.agent,),
@@ -87,7 +88,7 @@ class TrajectoryBuilder:
         named = [call for call in waiting if call_id is not None and call.call_id == call_id]
         unnamed = [call for call in waiting if call_id is None or call.call_id is None]
         for call in [*named, *unnamed][:1]:
-            self._calls[call.order] = replace(call, result=result)
+            self._calls[call.order] = replace(call, result=result, error=call.error or mcp_failure(result))
 
     def add(self, message: Message) -> None:
         """Add a message whose turn is known."""

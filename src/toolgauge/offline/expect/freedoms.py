@@ -17,6 +17,7 @@ from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.offline.value_profiles import form_of, is_id_name
 from toolgauge.score.equality import moment
+from toolgauge.score.opened_results import result_value
 from toolgauge.score.origins import value_forms
 from toolgauge.score.origins.grounding import Seen
 from toolgauge.score.origins.value_origin import Value, is_id, origin, values_of
@@ -79,7 +80,7 @@ class Freedoms:
         if not isinstance(call.result, Recorded):
             return
         given = {_text_of(value.content) for value in values_of(_arguments(call))}
-        for value in values_of(call.result.value):
+        for value in values_of(result_value(call.result.value)):
             text = _text_of(value.content)
             if not is_id(value) or text in given or len(self._made) >= _MAX_MADE:
                 continue

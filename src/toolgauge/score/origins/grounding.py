@@ -16,6 +16,7 @@ from toolgauge.model.content import NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json
 from toolgauge.model.outcomes import NotEvaluated, Reason
 from toolgauge.model.trajectory import Message, ToolCall, Trajectory
+from toolgauge.score.opened_results import result_parts
 from toolgauge.score.origins import value_forms
 from toolgauge.score.origins.value_forms import Day
 from toolgauge.score.selection import has_taken_effect, hidden_calls, shown
@@ -282,14 +283,12 @@ class Seen:
 
     def _take(self, call: ToolCall) -> None:
         """Take the result of a call, or note why it cannot be looked at."""
-        content = b""
         match call.result:
             case Recorded(value=value):
-                content = folded_json(value)
-                if content is None:
-                    self._note("truncated", call, "was too deep to read")
+                self._take_value(value, call)
             case Unparsed(text=text, reason=reason):
-                content = value_forms.folded(text)
+                if text:
+                    self.results.add(value_forms.folded(text))
                 if reason == "truncated":
                     self._note("truncated", call, "was cut off")
             case NotRecorded(reason="redacted"):
@@ -298,10 +297,16 @@ class Seen:
                 self._note("results_not_recorded", call, "was not recorded")
             case NotRecorded():
                 pass
-        if content:
-            self.results.add(content)
         if call.error is not None and call.error.message:
             self.results.add(value_forms.folded(call.error.message))
+
+    def _take_value(self, value: Json, call: ToolCall) -> None:
+        for part in result_parts(value):
+            content = folded_json(part)
+            if content is None:
+                self._note("truncated", call, "was too deep to read")
+            elif content:
+                self.results.add(content)
 
     def _note(self, reason: Reason, call: ToolCall, what: str) -> None:
         if self._gap is None:

@@ -17,6 +17,7 @@ from toolgauge.model.left_out import is_cut
 from toolgauge.model.outcomes import Difference, NotEvaluated, Side
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.equality import Leaf, agreement
+from toolgauge.score.opened_results import result_parts, result_value
 from toolgauge.score.origins.value_search import SearchRule, ValueSearch
 from toolgauge.score.patterns import Globs
 from toolgauge.score.places import Place, Step, values_at
@@ -166,12 +167,15 @@ class _Trail:
 
     def _look_at(self, call: ToolCall, turn: int) -> None:
         match call.result:
-            case Recorded(value=str() as text) | Unparsed(text=text):
-                search = self._search if self._steps is None else self._in_texts
-                search.look_among((text,), turn)
-                search.look_in_prose(text, turn)
             case Recorded(value=value):
-                self._search.look_among(_found_in(value, self._steps), turn)
+                parts = result_parts(value)
+                if self._steps is not None and parts[:1] != (value,):
+                    # A path may lead through one block, all of them, or the blocks' wrapping.
+                    parts = (*parts, result_value(value), value)
+                for part in parts:
+                    self._look_in(part, turn)
+            case Unparsed(text=text):
+                self._look_in(text, turn)
             case NotRecorded():
                 pass
         if not isinstance(call.result, NotRecorded):
@@ -179,6 +183,14 @@ class _Trail:
         gap = _gap(call.name, call.result)
         if gap is not None and self._gap is None:
             self._gap = (turn, gap)
+
+    def _look_in(self, value: Json, turn: int) -> None:
+        if not isinstance(value, str):
+            self._search.look_among(_found_in(value, self._steps), turn)
+            return
+        search = self._search if self._steps is None else self._in_texts
+        search.look_among((value,), turn)
+        search.look_in_prose(value, turn)
 
 
 def _known_turn(call: ToolCall) -> int:

@@ -1,7 +1,7 @@
 import pytest
 
 from toolgauge.model.json import Json
-from toolgauge.recognize.literals import parse_fields, parse_repr
+from toolgauge.model.literals import parse_fields, parse_repr
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,66 @@
+"""A failure that an MCP server reports inside a result is one of the call, whatever its span shows."""
+
+import json
+
+import pytest
+
+from tests.assemble.support import answered, args, executed, joined, model, only_call, reading, requested
+from toolgauge.model.content import Recorded
+from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.observations import CallError
+
+FAILED: JsonObject = {"content": [{"type": "text", "text": "no such order"}], "isError": True}
+ERROR = CallError(kind="_OTHER", message="no such order")
+SHAPES: dict[str, Json] = {
+    "adk": {"id": "adk-1", "name": "find", "response": FAILED},
+    "strands": {"toolUseId": "t1", "status": "error", "content": [{"text": "no such order"}]},
+    "ai sdk": {"type": "json", "value": FAILED},
+    "llamaindex": "meta=None content=[TextContent(type='text', text='no such order')] isError=True",
+    "wrapped text": {"output": json.dumps({"result": FAILED})},
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_tool_span_with_a_failed_result_is_a_failed_call(shape: str):
+    call = only_call(joined(reading("tool", executed("find", result=Recorded(SHAPES[shape])))))
+    assert (call.state, call.error, call.result) == ("executed", ERROR, Recorded(SHAPES[shape]))
+
+
+def test_an_answer_reports_a_failure_that_the_tool_span_does_not_have():
+    trajectory = joined(
+        reading("ask", model(), requested("find", args(), id="1"), start=0),
+        reading("tool", executed("find", id="1", result=Recorded("no such order")), start=1),
+        reading("next", model(), answered("1", json.dumps(FAILED)), start=5),
+    )
+    assert only_call(trajectory).error == ERROR
+
+
+def test_an_answer_without_tool_spans_reports_a_failure():
+    trajectory = joined(
+        reading("ask", model(), requested("find", args(), id="1"), start=0),
+        reading("next", model(), answered("1", json.dumps(FAILED)), start=5),
+    )
+    call = only_call(trajectory)
+    assert (call.state, call.error) == ("executed", ERROR)
+
+
+def test_a_server_that_does_not_have_the_tool_rejects_the_call():
+    refused: Json = {"content": [{"type": "text", "text": "Unknown tool: find"}], "isError": True}
+    assert only_call(joined(reading("tool", executed("find", result=Recorded(refused))))).state == "rejected"
+
+
+def test_the_error_of_the_span_stays():
+    error = CallError(kind="ToolError", message="the span's own")
+    call = only_call(joined(reading("tool", executed("find", result=Recorded(FAILED), error=error))))
+    assert call.error == error
+
+
+def test_an_error_without_a_message_has_the_text_of_the_blocks():
+    error = CallError(kind="tool_error", message="")
+    call = only_call(joined(reading("tool", executed("find", result=Recorded(FAILED["content"]), error=error))))
+    assert call.error == CallError(kind="tool_error", message="no such order")
+
+
+@pytest.mark.parametrize("value", [{"isError": True}, {"error": "no such order"}, {"content": "x", "isError": True}])
+def test_a_value_that_a_tool_returned_is_no_failure(value: Json):
+    assert only_call(joined(reading("tool", executed("find", result=Recorded(value))))).error is None

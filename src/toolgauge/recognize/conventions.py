@@ -4,6 +4,7 @@ Arrives: attributes of a span or log record, or messages. Leaves: observations, 
 conventions in part put together with their own.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
@@ -49,6 +50,13 @@ TOOL_FINISHES = ("tool_call", "tool_calls", "tool-calls", "tool_use", "function_
 
 # A tuple: what is looked for in it may be a list or an object, which no set can be asked for.
 MODEL_OPERATIONS = ("chat", "generate_content", "text_completion", "chat.completions", "completion", "responses")
+# Words in names of operations whose messages repeat those of model calls, or are no model's.
+_OTHER_OPERATIONS = re.compile(
+    r"agent|workflow|tool|function|task|chain|graph|crew|swarm|team|pipeline|orchestrat|framework|event.?loop|hand.?off"
+    r"|embed|retriev|rerank|memor|evaluat|guardrail",
+    re.IGNORECASE,
+)
+_MAX_OPERATION = 256
 EXECUTE = "execute_tool"
 INVOKE = "invoke_agent"
 TOOLS_CALL = "tools/call"
@@ -103,6 +111,17 @@ def executed(
         agent=values.as_str(attributes.get(AGENT)),
         protocol=protocol,
     )
+
+
+def shows_output(operation: str, attributes: Mapping[str, Value]) -> bool:
+    """Return whether a span of an operation that is not known as a model's is a model call all the same.
+
+    Rule: it has `gen_ai.output.messages`, and neither its operation nor its attributes are those of an agent, a workflow, a
+    tool, embeddings, retrieval, memory or an evaluation.
+    """
+    if OUTPUT not in attributes or TOOL_NAME in attributes or CALL_ID in attributes:
+        return False
+    return _OTHER_OPERATIONS.search(operation[:_MAX_OPERATION]) is None
 
 
 def one_by_one(attributes: Mapping[str, Value]) -> Content:

@@ -366,7 +366,7 @@ _ACCEPTED = {
 
 
 def _refusals(error: ValidationError) -> str:
-    """Say of each refused value what it is and what is accepted in its place."""
+    """Name each refused value, its kind and the accepted kinds."""
     refused: dict[str, tuple[str, list[str]]] = {}
     for problem in error.errors():
         # Of a field that takes several kinds each has a problem of its own, named at the end of the place.

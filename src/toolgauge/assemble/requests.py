@@ -157,6 +157,8 @@ def requested_calls(index: NodeIndex) -> list[Request]:
     nested = [node for node in primary if node.branch.model_above is not None]
     if nested:
         _absorb_above(nested)
+    if any(map(_may_repeat, primary)):
+        _absorb_repetitions(primary)
     # A single instrumentation, as nearly always, tells nothing twice; and keys of arguments are dear.
     if len({node.first.scope for node in primary}) > 1 or len(set(map(place_and_time, primary))) < len(primary):
         _absorb_beside(primary)
@@ -181,6 +183,31 @@ def _absorb_above(nodes: Sequence[Node]) -> None:
             arriving = summed[id(outer)].arriving(known)
             for same, request in same_requests(known, arriving):
                 same.absorb(request)
+
+
+def _may_repeat(node: Node) -> bool:
+    return node.model_call is not None and node.model_call.may_repeat
+
+
+def _absorb_repetitions(primary: Sequence[Node]) -> None:
+    """Merge a request of an operation that is not known as a model's with the one of the same id elsewhere in the trace.
+
+    A response that is fetched later, or more than once, has the ids of its calls each time.
+    """
+    known: dict[tuple[str, str], Request] = {}
+    # Stable: in order of time, those that are known as models' first.
+    for node in sorted(primary, key=_may_repeat):
+        for request in _alive(node):
+            if request.call_id is None:
+                continue
+            same = known.setdefault((request.name, request.call_id), request)
+            if same is not request and _may_repeat(node) and _has_same_arguments(same, request):
+                same.absorb(request)
+
+
+def _has_same_arguments(one: Request, other: Request) -> bool:
+    mine, others = one.arguments_key, other.arguments_key
+    return mine is None or others is None or mine == others
 
 
 def _absorb_summaries(requesting: Sequence[Node], primary: Sequence[Node]) -> None:
@@ -266,5 +293,4 @@ def _doubles(earlier: Request, later: Request) -> bool:
         return False
     if earlier.call_id is not None and later.call_id is not None and earlier.call_id != later.call_id:
         return False
-    mine, others = earlier.arguments_key, later.arguments_key
-    return mine is None or others is None or mine == others
+    return _has_same_arguments(earlier, later)

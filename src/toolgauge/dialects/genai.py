@@ -26,7 +26,7 @@ class GenAI:
     marks = ("gen_ai.", conventions.MCP_METHOD)
     scopes = (conventions_reader.SCOPE,)
     grounds = Grounds(
-        keys=(conventions.OPERATION, conventions.MCP_METHOD, conventions.CONVERSATION),
+        keys=(conventions.OPERATION, conventions.MCP_METHOD, conventions.CONVERSATION, conventions.OUTPUT),
         scopes=(conventions_reader.SCOPE,),
         names=(conventions.EXECUTE + " ",),
     )
@@ -35,7 +35,7 @@ class GenAI:
         self._conventions = ConventionsReader()
 
     def claims(self, record: Record) -> bool:
-        """Claim spans with an operation or an MCP method, and the conventions' log events."""
+        """Claim spans with an operation, an MCP method or a model's output, and the conventions' log events."""
         if isinstance(record, LogRecord):
             return record.event_name in conventions.MESSAGE_EVENTS or record.event_name == conventions.DETAILS
         attributes = record.attributes
@@ -43,6 +43,7 @@ class GenAI:
             conventions.OPERATION in attributes
             or conventions.MCP_METHOD in attributes
             or conventions.CONVERSATION in attributes
+            or conventions.OUTPUT in attributes
             or record.name.startswith(conventions.EXECUTE + " ")
             or conventions_reader.is_raw(record)
         )

@@ -38,11 +38,13 @@ class ModelCall(Struct, frozen=True, kw_only=True, gc=False):
     """The span is one call of a model. All calls it requests are one turn.
 
     `stopped_for_tools` when its finish reason says that it asked for tools, whether or not the calls were recorded.
+    `may_repeat` when its operation is not known as a model's: its output may be that of another span.
     Tokens are those that it took by its producer's count, `None` when not recorded.
     """
 
     agent: str | None = None
     stopped_for_tools: bool = False
+    may_repeat: bool = False
     input_tokens: int | None = None
     output_tokens: int | None = None
 

@@ -32,7 +32,8 @@ class CaseEvaluator(Protocol):
     """An evaluator that can be given a case as written.
 
     `case_shapes` are keys of a case's `actual`: a case with one of them goes to `score_case`, every other becomes a
-    trajectory. One that also has `expected_shapes`, keys of `expected`, needs one of those there too, or nothing.
+    trajectory. One that compares with a reference also has `expected_shapes`, keys of `expected`, and needs one of those
+    there too, or nothing.
     """
 
     version: ClassVar[str]
@@ -44,5 +45,5 @@ class CaseEvaluator(Protocol):
         ...
 
     def score_case(self, expected: JsonObject, actual: JsonObject) -> CaseOutcome:
-        """Score both sides as they were written; what it raises becomes `Errored`."""
+        """Score both sides as they were written; what it raises becomes `Errored`, with `accepted_case` if it has that."""
         ...

@@ -17,7 +17,15 @@ from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Scor
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.equality import PythonEquality
-from toolgauge.score.plain_calls import Looked, NotCallsError, PlainCalls, plain_calls, plain_expected, written_calls
+from toolgauge.score.plain_calls import (
+    Looked,
+    NotCallsError,
+    PlainCalls,
+    kind_of,
+    plain_calls,
+    plain_expected,
+    written_calls,
+)
 from toolgauge.score.selection import calls_by_turn
 
 _Status: TypeAlias = Literal["PASSED", "FAILED", "NOT_EVALUATED"]
@@ -26,6 +34,9 @@ _MatchType: TypeAlias = Literal["EXACT", "IN_ORDER", "ANY_ORDER"]
 _Invocation: TypeAlias = tuple[PlainCalls, PlainCalls]
 
 _MATCH_TYPES: tuple[_MatchType, ...] = ("EXACT", "IN_ORDER", "ANY_ORDER")
+_NO_INVOCATIONS = (
+    "the original cannot do without expected invocations: a list of objects with `calls` is accepted, not null"
+)
 _NO_REFERENCE = NotEvaluated(reason="no_reference", explanation="no calls are given to compare with")
 
 
@@ -40,6 +51,7 @@ class _Metric(BaseModel):
     level: ClassVar[Level] = "trajectory"
     needs_reference: ClassVar[bool] = True
     case_shapes: ClassVar[tuple[str, ...]] = ("invocations",)
+    expected_shapes: ClassVar[tuple[str, ...]] = ("invocations",)
 
     threshold: float = 1.0
 
@@ -145,9 +157,7 @@ class ToolTrajectory(_Metric):
 
     def without_reference(self) -> CaseOutcome:
         """The original raises."""
-        return CaseOutcome(
-            outcome=Errored(error_type="ValueError", message="the original cannot do without expected invocations")
-        )
+        return CaseOutcome(outcome=Errored(error_type="ValueError", message=_NO_INVOCATIONS))
 
     def score(self, expected: PlainCalls, made: PlainCalls, equality: PythonEquality) -> float | None:
         """Score 1 or 0."""
@@ -264,19 +274,24 @@ def _cannot_pair(trajectory: Trajectory, expected: int) -> NotEvaluated | Errore
 
 
 def _unequal(expected: int, made: int) -> Errored:
-    message = f"{expected} invocations are expected and {made} were made: the original cannot pair them"
+    message = (
+        f"{expected} invocations are expected and {made} were made: the original pairs them one by one and takes only equal"
+        " numbers"
+    )
     return Errored(error_type="ValueError", message=message)
 
 
 def _written(invocations: Json) -> list[PlainCalls]:
     if not isinstance(invocations, list):
-        raise NotCallsError("there are no `invocations`, which are a list of objects with `calls`")
+        raise NotCallsError(
+            f"there are no `invocations`: a list of objects with `calls` is accepted, not {kind_of(invocations)}"
+        )
     return [_written_invocation(invocation) for invocation in invocations]
 
 
 def _written_invocation(invocation: Json) -> PlainCalls:
     if not isinstance(invocation, dict):
-        raise NotCallsError("an invocation must be an object with `calls`")
+        raise NotCallsError(f"an invocation must be an object with `calls`, not {kind_of(invocation)}")
     calls = invocation.get("calls")
     return () if calls is None else written_calls(calls)
 

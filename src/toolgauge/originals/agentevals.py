@@ -22,7 +22,7 @@ from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Scor
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.equality import Key, PythonEquality
-from toolgauge.score.plain_calls import first_without, plain_expected
+from toolgauge.score.plain_calls import first_without, kind_of, plain_expected
 from toolgauge.score.selection import calls_by_turn, hidden_calls, not_observable, readable_arguments, shown
 
 # Wart: a mode that agentevals does not know means that arguments are ignored.
@@ -239,7 +239,8 @@ class _Matching:
         if isinstance(override, str):
             return override if override in ("exact", "subset", "superset") else _UNKNOWN_MODE
         raise _OriginalRaisesError(
-            "ValueError", f"the override for {shown(name)} is neither a mode nor a list of paths"
+            "ValueError",
+            f"the override for {shown(name)} is {kind_of(override)}: a mode or a list of paths is accepted",
         )
 
     def _is_within(self, part: JsonObject, whole: JsonObject) -> bool:
@@ -251,7 +252,7 @@ class _Matching:
     def _match_paths(self, paths: Sequence[JsonValue], first: JsonObject, second: JsonObject) -> bool:
         for path in paths:
             if not isinstance(path, str):
-                raise _OriginalRaisesError("AttributeError", "a path of an override is no text")
+                raise _OriginalRaisesError("AttributeError", f"a path of an override must be text, not {kind_of(path)}")
             if not self._equality.same(_at(first, path), _at(second, path)):
                 return False
         return True
@@ -305,7 +306,9 @@ def _arguments(call: ToolCall) -> JsonObject | None:
         case Unparsed(reason="unparsable"):
             raise _OriginalRaisesError("JSONDecodeError", f"the arguments of {shown(call.name)} are unparsable")
         case Recorded(value=value) if value is not None and not isinstance(value, dict):
-            raise _OriginalRaisesError("ValidationError", f"the arguments of {shown(call.name)} are no object")
+            raise _OriginalRaisesError(
+                "ValidationError", f"the arguments of {shown(call.name)} must be an object, not {kind_of(value)}"
+            )
         case _:
             return readable_arguments(call)
 
@@ -316,7 +319,7 @@ def _read(written: Json) -> tuple[_Message, ...]:
         return ()
     if isinstance(written, dict) and "role" not in written:
         if "messages" not in written:
-            raise _OriginalRaisesError("ValueError", "`messages` must be a list of messages")
+            raise _OriginalRaisesError("ValueError", f"`messages` must be a list of messages, not {kind_of(written)}")
         written = written["messages"]
     messages = written if isinstance(written, list) else [written]
     return tuple(_read_message(message) for message in messages)
@@ -324,7 +327,7 @@ def _read(written: Json) -> tuple[_Message, ...]:
 
 def _read_message(written: Json) -> _Message:
     if not isinstance(written, dict):
-        raise _OriginalRaisesError("ValueError", "a message must be an object")
+        raise _OriginalRaisesError("ValueError", f"a message must be an object, not {kind_of(written)}")
     role = written.get("role", written.get("type"))
     # All calls are read, whoever made them; only those of the assistant count, and have to be calls.
     calls = tuple(_read_calls(written.get("tool_calls")))
@@ -339,23 +342,23 @@ def _read_calls(written: Json) -> Iterator[tuple[Json, Json]]:
     if not written:
         return
     if not isinstance(written, list):
-        raise _OriginalRaisesError("TypeError", "`tool_calls` must be a list of objects")
+        raise _OriginalRaisesError("TypeError", f"`tool_calls` must be a list of objects, not {kind_of(written)}")
     for call in written:
         if not isinstance(call, dict):
-            raise _OriginalRaisesError("TypeError", "`tool_calls` must be a list of objects")
+            raise _OriginalRaisesError("TypeError", f"an item of `tool_calls` must be an object, not {kind_of(call)}")
         nested = call.get("function")
         yield _read_call(nested if isinstance(nested, dict) else call)
 
 
 def _read_call(call: JsonObject) -> tuple[Json, Json]:
     if "name" not in call:
-        raise _OriginalRaisesError("TypeError", "a call has no `name`")
+        raise _OriginalRaisesError("TypeError", "a call has no `name`: it must be an object with `name` and `args`")
     arguments: Json = call.get("args", call.get("arguments"))
     if isinstance(arguments, str):
         try:
             arguments = json.loads(arguments, strict=False)
         except ValueError:
-            raise _OriginalRaisesError("JSONDecodeError", "the arguments of a call are unparsable") from None
+            raise _OriginalRaisesError("JSONDecodeError", "`arguments` that are text must be JSON") from None
     return call["name"], arguments
 
 

@@ -55,6 +55,11 @@ class Ast(BaseModel):
     level: ClassVar[Level] = "trajectory"
     binary: ClassVar[bool] = True
     case_shapes: ClassVar[tuple[str, ...]] = ("functions",)
+    expected_shapes: ClassVar[tuple[str, ...]] = ("allowed",)
+    accepted_case: ClassVar[str] = (
+        "`allowed` is [{name, args: {argument: [values]}}], `calls` is [{name, args}],"
+        " `functions` is [{name, parameters: {properties, required}}]"
+    )
 
     # Without it, what a criterion expects is all that is accepted.
     allowed: tuple[AllowedCall, ...] | None = None
@@ -92,7 +97,7 @@ class Ast(BaseModel):
     def score_case(self, expected: JsonObject, actual: JsonObject) -> CaseOutcome:
         """Score calls as they were written, with the functions beside them. Raises what the original raises."""
         if "allowed" not in expected or "calls" not in actual:
-            message = "`expected` needs `allowed`, and `actual` needs `calls` beside `functions`"
+            message = f"`expected` needs `allowed`, and `actual` needs `calls` beside `functions`: {self.accepted_case}"
             return CaseOutcome(outcome=Errored(error_type="invalid_case", message=message))
         allowed = [_named(call) for call in as_items(expected["allowed"])]
         calls = [_named(call) for call in as_items(actual["calls"])]

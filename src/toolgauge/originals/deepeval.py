@@ -24,6 +24,9 @@ from toolgauge.score.plain_calls import Looked, NotCallsError, PlainCalls, Plain
 from toolgauge.score.prompts import user_input
 
 _TYPES = ("FUNCTION", "MCP")
+_NULL_ARGUMENTS = (
+    "the original cannot compare null with arguments: `args` must be an object on both sides, or null on both"
+)
 
 
 class ToolCorrectness(PlainComparison):
@@ -41,6 +44,7 @@ class ToolCorrectness(PlainComparison):
 
     version: ClassVar[str] = "1"
     case_shapes: ClassVar[tuple[str, ...]] = ("calls",)
+    expected_shapes: ClassVar[tuple[str, ...]] = ("calls",)
 
     threshold: float | None = 0.5
     evaluation_params: tuple[Literal["input_parameters", "output"], ...] = ()
@@ -93,7 +97,7 @@ class ToolCorrectness(PlainComparison):
         try:
             total = pairing.in_order() if self.should_consider_ordering else pairing.in_any_order()
         except _NullArgumentsError:
-            return Errored(error_type="AttributeError", message="the original cannot compare null with arguments")
+            return Errored(error_type="AttributeError", message=_NULL_ARGUMENTS)
         value = min(total / len(wanted), 1.0)
         order = "in order" if self.should_consider_ordering else "in any order"
         return self._scored(value, f"the calls made cover {value:.2f} of {len(wanted)} expected ones, {order}")

@@ -22,7 +22,7 @@ from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score import prompts
 from toolgauge.score.equality import Key, PythonEquality
 from toolgauge.score.judged import DEFAULT_HISTORY_CHARS, Lines, Writer, question, question_about_call, unusable
-from toolgauge.score.plain_calls import plain_expected
+from toolgauge.score.plain_calls import kind_of, plain_expected
 from toolgauge.score.prompts import (
     JudgeView,
     Prompt,
@@ -37,6 +37,10 @@ from toolgauge.score.selection import hidden_calls, shown
 
 # Wart: steps that are expected twice count once above the line and twice below it.
 _REPEATS_COUNT_ONCE = True
+
+
+_NO_CONTAINERS = "a step is a list or an object: the original takes text, numbers, booleans and null"
+_NO_STEPS = "no step is expected, and the original divides by their number: at least one is needed"
 
 
 class _StepScorer(BaseModel):
@@ -74,7 +78,10 @@ class _StepScorer(BaseModel):
             # Nothing expected is settled before the steps are looked at.
             made = []
         if not isinstance(made, list) or not isinstance(wanted, list):
-            explanation = "`trajectory` must be a list on both sides"
+            explanation = (
+                "`trajectory` must be a list of steps on both sides, not"
+                f" {kind_of(wanted if isinstance(made, list) else made)}"
+            )
             return CaseOutcome(outcome=Errored(error_type="TypeError", message=explanation))
         return CaseOutcome(outcome=self._outcome(made, wanted))
 
@@ -89,7 +96,7 @@ class _StepScorer(BaseModel):
                 keys.append(equality.key(step))
             sides.append(keys)
         if has_containers and wanted and self.needs_hashes:
-            return Errored(error_type="TypeError", message="a step is a list or an object")
+            return Errored(error_type="TypeError", message=_NO_CONTAINERS)
         return self.compared(sides[0], sides[1])
 
     @abstractmethod
@@ -105,7 +112,7 @@ class ExactMatchScorer(_StepScorer):
         """Compare place by place."""
         if not wanted:
             # Wart: nothing expected is an error here and a success in the other scorers.
-            return Errored(error_type="ZeroDivisionError", message="nothing is expected")
+            return Errored(error_type="ZeroDivisionError", message=_NO_STEPS)
         found = 0
         for first, second in zip(made, wanted, strict=False):
             found += first == second
@@ -186,6 +193,7 @@ def _share(found: int, wanted: int, how: str) -> Scored:
 
 
 _FAITHFUL_ENOUGH = 0.5
+_NO_RUN = "no agent run was seen: a run with a prompt and a response is needed (in a case, `traces` with a span of type agent)"
 _ONLY_VERSION = "v0"
 
 
@@ -306,7 +314,7 @@ class Faithfulness(_VersionedJudge):
         """Yield the question about the last response; the original raises where no agent run was seen."""
         seen = view_of_last_run(trajectory)
         if seen is None:
-            yield None, Errored(error_type="ValueError", message="no agent run was seen")
+            yield None, Errored(error_type="ValueError", message=_NO_RUN)
             return
         view, response = seen
         writer = Writer(self.max_history_chars)

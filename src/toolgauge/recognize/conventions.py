@@ -4,13 +4,14 @@ Arrives: attributes of a span or log record, or messages. Leaves: observations, 
 conventions in part put together with their own.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from msgspec.structs import replace
 
 from toolgauge.model.approvals import PAUSING_EXCEPTIONS
-from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
+from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import JsonObject, Value
 from toolgauge.model.observations import (
     OTHER_ERROR,
@@ -34,12 +35,16 @@ AGENT = "gen_ai.agent.name"
 TOOL_NAME = "gen_ai.tool.name"
 CALL_ID = "gen_ai.tool.call.id"
 ARGUMENTS = "gen_ai.tool.call.arguments"
+# What begins the keys of producers that write an attribute for each argument: the second with JSON text as its value.
+EACH_ARGUMENT = ARGUMENTS + "."
+EACH_MCP_ARGUMENT = "mcp.request.argument."
 RESULT = "gen_ai.tool.call.result"
 DEFINITIONS = "gen_ai.tool.definitions"
 SYSTEM = "gen_ai.system_instructions"
 INPUT = "gen_ai.input.messages"
 OUTPUT = "gen_ai.output.messages"
 MCP_METHOD = "mcp.method.name"
+MCP_TOOL = "mcp.tool.name"
 ERROR_TYPE = "error.type"
 FINISH_REASONS = "gen_ai.response.finish_reasons"
 # How providers say that a model stopped in order to have tools called.
@@ -47,6 +52,13 @@ TOOL_FINISHES = ("tool_call", "tool_calls", "tool-calls", "tool_use", "function_
 
 # A tuple: what is looked for in it may be a list or an object, which no set can be asked for.
 MODEL_OPERATIONS = ("chat", "generate_content", "text_completion", "chat.completions", "completion", "responses")
+# Words in names of operations whose messages repeat those of model calls, or are no model's.
+_OTHER_OPERATIONS = re.compile(
+    r"agent|workflow|tool|function|task|chain|graph|crew|swarm|team|pipeline|orchestrat|framework|event.?loop|hand.?off"
+    r"|embed|retriev|rerank|memor|evaluat|guardrail",
+    re.IGNORECASE,
+)
+_MAX_OPERATION = 256
 EXECUTE = "execute_tool"
 INVOKE = "invoke_agent"
 TOOLS_CALL = "tools/call"
@@ -70,6 +82,8 @@ HISTORY_EVENTS: Mapping[str, str] = {
 
 # Choices beyond the first are alternatives; their calls must not take the positions of the first one's.
 _POSITIONS_A_CHOICE = 1000
+# What producers that keep the arguments back count of them, under keys that look like those of arguments.
+_MEASURES = frozenset(("bytes", "chars", "length", "size", "truncated"))
 # The distinct instructions of one process, and the text of one.
 _MAX_KNOWN = 64
 _MAX_KNOWN_TEXT = 65_536
@@ -83,22 +97,64 @@ def executed(
 ) -> CallExecuted | None:
     """Read a tool span; `prefix` is what its name may begin with. `None` when the tool's name is nowhere."""
     attributes = span.attributes
-    # Some MCP clients name the tool in the span name alone: `MCP send tools/call x`.
-    name = values.as_str(attributes.get(TOOL_NAME)) or span.name.partition(prefix + " ")[2].strip()
+    name = values.as_str(attributes.get(TOOL_NAME)) or values.as_str(attributes.get(MCP_TOOL))
+    if not name:
+        # Some MCP clients name the tool in the span name alone: `MCP send tools/call x`.
+        name = span.name.partition(prefix + " ")[2].strip()
     if not name:
         return None
-    written = attributes.get(ARGUMENTS)
-    # Beside a recorded result, empty text is no secret: the call has no arguments.
-    has_none = written == "" and attributes.get(RESULT) is not None
     return CallExecuted(
         name=name,
         call_id=call_id(attributes),
-        arguments=Recorded({}) if has_none else values.arguments(written),
+        arguments=_arguments(attributes),
         result=values.result(attributes.get(RESULT)) if with_result else NOT_RECORDED,
         error=call_error(span),
         agent=values.as_str(attributes.get(AGENT)),
         protocol=protocol,
     )
+
+
+def shows_output(operation: str, attributes: Mapping[str, Value]) -> bool:
+    """Return whether a span of an operation that is not known as a model's is a model call all the same.
+
+    Rule: it has `gen_ai.output.messages`, and neither its operation nor its attributes are those of an agent, a workflow, a
+    tool, embeddings, retrieval, memory or an evaluation.
+    """
+    if OUTPUT not in attributes or TOOL_NAME in attributes or CALL_ID in attributes:
+        return False
+    return _OTHER_OPERATIONS.search(operation[:_MAX_OPERATION]) is None
+
+
+def one_by_one(attributes: Mapping[str, Value]) -> Content:
+    """Read arguments that have an attribute each, with the rest of its key as their name.
+
+    Rule: without `gen_ai.tool.call.arguments`, each `gen_ai.tool.call.arguments.<name>` is one argument with the value as
+    recorded, dots in names included. Keys below `gen_ai.tool.call.result` describe the result and are not part of it.
+    """
+    keys: Iterable[str] = getattr(attributes, "unordered", attributes)
+    # Asked of every tool span without arguments: one text costs a tenth of asking each key.
+    if "argument" not in " ".join(keys):
+        return NOT_RECORDED
+    found: dict[str, Value] = {}
+    for key in attributes:
+        value = attributes.get(key)
+        if key.startswith(EACH_ARGUMENT):
+            found[key.removeprefix(EACH_ARGUMENT)] = value
+        elif key.startswith(EACH_MCP_ARGUMENT):
+            read = values.content(value)
+            found.setdefault(key.removeprefix(EACH_MCP_ARGUMENT), read.value if isinstance(read, Recorded) else value)
+    # Without any family of arguments this holds too.
+    if all(name in _MEASURES and isinstance(value, int) for name, value in found.items()):
+        return NOT_RECORDED
+    return values.arguments(found)
+
+
+def _arguments(attributes: Mapping[str, Value]) -> Content:
+    written = attributes.get(ARGUMENTS)
+    if written is None:
+        return one_by_one(attributes)
+    # Beside a recorded result, empty text is no secret: the call has no arguments.
+    return Recorded({}) if written == "" and attributes.get(RESULT) is not None else values.arguments(written)
 
 
 def call_id(attributes: Mapping[str, Value]) -> str | None:

@@ -132,7 +132,8 @@ class ConventionsReader:
         elif written is None and span.events:
             return None
         agent = values.as_str(attributes.get(conventions.AGENT))
-        seen.append(model_call(attributes, agent, stopped_for_tools=conventions.stopped_for_tools(attributes)))
+        call = model_call(attributes, agent, stopped_for_tools=conventions.stopped_for_tools(attributes))
+        seen.append(call if operation in conventions.MODEL_OPERATIONS else replace(call, may_repeat=True))
         seen += self.offered(attributes.get(conventions.DEFINITIONS))
         if written is not None:
             messages = read_messages(written, "assistant")
@@ -166,7 +167,10 @@ class ConventionsReader:
             return [run, *self._seen_by_agent(attributes)]
         if is_raw(span):
             return [*self.offered(raw_tools(span)), *raw_request(span)]
-        return self._model_span(span, whose) if operation in conventions.MODEL_OPERATIONS else ()
+        if operation in conventions.MODEL_OPERATIONS:
+            return self._model_span(span, whose)
+        # Without an operation the span's name is all that may speak of another one.
+        return self._unknown_span(span, whose) if conventions.shows_output(operation or span.name, attributes) else ()
 
     def _log(self, record: LogRecord, whose: str | None) -> Iterable[Observation]:
         attributes = record.attributes
@@ -187,6 +191,10 @@ class ConventionsReader:
             for event in span.events:
                 seen += self._model_event(event, attributes, whose)
         return seen
+
+    def _unknown_span(self, span: Span, whose: str | None) -> list[Observation]:
+        call, *content = self._model_span(span, whose)
+        return [replace(call, may_repeat=True) if isinstance(call, ModelCall) else call, *content]
 
     def _content(self, attributes: Mapping[str, Value], agent: str | None, whose: str | None) -> list[Observation]:
         seen: list[Observation] = [*self.offered(attributes.get(conventions.DEFINITIONS))]
@@ -232,6 +240,8 @@ def operation(attributes: Mapping[str, Value]) -> Operation | None:
     """Return what a span shows by the name of its operation; `None` when that takes reading it."""
     named = attributes.get(conventions.OPERATION)
     shown = _OPERATIONS.get(named) if isinstance(named, str) else None
+    if shown is None and isinstance(named, str) and conventions.shows_output(named, attributes):
+        shown = "model_call"
     if shown is None or conventions.MCP_METHOD in attributes:
         return None
     if shown == "tool_call" and not attributes.get(conventions.TOOL_NAME):

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 
 from toolgauge.model.content import NotRecorded, Recorded, Unparsed
 from toolgauge.model.expected import Expected, ExpectedCall
-from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.json import Json, JsonObject, kind
 from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import ToolCall, Trajectory
@@ -86,7 +86,8 @@ def plain_expected(expected: Sequence[ExpectedCall]) -> PlainCalls | Errored:
         if call.optional or call.repeat != (1, 1):
             return Errored(
                 error_type="unsupported_reference",
-                message="the original knows neither optional nor repeated calls; `tool_trajectory` does",
+                message=f"the original takes neither `optional` nor `repeat`, which {shown(call.name)} has: list each call"
+                " as often as it is expected, or use `tool_trajectory`",
             )
         calls.append(PlainCall(call.name, call.args, None if call.output is None else call.output.value))
     return tuple(calls)
@@ -154,27 +155,35 @@ class NotCallsError(Exception):
         return Errored(error_type="invalid_case", message=str(self))
 
 
+def kind_of(value: Json) -> str:
+    """Name the kind of a value that is refused."""
+    word = kind(value)
+    return word if word in ("null", "text") else f"an {word}" if word == "object" else f"a {word}"
+
+
 def written_calls(written: Json, types: Collection[str] = ("",)) -> PlainCalls:
     """Read calls as an offline case has them; the first of `types` is that of a call that names none.
 
     Raise `NotCallsError` for what the original would refuse.
     """
     if not isinstance(written, list):
-        raise NotCallsError("there are no `calls`, which are a list of objects with `name` and `args`")
+        raise NotCallsError(
+            f"there are no `calls`: a list of objects with `name` and `args` is accepted, not {kind_of(written)}"
+        )
     return tuple(_written_call(call, tuple(types)) for call in written)
 
 
 def _written_call(written: Json, types: tuple[str, ...]) -> PlainCall:
     if not isinstance(written, dict):
-        raise NotCallsError("a call must be an object with `name` and `args`")
-    name, args, kind = written.get("name"), written.get("args"), written.get("type", types[0])
+        raise NotCallsError(f"a call must be an object with `name` and `args`, not {kind_of(written)}")
+    name, args, tool_type = written.get("name"), written.get("args"), written.get("type", types[0])
     if not isinstance(name, str):
-        raise NotCallsError("`name` of a call must be a text")
+        raise NotCallsError(f"`name` of a call must be a text, not {kind_of(name)}")
     if args is not None and not isinstance(args, dict):
-        raise NotCallsError(f"`args` of {shown(name)} must be an object or null")
-    if not isinstance(kind, str) or kind not in types:
+        raise NotCallsError(f"`args` of {shown(name)} must be an object or null, not {kind_of(args)}")
+    if not isinstance(tool_type, str) or tool_type not in types:
         raise NotCallsError(f"`type` of {shown(name)} must be one of {', '.join(types)}")
-    return PlainCall(name=name, args=args, output=written.get("output"), type=kind)
+    return PlainCall(name=name, args=args, output=written.get("output"), type=tool_type)
 
 
 Fits: TypeAlias = Callable[[int, int], bool]
@@ -186,10 +195,10 @@ def first_without(wanted: Sequence[Hashable], offered: Sequence[Hashable], fits:
     `fits` is asked about (wanted, offered) until it agrees, and no further than the first that finds none.
     """
     free: dict[Hashable, list[int]] = {}
-    for place, kind in enumerate(offered):
-        free.setdefault(kind, []).append(place)
-    for index, kind in enumerate(wanted):
-        left = free.get(kind, [])
+    for place, key in enumerate(offered):
+        free.setdefault(key, []).append(place)
+    for index, key in enumerate(wanted):
+        left = free.get(key, [])
         for position, place in enumerate(left):
             if fits(index, place):
                 del left[position]

@@ -139,6 +139,99 @@ def test_adk_eval_sets_become_turns_judged_as_the_configuration_says(tmp_path: P
     ]
 
 
+PARAMETER_MATCH: JsonObject = {
+    "name": "adk-tool-parameter-match",
+    "evaluator": "tool_parameter_match",
+    "match_mode": "name_and_required_args",
+    "strategy": "exact",
+    "strategies": {"temperature": "numeric"},
+    "tolerance": 0.5,
+    "ordered": True,
+    "pass_at": 0.8,
+}
+
+
+def adk_metrics(metrics: JsonObject, *others: Document) -> Converted:
+    """Convert a configuration of ADK with these metrics."""
+    documents = [Document(name="test_config.json", content={"criteria": metrics}), *others]
+    return convert(documents, None, "eval.case.id")
+
+
+def test_the_proposed_parameter_metric_of_adk_keeps_all_its_parameters():
+    found = adk_metrics(
+        {
+            "tool_parameter_match": {
+                "threshold": 0.8,
+                "matchMode": "name_and_required_args",
+                "defaultStrategy": "exact",
+                "perArgStrategies": {"temperature": "numeric"},
+                "numericTolerance": 0.5,
+            }
+        }
+    )
+    assert found.criteria == [PARAMETER_MATCH]
+    assert found.notes == [
+        "criterion `adk-tool-parameter-match`: no eval set is given: add `expected`, `expected_turns` or `reference`,"
+        " or convert it with its eval sets"
+    ]
+
+
+def test_the_parameter_metric_of_adk_is_read_in_snake_case_and_upper_case():
+    written: JsonObject = {
+        "threshold": 0.8,
+        "match_mode": "NAME AND-REQUIRED_ARGS",
+        "default_strategy": "EXACT",
+        "per_arg_strategies": {"temperature": "Numeric"},
+        "numeric_tolerance": 0.5,
+        "ordered": None,
+        "judge": "x",
+    }
+    found = adk_metrics({"tool_parameter_match": written})
+    assert found.criteria == [PARAMETER_MATCH]
+    assert found.notes[0] == "test_config.json: criteria.tool_parameter_match.judge: is no parameter here"
+
+
+def test_both_metrics_of_adk_that_compare_calls_share_the_cases():
+    eval_set: Json = {"eval_cases": [{"conversation": [{"intermediate_data": {"tool_uses": [{"name": "a"}]}}]}]}
+    metrics: JsonObject = {"tool_parameter_match": 0.5, "tool_trajectory_avg_score": {"threshold": 1, "matchType": 2}}
+    expected: Json = [[{"name": "a", "args": {}}]]
+    assert adk_metrics(metrics, Document(name="a.evalset.json", content=eval_set)).criteria == [
+        {
+            "name": "adk-tool-parameter-match",
+            "evaluator": "tool_parameter_match",
+            "ordered": True,
+            "expected_turns": expected,
+            "pass_at": 0.5,
+        },
+        {
+            "name": "adk-tool-trajectory",
+            "evaluator": "adk.tool_trajectory",
+            "threshold": 1,
+            "match_type": "ANY_ORDER",
+            "expected_turns": expected,
+            "pass_at": 1,
+        },
+    ]
+
+
+@pytest.mark.parametrize(
+    ("written", "problem"),
+    [
+        ({"matchMode": "fuzzy"}, r"`match_mode` .* is `fuzzy`; allowed: `name_only`, `name_and_args`"),
+        ({"perArgStrategies": {"x": "regex"}}, r"`strategies.x` .* is `regex`; allowed: `exact`, `casefold_exact`"),
+        ({"perArgStrategies": "exact"}, r"`strategies` of evaluator `tool_parameter_match` must be"),
+        ({"numericTolerance": -1}, r"`tolerance` .* must be greater than or equal to 0"),
+        ({"ordered": "often"}, r"`ordered` .* must be a valid boolean"),
+        ({"threshold": "high"}, r"criteria.tool_parameter_match.threshold: must be a number from 0 to 1"),
+        ({"threshold": 80}, r"`pass_at` of 80 is not from 0 to 1"),
+        ({"matchMode": 7, "numericTolerance": "x"}, r"`match_mode` .*; `tolerance` .* must be"),
+    ],
+)
+def test_an_invalid_parameter_of_a_metric_of_adk_is_named(written: JsonObject, problem: str):
+    with pytest.raises(RecordingError, match=problem):
+        adk_metrics({"tool_parameter_match": written})
+
+
 def test_the_old_form_of_adk_is_read_too(tmp_path: Path):
     (criterion,) = converted(tmp_path, "adk/old.test.json").criteria
     assert criterion == {

@@ -171,12 +171,21 @@ class _WrittenCaseEvaluator:
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
         """Yield the evaluator's outcome for the case."""
         del trajectory, expected
-        scored_case = self._evaluator.score_case(self._case.expected, self._case.actual)
+        try:
+            scored_case = self._evaluator.score_case(self._case.expected, self._case.actual)
+        except (TypeError, AttributeError, LookupError, ValueError) as error:
+            # What the original raises about the same case, with what it would have taken.
+            refused = f"`{error.args[0]}` is missing" if isinstance(error, KeyError) else str(error)
+            accepted: str = getattr(self._evaluator, "accepted_case", "")
+            message = "; ".join(filter(None, (f"the original cannot read the case: {refused}", accepted)))
+            yield None, Errored(error_type=type(error).__name__, message=message)
+            return
         self._original = scored_case.original
         yield None, scored_case.outcome
 
 
 def _is_for_cases(evaluator: object, case: Case) -> bool:
+    # An original reads a case as written only if both sides are in its own shape: of two shapes a trajectory is made.
     shapes: tuple[str, ...] = getattr(evaluator, "case_shapes", ())
     if not hasattr(evaluator, "score_case") or not any(key in case.actual for key in shapes):
         return False

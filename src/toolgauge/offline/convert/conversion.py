@@ -87,7 +87,9 @@ def _problem(draft: Draft) -> str | None:
     try:
         make_evaluator(draft.evaluator, draft.parameters)
     except ConfigError as error:
-        return " ".join(error.message.removeprefix("config: ").split())
+        # Of several problems each has a line of its own, after one that counts them.
+        lines = [line.strip().removeprefix("config: ") for line in error.message.splitlines()]
+        return "; ".join(lines[1:] or lines)
     return None
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from toolgauge.model.json import JsonObject
+from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.offline.replay.requirements import Requirements
 from toolgauge.offline.replay.stats import ProducerCounts, Tally
@@ -108,6 +108,7 @@ def _unit(fact: Fact, sent: ProducerCounts, calls: int) -> str:
 
 
 _NAME_LENGTH = 200
+_MAX_UNREAD_LINES = 10
 
 
 def diagnosis_object(diagnosis: Diagnosis) -> JsonObject:
@@ -123,7 +124,16 @@ def diagnosis_object(diagnosis: Diagnosis) -> JsonObject:
         "calls": diagnosis.calls,
         "ok": not diagnosis.has_problems,
         "missing": [_missing_object(missing) for missing in diagnosis.missing],
+        **_unread_object(diagnosis),
     }
+
+
+def _unread_object(diagnosis: Diagnosis) -> JsonObject:
+    found: list[Json] = [
+        {"name": name, "operation": operation or None, "spans": count}
+        for (name, operation), count in diagnosis.sent.unread.most_common(_MAX_UNREAD_LINES)
+    ]
+    return {"unread": found} if found and not diagnosis.calls else {}
 
 
 def _missing_object(missing: Missing) -> JsonObject:
@@ -157,8 +167,23 @@ def diagnosis_lines(diagnosis: Diagnosis, style: Style = PLAIN) -> Iterator[str]
         alike.setdefault((missing.grade, missing.remedy), []).append(missing)
     for (grade, shared), group in alike.items():
         yield from _missing_lines(grade, shared, group, style)
-    if not diagnosis.missing:
+    if sent.unread and not diagnosis.calls:
+        yield from _unread_lines(diagnosis, style)
+    elif not diagnosis.missing:
         yield f"  {style.good('nothing is missing')}" if diagnosis.calls else "  no tool call: nothing to judge"
+
+
+def _unread_lines(diagnosis: Diagnosis, style: Style) -> Iterator[str]:
+    """Name the spans on which nothing was found: without any call, the calls may be on these."""
+    unread = diagnosis.sent.unread
+    scope = shortened(diagnosis.producer.scope or "(no scope)", _NAME_LENGTH)
+    yield f"  {style.doubtful('note')}: no tool call; nothing was read from {counted(unread.total(), 'span')} of scope `{scope}`:"
+    for (name, operation), count in unread.most_common(_MAX_UNREAD_LINES):
+        named = f"operation `{shortened(operation, _NAME_LENGTH)}`" if operation else "no `gen_ai.operation.name`"
+        yield f"    {count} `{shortened(name, _NAME_LENGTH)}`, {named}"
+    if len(unread) > _MAX_UNREAD_LINES:
+        yield f"    and {len(unread) - _MAX_UNREAD_LINES} more names"
+    yield "    do: if calls are on these spans, map their attributes in the section `dialects` of the configuration"
 
 
 def _missing_lines(grade: str, remedy: Remedy, group: Sequence[Missing], style: Style) -> Iterator[str]:

@@ -18,12 +18,13 @@ from toolgauge.model.observations import (
     CallAnswered,
     CallExecuted,
     CallRequested,
+    ConversationSeen,
     MessageSeen,
     ModelCall,
     Reading,
 )
 from toolgauge.model.ports import Dialect
-from toolgauge.model.records import LogRecord, Record, SpanRef
+from toolgauge.model.records import LogRecord, Record, Span, SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.offline.replay.recordings import RecordedRequest
 from toolgauge.offline.replay.unread_tools import UnreadToolSpans
@@ -38,6 +39,10 @@ from toolgauge.selfmetrics import SelfMetrics
 _ANY_SPAN = SpanRef("f" * 32, "f" * 16)
 # Observations of a model call whose content was recorded.
 _CONTENT = (CallRequested, CallAnswered, CallExecuted, MessageSeen)
+_OPERATION = "gen_ai.operation.name"
+_LONGEST_NAME = 256
+# Different names and operations of one producer's unread spans.
+_MAX_UNREAD = 1000
 
 
 @dataclass(slots=True)
@@ -48,6 +53,15 @@ class ProducerCounts:
     log_records: int = 0
     without_trace: int = 0
     dialects: Counter[str] = field(default_factory=Counter[str])
+    # Spans that a dialect claimed and found nothing on, by name and operation.
+    unread: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
+
+    def add_unread(self, span: Span) -> None:
+        """Count a span on which nothing was found."""
+        operation = span.attributes.get(_OPERATION)
+        key = (span.name[:_LONGEST_NAME], operation[:_LONGEST_NAME] if isinstance(operation, str) else "")
+        if key in self.unread or len(self.unread) < _MAX_UNREAD:
+            self.unread[key] += 1
 
 
 class Tally:
@@ -103,6 +117,8 @@ class Tally:
             counts.log_records += 1
         else:
             counts.spans += 1
+            if isinstance(record, Span) and all(isinstance(seen, ConversationSeen) for seen in reading.observations):
+                counts.add_unread(record)
             self.unread_tools.was_read(reading.ref)
         self._note_trace(reading, producer)
 

@@ -23,7 +23,8 @@ from toolgauge.model.outcomes import Difference, Errored, Level, NotEvaluated, S
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import ToolCall as MadeCall
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.score.selection import hidden_calls
+from toolgauge.score.plain_calls import kind_of
+from toolgauge.score.selection import hidden_calls, shown
 
 _TOOL_NAME = "tool.name"
 _TOOL_ID = "tool.id"
@@ -103,7 +104,7 @@ def spans_of(actual: JsonObject) -> Iterator[JsonObject]:
     """Yield the attributes of the spans that count; raise `ValueError` when there are no spans as documented."""
     written = actual.get("spans")
     if not isinstance(written, list):
-        raise ValueError("`spans` must be a list")
+        raise ValueError(f"`spans` must be a list, not {kind_of(written)}")
     for span in written:
         attributes = span.get("attributes") if isinstance(span, dict) else None
         if not isinstance(span, dict) or not isinstance(attributes, dict | None):
@@ -284,6 +285,11 @@ class UiPathEvaluator(BaseModel, Generic[CriteriaT]):
     default_evaluation_criteria: CriteriaT | None = None
 
     @property
+    def expected_shapes(self) -> tuple[str, ...]:
+        """Return the keys of a case's `expected` that UiPath reads as they are."""
+        return tuple(self.criteria_type().model_fields)
+
+    @property
     def needs_reference(self) -> bool:
         """Return whether a criterion has to give something to compare with."""
         return self.default_evaluation_criteria is None
@@ -310,8 +316,7 @@ class UiPathEvaluator(BaseModel, Generic[CriteriaT]):
             judging = self.judged_as_written(criteria, actual)
             verdict = judging
         except ValidationError as error:
-            where = ", ".join(".".join(str(step) for step in details["loc"]) for details in error.errors())
-            return CaseOutcome(outcome=Errored(error_type="validation", message=f"UiPath refuses `{where}`"))
+            return CaseOutcome(outcome=Errored(error_type="validation", message=_refusals(error)))
         except (ValueError, KeyError, RecursionError, MemoryError, OverflowError) as error:
             # What UiPath's own code raises here; it makes an error result of it.
             return CaseOutcome(outcome=Errored(error_type=type(error).__name__, message=str(error)))
@@ -347,13 +352,42 @@ class UiPathEvaluator(BaseModel, Generic[CriteriaT]):
         ...
 
 
+# By pydantic's name of a problem, the kind of value that is accepted.
+_ACCEPTED = {
+    "string_type": "text",
+    "dict_type": "an object",
+    "list_type": "a list",
+    "tuple_type": "a list of a comparator and a number",
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
+    "missing": "given",
+}
+
+
+def _refusals(error: ValidationError) -> str:
+    """Name each refused value, its kind and the accepted kinds."""
+    refused: dict[str, tuple[str, list[str]]] = {}
+    for problem in error.errors():
+        # Of a field that takes several kinds each has a problem of its own, named at the end of the place.
+        steps = [str(step) for step in problem["loc"] if step not in ("str", "dict[str,any]")]
+        found = "missing" if problem["type"] == "missing" else kind_of(cast("Json", problem["input"]))
+        accepted = _ACCEPTED.get(problem["type"], problem["msg"])
+        refused.setdefault(".".join(steps), (found, []))[1].append(accepted)
+    return "; ".join(
+        f"UiPath refuses `{place}`, which is {found}: it must be {' or '.join(accepted)}"
+        for place, (found, accepted) in refused.items()
+    )
+
+
 def unsupported(expected: Expected) -> Errored | None:
     """Refuse what UiPath has no words for."""
     for call in expected.calls:
         if call.optional or call.repeat != (1, 1):
             return Errored(
                 error_type="unsupported_reference",
-                message="UiPath knows neither optional nor repeated calls; `tool_trajectory` does",
+                message=f"UiPath takes neither `optional` nor `repeat`, which {shown(call.name)} has: list each call as often"
+                " as it is expected, or use `tool_trajectory`",
             )
     return None
 

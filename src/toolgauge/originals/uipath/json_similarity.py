@@ -13,6 +13,7 @@ from toolgauge.model.outcomes import Errored, NotEvaluated
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.originals.uipath.evaluator import Criteria, Judging, UiPathEvaluator, Verdict
 from toolgauge.score.equality import agreement
+from toolgauge.score.plain_calls import kind_of
 from toolgauge.score.rules import Similarity
 
 _WHOLE = "*"
@@ -66,7 +67,8 @@ class JsonSimilarity(UiPathEvaluator[OutputCriteria]):
         value = expected.answer.value
         if not isinstance(value, str | dict):
             return Errored(
-                error_type="unsupported_reference", message="UiPath expects an output that is text or an object"
+                error_type="unsupported_reference",
+                message=f"UiPath refuses an expected output that is {kind_of(value)}: it must be text or an object",
             )
         return OutputCriteria(expected_output=cast("_Object | str", value))  # JSON objects are mappings of anything
 
@@ -85,7 +87,8 @@ class JsonSimilarity(UiPathEvaluator[OutputCriteria]):
         """Judge the output that a case gives."""
         output = actual.get("output")
         if not isinstance(output, str | dict):
-            return Errored(error_type="validation", message="`output` must be text or an object")
+            message = f"UiPath refuses `output`, which is {kind_of(output)}: it must be text or an object"
+            return Errored(error_type="validation", message=message)
         return self._compared(criteria, output)
 
     def _compared(self, criteria: OutputCriteria, output: object) -> Judging:
@@ -94,7 +97,7 @@ class JsonSimilarity(UiPathEvaluator[OutputCriteria]):
         except _OutputError as error:
             return Errored(error_type=error.error_type, message=str(error))
         except OverflowError:
-            return Errored(error_type="OverflowError", message="a number is too large for a float")
+            return Errored(error_type="OverflowError", message="numbers must fit into a float, and one is too large")
 
     def _verdict(self, criteria: OutputCriteria, output: object) -> Judging:
         key = self.target_output_key
@@ -173,7 +176,9 @@ def _line(expected: str, actual: str, key: str) -> Verdict | None:
 
 def _lines(side: object, delimiter: str, key: str) -> list[str]:
     if not delimiter:
-        raise _OutputError("invalid_delimiter", "`line_delimiter` is empty")
+        raise _OutputError(
+            "invalid_delimiter", "`line_delimiter` is empty: it must be a text of at least one character"
+        )
     if isinstance(side, dict) and key != _WHOLE:
         members = cast("_Object", side)  # keys of JSON are text
         side = members.get(key, members)
@@ -201,7 +206,7 @@ def _actual(output: object, key: str | Sequence[str]) -> object:
     if isinstance(key, str):
         return _no_attachment(_at(output, key, "actual"))
     if not isinstance(output, dict):
-        raise _OutputError("invalid_actual_output", "the output must be an object where keys are given")
+        raise _OutputError("invalid_actual_output", "the output must be an object where `target_output_key` is a list")
     return {one: _no_attachment(_at(cast("_Object", output), one, "actual")) for one in key}  # as above
 
 
@@ -210,7 +215,9 @@ def _at(value: object, path: str, side: str) -> object:
         return value
     steps = list(_STEP.finditer(path))
     if not steps:
-        raise _OutputError("invalid_path", "`target_output_key` holds an empty path")
+        raise _OutputError(
+            "invalid_path", "`target_output_key` holds an empty path: a key or a path such as `a.b[0]` is accepted"
+        )
     for step in steps:
         name, place = step.groups()
         try:
@@ -221,7 +228,9 @@ def _at(value: object, path: str, side: str) -> object:
             else:
                 raise KeyError(name)
         except (KeyError, IndexError, ValueError) as error:
-            raise _OutputError("target_output_key_not_found", f"the {side} output lacks the target key") from error
+            raise _OutputError(
+                "target_output_key_not_found", f"the {side} output lacks the key that `target_output_key` names"
+            ) from error
     return value
 
 

@@ -166,7 +166,8 @@ class ToolCallCount(UiPathEvaluator[CountCriteria]):
         if unspoken:
             return Errored(
                 error_type="unsupported_reference",
-                message=f"UiPath has no range with two ends for {shown(unspoken[0])}; `tool_call_count` has",
+                message=f"UiPath takes one comparator and one number for {shown(unspoken[0])}, not a range with two ends;"
+                " `tool_call_count` takes ranges",
             )
         return CountCriteria.model_construct(
             tool_calls_count={key: rule for key, rule in rules.items() if rule is not None}
@@ -194,7 +195,9 @@ class ToolCallCount(UiPathEvaluator[CountCriteria]):
         held: dict[str, bool] = {}
         for key, (comparator, number) in rules.items():
             if comparator not in _COMPARATORS:
-                return Errored(error_type="KeyError", message=f"there is no comparator for {shown(key)} as written")
+                known = "`, `".join(_COMPARATORS)
+                message = f"the comparator for {shown(key)} is not one that UiPath takes: `{known}`"
+                return Errored(error_type="KeyError", message=message)
             held[key] = _COMPARATORS[comparator](_count(counts, key), number)
             if self.strict and not held[key]:
                 break
@@ -284,7 +287,9 @@ class ToolCallOrder(UiPathEvaluator[OrderCriteria]):
         if empty is not None:
             return empty
         if len(expected) * len(calls) > _MAX_CELLS:
-            return Errored(error_type="too_large", message="there are too many calls to look for an order in")
+            return Errored(
+                error_type="too_large", message=f"expected calls times calls made must be at most {_MAX_CELLS}"
+            )
         if self.strict:
             is_equal = len(calls) == len(expected) and all(map(is_key_of, calls, expected))
             found = expected if is_equal else []

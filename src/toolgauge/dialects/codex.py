@@ -11,6 +11,7 @@ from toolgauge.model.json import Value
 from toolgauge.model.observations import (
     INVALID_ARGUMENTS,
     OTHER_ERROR,
+    REFUSED,
     UNKNOWN_TOOL,
     CallAnswered,
     CallError,
@@ -30,6 +31,9 @@ _PREFIX = "codex."
 _EVENT = "event.name"
 _CONVERSATION = "conversation.id"
 _HIDDEN = "[REDACTED]"
+# Who decided, and how a person's refusal and the end of the turn are called.
+_PERSON = "user"
+_NO = ("denied", "abort")
 _UNSUPPORTED, _UNREADABLE = "unsupported call: ", "failed to parse function arguments"
 
 
@@ -58,6 +62,8 @@ class Codex:
         match attributes.get(_EVENT):
             case "codex.tool_result":
                 yield from _call(attributes)
+            case "codex.tool_decision":
+                yield from _refused(attributes)
             case "codex.user_prompt":
                 prompt = values.as_str(attributes.get("prompt"))
                 if prompt and prompt != _HIDDEN:
@@ -88,6 +94,16 @@ def _call(attributes: Mapping[str, Value]) -> Iterator[Observation]:
         return
     yield CallRequested(position=0, name=name, call_id=call_id, arguments=arguments, agent=agent)
     yield CallAnswered(call_id=call_id, name=name, error=error)
+
+
+def _refused(attributes: Mapping[str, Value]) -> Iterator[Observation]:
+    """Read a call that a person turned down: it may have no other record. Rules and reviewers deny, they do not refuse."""
+    name, decision = values.as_str(attributes.get("tool_name")), values.as_str(attributes.get("decision")) or ""
+    if name is None or attributes.get("source") != _PERSON or not decision.lower().startswith(_NO):
+        return
+    call_id, agent = values.identifier(attributes.get("call_id")), values.as_str(attributes.get("agent_name"))
+    yield CallRequested(position=0, name=name, call_id=call_id, agent=agent)
+    yield CallAnswered(call_id=call_id, name=name, error=CallError(kind=REFUSED, message=""))
 
 
 def _result(attributes: Mapping[str, Value]) -> Content:

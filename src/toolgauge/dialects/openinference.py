@@ -21,9 +21,9 @@ from toolgauge.model.observations import (
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import messages, openinference_messages
-from toolgauge.recognize.conventions import ended_without_result
+from toolgauge.recognize.conventions import ended_without_result, pause
 from toolgauge.recognize.hosted_tools import hosted_items
-from toolgauge.recognize.langchain import agent_name, node_answers, refused_call
+from toolgauge.recognize.langchain import agent_name, node_answers, refused_call, waiting_calls
 from toolgauge.recognize.openinference_agents import (
     agent_run,
     called_name,
@@ -31,6 +31,7 @@ from toolgauge.recognize.openinference_agents import (
     haystack_history,
     instrumentation,
     managed_agent_call,
+    offered_names,
     offered_tools,
     task_texts,
 )
@@ -119,6 +120,8 @@ class OpenInference:
             yield from _enclosing(record, kind, source, metadata)
             if kind == "AGENT":
                 yield from self._offered(record)
+                if source == "smolagents" and (tools := offered_names(record.attributes)):
+                    yield ToolsOffered(tools=tools)
 
     def _offered(self, span: Span) -> Iterator[ToolsOffered]:
         offered = self._definitions.read(span.attributes)
@@ -283,6 +286,8 @@ def _enclosing(span: Span, kind: str, source: str, metadata: JsonObject) -> Iter
         yield run
     if source == "langchain" and kind == "CHAIN":
         yield from node_answers(span.attributes.get(INPUT), span.attributes.get(OUTPUT))
+        if span.events and (raised := pause(span)) is not None:
+            yield from waiting_calls(raised.message)
     elif source == "crewai" and kind == "AGENT":
         yield from _crew_task(span, run.agent if run is not None else None)
     elif source == "crewai":

@@ -14,6 +14,7 @@ from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import (
     OTHER_ERROR,
+    PAUSED,
     AgentRun,
     CallAnswered,
     CallError,
@@ -38,6 +39,8 @@ _MESSAGE_REPR = re.compile(
     r"(?P<rest>(?: [a-z_]+=.*)?)",
     re.DOTALL,
 )
+_ACTION_REQUESTS = "action_requests"
+_ACTIONS = re.compile(r"[\"']action_requests[\"']: (\[.*?\]), [\"']review_configs", re.DOTALL)
 _CALL_ID = re.compile(r"[ (]tool_call_id='([^'\\]{1,256})'")
 _STATUS_ERROR = re.compile(r" status='error'(?: |$)")
 
@@ -152,6 +155,16 @@ def refused_call(tool: Value, given: Value, output: Value) -> CallAnswered | Non
     read = content(given)
     requested = as_object(read.value).get("requested_tool_name") if isinstance(read, Recorded) else None
     return CallAnswered(name=requested, result=result(output)) if isinstance(requested, str) else None
+
+
+def waiting_calls(interrupt: str) -> Iterator[CallAnswered]:
+    """Read the calls for which LangChain's human in the loop asks, from the text of the exception: no tool has a span for them."""
+    found = _ACTIONS.search(interrupt) if _ACTION_REQUESTS in interrupt else None
+    read = parse_text(found[1]) if found is not None else None
+    for action in as_list(read.value) if isinstance(read, Recorded) else []:
+        name = as_str(as_object(action).get("name"))
+        if name is not None:
+            yield CallAnswered(name=name, error=CallError(kind=PAUSED, message=""))
 
 
 def node_answers(given: Value, output: Value) -> Iterator[CallAnswered]:

@@ -56,6 +56,9 @@ _NOT_WORD = re.compile(r"[^a-z0-9]+")
 
 # The manager's task is put into this prompt before the agent runs.
 _MANAGED = re.compile(r"You're a helpful agent named '([^'\n]{1,256})'\.\s")
+_TOOLS_NAMES = "smolagents.tools_names"
+_MANAGED_AGENTS = "smolagents.managed_agents."
+_MAX_MANAGED = 1_000
 _TASK = re.compile(r"\n---\nTask:\n(.*?)\n---\n", re.DOTALL)
 
 
@@ -265,6 +268,18 @@ def task_texts(tasks: Value) -> Iterator[MessageSeen]:
 # Tells the run of a managed agent, which is a call of the agent above it, from a run that a program started.
 #
 # smolagents writes no tool span for such a call, only the managed agent's own run.
+
+
+def offered_names(attributes: Mapping[str, Value]) -> tuple[ToolDefinition, ...]:
+    """Read what an agent may call: its tools, and the agents that it manages, which are called like tools."""
+    read = content(attributes.get(_TOOLS_NAMES))
+    names = [name for name in as_list(read.value) if isinstance(name, str)] if isinstance(read, Recorded) else []
+    for number in range(_MAX_MANAGED):
+        managed = as_str(attributes.get(f"{_MANAGED_AGENTS}{number}.name"))
+        if managed is None:
+            break
+        names.append(managed)
+    return tuple(ToolDefinition(name=name) for name in dict.fromkeys(filter(None, names)))
 
 
 def managed_agent_call(span: Span) -> CallExecuted | None:

@@ -39,7 +39,7 @@ def executed(span: Span, integration: str) -> CallExecuted | None:
     arguments, call_id = _arguments(_first(attributes, conventions.ARGUMENTS, ENTITY_INPUT), integration)
     recorded = _RESULTS.get(integration, _plain)(_first(attributes, conventions.RESULT, ENTITY_OUTPUT))
     agent = _first(attributes, conventions.AGENT, LANGCHAIN_AGENT)
-    return CallExecuted(
+    call = CallExecuted(
         name=name,
         call_id=conventions.call_id(attributes) or call_id or recorded.call_id,
         arguments=arguments,
@@ -48,6 +48,8 @@ def executed(span: Span, integration: str) -> CallExecuted | None:
         agent=values.as_str(agent),
         protocol="mcp" if integration == "mcp" else None,
     )
+    # The SDK opens the span of a tool before it asks a person.
+    return conventions.ended_without_result(call) if integration == "openai_agents" else call
 
 
 def _error(span: Span) -> CallError | None:

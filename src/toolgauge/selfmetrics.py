@@ -274,6 +274,12 @@ class SelfMetrics:
             "to their end over gRPC: their senders went away, or are to raise `max_recv_msg_size` or send less at a time.",
             ("toolgauge.transport", "toolgauge.signal", "toolgauge.outcome"),
         )
+        self.requests_invalid = registry.counter(
+            "toolgauge.requests.invalid",
+            "{request}",
+            "Requests that were refused for good as invalid, by reason: look at the sender's log, which has the answer.",
+            ("toolgauge.transport", "toolgauge.signal", "toolgauge.reason"),
+        )
         self.spans_recovered = registry.counter(
             "toolgauge.spans.recovered",
             "{span}",

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from toolgauge.model.delivery import Signal
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.json import Json
 from toolgauge.otlp.otlp_json import request_from_json, requests_from_json
@@ -197,3 +198,96 @@ def test_any_json_is_encoded_or_refused(value: object):
         request_from_json("traces", json.dumps(value).encode())
     except DecodeError:
         return
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        (r"half \ud83e", "half \ufffd"),
+        (r"\udd14 half", "\ufffd half"),
+        (r"\uD83E\uDD14", "\U0001f914"),
+        (r"\ud83e\ud83e\udd14", "\ufffd\U0001f914"),
+        (r"\ud83ex\udd14", "\ufffdx\ufffd"),
+        (r"\ud83e\u0041", "\ufffdA"),
+        (r"\\ud83e \ud83e", "\\ud83e \ufffd"),
+        (r"\\\ud83e", "\\\ufffd"),
+        (r"\"\ud83e\"", '"\ufffd"'),
+        ("\ud83e", "\ufffd"),
+        ("\ud7a3 \ud83e", "\ud7a3 \ufffd"),
+    ],
+)
+def test_a_lone_surrogate_is_read_as_the_replacement_character(written: str, read: str):
+    text = (
+        '{"resourceSpans":[{"resource":{"attributes":[{"key":"§","value":{"stringValue":"§"}}]},"scopeSpans":[{"scope":{"name":"§"},'
+        '"spans":[{"name":"§","attributes":[{"key":"k","value":{"kvlistValue":{"values":[{"key":"§","value":{"stringValue":"§"}}]}}}],'
+        '"status":{"message":"§"},"§":[1]},{"name":"whole"}]}]}],"§":1}'
+    ).replace("§", written)
+    (request,) = requests_from_json(text.encode("utf-8", "surrogatepass"))
+    assert request_from_json("traces", text.encode("utf-8", "surrogatepass")) == request[1]
+    (group,) = ExportTraceServiceRequest.FromString(request[1]).resource_spans
+    first, second = group.scope_spans[0].spans
+    (inner,) = first.attributes[0].value.kvlist_value.values
+    resource = group.resource.attributes[0]
+    texts = (resource.key, resource.value.string_value, group.scope_spans[0].scope.name, first.name, inner.key)
+    assert {*texts, inner.value.string_value, first.status.message} == {read}
+    assert second.name == "whole"
+
+
+PIECES = ("a", "\\", '"', "\ud83e", "\udd14", "\u00e9", "u", "d83e", "\U0001f914")
+
+
+@given(st.lists(st.sampled_from(PIECES)).map("".join))
+def test_whatever_stands_around_a_lone_surrogate_stays_as_it_is(name: str):
+    read = ExportLogsServiceRequest.FromString(
+        request_from_json("logs", json.dumps({"resourceLogs": [{"schemaUrl": name + "\ud83e"}]}).encode())
+    )
+    # Python keeps two halves that stand side by side apart, and JSON does not.
+    expected = json.loads(json.dumps(name + "\ud83e"))
+    assert read.resource_logs[0].schema_url == "".join("\ufffd" if "\ud800" <= c <= "\udfff" else c for c in expected)
+
+
+def test_a_long_text_of_escapes_is_searched_for_surrogates_in_linear_time():
+    began = time.process_time()
+    with pytest.raises(DecodeError):
+        request_from_json("traces", b'{"resourceSpans":"' + b'\\"' * 1_000_000 + b"\\ud83e")
+    assert time.process_time() - began < 2
+
+
+@pytest.mark.parametrize(
+    ("signal", "text", "message"),
+    [
+        ("traces", '{"resource_spans": []}', "OTLP JSON spells its keys in lowerCamelCase: `resourceSpans`, not `resource_spans`"),
+        ("logs", '{"resource_logs": []}', "OTLP JSON spells its keys in lowerCamelCase: `resourceLogs`, not `resource_logs`"),
+        ("metrics", '{"resource_metrics": []}', "no `resourceMetrics` in it: OTLP JSON spells its keys in lowerCamelCase"),
+        ("traces", '{"spans": []}', "neither `resourceSpans` nor `resourceLogs` in it"),
+        ("traces", '{"resourceSpans": [{"scope_spans": []}]}', "`resourceSpans[0]` has no `scopeSpans` in it: OTLP JSON spells"),
+        ("logs", '{"resourceLogs": [{"scopeLogs": [{}, {"log_records": []}]}]}', "`resourceLogs[0].scopeLogs[1]` has no `logRecords`"),
+    ],
+)  # fmt: skip
+def test_an_object_with_keys_of_which_none_is_known_is_an_error(signal: Signal, text: str, message: str):
+    with pytest.raises(DecodeError) as caught:
+        request_from_json(signal, text.encode())
+    assert message in str(caught.value)
+    assert caught.value.reason == "unknown_keys"
+
+
+@pytest.mark.parametrize(
+    "text", ["{}", '{"resourceSpans": null, "future": 1}', '{"future": {}, "resourceSpans": [{}]}']
+)
+def test_unknown_keys_beside_a_known_one_are_ignored(text: str):
+    assert ExportTraceServiceRequest.FromString(request_from_json("traces", text.encode())) is not None
+
+
+@pytest.mark.parametrize(
+    ("signal", "text"),
+    [
+        ("traces", b'{"resourceLogs": []}'),
+        ("logs", b'{"resourceSpans": []}'),
+        ("logs", b'{"resourceMetrics": []}'),
+        ("metrics", b'{"resourceSpans": []}'),
+    ],
+)
+def test_json_of_another_signal_is_an_error(signal: Signal, text: bytes):
+    with pytest.raises(DecodeError, match="send it to the endpoint of its own signal") as caught:
+        request_from_json(signal, text)
+    assert caught.value.reason == "wrong_signal"

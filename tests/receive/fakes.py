@@ -62,6 +62,10 @@ class Receivers:
         """The request counter by transport, signal and outcome."""
         return dict(self.metrics.requests.cells)
 
+    def reasons(self) -> dict[tuple[str, ...], float]:
+        """The counter of invalid requests by transport, signal and reason."""
+        return dict(self.metrics.requests_invalid.cells)
+
 
 @asynccontextmanager
 async def receiving(

@@ -2,11 +2,12 @@ import asyncio
 import gzip
 import random
 import zlib
+from collections.abc import Callable
 
 import pytest
 
 from tests.receive.fakes import gzipped, post, receiving
-from toolgauge.receive.otlp_handler import BrokenBodyError, TooLargeError, gunzip, inflate
+from toolgauge.receive.otlp_handler import BrokenBodyError, TooLargeError, gunzip, inflate, unzstd, zstd
 
 
 def test_body_of_exactly_the_limit_passes_and_one_more_byte_does_not():
@@ -74,3 +75,53 @@ def test_large_bodies_are_decompressed_whole(size: int, level: int):
     assert inflate(zlib.compress(body, level), size) == body
     with pytest.raises(BrokenBodyError):
         gunzip(gzip.compress(body, level)[:-1], size)
+
+
+def streamed(body: bytes) -> bytes:
+    """Compress as a writer does that does not know how much will come: the frame declares no size."""
+    compressor = zstd.ZstdCompressor()
+    return compressor.compress(body) + compressor.flush()
+
+
+def with_window(log: int) -> bytes:
+    compressor = zstd.ZstdCompressor(options={zstd.CompressionParameter.window_log: log})
+    return compressor.compress(b"some bytes") + compressor.flush()
+
+
+@pytest.mark.parametrize("compress", [zstd.compress, streamed])
+def test_zstd_body_of_exactly_the_limit_passes_and_one_more_byte_does_not(compress: Callable[[bytes], bytes]):
+    assert unzstd(compress(b"x" * 1000), 1000) == b"x" * 1000
+    with pytest.raises(TooLargeError):
+        unzstd(compress(b"x" * 1001), 1000)
+
+
+def test_zstd_frames_that_follow_each_other_are_joined_and_stay_within_the_limit():
+    skippable = b"\x50\x2a\x4d\x18\x03\0\0\0any"
+    frames = zstd.compress(b"one ") + skippable + streamed(b"two")
+    assert unzstd(frames, 7) == b"one two"
+    with pytest.raises(TooLargeError):
+        unzstd(frames, 6)
+    with pytest.raises(BrokenBodyError):
+        unzstd(zstd.compress(b"") * 5000, 1000)
+
+
+@pytest.mark.parametrize("body", [zstd.compress(b"some bytes")[:-1], zstd.compress(b"some bytes")[:3], b"\x0a\x00\x0a\x00",
+                                  zstd.compress(b"fine") + b"garbage", gzip.compress(b"another format")])  # fmt: skip
+def test_what_is_no_whole_zstd_is_broken(body: bytes):
+    with pytest.raises(BrokenBodyError):
+        unzstd(body, 1000)
+
+
+def test_zstd_window_that_takes_more_memory_than_any_exporter_needs_is_refused():
+    assert unzstd(with_window(25), 1000) == b"some bytes"
+    with pytest.raises(BrokenBodyError):
+        unzstd(with_window(26), 1000)
+
+
+@pytest.mark.parametrize("size", [(4 << 20) - 1, 4 << 20, (9 << 20) + 17])
+@pytest.mark.parametrize("level", [1, 19])
+def test_large_zstd_bodies_are_decompressed_whole(size: int, level: int):
+    body = random.Random(size).randbytes(size)  # noqa: S311 - bytes that do not compress
+    assert unzstd(zstd.compress(body, level), size) == body
+    with pytest.raises(BrokenBodyError):
+        unzstd(zstd.compress(body, level)[:-1], size)

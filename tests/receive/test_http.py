@@ -1,5 +1,6 @@
 import asyncio
 import random
+import zlib
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from toolgauge.model.errors import StartError
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.otlp.otlp_json import request_from_json
 from toolgauge.receive.http import HttpReceiver
+from toolgauge.receive.otlp_handler import zstd
 from toolgauge.receive.settings import HttpSettings
 from toolgauge.selfmetrics import SelfMetrics
 
@@ -40,6 +42,46 @@ async def test_gzip_request_arrives_decompressed(encoding: str):
         reply = await post(receivers.http.port, gzipped(RECORDED), Content_Encoding=encoding)
     assert reply.status == 200
     assert receivers.consumer.taken == [("traces", RECORDED)]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "body"),
+    [
+        ("zstd", zstd.compress(RECORDED)),
+        ("ZSTD", zstd.compress(RECORDED[:100]) + zstd.compress(RECORDED[100:])),
+        ("deflate", zlib.compress(RECORDED)),
+        ("zlib", zlib.compress(RECORDED)),
+    ],
+)
+async def test_bodies_arrive_decompressed_from_all_compressions_that_are_read(encoding: str, body: bytes):
+    async with receiving() as receivers:
+        reply = await post(receivers.http.port, body, Content_Encoding=encoding)
+    assert reply.status == 200
+    assert receivers.consumer.taken == [("traces", RECORDED)]
+
+
+async def test_zstd_body_that_grows_over_the_limit_is_413():
+    async with receiving(limit=100_000) as receivers:
+        reply = await post(receivers.http.port, zstd.compress(b"\0" * 1_000_000), Content_Encoding="zstd")
+    assert reply.status == 413
+    assert receivers.outcomes() == {("http", "traces", "too_large"): 1}
+
+
+@pytest.mark.parametrize("encoding", ["snappy", "x-snappy-framed", "lz4", "br", "gzip, gzip"])
+async def test_compression_that_is_not_read_is_answered_with_what_to_set(encoding: str):
+    async with receiving() as receivers:
+        reply = await post(receivers.http.port, RECORDED, Content_Encoding=encoding)
+    assert reply.status == 415
+    assert "set `compression` of the exporter to `gzip`, `zstd`, `deflate` or `none`" in status_of(reply).message
+    assert receivers.reasons() == {("http", "traces", "compression"): 1}
+
+
+async def test_raw_deflate_is_broken():
+    compressor = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    body = compressor.compress(RECORDED) + compressor.flush()
+    async with receiving() as receivers:
+        reply = await post(receivers.http.port, body, Content_Encoding="deflate")
+    assert (reply.status, status_of(reply).message) == (400, "the compressed body is broken")
 
 
 async def test_each_path_has_its_signal():

@@ -139,3 +139,34 @@ async def test_changed_bytes_are_taken_or_refused_and_nothing_else():
             reply = await post(receivers.http.port, bytes(text), Content_Type=JSON)
             assert reply.status in (200, 400)
         assert gunzip(gzipped(TEXT), 1 << 20) == TEXT
+
+
+async def test_json_with_half_an_emoji_is_taken():
+    wrong = TEXT.replace(b'"search"', b'"search \\ud83e"')
+    async with receiving() as receivers:
+        reply = await post(receivers.http.port, wrong, Content_Type=JSON)
+    assert reply.status == 200
+    ((_, body),) = receivers.consumer.taken
+    assert spans_of(body)[0].attributes[0].value.string_value == "search \ufffd"
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "reason", "message"),
+    [
+        ("/v1/traces", b'{"resource_spans": []}', "unknown_keys", "lowerCamelCase: `resourceSpans`, not `resource_spans`"),
+        ("/v1/logs", b'{"resource_logs": []}', "unknown_keys", "lowerCamelCase: `resourceLogs`, not `resource_logs`"),
+        ("/v1/metrics", b'{"metrics": []}', "unknown_keys", "no `resourceMetrics` in it"),
+        ("/v1/traces", b'{"resourceLogs": []}', "wrong_signal", "holds `resourceLogs`, not `resourceSpans`"),
+        ("/v1/logs", b'{"resourceSpans": []}', "wrong_signal", "holds `resourceSpans`, not `resourceLogs`"),
+        ("/v1/traces", b'{"resourceSpans": 1}', "undecodable", "must be an array"),
+    ],
+)  # fmt: skip
+async def test_json_in_which_nothing_can_be_read_is_400_with_the_cause(
+    path: str, text: bytes, reason: str, message: str
+):
+    async with receiving() as receivers:
+        reply = await post(receivers.http.port, text, path=path, Content_Type=JSON)
+    assert reply.status == 400
+    assert message in json.loads(reply.body)["message"]
+    assert receivers.consumer.taken == []
+    assert receivers.reasons() == {("http", path.removeprefix("/v1/"), reason): 1}

@@ -200,6 +200,37 @@ def test_a_star_in_an_origin_stops_at_a_slash(allowed: str, origin: str, *, is_a
     assert Cors(allowed_origins=(allowed,)).allows(origin) is is_allowed
 
 
+@pytest.mark.parametrize(
+    ("allowed", "credentials"),
+    [
+        (("http://app.test",), "true"),
+        (("https://other.test", "HTTP://App.Test"), "true"),
+        (("*", "http://app.test"), "true"),
+        (("*",), None),
+        (("http://*",), None),
+        (("http://*.test",), None),
+    ],
+)
+async def test_credentials_are_allowed_for_origins_that_are_written_out(
+    allowed: tuple[str, ...], credentials: str | None
+):
+    # `navigator.sendBeacon` with JSON always sends them.
+    async with receiving(cors=Cors(allowed_origins=allowed)) as receivers:
+        asked = await post(
+            receivers.http.port,
+            b"",
+            method="OPTIONS",
+            Origin="http://app.test",
+            Access_Control_Request_Method="POST",
+            Access_Control_Request_Headers="content-type",
+        )
+        sent = await post(receivers.http.port, BODY, Origin="http://app.test")
+    assert (asked.status, sent.status) == (204, 200)
+    for answer in (asked, sent):
+        assert answer.headers["access-control-allow-origin"] == "http://app.test"
+        assert answer.headers.get("access-control-allow-credentials") == credentials
+
+
 async def test_no_page_may_send_by_default():
     async with receiving() as receivers:
         asked = await post(

@@ -5,6 +5,9 @@ from typing import Literal, Protocol, TypeAlias
 from msgspec import Struct
 
 Signal: TypeAlias = Literal["traces", "metrics", "logs"]
+# Why a request can never be taken: its bytes are no OTLP, it is of another signal, none of its JSON keys is known, its compression
+# cannot be read, or it breaks the rules of its transport.
+InvalidReason: TypeAlias = Literal["undecodable", "wrong_signal", "unknown_keys", "compression", "transport"]
 
 
 class Accepted(Struct, frozen=True):
@@ -22,6 +25,7 @@ class Invalid(Struct, frozen=True):
     """Nothing was taken and it never will be: the request cannot be decoded."""
 
     message: str
+    reason: InvalidReason = "undecodable"
 
 
 class Unsupported(Struct, frozen=True):

@@ -12,6 +12,8 @@ ExpressionError           an expression gives no answer for a call; becomes an o
 StateError                the state file cannot be read or written while we run; counted
 """
 
+from toolgauge.model.delivery import InvalidReason
+
 
 class ToolgaugeError(Exception):
     """An error that a person can act on."""
@@ -43,6 +45,10 @@ class InUseError(StartError):
 
 class DecodeError(Exception):
     """Bytes that cannot be decoded."""
+
+    def __init__(self, message: str, *, reason: InvalidReason = "undecodable") -> None:
+        super().__init__(message)
+        self.reason: InvalidReason = reason
 
 
 class SchemaError(Exception):

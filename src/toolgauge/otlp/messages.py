@@ -75,6 +75,42 @@ _MESSAGES: dict[str, tuple[tuple[int, str, str], ...]] = {
         (11, "observed_time_unix_nano", "fixed64"),
         (12, "event_name", "bytes"),
     ),
+    # What shows that an item is a span.
+    "SpanSigns": (
+        (1, "trace_id", "bytes"),
+        (2, "span_id", "bytes"),
+        (6, "kind", "int32"),
+        (7, "start_time_unix_nano", "fixed64"),
+        (8, "end_time_unix_nano", "fixed64"),
+    ),
+    # Fields of log records and metrics, with wire types that a span does not have at these numbers.
+    "ForeignToSpans": (
+        (1, "time_unix_nano", "fixed64"),
+        (2, "severity_number", "int32"),
+        (6, "attributes", "bytes"),
+        (7, "sum", "bytes"),
+        (8, "flags", "fixed32"),
+        (10, "span_id_or_exponential_histogram", "bytes"),
+        (11, "observed_time_unix_nano", "fixed64"),
+        (12, "event_name_or_metadata", "bytes"),
+    ),
+    # The same for fields of spans and metrics in place of a log record.
+    "ForeignToLogs": (
+        (1, "trace_id_or_name", "bytes"),
+        (2, "span_id_or_description", "bytes"),
+        (6, "kind", "int32"),
+        (7, "start_time_unix_nano", "fixed64"),
+        (8, "end_time_unix_nano", "fixed64"),
+        (11, "event_or_summary", "bytes"),
+    ),
+    # The same for fields of spans and log records in place of a metric.
+    "ForeignToMetrics": (
+        (1, "time_unix_nano", "fixed64"),
+        (2, "severity_number", "int32"),
+        (7, "start_time_unix_nano", "fixed64"),
+        (8, "end_time_unix_nano", "fixed64"),
+        (11, "observed_time_unix_nano", "fixed64"),
+    ),
     "AnyValue": (
         (1, "string_value", "|bytes"),
         (2, "bool_value", "|bool"),
@@ -252,6 +288,24 @@ class KeyValueMessage(Wire, Protocol):
     value: "AnyValueMessage"
 
 
+class SpanSignsMessage(Protocol):
+    """The fields of an item that show that it is a span."""
+
+    trace_id: bytes
+    span_id: bytes
+    kind: int
+    start_time_unix_nano: int
+    end_time_unix_nano: int
+
+
+class ForeignMessage(Protocol):
+    """Fields of an item that its message does not have with these wire types."""
+
+    def ListFields(self) -> Sequence[object]:  # noqa: N802 protobuf's name
+        """List the fields that are set."""
+        ...
+
+
 class KeyMessage(Protocol):
     """KeyValue, its value as an unknown field: whatever is wrong with that, the key can be read."""
 
@@ -354,6 +408,10 @@ HEADS = cast("MessageClass[HeadsMessage]", _CLASSES["Heads"])
 STATUS = cast("MessageClass[StatusMessage]", _CLASSES["Status"])
 EVENT = cast("MessageClass[EventMessage]", _CLASSES["Event"])
 SPAN_ATTRIBUTES = cast("MessageClass[SpanAttributesMessage]", _CLASSES["SpanAttributes"])
+SPAN_SIGNS = cast("MessageClass[SpanSignsMessage]", _CLASSES["SpanSigns"])
+FOREIGN_TO_SPANS = cast("MessageClass[ForeignMessage]", _CLASSES["ForeignToSpans"])
+FOREIGN_TO_LOGS = cast("MessageClass[ForeignMessage]", _CLASSES["ForeignToLogs"])
+FOREIGN_TO_METRICS = cast("MessageClass[ForeignMessage]", _CLASSES["ForeignToMetrics"])
 LOG_RECORD = cast("MessageClass[LogRecordMessage]", _CLASSES["LogRecord"])
 KEY = cast("MessageClass[KeyMessage]", _CLASSES["Key"])
 ANY_VALUE = cast("MessageClass[AnyValueMessage]", _CLASSES["AnyValue"])

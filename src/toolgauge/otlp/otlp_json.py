@@ -8,13 +8,10 @@ One writer a field is made once from the message's descriptor: looking at descri
 writing it. The path to a wrong value is put together only when there is one: each writer on the way out adds its piece.
 """
 
-import base64
-import binascii
-import math
-import struct
-from collections.abc import Callable, Generator
+import re
+from collections.abc import Callable, Collection, Generator
 from contextlib import contextmanager
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import msgspec
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
@@ -27,37 +24,16 @@ from toolgauge.model.errors import DecodeError
 from toolgauge.model.json import Json
 from toolgauge.otlp.bounds import check_json
 from toolgauge.otlp.encode import varint
+from toolgauge.otlp.json_scalars import DELIMITED, Encode, WrongValueError, scalar
 from toolgauge.otlp.messages import AT_ONCE, joined
 
-# Adds a field to the parts of a message. The last argument is the depth of that message; raises `_WrongValueError`.
+# Adds a field to the parts of a message. The last argument is the depth of that message; raises `WrongValueError`.
 _Writer: TypeAlias = Callable[[list[bytes], Json, int], None]
-# Makes the bytes of one value, without its tag.
-_Encode: TypeAlias = Callable[[Json], bytes]
 
 # protobuf itself refuses messages nested deeper than 100.
 _MAX_DEPTH = 90
-_MAX_PATH = 200
-_ID_BYTES = {"trace_id": 16, "span_id": 8, "parent_span_id": 8}
-_SPECIAL_DOUBLES = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
-_VARINT, _FIXED64, _DELIMITED, _FIXED32 = 0, 1, 2, 5
+_REPLACEMENT = "\ufffd".encode()
 _SHORT = tuple(bytes([number]) for number in range(128))
-
-
-class _WrongValueError(Exception):
-    """A value that its field cannot hold. `pieces` name the way to it, the innermost first."""
-
-    def __init__(self, problem: str) -> None:
-        super().__init__(problem)
-        self.problem = problem
-        self.pieces: list[str] = []
-
-    def message(self) -> str:
-        """Return the path and the problem; a long path is cut."""
-        if not self.pieces:
-            return f"the document {self.problem}"
-        path = "".join(reversed(self.pieces)).removeprefix(".")
-        shown = path if len(path) <= _MAX_PATH else f"{path[:_MAX_PATH]}..."
-        return f"`{shown}` {self.problem}"
 
 
 class _MessagePlan:
@@ -79,9 +55,9 @@ class _MessagePlan:
     def encode(self, values: Json, depth: int) -> bytes:
         """Write a message; keys without a field are left out, and null is the same as an absent key."""
         if not isinstance(values, dict):
-            raise _WrongValueError("must be an object")
+            raise WrongValueError("must be an object")
         if depth > _MAX_DEPTH:
-            raise _WrongValueError("is nested too deep")
+            raise WrongValueError("is nested too deep")
         writers = self._writers
         parts: list[bytes] = []
         for key, value in values.items():
@@ -90,7 +66,7 @@ class _MessagePlan:
                 continue
             try:
                 writer(parts, value, depth)
-            except _WrongValueError as error:
+            except WrongValueError as error:
                 error.pieces.append(f".{key}")
                 raise
         return b"".join(parts) if len(parts) <= AT_ONCE else joined(parts)
@@ -123,18 +99,23 @@ class _SplitPlan:
         assert field.message_type is not None  # noqa: S101 - for the type checker
         self._plan = plans.of(descriptor)
         self._key = split[0]
-        self._tag = _tag(field.number, _DELIMITED)
+        self._tag = _tag(field.number, DELIMITED)
         self._item = plans.of(field.message_type)
         self._group = _SplitPlan(field.message_type, split[1:], plans) if len(split) > 1 else None
 
     def encode(self, text: bytes | msgspec.Raw) -> bytes:
         """Write the message; raise `WrongValueError`, or `msgspec.DecodeError` where the text is no JSON."""
         parts: list[bytes] = []
-        for key, value in _split_object(text).items():
+        fields = _split_object(text)
+        # An object with keys of which none is known is refused: nothing in it can be read, and its sender must not be told that it
+        # was taken. An unknown key beside a known one is ignored, as OTLP demands.
+        if fields and not any(map(self._plan.has_field, fields)):
+            raise _unknown_keys(self._key, fields)
+        for key, value in fields.items():
             if key == self._key and bytes(value) != b"null":
                 try:
                     self._encode_each(value, parts)
-                except _WrongValueError as error:
+                except WrongValueError as error:
                     error.pieces.append(f".{key}")
                     raise
             elif self._plan.has_field(key):
@@ -148,12 +129,14 @@ class _SplitPlan:
                     body = self._group.encode(item)
                 else:
                     body = self._item.encode(msgspec.json.decode(item), 0)
-            except _WrongValueError as error:
+            except WrongValueError as error:
                 error.pieces.append(f"[{index}]")
                 raise
             parts += (self._tag, varint(len(body)), body)
 
 
+_SIGNAL_KEYS = ("resourceSpans", "resourceLogs", "resourceMetrics")
+_NO_REQUEST = "neither `resourceSpans` nor `resourceLogs` in it"
 _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ARRAY = msgspec.json.Decoder(list[msgspec.Raw])
 
@@ -163,22 +146,35 @@ def _split_object(text: bytes | msgspec.Raw) -> dict[str, msgspec.Raw]:
     try:
         return _OBJECT.decode(text)
     except msgspec.ValidationError:
-        raise _WrongValueError("must be an object") from None
+        raise WrongValueError("must be an object") from None
+
+
+def _unknown_keys(known: str, keys: Collection[str]) -> WrongValueError:
+    """Return the error of an object that has keys, but not `known` nor any other key of its message."""
+    other = next((key for key in _SIGNAL_KEYS if key in keys), None)
+    if known in _SIGNAL_KEYS and other is not None:
+        problem = f"holds `{other}`, not `{known}`: send it to the endpoint of its own signal"
+        return WrongValueError(problem, reason="wrong_signal")
+    problem = f"has {_NO_REQUEST}" if known in ("resourceSpans", "resourceLogs") else f"has no `{known}` in it"
+    snake_case = re.sub("[A-Z]", lambda capital: f"_{capital[0].lower()}", known)
+    if snake_case in keys:
+        problem += f": OTLP JSON spells its keys in lowerCamelCase: `{known}`, not `{snake_case}`"
+    return WrongValueError(problem, reason="unknown_keys")
 
 
 def _split_array(text: msgspec.Raw) -> list[msgspec.Raw]:
     try:
         return _ARRAY.decode(text)
     except msgspec.ValidationError:
-        raise _WrongValueError("must be an array") from None
+        raise WrongValueError("must be an array") from None
 
 
 def _writer(field: FieldDescriptor, plans: _MessagePlans) -> _Writer:
     if field.message_type is not None:
         plan = plans.of(field.message_type)
-        tag = _tag(field.number, _DELIMITED)
+        tag = _tag(field.number, DELIMITED)
         return _messages(tag, plan) if field.is_repeated else _message(tag, plan)
-    wire, encode = _scalar(field)
+    wire, encode = scalar(field)
     tag = _tag(field.number, wire)
     if not field.is_repeated:
         return (
@@ -186,7 +182,7 @@ def _writer(field: FieldDescriptor, plans: _MessagePlans) -> _Writer:
             if field.type == FieldDescriptor.TYPE_STRING
             else _single(tag, encode, None if field.has_presence else encode(_DEFAULTS[field.cpp_type]))
         )
-    return _repeated(tag, encode) if wire == _DELIMITED else _packed(_tag(field.number, _DELIMITED), encode)
+    return _repeated(tag, encode) if wire == DELIMITED else _packed(_tag(field.number, DELIMITED), encode)
 
 
 _DEFAULTS: dict[int, Json] = {
@@ -223,7 +219,7 @@ def _messages(tag: bytes, plan: _MessagePlan) -> _Writer:
                 size = len(body)
                 parts += (tag, _SHORT[size] if size < 128 else varint(size), body)
                 index += 1
-        except _WrongValueError as error:
+        except WrongValueError as error:
             if isinstance(value, list):
                 error.pieces.append(f"[{index}]")
             raise
@@ -234,7 +230,7 @@ def _messages(tag: bytes, plan: _MessagePlan) -> _Writer:
 def _text(tag: bytes, *, skips_empty: bool) -> _Writer:
     def write(parts: list[bytes], value: Json, depth: int) -> None:  # noqa: ARG001 - as all writers
         if not isinstance(value, str):
-            raise _WrongValueError("has the wrong type")
+            raise WrongValueError("has the wrong type")
         body = value.encode()
         size = len(body)
         if size or not skips_empty:
@@ -243,7 +239,7 @@ def _text(tag: bytes, *, skips_empty: bool) -> _Writer:
     return write
 
 
-def _single(tag: bytes, encode: _Encode, default: bytes | None) -> _Writer:
+def _single(tag: bytes, encode: Encode, default: bytes | None) -> _Writer:
     def write(parts: list[bytes], value: Json, depth: int) -> None:  # noqa: ARG001 - as all writers
         body = encode(value)
         if body != default:
@@ -252,7 +248,7 @@ def _single(tag: bytes, encode: _Encode, default: bytes | None) -> _Writer:
     return write
 
 
-def _repeated(tag: bytes, encode: _Encode) -> _Writer:
+def _repeated(tag: bytes, encode: Encode) -> _Writer:
     def write(parts: list[bytes], value: Json, depth: int) -> None:  # noqa: ARG001 - as all writers
         for body in _each(value, encode):
             parts += (tag, body)
@@ -260,7 +256,7 @@ def _repeated(tag: bytes, encode: _Encode) -> _Writer:
     return write
 
 
-def _packed(tag: bytes, encode: _Encode) -> _Writer:
+def _packed(tag: bytes, encode: Encode) -> _Writer:
     def write(parts: list[bytes], value: Json, depth: int) -> None:  # noqa: ARG001 - as all writers
         body = joined(_each(value, encode))
         if body:
@@ -269,12 +265,12 @@ def _packed(tag: bytes, encode: _Encode) -> _Writer:
     return write
 
 
-def _each(value: Json, encode: _Encode) -> list[bytes]:
+def _each(value: Json, encode: Encode) -> list[bytes]:
     bodies: list[bytes] = []
     for item in _array(value):
         try:
             bodies.append(encode(item))
-        except _WrongValueError as error:
+        except WrongValueError as error:
             error.pieces.append(f"[{len(bodies)}]")
             raise
     return bodies
@@ -282,147 +278,12 @@ def _each(value: Json, encode: _Encode) -> list[bytes]:
 
 def _array(value: Json) -> list[Json]:
     if not isinstance(value, list):
-        raise _WrongValueError("must be an array")
+        raise WrongValueError("must be an array")
     return value
 
 
 def _tag(number: int, wire: int) -> bytes:
     return varint(number << 3 | wire)
-
-
-def _scalar(field: FieldDescriptor) -> tuple[int, _Encode]:
-    """Choose the wire type of a field, and what writes one value of it."""
-    integer = _INTEGERS.get(field.type)
-    if integer is not None:
-        return integer
-    if field.type == FieldDescriptor.TYPE_STRING:
-        return _DELIMITED, _string
-    if field.type == FieldDescriptor.TYPE_BYTES:
-        size = _ID_BYTES.get(field.name)
-        return _DELIMITED, _base64 if size is None else _id_writer(size)
-    if field.type == FieldDescriptor.TYPE_BOOL:
-        return _VARINT, _bool
-    if field.type == FieldDescriptor.TYPE_DOUBLE:
-        return _FIXED64, lambda value: struct.pack("<d", _double(value))
-    raise NotImplementedError(f"OTLP has no fields such as `{field.full_name}`")
-
-
-def _delimited(body: bytes) -> bytes:
-    return varint(len(body)) + body
-
-
-def _string(value: Json) -> bytes:
-    if not isinstance(value, str):
-        raise _WrongValueError("has the wrong type")
-    return _delimited(value.encode())
-
-
-def _bool(value: Json) -> bytes:
-    if not isinstance(value, bool):
-        raise _WrongValueError("has the wrong type")
-    return b"\x01" if value else b"\x00"
-
-
-def _base64(value: Json) -> bytes:
-    if not isinstance(value, str):
-        raise _WrongValueError("has the wrong type")
-    # Either alphabet, with padding or without (protobuf, "JSON Mapping"): writers differ.
-    padded = value + "=" * (-len(value) % 4)
-    try:
-        return _delimited(base64.b64decode(padded, altchars=b"-_", validate=True))
-    except (ValueError, binascii.Error):
-        raise _WrongValueError("must be base64") from None
-
-
-def _id_writer(size: int) -> _Encode:
-    prefix = _SHORT[size]
-    digits = 2 * size
-
-    def encode(value: Json) -> bytes:
-        if not isinstance(value, str):
-            raise _WrongValueError("has the wrong type")
-        if not value:
-            return b"\x00"
-        try:
-            raw = bytes.fromhex(value)
-        except ValueError:
-            raise _WrongValueError("must be hex") from None
-        # `fromhex` skips white space.
-        if len(raw) != size or len(value) != digits:
-            raise _WrongValueError(f"must be {digits} hex digits")
-        return prefix + raw
-
-    return encode
-
-
-def _double(value: Json) -> float:
-    if isinstance(value, str):
-        special = _SPECIAL_DOUBLES.get(value)
-        if special is not None:
-            return special
-        try:
-            # `float` reads `1_0` and ` 1` too, which no JSON number is.
-            return float(value if value.isascii() and value.strip("0123456789+-.eE") == "" else "")
-        except ValueError:
-            raise _WrongValueError("must be a number") from None
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise _WrongValueError("must be a number")
-    try:
-        return float(value)
-    except OverflowError:
-        raise _WrongValueError("is out of range") from None
-
-
-def _integer(value: Json) -> int:
-    if isinstance(value, str):
-        digits = value.removeprefix("-")
-        # `int` reads `1_0`, ` 1` and the digits of other scripts too.
-        if not (digits.isascii() and digits.isdecimal() and len(digits) <= 20):
-            raise _WrongValueError("must be an integer")
-        return int(value)
-    return _number(value)
-
-
-def _number(value: Json) -> int:
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise _WrongValueError("must be an integer")
-    return value
-
-
-def _within(read: Callable[[Json], int], low: int, high: int, write: Callable[[int], bytes]) -> _Encode:
-    def encode(value: Json) -> bytes:
-        number = read(value)
-        if not low <= number <= high:
-            raise _WrongValueError("is out of range")
-        return write(number)
-
-    return encode
-
-
-def _signed(number: int) -> bytes:
-    return varint(number & (1 << 64) - 1)
-
-
-def _zigzag(number: int) -> bytes:
-    return varint(number * 2 if number >= 0 else -number * 2 - 1)
-
-
-_LOW_32, _HIGH_32, _HIGH_U32 = -(1 << 31), (1 << 31) - 1, (1 << 32) - 1
-_LOW_64, _HIGH_64, _HIGH_U64 = -(1 << 63), (1 << 63) - 1, (1 << 64) - 1
-_INTEGERS: dict[int, tuple[int, _Encode]] = {
-    FieldDescriptor.TYPE_INT32: (_VARINT, _within(_integer, _LOW_32, _HIGH_32, _signed)),
-    FieldDescriptor.TYPE_INT64: (_VARINT, _within(_integer, _LOW_64, _HIGH_64, _signed)),
-    FieldDescriptor.TYPE_UINT32: (_VARINT, _within(_integer, 0, _HIGH_U32, varint)),
-    FieldDescriptor.TYPE_UINT64: (_VARINT, _within(_integer, 0, _HIGH_U64, varint)),
-    FieldDescriptor.TYPE_SINT32: (_VARINT, _within(_integer, _LOW_32, _HIGH_32, _zigzag)),
-    FieldDescriptor.TYPE_FIXED32: (_FIXED32, _within(_integer, 0, _HIGH_U32, struct.Struct("<I").pack)),
-    FieldDescriptor.TYPE_FIXED64: (_FIXED64, _within(_integer, 0, _HIGH_U64, struct.Struct("<Q").pack)),
-    FieldDescriptor.TYPE_SFIXED64: (_FIXED64, _within(_integer, _LOW_64, _HIGH_64, struct.Struct("<q").pack)),
-    # Names of enums are not legal in OTLP, nor are numbers as text.
-    FieldDescriptor.TYPE_ENUM: (_VARINT, _within(_number, _LOW_32, _HIGH_32, _signed)),
-}
 
 
 _SPANS = ("resourceSpans", "scopeSpans", "spans")
@@ -442,37 +303,68 @@ def _made_plans() -> dict[Signal, _SplitPlan]:
 _PLANS = _made_plans()
 
 
+_Encoded = TypeVar("_Encoded")
+
+
 def requests_from_json(text: bytes) -> list[tuple[Signal, bytes]]:
     """Encode the trace and the log request in one JSON document; other signals are left out.
 
     Raise `DecodeError` with the path of the wrong value.
     """
-    with _as_decode_errors():
-        check_json(text)
-        fields = _split_object(text)
-        requests: list[tuple[Signal, bytes]] = []
-        if "resourceSpans" in fields:
-            requests.append(("traces", _PLANS["traces"].encode(text)))
-        if "resourceLogs" in fields:
-            requests.append(("logs", _PLANS["logs"].encode(text)))
-        if not requests and "resourceMetrics" not in fields and fields:
-            raise DecodeError("neither `resourceSpans` nor `resourceLogs` in it")
-        return requests
+    return _encoded(_encode_all, text)
 
 
 def request_from_json(signal: Signal, text: bytes) -> bytes:
     """Encode one JSON request of a known signal. Raise `DecodeError` with the path of the wrong value."""
+    return _encoded(_PLANS[signal].encode, text)
+
+
+def _encode_all(text: bytes) -> list[tuple[Signal, bytes]]:
+    fields = _split_object(text)
+    requests: list[tuple[Signal, bytes]] = []
+    if "resourceSpans" in fields:
+        requests.append(("traces", _PLANS["traces"].encode(text)))
+    if "resourceLogs" in fields:
+        requests.append(("logs", _PLANS["logs"].encode(text)))
+    if not requests and "resourceMetrics" not in fields and fields:
+        raise DecodeError(_NO_REQUEST, reason="unknown_keys")
+    return requests
+
+
+def _encoded(encode: Callable[[bytes], _Encoded], text: bytes) -> _Encoded:
     with _as_decode_errors():
         check_json(text)
-        return _PLANS[signal].encode(text)
+        try:
+            return encode(text)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            # Half an emoji must not lose a batch. Only a text that could not be decoded is searched for one.
+            whole = _with_lone_surrogates_replaced(text)
+            if whole == text:
+                raise
+        return encode(whole)
+
+
+# An escape of a surrogate, or a surrogate that was encoded as if it were a character.
+_LONE = rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}|\xed[\xa0-\xbf][\x80-\xbf]"
+_PAIR = rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+# Each lone surrogate with everything in front of it; behind the last one, the rest. It matches everywhere, so that no search
+# begins twice.
+_SURROGATES = re.compile(
+    rb"((?:[^\\\xed]++|" + _PAIR + rb"|(?!" + _LONE + rb")(?:\xed|\\(?:.|\Z)))*+)(?:(" + _LONE + rb")|\Z)", re.DOTALL
+)
+
+
+def _with_lone_surrogates_replaced(text: bytes) -> bytes:
+    """Replace each lone surrogate in a JSON text, in keys and values alike, by U+FFFD."""
+    return _SURROGATES.sub(lambda match: match[1] + (b"" if match[2] is None else _REPLACEMENT), text)
 
 
 @contextmanager
 def _as_decode_errors() -> Generator[None]:
     try:
         yield
-    except _WrongValueError as error:
-        raise DecodeError(error.message()) from None
+    except WrongValueError as error:
+        raise DecodeError(error.message(), reason=error.reason) from None
     except (msgspec.DecodeError, UnicodeError) as error:
         raise DecodeError(f"not JSON: {error}") from error
     except RecursionError as error:

@@ -18,6 +18,7 @@ from toolgauge.otlp.envelope import copied, parse_request
 from toolgauge.otlp.heads import is_trace_id
 from toolgauge.otlp.marks import is_back_to_front
 from toolgauge.otlp.messages import REQUEST, ResourceGroupMessage, ScopeGroupMessage
+from toolgauge.otlp.signals import check_signal
 
 # Beyond them the oldest are forgotten: their later spans go by trace id.
 _MAX_TRACES = 100_000
@@ -57,13 +58,15 @@ class Divider:
         self._searches = tuple(re.compile(_written_key(key), re.DOTALL).search for key in conversation_keys)
 
     def divide(self, signal: Signal, body: bytes) -> list[Part]:
-        """Return the parts of a request; raise `DecodeError` when its envelope is broken.
+        """Return the parts of a request; raise `DecodeError` when its envelope is broken or of another signal.
 
         Log records without a trace id go to one worker, and so do metrics.
         """
         if signal == "metrics":
             return [Part(0, body, 0)]
-        groups = [(group, list(group.scope_groups)) for group in parse_request(body).resource_groups]
+        request = parse_request(body)
+        check_signal(signal, request)
+        groups = [(group, list(group.scope_groups)) for group in request.resource_groups]
         if self._searches:
             self._remember_conversations((trace_id_of(signal, item[1]), item) for item in copied_items(body))
         # Of each worker what stands around its items, and the items.

@@ -4,15 +4,13 @@ The envelope is checked before a sender is answered, because what cannot be pars
 inside a span is nobody's business until the pipeline reads it.
 """
 
-from google.protobuf.message import DecodeError as ProtobufDecodeError
 from msgspec import Struct
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from toolgauge.model.delivery import Assignment, Signal
 from toolgauge.model.errors import DecodeError
 from toolgauge.otlp.envelope import parse_request
-from toolgauge.otlp.messages import RequestMessage
+from toolgauge.otlp.messages import LOG_RECORD, SPAN_SIGNS, RequestMessage, parse
+from toolgauge.otlp.signals import check_signal
 
 
 class Request(Struct, frozen=True, eq=False):
@@ -39,41 +37,36 @@ class Request(Struct, frozen=True, eq=False):
 
 
 def read_request(signal: Signal, body: bytes, received_ns: int, sender: str | None = None, entry: int = 0) -> Request:
-    """Parse the envelope; raise `DecodeError` when it is broken (cut off, trailing bytes)."""
+    """Parse the envelope; raise `DecodeError` when it is broken (cut off, trailing bytes) or of another signal."""
     envelope = parse_request(body)
+    check_signal(signal, envelope)
     count = sum(len(group.items) for resource in envelope.resource_groups for group in resource.scope_groups)
     return Request(signal, body, envelope, count, sender, received_ns, entry)
-
-
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 
 
 def newest_time_ns(signal: Signal, body: bytes) -> int:
     """Return the newest end of a span, or time of a log record, in the request; 0 when it holds none.
 
-    A recorded request left its producer at that time at the earliest.
+    A recorded request left its producer at that time at the earliest. Raise `DecodeError` when its envelope is broken or of another
+    signal; a broken span or log record has no time, as it costs nobody but itself when it is received.
     """
+    envelope = parse_request(body)
+    check_signal(signal, envelope)
+    time_ns = _span_time_ns if signal == "traces" else _log_time_ns
+    groups = (scope for resource in envelope.resource_groups for scope in resource.scope_groups)
+    return max((time_ns(raw) for group in groups for raw in group.items), default=0)
+
+
+def _span_time_ns(raw: bytes) -> int:
     try:
-        if signal == "traces":
-            traces = ExportTraceServiceRequest.FromString(body)
-            return max(
-                (
-                    span.end_time_unix_nano
-                    for group in traces.resource_spans
-                    for scope in group.scope_spans
-                    for span in scope.spans
-                ),
-                default=0,
-            )
-        logs = ExportLogsServiceRequest.FromString(body)
-        return max(
-            (
-                record.time_unix_nano or record.observed_time_unix_nano
-                for group in logs.resource_logs
-                for scope in group.scope_logs
-                for record in scope.log_records
-            ),
-            default=0,
-        )
-    except ProtobufDecodeError as error:
-        raise DecodeError(str(error)) from error
+        return parse(SPAN_SIGNS, raw).end_time_unix_nano
+    except DecodeError:
+        return 0
+
+
+def _log_time_ns(raw: bytes) -> int:
+    try:
+        record = parse(LOG_RECORD, raw)
+    except DecodeError:
+        return 0
+    return record.time_unix_nano or record.observed_time_unix_nano

@@ -205,7 +205,7 @@ class Pipeline:
         try:
             request = read_request(signal, body, now_ns, sender)
         except DecodeError as error:
-            return Invalid(f"cannot decode the request: {error}")
+            return Invalid(f"cannot decode the request: {error}", error.reason)
         answer = self.admission.admit(request)
         if isinstance(answer, Accepted):
             self.process(request)

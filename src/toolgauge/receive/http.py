@@ -32,6 +32,7 @@ from toolgauge.receive.otlp_handler import (
     TooLargeError,
     gunzip,
     inflate,
+    unzstd,
 )
 from toolgauge.receive.refusal import Refusal, invalid, loop, refusal, too_large, unauthenticated
 from toolgauge.receive.settings import HttpSettings
@@ -302,8 +303,10 @@ class _Requests:
                 encoded = self._from_json(signal, text) if text else b""
         except TooLargeError:
             return self._handler.refuse(signal, too_large(self._limit))
-        except (BrokenBodyError, DecodeError) as error:
-            return self._handler.refuse(signal, invalid(str(error)))
+        except BrokenBodyError as error:
+            return self._handler.refuse(signal, invalid(str(error), reason="compression"))
+        except DecodeError as error:
+            return self._handler.refuse(signal, invalid(str(error), reason=error.reason))
         except Exception as error:  # noqa: BLE001 - the receiver handler answers for whatever fails behind it
             return self._handler.fail(signal, error)
         return await self._handler.take(signal, encoded, sender)
@@ -327,7 +330,7 @@ class _Requests:
         if media_of(headers.get("Content-Type", "")) is None:
             return invalid(f"only `{PROTOBUF.content_type}` and `{JSON.content_type}` are read here", http_status=415)
         if _encoding(request) not in _DECODERS:
-            return invalid("only gzip, deflate and identity are read here", http_status=415)
+            return invalid(_UNREAD_ENCODING, http_status=415, reason="compression")
         if self._handler.hop_id in headers.getall(HOP_HEADER, ()):
             return loop()
         if request.content_length is not None and request.content_length > self._limit:
@@ -395,7 +398,11 @@ _DECODERS: dict[str, Decode | None] = {
     "gzip": gunzip,
     "x-gzip": gunzip,
     "deflate": inflate,
+    # The Collector's name for the same.
+    "zlib": inflate,
+    "zstd": unzstd,
 }
+_UNREAD_ENCODING = "the `Content-Encoding` of the body is not read here: set `compression` of the exporter to `gzip`, `zstd`, `deflate` or `none`"
 
 
 def _extend(deadline: asyncio.Timeout, size: int, silence_s: float) -> None:

@@ -83,6 +83,8 @@ class MessageTaker:
             return
         self._offsets.done(entry)
         self._metrics.requests.add(1, ("kafka", signal, "invalid"))
+        if isinstance(answer, Invalid):
+            self._metrics.requests_invalid.add(1, ("kafka", signal, answer.reason))
         _LOG.error(
             "kafka: message %d of partition %d of %s is skipped: %s",
             offset,

@@ -7,6 +7,7 @@ which means "do not retry", and the data would be lost.
 
 import asyncio
 import logging
+import sys
 import zlib
 from collections.abc import Callable
 from typing import TypeAlias
@@ -16,9 +17,16 @@ from toolgauge.net.throttle import Throttle, repetitions
 from toolgauge.receive.refusal import Outcome, Refusal, failed, invalid, refusal, too_large
 from toolgauge.selfmetrics import SelfMetrics
 
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
 _INFLATED_AT_ONCE = 4 * 1024 * 1024
 _GZIP = 31  # zlib's number for "gzip header, largest window"
 _MAX_MEMBERS = 16  # concatenated members are legal, thousands of empty ones are an attack
+# The largest window that a Collector's zstd exporter uses: decompressing takes so much memory beside the body.
+_ZSTD_OPTIONS: dict[int, int] = {zstd.DecompressionParameter.window_log_max: 25}
 
 
 class TooLargeError(Exception):
@@ -31,15 +39,12 @@ class BrokenBodyError(Exception):
 
 def gunzip(body: bytes, limit: int) -> bytes:
     """Decompress a gzip body of at most `limit` bytes; raise `TooLargeError` or `BrokenBodyError`."""
-    parts: list[bytes] = []
-    room = limit + 1
-    for _ in range(_MAX_MEMBERS):
-        part, body = _inflate(body, _GZIP, room)
-        parts.append(part)
-        room -= len(part)
-        if not body:
-            return parts[0] if len(parts) == 1 else b"".join(parts)
-    raise BrokenBodyError("too many gzip members")
+    return _members(body, limit, lambda member, room: _inflate(member, _GZIP, room))
+
+
+def unzstd(body: bytes, limit: int) -> bytes:
+    """Decompress a zstd body of at most `limit` bytes, whatever size its frames declare; raise as `gunzip`."""
+    return _members(body, limit, _decompress_frame)
 
 
 def inflate(body: bytes, limit: int) -> bytes:
@@ -48,6 +53,40 @@ def inflate(body: bytes, limit: int) -> bytes:
     if rest:
         raise BrokenBodyError("data behind the end of the compressed body")
     return part
+
+
+def _members(body: bytes, limit: int, decompress: Callable[[bytes, int], tuple[bytes, bytes]]) -> bytes:
+    parts: list[bytes] = []
+    room = limit + 1
+    for _ in range(_MAX_MEMBERS):
+        part, body = decompress(body, room)
+        parts.append(part)
+        room -= len(part)
+        if not body:
+            return parts[0] if len(parts) == 1 else b"".join(parts)
+    raise BrokenBodyError("too many compressed members")
+
+
+def _decompress_frame(body: bytes, room: int) -> tuple[bytes, bytes]:
+    stream = zstd.ZstdDecompressor(options=_ZSTD_OPTIONS)
+    parts: list[bytes] = []
+    size = 0
+    try:
+        while not stream.eof:
+            part = stream.decompress(body, _INFLATED_AT_ONCE)
+            body = b""
+            if not part and stream.needs_input and not stream.eof:
+                raise BrokenBodyError("the compressed body is cut off")
+            parts.append(part)
+            size += len(part)
+            if size >= room:
+                # As in `_inflate`.
+                parts.clear()
+                del part
+                raise TooLargeError
+    except zstd.ZstdError as error:
+        raise BrokenBodyError("the compressed body is broken") from error
+    return parts[0] if len(parts) == 1 else b"".join(parts), stream.unused_data
 
 
 def _inflate(body: bytes, window: int, room: int) -> tuple[bytes, bytes]:
@@ -104,6 +143,7 @@ class OtlpHandler:
         self._consumer = consumer
         self._transport = transport
         self._requests = metrics.requests
+        self._requests_invalid = metrics.requests_invalid
         self._throttle = Throttle()
 
     async def take(
@@ -116,7 +156,7 @@ class OtlpHandler:
         except TooLargeError:
             return self.refuse(signal, too_large(self.limit))
         except BrokenBodyError as error:
-            return self.refuse(signal, invalid(str(error)))
+            return self.refuse(signal, invalid(str(error), reason="compression"))
         except asyncio.CancelledError:
             # The sender went away: there is no connection for an answer.
             self.miss(signal)
@@ -131,6 +171,8 @@ class OtlpHandler:
     def refuse(self, signal: Signal, refused: Refusal) -> Refusal:
         """Count a refusal and hand it back."""
         self._count(signal, refused.outcome)
+        if refused.invalid_reason is not None:
+            self._requests_invalid.add(1, (self._transport, signal, refused.invalid_reason))
         return refused
 
     def miss(self, signal: Signal) -> None:

@@ -13,7 +13,7 @@ from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
 from grpc import StatusCode
 
-from toolgauge.model.delivery import Invalid, Refused, Unsupported
+from toolgauge.model.delivery import Invalid, InvalidReason, Refused, Unsupported
 
 Outcome: TypeAlias = Literal[
     "accepted", "refused", "invalid", "unsupported", "too_large", "unread", "unauthenticated", "loop", "error"
@@ -25,13 +25,17 @@ _MAX_MESSAGE = 400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """One refusal in the words of both transports. `retry_after_s` is `None` unless the sender should come back."""
+    """One refusal in the words of both transports. `retry_after_s` is `None` unless the sender should come back.
+
+    `invalid_reason` is `None` for all outcomes but `invalid`.
+    """
 
     outcome: Outcome
     code: StatusCode
     http_status: int
     message: str
     retry_after_s: float | None = None
+    invalid_reason: InvalidReason | None = None
 
     def status(self) -> bytes:
         """Encode as `google.rpc.Status`."""
@@ -63,15 +67,21 @@ def refusal(answer: Refused | Invalid | Unsupported) -> Refusal:
                 message=message,
                 retry_after_s=max(0.0, retry_after_s),
             )
-        case Invalid(message=message):
-            return invalid(message)
+        case Invalid(message=message, reason=reason):
+            return invalid(message, reason=reason)
         case Unsupported(message=message):
             return Refusal(outcome="unsupported", code=StatusCode.UNIMPLEMENTED, http_status=404, message=message)
 
 
-def invalid(message: str, *, http_status: int = 400) -> Refusal:
+def invalid(message: str, *, http_status: int = 400, reason: InvalidReason = "transport") -> Refusal:
     """The request is broken and will stay so."""
-    return Refusal(outcome="invalid", code=StatusCode.INVALID_ARGUMENT, http_status=http_status, message=message)
+    return Refusal(
+        outcome="invalid",
+        code=StatusCode.INVALID_ARGUMENT,
+        http_status=http_status,
+        message=message,
+        invalid_reason=reason,
+    )
 
 
 def too_large(limit: int) -> Refusal:

@@ -17,7 +17,8 @@ _MILLISECOND = 1_000_000
 class Cors(Section):
     """Browsers that may send. They may remember an answer for `max_age` seconds.
 
-    An origin has at most one `*`, which stands for a part without `/`; alone it stands for all of them.
+    An origin has at most one `*`, which stands for a part without `/`; alone it stands for all of them. Browsers may send credentials
+    from origins that are written out, without `*`: `navigator.sendBeacon` with JSON does nothing else.
     """
 
     allowed_origins: Annotated[
@@ -32,7 +33,10 @@ class Cors(Section):
 
     def answer_headers(self, origin: str) -> dict[str, str]:
         """Name the headers of an answer to a page that may send."""
-        return {"Access-Control-Allow-Origin": origin, "Vary": "Origin"}
+        headers = {"Access-Control-Allow-Origin": origin, "Vary": "Origin"}
+        if origin.lower() in {pattern.lower() for pattern in self.allowed_origins if "*" not in pattern}:
+            headers["Access-Control-Allow-Credentials"] = "true"
+        return headers
 
     def preflight_headers(self, origin: str) -> dict[str, str]:
         """Name the headers of the answer to the question that comes before a request."""

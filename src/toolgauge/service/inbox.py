@@ -167,7 +167,7 @@ class Intake:
         try:
             request = await self._read(signal, body, sender)
         except DecodeError as error:
-            return Invalid(f"cannot decode the request: {error}")
+            return Invalid(f"cannot decode the request: {error}", error.reason)
         if self._journal is not None and self._journal.is_full:
             return self._pipeline.admission.refuse(request, "the journal is full", "journal_full")
         answer = self._pipeline.admission.admit(request)
@@ -201,7 +201,7 @@ class Intake:
         try:
             request = replace(await self._read(signal, body, sender), entry=entry, assignment=assignment)
         except DecodeError as error:
-            return Invalid(f"cannot decode the request: {error}")
+            return Invalid(f"cannot decode the request: {error}", error.reason)
         answer = self._pipeline.admission.admit(request)
         if not isinstance(answer, Accepted):
             return answer

@@ -111,6 +111,39 @@ def test_a_stream_without_one_whole_request_is_an_error(tmp_path: Path):
         recording(tmp_path)
 
 
+@pytest.mark.parametrize("wrong", [logs(5), b"\x0a\x05ab", traces(5)[:-1]])
+@pytest.mark.parametrize("position", [1, 2, 3])
+def test_a_request_that_is_no_otlp_is_named_and_the_others_are_read(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, wrong: bytes, position: int
+):
+    bodies = [traces(1), traces(2)]
+    bodies.insert(position - 1, wrong)
+    (tmp_path / "s.otlp").write_bytes(delimited(*bodies))
+    assert [request.time_ns for request in recording(tmp_path)] == [1, 2]
+    assert f"s.otlp`, request {position}: not an OTLP request" in caplog.text
+    assert "it was left out" in caplog.text
+
+
+def test_a_line_that_is_no_otlp_is_named_and_the_others_are_read(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    line = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [{"endTimeUnixNano": "7"}]}]}]})
+    (tmp_path / "lines.jsonl").write_text("\n".join((line, '{"resource_spans": []}', line, line[:-9])))
+    assert [request.time_ns for request in recording(tmp_path)] == [7, 7]
+    assert "lines.jsonl`, line 2: not OTLP JSON (neither `resourceSpans` nor `resourceLogs` in it)" in caplog.text
+    assert "lines.jsonl`, line 4: not OTLP JSON" in caplog.text
+
+
+def test_a_stream_of_which_no_request_is_otlp_is_an_error(tmp_path: Path):
+    (tmp_path / "s.otlp").write_bytes(delimited(logs(5), logs(6), b"\x0a\x00"))
+    with pytest.raises(RecordingError, match=r"request 1: not an OTLP request \(it holds no spans"):
+        recording(tmp_path)
+
+
+def test_text_that_is_no_utf_8_does_not_make_a_stream_unreadable(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    (tmp_path / "s.otlp").write_bytes(delimited(traces(1).replace(b"x", b"\xff"), traces(2)))
+    assert [request.time_ns for request in recording(tmp_path)] == [1, 2]
+    assert caplog.text == ""
+
+
 def test_one_stream_holds_requests_of_all_signals_and_metrics_are_skipped(tmp_path: Path):
     stream = framed("traces", traces(1)) + framed("metrics", b"\x0a\x00") + framed("logs", logs(2))
     (tmp_path / "s.otlp").write_bytes(stream)

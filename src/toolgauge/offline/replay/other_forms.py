@@ -13,9 +13,11 @@ KNOWN_FORMS = (
 
 _OTLP = (b'"resourceSpans"', b'"resourceLogs"', b'"resourceMetrics"')
 _EXPORT = "it looks like {}, which is not OTLP: let the producer send OTLP to `toolgauge serve`, or record that"
+_SPELLING = "OTLP JSON spells its keys in lowerCamelCase: `{}`, not `{}`"
 # By what all stand in the beginning; the first that fits.
 _TEXTS: Mapping[tuple[bytes, ...], str] = {
-    (b'"resource_spans"',): "OTLP JSON spells its keys in lowerCamelCase: `resourceSpans`, not `resource_spans`",
+    (b'"resource_spans"',): _SPELLING.format("resourceSpans", "resource_spans"),
+    (b'"resource_logs"',): _SPELLING.format("resourceLogs", "resource_logs"),
     (b'"evaluator"', b'"actual"'): "these look like offline cases, which `toolgauge score` reads",
     (b'"case"', b'"expected'): "these look like references of a criterion (`reference: {file: ..., key: ...}`)",
     (b'"closed_because"', b'"tool_calls"'): "this looks like output of `toolgauge inspect --json`, not like its input",

@@ -16,6 +16,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from toolgauge.model.delivery import Accepted, Outgoing, Signal
 from toolgauge.model.errors import DecodeError, RecordingError
@@ -52,6 +53,7 @@ def decompressed(source: io.BufferedReader) -> io.BufferedReader | gzip.GzipFile
 
 _ENDINGS = (".otlp.pb", ".otlp", ".json", ".jsonl")
 _COMPRESSIONS = (".gz", ".xz")
+_LEFT_OUT = "warning: %s: it was left out"
 _MAX_REQUEST_BYTES = 1 << 30
 _SNIFFED_BYTES = 1 << 16
 _OTLP_KEYS = (b'"resourceSpans"', b'"resourceLogs"', b'"resourceMetrics"')
@@ -142,6 +144,10 @@ class _NotOtlpError(RecordingError):
     """What was read is no OTLP: the file may be something else."""
 
 
+# A request, or why it cannot be read.
+_Found: TypeAlias = tuple[Signal, bytes] | _NotOtlpError
+
+
 def _hint(file: str, *, is_first: bool) -> str | None:
     """Look at a file that could not be read; one that was OTLP before needs no word on what a recording is."""
     known = KNOWN_FORMS if is_first else None
@@ -155,16 +161,37 @@ def _hint(file: str, *, is_first: bool) -> str | None:
 
 
 def _timed(file: str) -> Iterator[RecordedRequest]:
+    """Yield the requests of a file. A request that cannot be read is named and left out, so that the others are read.
+
+    Without a request that has a time the file may be something else: then it is an error.
+    """
     newest = 0
-    for position, (signal, body) in enumerate(_bodies(file), start=1):
-        try:
-            newest = max(newest, newest_time_ns(signal, body))
-        except DecodeError as error:
-            raise _NotOtlpError(f"`{file}`, request {position}: not an OTLP request ({error})") from error
-        yield RecordedRequest(newest, signal, body)
+    first: _NotOtlpError | None = None
+    for position, found in enumerate(_bodies(file), start=1):
+        request = found if isinstance(found, _NotOtlpError) else _recorded(file, position, *found, newest)
+        if isinstance(request, RecordedRequest):
+            newest = request.time_ns
+            if newest and first is not None:
+                _LOG.warning(_LEFT_OUT, first.message)
+                first = None
+            if first is None:
+                yield request
+        elif newest:
+            _LOG.warning(_LEFT_OUT, request.message)
+        else:
+            first = first or request
+    if first is not None:
+        raise first
 
 
-def _bodies(file: str) -> Iterator[tuple[Signal, bytes]]:
+def _recorded(file: str, position: int, signal: Signal, body: bytes, newest: int) -> "RecordedRequest | _NotOtlpError":
+    try:
+        return RecordedRequest(max(newest, newest_time_ns(signal, body)), signal, body)
+    except DecodeError as error:
+        return _NotOtlpError(f"`{file}`, request {position}: not an OTLP request ({error})")
+
+
+def _bodies(file: str) -> Iterator[_Found]:
     name = _without_compression(file)
     shown = "standard input" if file == STDIN else f"`{file}`"
     signal: Signal = "logs" if name.endswith((".logs.otlp.pb", ".logs.otlp")) else "traces"
@@ -184,13 +211,13 @@ def _bodies(file: str) -> Iterator[tuple[Signal, bytes]]:
         raise RecordingError(f"cannot read `{file}`: {error}") from error
 
 
-def _json_bodies(file: str, stream: io.BufferedIOBase) -> Iterator[tuple[Signal, bytes]]:
+def _json_bodies(file: str, stream: io.BufferedIOBase) -> Iterator[_Found]:
     """One document, or one a line: a first line that is a document by itself decides."""
     for number, text in _json_documents(stream):
         try:
             yield from requests_from_json(text)
         except DecodeError as error:
-            raise _NotOtlpError(f"`{file}`, line {number}: not OTLP JSON ({error})") from error
+            yield _NotOtlpError(f"`{file}`, line {number}: not OTLP JSON ({error})")
 
 
 def _json_documents(stream: io.BufferedIOBase) -> Iterator[tuple[int, bytes]]:
@@ -248,7 +275,7 @@ def _varint(file: str, stream: io.BufferedIOBase) -> int | None:
     return value
 
 
-def _sniffed(file: str, stream: io.BufferedIOBase) -> Iterator[tuple[Signal, bytes]]:
+def _sniffed(file: str, stream: io.BufferedIOBase) -> Iterator[_Found]:
     """Find the format of a file from its content where its name does not show it."""
     data = stream.read()
     if data.lstrip()[:1] == b"{":

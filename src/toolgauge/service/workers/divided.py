@@ -60,7 +60,7 @@ class DividedIntake:
             else:
                 parts = await asyncio.to_thread(self.divider.divide, signal, body)
         except DecodeError as error:
-            return Invalid(f"cannot decode the request: {error}")
+            return Invalid(f"cannot decode the request: {error}", error.reason)
         refusal = self._refusal(signal, body, parts)
         if refusal is not None:
             return refusal

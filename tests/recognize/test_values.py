@@ -106,7 +106,32 @@ def test_json_that_a_limit_cut_off_is_told_from_json_that_is_wrong():
     assert values.result("[see the notes for more...") == Recorded("[see the notes for more...")
 
 
-@pytest.mark.parametrize("text", ["[REDACTED]", "<redacted>", "__REDACTED__", "***", "<elided>"])
+def test_json_inside_json_that_a_limit_cut_off_is_truncated_too():
+    whole = json.dumps(json.dumps({"body": "x" * 5_000}))
+
+    assert values.arguments(whole[:1_028]) == Unparsed(whole[:1_028], "truncated")
+    inner = json.loads(whole)[:1_028]
+    assert values.result(json.dumps(inner)) == Unparsed(inner, "truncated")
+
+
+@pytest.mark.parametrize(
+    "text", ['{"to": ****, "n": 1}', '"{\\"to\\": ****}"', '{"to": <EMAIL_ADDRESS>}', "{'to': [REDACTED]}"]
+)
+def test_json_that_a_mask_broke_is_redacted(text: str):
+    assert values.arguments(text) == NotRecorded("redacted")
+    assert values.result(text) == NotRecorded("redacted")
+
+
+def test_json_that_is_broken_beside_a_mask_is_the_model_s():
+    text = '{"to": "****", "n": }'
+
+    assert values.arguments(text) == Unparsed(text)
+    assert values.result(text) == Recorded(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["[REDACTED]", "<redacted>", "__REDACTED__", "***", "<elided>", "[Filtered]", '"[REDACTED]"']
+)
 def test_a_value_that_was_taken_out_is_redacted(text: str):
     assert values.arguments(text) == NotRecorded("redacted")
     assert values.result(text) == NotRecorded("redacted")

@@ -388,3 +388,33 @@ def test_schemas_of_the_criterion_take_the_place_of_those_on_offer():
 def test_a_schema_of_the_criterion_that_cannot_be_used_is_refused():
     with pytest.raises(ValidationError, match="has a schema of `refund` that cannot be used"):
         ArgumentsSchema.model_validate({"schemas": {"refund": {"$ref": "https://example.com/schema"}}})
+
+
+@pytest.mark.parametrize(
+    ("mask", "schema"),
+    [
+        ("****", {"type": "number"}),
+        ("[REDACTED]", {"type": "string", "pattern": "^[A-Z]-[0-9]+$"}),
+        ("<EMAIL_ADDRESS>", {"type": "string", "pattern": "@"}),
+        ("[Filtered]", {"enum": ["damaged", "late"]}),
+        ("j***@x.com", {"type": "string", "maxLength": 5}),
+        ("XXXX", {"anyOf": [{"type": "integer"}, {"type": "null"}]}),
+    ],
+)
+def test_a_value_that_was_masked_breaks_no_rule(mask: str, schema: Json):
+    judged = refund({"value": mask, "order_id": "A"}, properties(value=schema, order_id={}))
+    explanation = "the values of `refund` that break its schema were redacted: `value`"
+    assert judge(ArgumentsSchema(), judged) == [NotEvaluated(reason="redacted", explanation=explanation)]
+
+
+def test_lists_of_masks_may_have_held_different_values():
+    schema = properties(to={"type": "array", "uniqueItems": True})
+    assert not_evaluated(ArgumentsSchema(), refund({"to": ["****", "****"]}, schema)) == "redacted"
+    assert outcome({"to": ["Ann", "Ann"]}, schema).parts == {"other": 1}
+
+
+def test_masked_values_that_fit_are_valid_and_hide_no_other_violation():
+    assert outcome({"order_id": "****", "amount": 20}).value == 1.0
+    found = outcome({"order_id": 17, "amount": "****"})
+    assert (found.value, found.parts) == (0.5, {"wrong_type": 1})
+    assert outcome({"order_id": "A", "amount": 2, "note": "****"}).parts == {"unknown_arguments": 1}

@@ -446,3 +446,15 @@ def test_it_keeps_the_contract_of_evaluators():
             after(Recorded({"a": "\ud800", "b": 10**400}), {"order_id": "A-17"}),
         ],
     )
+
+
+@pytest.mark.parametrize("mask", ["****", "[REDACTED]", "<EMAIL_ADDRESS>", "j***@x.com", "[REDACTED_PERSON_1]"])
+def test_a_value_that_was_masked_is_not_judged(mask: str):
+    judged = judge(GroundedArguments(), asked("Write to Ann.", {"customer_id": mask}))
+    assert judged == [NotEvaluated(reason="redacted", explanation="values of `pay` were redacted: `customer_id`")]
+
+
+def test_values_beside_a_mask_are_judged():
+    found = scored(GroundedArguments(), asked("Cancel order A-17.", {"order_id": "A-17", "email": "****"}))
+    assert (found.value, found.parts["values"]) == (1.0, 1)
+    assert scored(GroundedArguments(), asked("Cancel order A-17.", {"order_id": "A-18", "email": "****"})).value == 0.0

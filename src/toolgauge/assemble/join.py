@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from toolgauge.assemble.answers import Answers
 from toolgauge.assemble.calls import Surroundings, in_turns, tool_calls
+from toolgauge.assemble.common_lengths import with_truncated_values
 from toolgauge.assemble.cutting import merged
 from toolgauge.assemble.executions import executed_calls
 from toolgauge.assemble.messages import has_beginning, messages_of, runs_of
@@ -55,7 +56,7 @@ def join(
     """Return the trajectory, `None` when no agent, model or tool call was observed."""
     planted: list[_Planted] = []
     for trace in traces:
-        nodes = plant(trace.readings, trace.parents)
+        nodes = plant(with_truncated_values(trace.readings), trace.parents)
         index = NodeIndex(nodes)
         if index.of_run:
             planted.append(_Planted(trace.trace_id, index))

@@ -14,6 +14,7 @@ from toolgauge.assemble.cutting import Cutter, fingerprint
 from toolgauge.assemble.join import GatheredTrace, join
 from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.assemble.weight import LOG_KEY_BYTES, Scale, weight_together
+from toolgauge.model.content import Unparsed
 from toolgauge.model.delivery import Assignment
 from toolgauge.model.left_out import NOTHING_LEFT_OUT
 from toolgauge.model.observations import AgentRun, CallRequested, ConversationSeen, MessageSeen, Reading, UnreadSpan
@@ -379,6 +380,9 @@ def _joined(gathered: GatheredTrace, because: ClosedBecause) -> Trajectory | Non
 def _are_settled(calls: Sequence[ToolCall]) -> bool:
     """Return whether tool spans show the outcome of all calls: the inputs of models have nothing to add then."""
     if any(call.executed_by is None or call.error is not None for call in calls):
+        return False
+    # Lengths of messages and results may show that arguments were cut.
+    if any(type(call.arguments) is Unparsed and call.arguments.reason == "unparsable" for call in calls):
         return False
     # A call that no model asked for, beside others: its output was lost.
     asked = len([call for call in calls if call.requested_by is not None])

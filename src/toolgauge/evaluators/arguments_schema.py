@@ -23,7 +23,7 @@ from toolgauge.recognize.values import is_too_large
 from toolgauge.score.compare import path
 from toolgauge.score.recent_offers import REGISTERED, REMARKS
 from toolgauge.score.schemas.tool_schemas import ToolSchema, ToolSchemas, UnknownArguments
-from toolgauge.score.schemas.violations import MAX_VIOLATIONS, Kind, Steps, Violation, valid_share
+from toolgauge.score.schemas.violations import MAX_VIOLATIONS, Kind, Steps, Violation, is_masked, valid_share
 from toolgauge.score.selection import CallSelection, nothing_to_judge, readable_arguments, shown, unseen_arguments
 
 # Less than a second for all calls of a trajectory that do not plainly fit.
@@ -234,14 +234,20 @@ def _outcome(name: str, arguments: JsonObject, schema: ToolSchema, steps: Steps,
     unchecked = _unchecked(schema.skipped_patterns)
     if not found:
         return _valid(name, remark + unchecked)
-    parts: Mapping[str, float] = Counter(violation.kind for violation in found)
-    places = [_complaint(violation) for violation in found[:_MAX_SHOWN]]
-    more = f"; {len(found) - _MAX_SHOWN} more" if len(found) > _MAX_SHOWN else ""
+    # A value that a redaction processor masked breaks no rule: what it hides may have kept to it.
+    broken = [violation for violation in found if not is_masked(violation)]
+    if not broken:
+        places = ", ".join([shown(_where("", violation)) for violation in found[:_MAX_SHOWN]])
+        explanation = f"the values of {shown(name)} that break its schema were redacted: {places}"
+        return NotEvaluated(reason="redacted", explanation=explanation)
+    parts: Mapping[str, float] = Counter(violation.kind for violation in broken)
+    complaints = [_complaint(violation) for violation in broken[:_MAX_SHOWN]]
+    more = f"; {len(broken) - _MAX_SHOWN} more" if len(broken) > _MAX_SHOWN else ""
     return Scored(
-        value=valid_share(arguments, found) if len(found) < MAX_VIOLATIONS else 0.0,
-        explanation=f"the arguments of {shown(name)} break its schema{remark}: {'; '.join(places)}{more}{unchecked}",
+        value=valid_share(arguments, broken) if len(found) < MAX_VIOLATIONS else 0.0,
+        explanation=f"the arguments of {shown(name)} break its schema{remark}: {'; '.join(complaints)}{more}{unchecked}",
         parts=parts,
-        differences=tuple(_difference(name, violation) for violation in found[:_MAX_DIFFERENCES]),
+        differences=tuple(_difference(name, violation) for violation in broken[:_MAX_DIFFERENCES]),
     )
 
 

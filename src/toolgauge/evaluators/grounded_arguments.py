@@ -9,6 +9,7 @@ from typing import ClassVar, Literal, TypeAlias
 
 from toolgauge.model.content import Recorded
 from toolgauge.model.expected import Expected
+from toolgauge.model.masks import is_mask
 from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Outcome, Scored, Side
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import ToolCall, Trajectory
@@ -133,9 +134,13 @@ def _unparsable(call: ToolCall) -> NotEvaluated:
 def _judged(call: ToolCall, values: Sequence[Value], seen: Seen) -> Outcome | None:
     found: dict[Source, int] = {}
     missing: list[Value] = []
+    masked: list[Value] = []
     for value in values:
         source = origin(value, call.name, seen)
-        if source is None:
+        # A mask says nothing about where the value behind it comes from.
+        if source is None and isinstance(value.content, str) and is_mask(value.content):
+            masked.append(value)
+        elif source is None:
             # What comes of the others changes nothing then.
             if seen.gap is not None:
                 return seen.gap
@@ -144,11 +149,16 @@ def _judged(call: ToolCall, values: Sequence[Value], seen: Seen) -> Outcome | No
             found[source] = found.get(source, 0) + 1
     checked = sum(found.values()) + len(missing)
     if not checked:
-        return None
+        return _redacted(call, masked) if masked else None
     parts: dict[str, float] = {"values": checked, "not_found": len(missing)}
     parts.update((f"from_{source}", count) for source, count in found.items())
     value = (checked - len(missing)) / checked
     return Scored(value, _explanation(call, values, missing), parts, tuple(_differences(call, missing)))
+
+
+def _redacted(call: ToolCall, masked: Sequence[Value]) -> NotEvaluated:
+    paths = ", ".join([shown(value.path) for value in masked[:_MAX_SHOWN]])
+    return NotEvaluated(reason="redacted", explanation=f"values of {shown(call.name)} were redacted: {paths}")
 
 
 def _explanation(call: ToolCall, values: Sequence[Value], missing: Sequence[Value]) -> str:

@@ -7,12 +7,12 @@ and booleans, integers, floats and text stay apart, else scores would compare th
 """
 
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 import msgspec
 
+from toolgauge.model import damaged_json, masks
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value, nests_too_deep
 from toolgauge.model.literals import clean, finite, parse_literal
@@ -33,11 +33,6 @@ _SHORTEST_DEEP = 2 * MAX_DEPTH
 _FEWEST_CHARACTERS = 2 * _MAX_CONTAINERS
 # Reads integers of any size exactly; a float in an id's place would silently change the id.
 _decode: Callable[[str], Json] = msgspec.json.Decoder().decode
-_REDACTED = re.compile(r"(?:[\[<(_*]{0,2}(?:redacted|elided)[\])>_*]{0,2}|\*{3,})", re.IGNORECASE)
-_MAX_REDACTED = 64
-_REDACTED_BEGINS = "[<(_*rReE"
-_CUT_MARKERS = ("...", "\u2026", "[truncated]", "<truncated>", "(truncated)")
-_STRUCTURED = re.compile(r"\{\s*[\"'}]|\[\s*[\[{\"'0-9]")
 
 
 def parse_text(text: str) -> Content:
@@ -137,7 +132,7 @@ def result(value: Value) -> Content:
             if type(text) is not str or text.lstrip()[:1] not in ("{", "["):
                 break
             inner = parse_text(text)
-            if not isinstance(inner, Recorded):
+            if isinstance(inner, Unparsed) and inner.reason == "unparsable":
                 break
             read = inner
         elif isinstance(read, Unparsed) and read.reason == "unparsable":
@@ -157,8 +152,7 @@ def plain(value: Value) -> Json:
 
 def is_redacted(text: str) -> bool:
     """Return whether the text stands for a redacted value: `[REDACTED]`, `<elided>`, `***`."""
-    # The first character settles it for nearly all texts.
-    return text[:1] in _REDACTED_BEGINS and len(text) <= _MAX_REDACTED and _REDACTED.fullmatch(text) is not None
+    return masks.is_redacted(text)
 
 
 def dump(value: Json) -> str:
@@ -219,33 +213,13 @@ def _float(text: str) -> float | str:
 
 
 def _unreadable(text: str, stripped: str) -> Content:
-    if is_redacted(stripped):
+    # Damage in transit is not the model's: JSON that is valid but for masks is redacted, JSON that is valid up to the limit that
+    # cut it is truncated.
+    if masks.is_redacted(stripped) or damaged_json.is_broken_by_mask(stripped):
         return NotRecorded("redacted")
-    if _looks_cut_off(text, stripped):
+    if damaged_json.was_cut(text):
         return Unparsed(text, "truncated")
     return Unparsed(text)
-
-
-def _looks_cut_off(text: str, stripped: str) -> bool:
-    """Return whether a length limit cut the JSON off, as opposed to a model that wrote it wrongly.
-
-    A limit leaves its marker, or a text of a round length (`OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT`) whose end is missing.
-    """
-    # Prose is settled by its first character.
-    if stripped[:1] not in ("{", "[") or not _STRUCTURED.match(stripped):
-        return False
-    if stripped.endswith(_CUT_MARKERS):
-        return True
-    size = len(text)
-    if size < 64 or (size % 100 and size % 64 and size != 4095):
-        return False
-    try:
-        json.loads(stripped)
-    except json.JSONDecodeError as error:
-        return error.pos >= len(stripped) or error.msg.startswith("Unterminated string")
-    except (ValueError, RecursionError):
-        return False
-    return False
 
 
 def _structured(value: Value) -> Content:

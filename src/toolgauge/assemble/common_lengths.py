@@ -1,0 +1,111 @@
+"""Marks values as truncated where the lengths of several values of a trace reveal a limit that nobody is known to use.
+
+Arrives: the readings of a trace. Leaves: the same readings, with arguments and results that were cut as `Unparsed(..., "truncated")`.
+Without it, JSON that an unusual limit cut would count as JSON that the model wrote wrongly. The lengths of values that were
+read as objects or lists are not known any more, and texts that `cutting` shortened have no length of their own.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence, Set
+
+from msgspec.structs import replace
+
+from toolgauge.model.content import Content, Recorded, Unparsed
+from toolgauge.model.damaged_json import SHORTEST_LIMIT, extent, lengths
+from toolgauge.model.left_out import is_cut
+from toolgauge.model.observations import (
+    CallAnswered,
+    CallExecuted,
+    CallRequested,
+    MessageSeen,
+    Observation,
+    Reading,
+)
+
+_BEGINS = ("{", "[", "(", '"')
+
+
+def with_truncated_values(readings: Sequence[Reading]) -> Sequence[Reading]:
+    """Return the readings, with values that end at one length as truncated.
+
+    Several values show a limit when they have the same length in characters, UTF-8 bytes or UTF-16 units: two different ones of
+    JSON that is valid up to its end, or one of these and another text, if no text of the trace is longer.
+    """
+    # Healthy traces have none, and pay for nothing else.
+    if not any(_may_be_cut(seen) for reading in readings for seen in reading.observations):
+        return readings
+    truncated = _cut_at_common_length(readings)
+    return [_with_truncated(reading, truncated) for reading in readings] if truncated else readings
+
+
+def _may_be_cut(seen: Observation) -> bool:
+    if type(seen) is CallRequested:
+        return type(seen.arguments) is Unparsed
+    if type(seen) is not CallExecuted:
+        return False
+    result = seen.result.value if type(seen.result) is Recorded else None
+    return type(seen.arguments) is Unparsed or (type(result) is str and result.startswith(_BEGINS))
+
+
+def _cut_at_common_length(readings: Sequence[Reading]) -> Set[str]:
+    """Return the texts of values that a limit cut."""
+    observations = [seen for reading in readings for seen in reading.observations]
+    values = {text for seen in observations for text in map(_text, _contents(seen)) if text is not None}
+    messages = {seen.text for seen in observations if type(seen) is MessageSeen}
+    sizes = {text: lengths(text) for text in values | messages if len(text) >= SHORTEST_LIMIT and not is_cut(text)}
+    unfinished = [text for text in values if text in sizes and extent(text.strip()) == "cut"]
+    found: set[str] = set()
+    for unit in range(3):
+        of_all = Counter([size[unit] for size in sizes.values()])
+        of_unfinished = Counter([sizes[text][unit] for text in unfinished])
+        longest = max(of_all, default=0)
+        for text in unfinished:
+            size = sizes[text][unit]
+            if of_unfinished[size] > 1 or (of_all[size] > 1 and size == longest):
+                found.add(text)
+    return found
+
+
+def _with_truncated(reading: Reading, truncated: Set[str]) -> Reading:
+    if not any(_text(content) in truncated for seen in reading.observations for content in _contents(seen)):
+        return reading
+    return replace(reading, observations=tuple([_marked(seen, truncated) for seen in reading.observations]))
+
+
+def _marked(seen: Observation, truncated: Set[str]) -> Observation:
+    match seen:
+        case CallRequested(arguments=arguments):
+            return replace(seen, arguments=_as_truncated(arguments, truncated))
+        case CallExecuted(arguments=arguments, result=result):
+            marked = _as_truncated(arguments, truncated), _as_truncated(result, truncated)
+            return replace(seen, arguments=marked[0], result=marked[1])
+        case CallAnswered(result=result):
+            return replace(seen, result=_as_truncated(result, truncated))
+        case _:
+            return seen
+
+
+def _as_truncated(content: Content, truncated: Set[str]) -> Content:
+    text = _text(content)
+    return Unparsed(text, "truncated") if text is not None and text in truncated else content
+
+
+def _contents(seen: Observation) -> Iterator[Content]:
+    match seen:
+        case CallRequested(arguments=arguments):
+            yield arguments
+        case CallExecuted(arguments=arguments, result=result):
+            yield arguments
+            yield result
+        case CallAnswered(result=result):
+            yield result
+        case _:
+            return
+
+
+def _text(content: Content) -> str | None:
+    match content:
+        case Unparsed(text=text) | Recorded(value=str() as text):
+            return text
+        case _:
+            return None

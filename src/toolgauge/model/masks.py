@@ -1,0 +1,48 @@
+"""Recognizes the masks that redaction processors and SDKs write in place of a value.
+
+Collected from the Collector's redaction processor (`****`), Bindplane (`[masked_email]`), Presidio (`<EMAIL_ADDRESS>`),
+OpenInference (`__REDACTED__`), Sentry (`[Filtered]`, `[censored]`), Logfire (`[Scrubbed due to 'password']`), Langfuse's
+examples (`[REDACTED EMAIL]`) and Bedrock's guardrails (`{EMAIL}`). A hash in place of a value cannot be told from an id.
+"""
+
+import re
+
+_WORD = r"(?:redact|elided|mask|filtered|scrubbed|censored|hidden|removed|anonymi[sz]ed)"
+# `[REDACTED]`, `<redacted:email>`, `***REDACTED***`, `__REDACTED__`.
+_MARKED = rf"""[\[<(][^\[\]<>()"{{}}]{{0,40}}{_WORD}[^\[\]<>()"{{}}]{{0,60}}[\])>]|[*_]{{2,3}}\w{{0,40}}?{_WORD}\w{{0,40}}?[*_]{{2,3}}"""
+# Kinds of personal data, as detectors name them. A model writes `<UNKNOWN>` and `[NAME]` as well: these are no masks.
+_ENTITY = (
+    "(?:EMAIL(?:_?ADDRESS)?|PHONE(?:_?NUMBER)?|PERSON(?:_?NAME)?|LOCATION|ADDRESS|STREET_ADDRESS|IP(?:_?ADDRESS)?|URL"
+    "|DATE_TIME|DATE_OF_BIRTH|NRP|IBAN(?:_CODE)?|CRYPTO|MEDICAL_LICENSE|PII|SECRET|PASSWORD|TOKEN|API_?KEY|SSN|AGE"
+    "|CREDIT_?(?:DEBIT_)?CARD(?:_?NUMBER)?|CARD(?:_?NUMBER)?|PASSPORT(?:_?NUMBER)?|ACCOUNT_?NUMBER"
+    "|(?:US|UK|ES|IT|PL|SG|AU|IN|FI|KR|CA)_[A-Z_]{2,40})"
+)
+_REDACTED = re.compile(rf"\*{{3,}}|(?:{_MARKED})|_{{0,2}}(?:redacted|elided)_{{0,2}}", re.IGNORECASE)
+_VALUE = re.compile(
+    rf"(?i:{_MARKED})|(?i:redacted|elided)|[\[<{{]{{1,2}}{_ENTITY}(?:_\d+)?[\]>}}]{{1,2}}"
+    # What is left of a value around asterisks; letters and blocks alone.
+    rf"|(?=\S*\*{{3}})\S+|[xX]{{4,}}|[xX]{{3,}}(?:[- ][xX]{{2,}})+(?:[- ]?\d{{1,4}})?|(?:[xX]{{4}}[- ]?)+\d{{1,4}}|[#\u2022\u2588]{{3,}}"
+)
+_BEGINS = frozenset("[<(_*rReE")
+_LONGEST = 64
+
+# Outside JSON strings, where nothing but a mask can be meant, digests and letters in upper case count as well; `12****` and
+# `****1234` keep a part of the value.
+BARE = (
+    rf"[\w.+@-]{{0,64}}\*{{3,}}[\w.+@*-]*|(?i:{_MARKED})|[\[<](?!TRUE|FALSE|NULL|NONE|UNKNOWN)[A-Z][A-Z0-9_ ]+[\]>]"
+    rf"|_{{0,2}}(?i:redacted|elided)\w*|(?:MASKED|FILTERED|HIDDEN|SCRUBBED|CENSORED)\b"
+    r"|[xX]{3,}(?:-?[xX0-9]{2,})*\b|[#\u2022\u2588]{3,}|\b(?:[0-9a-f]{128}|[0-9a-f]{96}|[0-9a-f]{64}|[0-9a-f]{56}|[0-9a-f]{40}|[0-9a-f]{32})\b"
+)
+# Masks that may have taken the quote beside them along.
+GREEDY = re.compile(rf"(?<!\*)\*{{3,}}+(?:\w{{1,40}}\*{{3,}}+)?|(?i:{_MARKED})")
+
+
+def is_redacted(text: str) -> bool:
+    """Return whether a text as a whole was redacted: `[REDACTED]`, `<elided>`, `***`."""
+    # The first character settles it for nearly all texts.
+    return text[:1] in _BEGINS and len(text) <= _LONGEST and _REDACTED.fullmatch(text) is not None
+
+
+def is_mask(text: str) -> bool:
+    """Return whether a JSON string is a mask, or what a mask left of a value: `****`, `<EMAIL_ADDRESS>`, `j***@x.com`."""
+    return 2 < len(text) <= _LONGEST and _VALUE.fullmatch(text) is not None

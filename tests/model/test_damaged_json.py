@@ -1,0 +1,165 @@
+"""JSON that a limit or a mask damaged is told from JSON that a model wrote wrongly."""
+
+import json
+
+import pytest
+
+from toolgauge.model.damaged_json import extent, is_broken_by_mask, was_cut
+
+WHOLE = json.dumps({"body": "x" * 150_000, "n": [1, 2]})
+
+
+@pytest.mark.parametrize(
+    "size", [250, 1000, 1023, 1028, 2048, 4095, 8191, 12_000, 12_288, 16_384, 32_766, 65_535, 131_072]
+)
+def test_json_that_ends_at_a_known_limit_was_cut(size: int):
+    assert was_cut(WHOLE[:size])
+
+
+@pytest.mark.parametrize("size", [60, 1021, 1337, 4093])
+def test_json_that_ends_at_any_other_length_was_not(size: int):
+    assert not was_cut(WHOLE[:size])
+
+
+def test_a_limit_counts_characters_bytes_or_utf_16_units():
+    umlauts = '{"name": "' + "\u00fc" * 5_000
+    emoji = '{"note": "' + "\U0001f389" * 3 + "z" * 5_000
+    assert was_cut(umlauts[:4_096])
+    assert was_cut(umlauts.encode()[:8_192].decode())
+    assert was_cut(emoji[: 4_096 - 3])
+    assert not was_cut(emoji[: 4_096 - 2])
+
+
+def test_a_limit_in_bytes_stops_before_a_character_that_does_not_fit():
+    text = '{"name":"' + "\u00fc" * 5_000
+    fits = text.encode()[:4_096].decode(errors="ignore")
+    assert len(fits.encode()) == 4_095
+    assert was_cut(fits)
+    three_bytes = '{"n": "' + "\u20ac" * 5_000
+    fits = three_bytes.encode()[:2_000].decode(errors="ignore")
+    assert len(fits.encode()) == 1_999
+    assert was_cut(fits)
+
+
+@pytest.mark.parametrize("half", ["\ufffd", chr(0xD83C)])
+def test_half_a_character_at_the_end_shows_a_cut(half: str):
+    assert was_cut('{"note": "party ' + half)
+    assert not was_cut('{"note": party ' + half)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": "b...',
+        '{"a": "b"\u2026',
+        '{"a": "b...[truncated 1200 chars]',
+        '{"a": "b<truncated>',
+        '{"a": "b [TRUNCATED]',
+        '{"a": [1, 2... (1200 more)',
+        "{'a': 'b...",
+        '"{\\"a\\": \\"b...',
+    ],
+)
+def test_a_marker_shows_a_cut_at_any_length(text: str):
+    assert was_cut(text)
+
+
+@pytest.mark.parametrize("text", ["[see the notes for more...", '"Hello world...', "and so on...", '{a: "b...', ""])
+def test_prose_was_not_cut(text: str):
+    assert not was_cut(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        '{"a',
+        '{"a"',
+        '{"a":',
+        '{"a": "b",',
+        '{"a": "\\u00',
+        '{"a": "b\\',
+        '{"a": tr',
+        '{"a": -',
+        '{"a": 1.',
+        '{"a": 1e',
+        '{"a": [1, {"b": null}',
+        "{'a': Tru",
+        "{'a': (1, 'b",
+        "{'a': b'x\\x0",
+        "{2: 'a",
+    ],
+)
+def test_json_and_literals_without_their_end_are_valid_up_to_it(text: str):
+    assert extent(text) == "cut"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": "b"}}',
+        '{"a" "b"',
+        "{a: 1",
+        '{"a": 1,, "b',
+        '{"a": "it\\\'s',
+        '{"a": "\\d',
+        '{"a": "line\nbreak',
+        "{'a': 1 + 2",
+        '{"a": 007',
+        '{"a": [1}',
+        '{"a": tru, "b',
+        "{1, 2",
+    ],
+)
+def test_json_that_is_wrong_before_its_end_is_broken(text: str):
+    assert extent(text) == "broken"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # The Collector's redaction processor and the transform processor, over numbers.
+        '{"to": ****, "n": 1}',
+        '{"card": ****1234, "b": [1, 12****]}',
+        '{"id": 5d41402abc4b2a76b9719d911017c592}',
+        # Whole members, and the quote beside a value or the rest of the text taken along.
+        '{"a": 1, ****, "b": 2}',
+        "{****}",
+        '{"token": "****, "n": 1}',
+        '{"token": ****", "n": 1}',
+        '{"token": "****',
+        '{"cmd": "KEY=***REDACTED***" run", "n": 1}',
+        # Presidio, Bindplane, Sentry, OpenInference, Logfire, Langfuse, Datadog.
+        '{"to": <EMAIL_ADDRESS>, "phone": [PHONE]}',
+        '{"to": [masked_email]}',
+        '{"to": [Filtered]}',
+        '{"to": __REDACTED__}',
+        "{\"to\": [Scrubbed due to 'password']}",
+        '{"to": [REDACTED EMAIL], "n": [REDACTED_SSN_1]}',
+        '{"to": REDACTED, "n": <redacted>}',
+        "{'to': ****, 'dry': True}",
+        '[{"to": ****}]',
+    ],
+)
+def test_json_that_is_valid_but_for_masks_is_broken_by_them(text: str):
+    assert is_broken_by_mask(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"email": "****", "n": }',
+        '{"email": "****"',
+        '{"email": "[REDACTED]", n: 1}',
+        '{"to": nobody}',
+        '{"to": <UNKNOWN>}',
+        '{"to": }',
+        "[INFO] started",
+        "[DONE]",
+        "[see the notes ****]",
+        "**** {}",
+        "****",
+    ],
+)
+def test_masks_beside_the_damage_are_no_excuse(text: str):
+    assert not is_broken_by_mask(text)

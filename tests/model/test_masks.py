@@ -1,0 +1,63 @@
+"""Masks that redaction processors and SDKs write in place of a value."""
+
+import pytest
+
+from toolgauge.model.masks import is_mask, is_redacted
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "****",
+        "***-**-1234",
+        "j***@x.com",
+        "***REDACTED***",
+        "[REDACTED]",
+        "[REDACTED EMAIL]",
+        "[REDACTED_PERSON_1]",
+        "__REDACTED__",
+        "<redacted>",
+        "[Filtered]",
+        "[censored]",
+        "[masked_email]",
+        "<EMAIL_ADDRESS>",
+        "<PERSON_0>",
+        "<US_SSN>",
+        "[EMAIL]",
+        "{EMAIL}",
+        "XXXX",
+        "XXX-XX-1234",
+        "XXXX-XXXX-XXXX-1234",
+        "\u2022\u2022\u2022\u2022",
+    ],
+)
+def test_a_value_that_was_masked_is_a_mask(text: str):
+    assert is_mask(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "Ann",
+        "A-17",
+        "EMAIL",
+        "filtered",
+        "<UNKNOWN>",
+        "[NAME]",
+        "XXL",
+        "XXX",
+        "a**b",
+        "the *** thing",
+        "5d41402abc4b2a76b9719d911017c592",
+        "*" * 100,
+    ],
+)
+def test_a_value_that_may_be_a_model_s_own_is_none(text: str):
+    assert not is_mask(text)
+
+
+def test_a_text_is_redacted_as_a_whole_only_where_nothing_else_can_be_meant():
+    assert is_redacted("[Filtered]")
+    assert not is_redacted("j***@x.com")
+    assert not is_redacted("<EMAIL_ADDRESS>")

@@ -31,7 +31,7 @@ def span(
     at: float = 0,
     seconds: float = 0.1,
     trace: str = "t1",
-    status: Status.StatusCode = Status.STATUS_CODE_UNSET,
+    status: Status.StatusCode.ValueType = Status.STATUS_CODE_UNSET,
     message: str = "",
     exception: tuple[str, str] | None = None,
 ) -> ScopeSpans:
@@ -103,7 +103,7 @@ def tool(
     id: str | None = None,
     scope: str = "my.agent",
     trace: str = "t1",
-    status: Status.StatusCode = Status.STATUS_CODE_UNSET,
+    status: Status.StatusCode.ValueType = Status.STATUS_CODE_UNSET,
     message: str = "",
     exception: tuple[str, str] | None = None,
     more: Attributes | None = None,

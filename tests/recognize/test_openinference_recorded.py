@@ -275,17 +275,28 @@ def test_smolagents_positional_arguments_get_their_names_from_the_schema():
     )
 
 
+def calls_and_runs(reading: Reading) -> tuple[Observation, ...]:
+    return tuple(seen for seen in reading.observations if not isinstance(seen, ToolsOffered))
+
+
 def test_smolagents_run_of_a_managed_agent_is_a_call_and_the_outer_run_is_not():
     spans = case("smolagents-0.1.43-managed-agent")
-    runs = [reading.observations for reading in spans if AgentRun(agent="refund_agent") in reading.observations]
+    runs = [calls_and_runs(reading) for reading in spans if AgentRun(agent="refund_agent") in reading.observations]
     assert runs == [
         (
             AgentRun(agent="refund_agent"),
             CallExecuted(name="refund_agent", arguments=Recorded({"task": "refund A"}), result=Recorded("refunded")),
         )
     ]
-    outer = [reading.observations for reading in spans if AgentRun(agent="shop_agent") in reading.observations]
-    assert outer == [(AgentRun(agent="shop_agent"),)]
+    (outer,) = [reading for reading in spans if AgentRun(agent="shop_agent") in reading.observations]
+    assert calls_and_runs(outer) == (AgentRun(agent="shop_agent"),)
+
+
+def test_smolagents_offers_its_tools_and_the_agents_that_it_manages():
+    spans = case("smolagents-0.1.43-managed-agent")
+    (outer,) = [reading for reading in spans if AgentRun(agent="shop_agent") in reading.observations]
+    (offer,) = [seen for seen in outer.observations if isinstance(seen, ToolsOffered)]
+    assert [tool.name for tool in offer.tools] == ["final_answer", "refund_agent"]
 
 
 # -- CrewAI, AutoGen, Haystack, OpenAI client, UiPath

@@ -50,7 +50,7 @@ def test_a_recorded_conversation_is_that_of_the_chat_memory():
 
 def test_a_recorded_call_of_an_unknown_tool_is_read_once_from_what_ended_the_run():
     found = seen(recorded(SpringAI(), "spring-ai/unknown_tool.otlp.pb"), CallRequested)
-    assert found == [CallRequested(position=0, name="get_forecast", usable=False)]
+    assert found == [CallRequested(position=0, name="get_forecast")]
 
 
 def test_content_switched_off_leaves_names():

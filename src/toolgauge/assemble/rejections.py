@@ -16,7 +16,7 @@ Rejection = Literal["unknown_tool", "invalid_arguments", "permission_denied"]
 
 _MAX_TEXT = 4096
 _NO_SUCH_TOOL = re.compile(
-    r"unknown (?:tool|function)\b|no (?:such )?(?:tool|function)\b|not an? (?:valid|available|known) (?:tool|function)\b"
+    r"un(?:known|available) (?:tool|function)\b|could not find (?:the )?(?:tool|function)\b|no (?:such )?(?:tool|function)\b|not an? (?:valid|available|known) (?:tool|function)\b"
     r"|\b(?:tool|function)\b.{0,100}?\b(?:not (?:be )?(?:found|available|registered|defined|recognized)|n[o']t exist)\b",
     re.IGNORECASE,
 )
@@ -36,6 +36,7 @@ _NOT_THESE_ARGUMENTS = re.compile(
     re.IGNORECASE,
 )
 # Refusals that name neither tool nor arguments, and are all there is.
+_NO_SUCH = re.compile(r"(?:Error: )?The requested tool does not exist(?: or is not available)?\.?")
 _REFUSED = re.compile(r"Error: Argument parsing failed\.(?: Exception: .*)?", re.DOTALL)
 _PARAMETER = re.compile(r"\bParameter (\w{1,100}) is expected to be parsed to \S")
 _KINDS: dict[str, Rejection] = {
@@ -99,6 +100,8 @@ def _reason_in(name: str, arguments: Content, kind: str, text: str) -> Rejection
             return UNKNOWN_TOOL
         if _NOT_THESE_ARGUMENTS.search(text):
             return INVALID_ARGUMENTS
+    if _NO_SUCH.fullmatch(text):
+        return UNKNOWN_TOOL
     if _REFUSED.fullmatch(text) or _names_parameter(arguments, text):
         return INVALID_ARGUMENTS
     validated = _VALIDATED.search(text)

@@ -13,7 +13,10 @@ from msgspec.structs import replace
 from toolgauge.model.content import Recorded
 from toolgauge.model.json import Value
 from toolgauge.model.observations import (
+    UNKNOWN_TOOL,
     AgentRun,
+    CallAnswered,
+    CallError,
     CallExecuted,
     CallRequested,
     ConversationSeen,
@@ -134,10 +137,11 @@ def _offered(value: Value) -> Iterator[ToolsOffered]:
         yield ToolsOffered(tools=tools)
 
 
-def _unknown(span: Span) -> Iterator[CallRequested]:
+def _unknown(span: Span) -> Iterator[Observation]:
     """Read the call that ended the run because no tool has its name."""
     if span.status == "error" and (found := _NO_SUCH_TOOL.fullmatch(span.status_message)) is not None:
-        yield CallRequested(position=0, name=found[1], usable=False)
+        yield CallRequested(position=0, name=found[1])
+        yield CallAnswered(name=found[1], error=CallError(kind=UNKNOWN_TOOL, message=span.status_message))
 
 
 def _completed(seen: Observation, attributes: Mapping[str, Value]) -> Observation:

@@ -59,5 +59,7 @@ def test_a_value_that_may_be_a_model_s_own_is_none(text: str):
 
 def test_a_text_is_redacted_as_a_whole_only_where_nothing_else_can_be_meant():
     assert is_redacted("[Filtered]")
+    assert not is_redacted("[5 items removed]")
+    assert not is_redacted("(hidden files: none)")
     assert not is_redacted("j***@x.com")
     assert not is_redacted("<EMAIL_ADDRESS>")

@@ -1,4 +1,4 @@
-"""Marks values as truncated where the lengths of several values of a trace reveal a limit that nobody is known to use.
+"""Marks values as truncated where several values of a trace end at one length, which reveals an unusual limit.
 
 Arrives: the readings of a trace. Leaves: the same readings, with arguments and results that were cut as `Unparsed(..., "truncated")`.
 Without it, JSON that an unusual limit cut would count as JSON that the model wrote wrongly. The lengths of values that were

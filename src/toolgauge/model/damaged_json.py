@@ -1,4 +1,4 @@
-"""Tells JSON that was damaged in transit from JSON that a model wrote wrongly.
+"""Distinguishes JSON that was damaged in transit from JSON that a model wrote wrongly.
 
 A limit leaves text that is valid up to its end; a mask leaves text that is valid but for the mask. Everything else is the
 model's. Python literals count as JSON here, as readers accept both. Each text is walked once, without recursion.
@@ -22,10 +22,9 @@ _ODD_LIMITS = frozenset((1028, 250, 32766))
 # A limit in bytes stops before a character of up to four.
 _MOST_SPARED = 3
 
-_ESCAPE = r"\\(?:[\"\\/bfnrt]|u[0-9a-fA-F]{4})"
-_PYTHON_ESCAPE = r"\\(?:['\"\\abfnrtv]|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})"
+_ESCAPE = r"\\(?:['\"\\/abfnrtv]|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})"
 _DOUBLE = rf"[bu]?\"[^\"\\\x00-\x1f]*+(?:{_ESCAPE}[^\"\\\x00-\x1f]*+)*+"
-_SINGLE = rf"[bu]?'[^'\\\x00-\x1f]*+(?:{_PYTHON_ESCAPE}[^'\\\x00-\x1f]*+)*+"
+_SINGLE = rf"[bu]?'[^'\\\x00-\x1f]*+(?:{_ESCAPE}[^'\\\x00-\x1f]*+)*+"
 _NUMBER = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?"
 _WORDS = ("true", "false", "null", "True", "False", "None", "NaN", "Infinity", "-Infinity")
 _TOKEN = re.compile(
@@ -36,8 +35,9 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _BEGUN_WORDS = "|".join(sorted({word[:end] for word in _WORDS for end in range(1, len(word))}))
+_BEGUN_ESCAPE = r"(?:\\(?:[xuU][0-9a-fA-F]{0,7})?)?"
 _BEGUN = re.compile(
-    rf"(?:{_DOUBLE}(?:\\(?:u[0-9a-fA-F]{{0,3}})?)?|{_SINGLE}(?:\\[xuU]?[0-9a-fA-F]{{0,7}})?"
+    rf"(?:(?:{_DOUBLE}|{_SINGLE}){_BEGUN_ESCAPE}"
     rf"|-?(?:0|[1-9][0-9]*)(?:\.[0-9]*)?(?:[eE][-+]?)?|{_BEGUN_WORDS})\Z"
 )
 _PAIRS = {"}": "{", "]": "[", ")": "("}

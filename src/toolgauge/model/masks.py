@@ -7,9 +7,15 @@ examples (`[REDACTED EMAIL]`) and Bedrock's guardrails (`{EMAIL}`). A hash in pl
 
 import re
 
-_WORD = r"(?:redact|elided|mask|filtered|scrubbed|censored|hidden|removed|anonymi[sz]ed)"
-# `[REDACTED]`, `<redacted:email>`, `***REDACTED***`, `__REDACTED__`.
-_MARKED = rf"""[\[<(][^\[\]<>()"{{}}]{{0,40}}{_WORD}[^\[\]<>()"{{}}]{{0,60}}[\])>]|[*_]{{2,3}}\w{{0,40}}?{_WORD}\w{{0,40}}?[*_]{{2,3}}"""
+_STRONG = r"(?:redact|elided)"
+# Tools write these as well (`[5 items removed]`): they count alone, with what was masked or why.
+_WEAK = r"(?:masked|filtered|scrubbed|censored|hidden|removed|anonymi[sz]ed)"
+_INNER = r"""[^\[\]<>()"{}]"""
+# `[REDACTED]`, `<redacted:email>`, `[masked_email]`, `[Scrubbed due to 'password']`, `***REDACTED***`, `__REDACTED__`.
+_MARKED = (
+    rf"[\[<(](?:{_INNER}{{0,40}}{_STRONG}{_INNER}{{0,60}}|{_WEAK}(?:[_:]\w{{1,40}}|\sdue\sto\s{_INNER}{{1,40}})?)[\])>]"
+    rf"|[*_]{{2,3}}\w{{0,40}}?(?:{_STRONG}|{_WEAK})\w{{0,40}}?[*_]{{2,3}}"
+)
 # Kinds of personal data, as detectors name them. A model writes `<UNKNOWN>` and `[NAME]` as well: these are no masks.
 _ENTITY = (
     "(?:EMAIL(?:_?ADDRESS)?|PHONE(?:_?NUMBER)?|PERSON(?:_?NAME)?|LOCATION|ADDRESS|STREET_ADDRESS|IP(?:_?ADDRESS)?|URL"
@@ -31,7 +37,7 @@ _LONGEST = 64
 BARE = (
     rf"[\w.+@-]{{0,64}}\*{{3,}}[\w.+@*-]*|(?i:{_MARKED})|[\[<](?!TRUE|FALSE|NULL|NONE|UNKNOWN)[A-Z][A-Z0-9_ ]+[\]>]"
     rf"|_{{0,2}}(?i:redacted|elided)\w*|(?:MASKED|FILTERED|HIDDEN|SCRUBBED|CENSORED)\b"
-    r"|[xX]{3,}(?:-?[xX0-9]{2,})*\b|[#\u2022\u2588]{3,}|\b(?:[0-9a-f]{128}|[0-9a-f]{96}|[0-9a-f]{64}|[0-9a-f]{56}|[0-9a-f]{40}|[0-9a-f]{32})\b"
+    r"|[xX]{3,}(?:-[xX0-9]+)*\b|[#\u2022\u2588]{3,}|\b(?:[0-9a-f]{128}|[0-9a-f]{96}|[0-9a-f]{64}|[0-9a-f]{56}|[0-9a-f]{40}|[0-9a-f]{32})\b"
 )
 # Masks that may have taken the quote beside them along.
 GREEDY = re.compile(rf"(?<!\*)\*{{3,}}+(?:\w{{1,40}}\*{{3,}}+)?|(?i:{_MARKED})")

@@ -296,7 +296,7 @@ def test_smolagents_offers_its_tools_and_the_agents_that_it_manages():
     spans = case("smolagents-0.1.43-managed-agent")
     (outer,) = [reading for reading in spans if AgentRun(agent="shop_agent") in reading.observations]
     (offer,) = [seen for seen in outer.observations if isinstance(seen, ToolsOffered)]
-    assert [tool.name for tool in offer.tools] == ["final_answer", "refund_agent"]
+    assert [tool.name for tool in offer.tools] == ["get_weather", "final_answer", "refund_agent"]
 
 
 # -- CrewAI, AutoGen, Haystack, OpenAI client, UiPath

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 
 from msgspec import Struct
 
-from toolgauge.assemble.node import Node, NodeIndex
+from toolgauge.assemble.node import Node, NodeIndex, Request
 from toolgauge.assemble.pairing import Pair
 from toolgauge.model.content import Recorded
 
@@ -77,11 +77,18 @@ def is_damaged(node: Node, names: dict[int, frozenset[str]]) -> bool:
         for request in node.requests:
             if type(request.arguments) is not Recorded or not _is_offered(request.name, node, names):
                 return True
+            # An empty object may stand for arguments that were lost, unless the tool's span has some.
+            if request.arguments.value == {} and not _has_executed_arguments(request):
+                return True
         return False
     for seen in node.messages:
         if seen.role == "assistant":
             return seen.text.lstrip()[:1] in _JSON
     return True
+
+
+def _has_executed_arguments(request: Request) -> bool:
+    return request.execution is not None and request.execution.arguments_key is not None
 
 
 def _is_offered(name: str, node: Node, names: dict[int, frozenset[str]]) -> bool:

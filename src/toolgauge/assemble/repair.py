@@ -329,8 +329,10 @@ def _made_since(history: Sequence[CallRequested | MessageSeen], given: Given, as
 def _is_garbled(past: _Past) -> bool:
     """Return whether the history has arguments that the output has not, or not whole."""
     request, whole = past.request, past.call.arguments
-    if request is None or isinstance(request.arguments, Recorded):
+    if request is None:
         return False
+    if isinstance(request.arguments, Recorded):
+        return request.arguments.value == {} and isinstance(whole, Recorded) and whole.value != {}
     match request.arguments, whole:
         case Unparsed(text=cut), Unparsed(text=text):
             return text != cut

@@ -1,0 +1,112 @@
+"""Spans that are emitted twice, ids that stand for several calls, and views of a call that disagree about its arguments."""
+
+import pytest
+from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans
+
+from tests.walk.shapes import answered, asked, call_of, chat, run, span, tool, trajectory_of
+from toolgauge.model.content import NOT_RECORDED, Recorded
+from toolgauge.model.json import Json
+
+ROME, OSLO = {"city": "Rome"}, {"city": "Oslo"}
+
+
+def openinference_model(*calls: tuple[str | None, Json], id: str) -> ScopeSpans:
+    attributes: dict[str, Json] = {"openinference.span.kind": "LLM"}
+    for number, (call_id, arguments) in enumerate(calls):
+        prefix = f"llm.output_messages.0.message.tool_calls.{number}.tool_call."
+        attributes.update({prefix + "function.name": "weather", prefix + "function.arguments": arguments})
+        if call_id is not None:
+            attributes[prefix + "id"] = call_id
+    return span("llm", attributes, id=id, at=1, scope="openinference.instrumentation.openai")
+
+
+@pytest.mark.parametrize(
+    "twice",
+    [
+        (chat(asked("c1", "weather", ROME), id="m1"), chat(asked("c1", "weather", ROME), id="m2")),
+        (openinference_model((None, ROME), id="m1"), openinference_model((None, ROME), id="m2")),
+    ],
+    ids=["conventions with ids", "openinference without ids"],
+)
+@pytest.mark.parametrize("with_tool_span", [False, True])
+def test_a_model_span_that_was_emitted_twice_asks_once(twice: tuple[ScopeSpans, ...], with_tool_span: bool):  # noqa: FBT001 - the value under test
+    ran = [tool("weather", ROME, call="c1", result="hot")] if with_tool_span else []
+    (call,) = trajectory_of(run(), *twice, *ran).calls
+    assert call.state == ("executed" if with_tool_span else "requested_only")
+
+
+@pytest.mark.parametrize("call_id", [None, "c1"])
+def test_a_tool_span_that_was_emitted_twice_is_one_call(call_id: str | None):
+    copies = [tool("weather", ROME, call=call_id, result="hot", id=id) for id in ("a", "b")]
+    assert len(trajectory_of(run(), *copies).calls) == 1
+
+
+def test_equal_calls_of_one_output_that_ran_at_once_stay_apart():
+    made = chat(asked("c1", "weather", ROME), asked("c2", "weather", ROME))
+    copies = [tool("weather", ROME, result="hot", id=id) for id in ("a", "b")]
+    assert [call.state for call in trajectory_of(run(), made, *copies).calls] == ["executed", "executed"]
+
+
+def test_other_arguments_at_the_same_time_are_another_call():
+    copies = [tool("weather", city, result="x", id=id) for id, city in (("a", ROME), ("b", OSLO))]
+    assert len(trajectory_of(run(), *copies).calls) == 2
+
+
+@pytest.mark.parametrize("scope", ["my.agent", "openinference"])
+def test_where_one_id_stands_for_several_calls_arguments_decide(scope: str):
+    model = (
+        openinference_model(("weather", ROME), ("weather", OSLO), id="m")
+        if scope == "openinference"
+        else chat(asked("weather", "weather", ROME), asked("weather", "weather", OSLO))
+    )
+    ran = (
+        tool("weather", OSLO, call="weather", result="cold", at=2),
+        tool("weather", ROME, call="weather", result="hot", at=3),
+    )
+    assert [(call.arguments, call.result) for call in trajectory_of(run(), model, *ran).calls] == [
+        (Recorded(ROME), Recorded("hot")),
+        (Recorded(OSLO), Recorded("cold")),
+    ]
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        chat(asked("c1", "list_all", "")),
+        openinference_model(("c1", ""), id="m"),
+        span(
+            "ai.generateText.doGenerate",
+            {
+                "ai.operationId": "ai.generateText.doGenerate",
+                "ai.response.toolCalls": [{"toolCallId": "c1", "toolName": "list_all", "input": ""}],
+            },
+            id="m",
+            scope="ai",
+        ),
+        tool("list_all", "", call="c1", result="ok"),
+    ],
+    ids=["conventions", "openinference", "ai sdk", "tool span"],
+)
+def test_empty_text_is_a_call_without_arguments(shape: ScopeSpans):
+    assert call_of(run(), shape).arguments == Recorded({})
+
+
+def test_empty_text_without_any_content_is_not_recorded():
+    assert call_of(run(), tool("list_all", "", call="c1")).arguments == NOT_RECORDED
+
+
+def test_an_empty_object_hides_no_arguments_of_the_history():
+    trajectory = trajectory_of(
+        run(),
+        chat(asked("c1", "stock", {})),
+        chat(
+            {"type": "text", "content": "3 left"},
+            given=[
+                {"role": "assistant", "parts": [asked("c1", "stock", {"model": "x9"})]},
+                answered("c1", {"left": 3}),
+            ],
+            at=3,
+            id="chat2",
+        ),
+    )
+    assert [call.arguments for call in trajectory.calls] == [Recorded({"model": "x9"})]

@@ -18,7 +18,7 @@ from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.observations import CallError, ToolDefinition
 from toolgauge.model.outcomes import Difference, NotEvaluated, Scorecard, Scored, Side
 from toolgauge.model.records import VERSION
-from toolgauge.model.trajectory import Message, ToolCall
+from toolgauge.model.trajectory import CallState, Message, ToolCall
 from toolgauge.offline.replay.recordings import find_files, read, scorecards
 from toolgauge.service.criteria_factory import load_for_replay
 from toolgauge.service.pipeline_factory import offline_pipeline
@@ -270,6 +270,9 @@ def test_trajectory_that_is_not_kept_has_no_page():
     assert routes["/trajectories"](PageRequest(path=("trajectories", "a", "b"))) is None
 
 
+STOPPED: tuple[CallState, ...] = ("paused", "refused")
+
+
 def many_calls(count: int) -> tuple[ToolCall, ...]:
     first = replace(call("search"), arguments=Recorded({"query": "x" * 1000}))
     return tuple(replace(first, order=number, turn=number // 2) for number in range(count))
@@ -373,3 +376,12 @@ async def test_overview_names_alarms_first_and_links_their_streams():
     assert "default.tool_success of find_order, support, refund-agent:" in read_back.text
     assert len(alarms) == 2
     assert await view(StreamPages, over, "streams", alarms[0].removeprefix("/streams/")) is not None
+
+
+def test_calls_that_wait_or_were_refused_say_so_and_are_counted_by_service():
+    paused, refused = (replace(call("wire_money"), order=number, state=state) for number, state in enumerate(STOPPED))
+    card = scorecard(call_result(passed(), paused), of=trajectory(paused, refused))
+    assert "2 of 2" in Html(page(card)).text
+    shown = Html(page(card, path="/trajectories/0af7651916cd43dd8448eb211c80319c")).text
+    assert "waits for a person" in shown
+    assert "refused by a person" in shown

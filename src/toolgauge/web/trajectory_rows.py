@@ -9,6 +9,7 @@ from toolgauge.export.explanations import brief_reason, deciding, figure, worst_
 from toolgauge.export.redact import Redactor
 from toolgauge.model.outcomes import NotEvaluated, OutcomeWord, outcome_word
 from toolgauge.model.records import VERSION
+from toolgauge.score.selection import was_stopped
 from toolgauge.web.filters import MAX_TEXT, Filters
 from toolgauge.web.kept import KeptTrajectory
 from toolgauge.web.pages import reason_text
@@ -51,12 +52,17 @@ class Gap(Struct, frozen=True, kw_only=True):
 
 
 class SeenService(Struct, frozen=True, kw_only=True):
-    """A service among the trajectories that are kept, with its newest version. `query` finds them; empty where none can."""
+    """A service among the trajectories that are kept, with its newest version. `query` finds them; empty where none can.
+
+    `stopped` counts the calls that wait for a person or were refused by one.
+    """
 
     name: str
     version: str
     trajectories: int
     failed: int
+    calls: int
+    stopped: int
     newest_ns: int
     query: str
 
@@ -109,7 +115,7 @@ def gaps(kept: Iterable[KeptTrajectory]) -> Iterator[Gap]:
         yield Gap(criterion=criterion, reason=reason, results=count, of=totals[criterion])
 
 
-_NOTHING_TO_JUDGE = ("no_calls", "nothing_expected", "sampled_out")
+_NOTHING_TO_JUDGE = ("no_calls", "nothing_expected", "not_executed", "sampled_out")
 
 
 def services(newest: Iterable[KeptTrajectory]) -> list[SeenService]:
@@ -123,6 +129,8 @@ def services(newest: Iterable[KeptTrajectory]) -> list[SeenService]:
             version=kept.trajectory.resource.get(VERSION, "") if before is None else before.version,
             trajectories=1 + (0 if before is None else before.trajectories),
             failed=kept.is_failed + (0 if before is None else before.failed),
+            calls=len(kept.trajectory.calls) + (0 if before is None else before.calls),
+            stopped=sum(map(was_stopped, kept.trajectory.calls)) + (0 if before is None else before.stopped),
             newest_ns=kept.scored_at_ns if before is None else before.newest_ns,
             query=Filters(service=name).query() if kept.trajectory.service and len(name) <= MAX_TEXT else "",
         )

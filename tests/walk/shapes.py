@@ -11,7 +11,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Sp
 
 import toolgauge
 from toolgauge.api.evaluation import EvaluatedTrajectory
-from toolgauge.model.json import Json
+from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.trajectory import ToolCall, Trajectory
 
 START_NS = 1_764_150_000_000_000_000
@@ -83,7 +83,7 @@ def chat(
     return span("chat m", attributes, id=id, at=at, scope=scope, trace=trace)
 
 
-def asked(id: str, name: str, arguments: Json = None) -> Json:
+def asked(id: str, name: str, arguments: Json = None) -> JsonObject:
     """Return the part of an output that asks for a call."""
     return {"type": "tool_call", "id": id, "name": name, "arguments": {} if arguments is None else arguments}
 

@@ -1,7 +1,7 @@
 """Calls that wait for a person or that a person refused, in the ways in which producers record them."""
 
 import pytest
-from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans
+from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans, Status
 
 import toolgauge
 from tests.walk.shapes import ERROR, OK, answered, asked, call_of, chat, evaluated, run, span, tool, trajectory_of
@@ -17,7 +17,13 @@ HITL = (
 )
 
 
-def openinference_tool(output: str | None, *, scope: str, status: int = OK, exception: tuple[str, str] | None = None):
+def openinference_tool(
+    output: str | None,
+    *,
+    scope: str,
+    status: Status.StatusCode.ValueType = OK,
+    exception: tuple[str, str] | None = None,
+):
     attributes: dict[str, Json] = {
         "openinference.span.kind": "TOOL",
         "tool.name": "wire",

@@ -7,7 +7,8 @@ from tests.walk.shapes import answered, asked, call_of, chat, run, span, tool, t
 from toolgauge.model.content import NOT_RECORDED, Recorded
 from toolgauge.model.json import Json
 
-ROME, OSLO = {"city": "Rome"}, {"city": "Oslo"}
+ROME: Json = {"city": "Rome"}
+OSLO: Json = {"city": "Oslo"}
 
 
 def openinference_model(*calls: tuple[str | None, Json], id: str) -> ScopeSpans:

@@ -100,7 +100,7 @@ def test_its_result_is_the_one_in_the_same_output(shape: str, arguments: Json, r
 
 
 def test_an_error_in_place_of_a_hosted_result_is_a_failure():
-    error = {"type": "web_search_tool_result_error", "error_code": "unavailable"}
+    error: Json = {"type": "web_search_tool_result_error", "error_code": "unavailable"}
     call = call_of(
         run(),
         chat(

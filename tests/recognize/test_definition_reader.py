@@ -8,7 +8,8 @@ import pytest
 
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.recognize import openinference_tools
-from toolgauge.recognize.messages import DefinitionReader, KnownTools
+from toolgauge.recognize.known_tools import KnownTools
+from toolgauge.recognize.messages import DefinitionReader
 
 
 def offer(description: str) -> str:

@@ -6,7 +6,6 @@ answers it carries. A message of a shape that is not known gives an empty messag
 
 import json
 import re
-from collections.abc import Hashable
 
 from msgspec.structs import replace
 
@@ -15,6 +14,7 @@ from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import OTHER_ERROR, CallAnswered, CallError, CallRequested, ToolDefinition
 from toolgauge.recognize import values
 from toolgauge.recognize.hosted_tools import hosted_call, hosted_name, is_by_provider, is_output, output_error
+from toolgauge.recognize.known_tools import KnownTools
 
 _CALL_TYPES = frozenset(
     (
@@ -55,12 +55,6 @@ MAX_ITEMS = 10_000
 _MAX_KNOWN = 64
 _MAX_KNOWN_TEXT = 1024 * 1024
 _PARAMETERS = ("parameters", "inputSchema", "input_schema", "parameters_json_schema")
-
-_MAX_BYTES = 16 * 1024 * 1024
-# What objects, lists, elements, and half a text may take beside their characters.
-_BYTES = {"{": 200, "[": 90, ",": 40, '"': 30, "'": 30}
-# One escaped character may make each character of a text take four bytes.
-_WIDEST = 4
 
 
 class Message:
@@ -477,40 +471,3 @@ def _object(value: Json) -> JsonObject:
 
 def _text(value: Json) -> str | None:
     return value if value and isinstance(value, str) else None
-
-
-# Remembers what tools were read from texts, bounded in the memory that they take: that may be thirty times their text.
-
-
-class KnownTools:
-    """Tools by what they were read from; when there are too many, the oldest go."""
-
-    def __init__(self, max_entries: int, max_bytes: int = _MAX_BYTES) -> None:
-        self._known: dict[Hashable, tuple[tuple[ToolDefinition, ...], int]] = {}
-        self._bytes = 0
-        self._max_entries = max_entries
-        self._max_bytes = max_bytes
-
-    @property
-    def size_bytes(self) -> int:
-        """About how much memory they take, or more."""
-        return self._bytes
-
-    def get(self, key: Hashable) -> tuple[ToolDefinition, ...] | None:
-        """Return what was read, `None` when it is not known any more."""
-        known = self._known.get(key)
-        return None if known is None else known[0]
-
-    def keep(self, key: Hashable, text: str, tools: tuple[ToolDefinition, ...]) -> None:
-        """Remember what was read from a text."""
-        size = _size_bytes(text)
-        self._known[key] = tools, size
-        self._bytes += size
-        while len(self._known) > self._max_entries or self._bytes > self._max_bytes:
-            self._bytes -= self._known.pop(next(iter(self._known)))[1]
-
-
-def _size_bytes(text: str) -> int:
-    # The text itself is remembered too.
-    size = text.__sizeof__() * (1 + (_WIDEST if "\\u" in text else 1))
-    return size + sum([text.count(character) * each for character, each in _BYTES.items()])

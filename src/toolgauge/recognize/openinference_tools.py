@@ -15,8 +15,8 @@ from toolgauge.model.observations import OTHER_ERROR, CallAnswered, CallError, C
 from toolgauge.model.records import Span
 from toolgauge.recognize.conventions import pause
 from toolgauge.recognize.hosted_tools import hosted_name
+from toolgauge.recognize.known_tools import KnownTools
 from toolgauge.recognize.langchain import Answer, is_control_flow, tool_answer
-from toolgauge.recognize.messages import KnownTools
 from toolgauge.recognize.values import arguments, as_list, as_object, as_str, content, parse_text, result
 
 INPUT = "input.value"

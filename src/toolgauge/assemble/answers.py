@@ -12,7 +12,7 @@ from msgspec import Struct
 from toolgauge.assemble.canonical import fold_name
 from toolgauge.assemble.node import Node
 from toolgauge.assemble.pairing import Pair
-from toolgauge.model.observations import PAUSED, CallAnswered
+from toolgauge.model.observations import PAUSED, REFUSED, CallAnswered
 
 
 class _Sighting(Struct, frozen=True, eq=False):
@@ -34,8 +34,9 @@ class Answers:
         # The same by trace, of ids that have several.
         self._sightings_by_trace: dict[str, dict[str, list[_Sighting]]] = {}
         self._by_order: dict[int, CallAnswered] = {}
-        # That a call waits for a person, by its id: any answer to it counts more.
+        # That a call waits for a person, by its id: any answer to it counts more. That a person refused it counts most.
         self._paused: dict[str, CallAnswered] = {}
+        self._refused: dict[str, CallAnswered] = {}
 
     def collecting(self, answering: Sequence[Node], pairs: Sequence[Pair]) -> None:
         """Find them; `answering` nodes and `pairs` come in order of time."""
@@ -58,6 +59,8 @@ class Answers:
     def to(self, pair: Pair) -> CallAnswered | None:
         """Return the first answer that came after the call, from its own trace if there is one."""
         call_id = pair.call_id
+        if call_id is not None and call_id in self._refused:
+            return self._refused[call_id]
         first = self._first_after(pair)
         if first is None or call_id is None:
             waiting = self._paused.get(call_id) if call_id is not None else None
@@ -117,8 +120,8 @@ class Answers:
                 call_id = answer.call_id
                 if call_id is None:
                     have_ids = False
-                elif answer.error is not None and answer.error.kind == PAUSED:
-                    self._paused[call_id] = answer
+                elif answer.error is not None and answer.error.kind in (PAUSED, REFUSED):
+                    (self._paused if answer.error.kind == PAUSED else self._refused)[call_id] = answer
                 elif call_id not in settled_here and self._note(call_id, node, time_ns, answer):
                     settled_here.add(call_id)
         return have_ids

@@ -27,7 +27,7 @@ _PAUSED_WORDS = re.compile(
     r"|tool execution interrupted\b)"
 )
 # Claude Code; Pydantic AI; OpenAI Agents; Google ADK; LangChain and Agno; Haystack; Agent Framework; AG2; Mastra; the AI SDK; Codex;
-# the Gemini CLI; Strands; AutoGen.
+# the Gemini CLI; Strands; AutoGen; BeeAI.
 _REFUSED_WORDS = re.compile(
     r"(?:Error: )?(?:The user doesn't want to (?:proceed with this tool use|take this action right now)\b"
     r"|Permission for this tool use was denied\. The tool use was rejected\b"
@@ -44,7 +44,8 @@ _REFUSED_WORDS = re.compile(
     r"|(?:exec command|patch) rejected by user\b|user rejected MCP tool call\b"
     r"|\[Operation Cancelled\] Reason: User (?:denied execution|cancelled operation)\b"
     r"|tool cancelled by user\b|CONFIRMATION_FAILED: |Manual approval denied: "
-    r"|Code execution was not approved\.)"
+    r"|Code execution was not approved\."
+    r"|This tool is not allowed to be used\.)"
 )
 _REJECTED_BY_HAND = re.compile(r"\bTool execution for \S{1,200} was manually rejected by user\b")
 

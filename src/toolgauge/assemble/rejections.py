@@ -58,7 +58,8 @@ _DENIED = re.compile(
     r"(?:Error: )?(?:Permission (?:to use \S{1,200} has been denied|for this (?:action|command|tool use) (?:has been|was) denied)"
     r"|Tool execution (?:for \"[^\"\n]{1,200}\" )?denied by policy\b"
     r"|This action was rejected due to unacceptable risk\.|DENIED: "
-    r"|Tool cancelled by hook\b|Tool execution blocked by hook\b)"
+    r"|Tool cancelled by hook\b|Tool execution blocked by hook\b"
+    r"|[^\n]{0,300}\brejected(?:: blocked by policy| by user approval settings)\b|approval required by policy\b)"
 )
 
 

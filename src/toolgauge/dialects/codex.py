@@ -33,7 +33,7 @@ _CONVERSATION = "conversation.id"
 _HIDDEN = "[REDACTED]"
 # Who decided, and how a person's refusal and the end of the turn are called.
 _PERSON = "user"
-_NO = ("denied", "abort")
+_NO = ("denied", "abort", "timed")
 _UNSUPPORTED, _UNREADABLE = "unsupported call: ", "failed to parse function arguments"
 
 

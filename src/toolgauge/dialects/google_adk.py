@@ -28,6 +28,7 @@ from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, values
 from toolgauge.recognize.conventions_reader import ConventionsReader
+from toolgauge.recognize.hosted_tools import code_execution
 from toolgauge.recognize.messages import Message
 from toolgauge.recognize.past_calls import past_calls
 from toolgauge.recognize.token_counts import model_call
@@ -289,6 +290,8 @@ def _part(part: JsonObject) -> JsonObject:
         }
     if part.get("thought") is True:
         return {"type": "reasoning"}
+    if (code := code_execution(part)) is not None:
+        return code
     return {"type": "text", "content": part.get("text")}
 
 

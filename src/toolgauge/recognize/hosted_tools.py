@@ -29,6 +29,7 @@ _CLIENT_ITEMS = frozenset(
     )
 )
 _ITEM = "_call"
+_CODE = "code_execution"
 # Items whose types some producers write in place of the name of the tool.
 _PROVIDER_ITEMS = frozenset(
     (
@@ -62,6 +63,23 @@ def is_by_provider(part: JsonObject) -> bool:
         if part.get(mark) is True:
             return True
     return part.get("type") in _PROVIDER_CALLS
+
+
+def code_execution(part: JsonObject) -> JsonObject | None:
+    """Turn a part of Gemini's that holds code, or what it printed, into a call of the provider, or its answer."""
+    for key in ("executable_code", "executableCode"):
+        if isinstance(code := part.get(key), dict):
+            return {"type": "server_tool_call", "name": _CODE, "arguments": code}
+    for key in ("code_execution_result", "codeExecutionResult"):
+        if isinstance(ran := part.get(key), dict):
+            failed = ran.get("outcome") not in (None, "OUTCOME_OK")
+            return {
+                "type": "server_tool_call_response",
+                "name": _CODE,
+                "response": ran.get("output"),
+                **({"status": "error"} if failed else {}),
+            }
+    return None
 
 
 def is_output(kind: str) -> bool:

@@ -6,6 +6,7 @@ Arrives: the decoded request or response. Leaves: messages that `recognize.langc
 from collections.abc import Iterator
 
 from toolgauge.model.json import Json, JsonObject
+from toolgauge.recognize.hosted_tools import code_execution
 from toolgauge.recognize.langchain import batch, generated
 from toolgauge.recognize.values import as_list, as_object, as_str
 
@@ -84,6 +85,9 @@ def _parts(part: JsonObject) -> Iterator[JsonObject]:
     response = part.get("function_response", part.get("functionResponse"))
     if isinstance(response, dict):
         yield {**response, "type": "tool_call_response"}
+        return
+    if (code := code_execution(part)) is not None:
+        yield code
         return
     kind = as_str(part.get("part_kind"))
     if kind == "tool-call":

@@ -29,6 +29,8 @@ LIMITED = {
     for name in ("_NO_SUCH_TOOL", "_NOT_THESE_ARGUMENTS", "_VALIDATED", "_PARAMETER")
 }
 
+LIMITED["toolgauge.model.damaged_json._MARKER"] = 200
+
 LITERAL = re.compile(r"[\w \-'\"=<:]{2,}")
 # What the classes of most patterns hold, one character each.
 CHARACTERS = ("a", "A", "1", "_", " ", "\n", ".", ",", ":", "-", "'", '"', "\\", "(", "[", "]", "{", "<", ">", "=")
@@ -77,7 +79,7 @@ def text_of(first: str, piece: str, length: int) -> str:
 
 def use(pattern: AnyPattern, method: str) -> Callable[[str], object]:
     if method == "sub":
-        return lambda text: pattern.sub("", text)
+        return lambda text: pattern.sub("" if isinstance(text, str) else b"", text)
     if method == "finditer":
         return lambda text: sum(1 for _ in pattern.finditer(text))
     used: Callable[[str], object] = getattr(pattern, method)

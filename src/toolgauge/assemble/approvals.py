@@ -7,10 +7,10 @@ words only at the beginning of an answer: a tool may return any text.
 import re
 from typing import Literal, TypeAlias
 
-from toolgauge.model.approvals import PAUSING_EXCEPTIONS
 from toolgauge.model.content import Content, Recorded, Unparsed
 from toolgauge.model.json import JsonObject
 from toolgauge.model.observations import PAUSED, REFUSED, CallError
+from toolgauge.model.pausing_exceptions import PAUSING_EXCEPTIONS
 
 NotExecuted: TypeAlias = Literal["paused", "refused"]
 
@@ -51,7 +51,7 @@ _REJECTED_BY_HAND = re.compile(r"\bTool execution for \S{1,200} was manually rej
 
 
 def not_executed(error: CallError | None, result: Content) -> NotExecuted | None:
-    """Return whether the call waits or was refused; `None` where nothing says so."""
+    """Return whether the call waits or was refused; `None` without evidence."""
     if error is not None:
         kind = error.kind.rpartition(".")[2]
         return _KINDS.get(kind) or _in_message(error.message) or _in_words(error.message)

@@ -5,7 +5,7 @@ set begin at 0 together, so that the first failure is an increase. `label_caps` 
 """
 
 from collections.abc import Collection, Iterable
-from typing import TypeAlias, get_args
+from typing import Final, TypeAlias, get_args
 
 from msgspec import Struct
 
@@ -53,6 +53,8 @@ class _Series(Struct, frozen=True):
 
 # What labels are made of: number of the producer, agent, tool; then state and type of error, or else criterion, revision,
 # level, enforcement, outcome and reason.
+# States that each tool begins with at 0; calls that wait or were refused are seldom, and begin with the first.
+_BEGUN: Final[tuple[CallState, ...]] = ("executed", "rejected", "requested_only")
 _Called: TypeAlias = tuple[int, str | None, str, CallState, str]
 _Evaluated: TypeAlias = tuple[int, str | None, str | None, str, str, str, str, str, str]
 _Resource: TypeAlias = tuple[str | None, ...]
@@ -181,7 +183,7 @@ class ScoreMetrics:
         _, agent, tool, state, error = called
         who, label_set = self._caps.find(*self._whose(trajectory), agent, tool, rule=(), now_ns=now_ns)
         error_type = self._caps.error_type(who[0], error)
-        states = ((state, "") for state in get_args(CallState))
+        states = ((state, "") for state in _BEGUN)
         self._tool_calls.begin(*((*who, *end) for end in (*states, ("executed", OTHER_ERROR), (state, error_type))))
         self._begin_unobserved(who)
         series = _Series((*who, state, error_type), (), label_set or LabelSet(who, (), now_ns))

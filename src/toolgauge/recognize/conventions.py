@@ -10,7 +10,6 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from toolgauge.model.approvals import PAUSING_EXCEPTIONS
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import JsonObject, Value
 from toolgauge.model.observations import (
@@ -24,6 +23,7 @@ from toolgauge.model.observations import (
     MessageSeen,
     Observation,
 )
+from toolgauge.model.pausing_exceptions import PAUSING_EXCEPTIONS
 from toolgauge.model.records import Span
 from toolgauge.recognize import values
 from toolgauge.recognize.messages import Message, read_messages, read_text

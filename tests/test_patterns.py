@@ -79,7 +79,8 @@ def text_of(first: str, piece: str, length: int) -> str:
 
 def use(pattern: AnyPattern, method: str) -> Callable[[str], object]:
     if method == "sub":
-        return lambda text: pattern.sub("" if isinstance(text, str) else b"", text)
+        nothing: Any = b"" if isinstance(pattern.pattern, bytes) else ""
+        return lambda text: pattern.sub(nothing, text)
     if method == "finditer":
         return lambda text: sum(1 for _ in pattern.finditer(text))
     used: Callable[[str], object] = getattr(pattern, method)

@@ -5,6 +5,7 @@ from msgspec.structs import replace
 
 from tests.score.support import judge, not_evaluated, scored, tool_call, trajectory
 from toolgauge.evaluators.known_tool import KnownTool
+from toolgauge.model.content import Recorded
 from toolgauge.model.observations import CallError, ToolDefinition
 from toolgauge.model.outcomes import NotEvaluated, Scored
 from toolgauge.model.trajectory import CallState, ToolCall
@@ -70,7 +71,7 @@ def test_each_call_gets_its_own_verdict():
 @pytest.mark.parametrize(
     ("call", "proof"),
     [
-        (tool_call("crm_find"), "it was executed and answered"),
+        (tool_call("crm_find", result=Recorded({"ok": True})), "it was executed and answered"),
         (replace(tool_call("web_search", state="requested_only"), by_provider=True), "the model's provider ran it"),
         (tool_call("wire_money", state="paused"), "a person was asked about the call"),
         (tool_call("wire_money", state="refused"), "a person was asked about the call"),

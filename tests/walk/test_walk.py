@@ -256,7 +256,8 @@ def test_senders_are_refused_while_memory_is_short():
     memory[0] = False
     body = (CORPUS / "pydantic-ai" / "one_call.otlp.pb").read_bytes()
     assert walk.pipeline.consume("traces", body, walk.now_ns) == Refused("memory is short")
-    assert walk.pipeline.consume("logs", body, walk.now_ns) == Refused("memory is short")
+    logs = (CORPUS / "codex-cli" / "coding.01.logs.otlp.pb").read_bytes()
+    assert walk.pipeline.consume("logs", logs, walk.now_ns) == Refused("memory is short")
     assert walk.metrics.spans.value(("refused", "memory", "")) == len(spans_of("pydantic-ai", "one_call"))
     assert walk.books()["balance"] == 0
 

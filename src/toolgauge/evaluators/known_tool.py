@@ -6,6 +6,7 @@ from typing import ClassVar, TypeAlias
 
 from rapidfuzz.distance import Levenshtein
 
+from toolgauge.model.content import NOT_RECORDED
 from toolgauge.model.expected import Expected
 from toolgauge.model.outcomes import Level, NotEvaluated, Outcome, Scored
 from toolgauge.model.ports import Evaluation
@@ -69,7 +70,7 @@ def _existence(call: ToolCall, trajectory: Trajectory, offered: Mapping[str, obj
         return "the model's provider ran it"
     if was_stopped(call):
         return "a person was asked about the call"
-    if call.state == "executed" and call.error is None:
+    if call.state == "executed" and call.error is None and call.result != NOT_RECORDED:
         return "it was executed and answered"
     called, hands = _letters(call.name), hands_over(call.name)
     agents = filter(None, map(_letters, trajectory.agents))

@@ -158,28 +158,13 @@ def test_a_users_own_mcp_tool_has_its_name_among_the_parameters():
     assert read(told("tool_result", tool_name="mcp_tool", success="true")) == [CallExecuted(name="mcp_tool")]
 
 
-def test_a_call_that_was_not_permitted_is_a_request_with_its_answer():
-    record = told(
-        "tool_decision",
-        tool_name="Bash",
-        tool_use_id="t",
-        decision="reject",
-        source="user_reject",
-        **{"event.sequence": 7},
-    )
-    assert read(record) == [
-        CallRequested(position=7000, name="Bash", call_id="t"),
-        CallAnswered(
-            call_id="t",
-            name="Bash",
-            error=CallError(kind="refused", message="permission denied (user_reject)"),
-        ),
-    ]
-    assert read(told("tool_decision", tool_name="Bash", tool_use_id="t", decision="reject", source="config"))[1] == (
-        CallAnswered(
-            call_id="t", name="Bash", error=CallError(kind="permission_denied", message="permission denied (config)")
-        )
-    )
+@pytest.mark.parametrize(
+    ("source", "kind"), [("user_reject", "refused"), ("user_abort", "refused"), ("config", "permission_denied")]
+)
+def test_a_call_that_was_not_permitted_did_not_run(source: str, kind: str):
+    record = told("tool_decision", tool_name="Bash", tool_use_id="t", decision="reject", source=source)
+    error = CallError(kind=kind, message=f"permission denied ({source})")
+    assert read(record) == [CallExecuted(name="Bash", call_id="t", error=error)]
     assert read(told("tool_decision", tool_name="Bash", tool_use_id="t", decision="accept")) == []
 
 

@@ -56,6 +56,26 @@ class Answers:
         if not have_ids:
             self._by_order = _without_ids(answering, pairs)
 
+    def settle(self, pairs: Sequence[Pair]) -> None:
+        """Give calls that share one id, and whose spans have no arguments, the span with the result of their answer."""
+        if not self._occurrence:
+            return
+        shared: dict[str, list[Pair]] = {}
+        for pair in pairs:
+            if pair.call_id is not None and len(self._asked.get(pair.call_id, ())) > 1:
+                shared.setdefault(pair.call_id, []).append(pair)
+        for together in shared.values():
+            free = [pair.execution for pair in together if pair.execution is not None]
+            if len(free) < len(together) or any(one.arguments_key is not None for one in free):
+                continue
+            for pair in together:
+                answer = self.to(pair)
+                same = next((one for one in free if answer is not None and one.result == answer.result), None)
+                if same is None:
+                    break
+                free.remove(same)
+                pair.execution = same
+
     def to(self, pair: Pair) -> CallAnswered | None:
         """Return the first answer that came after the call, from its own trace if there is one."""
         call_id = pair.call_id
@@ -66,6 +86,10 @@ class Answers:
             waiting = self._paused.get(call_id) if call_id is not None else None
             return waiting or self._by_order.get(id(pair))
         answers = first.answers
+        if len(answers) > 1:
+            # Where one id stands for several calls, their answers may name the tool.
+            named = [answer for answer in answers if answer.name and fold_name(answer.name) == fold_name(pair.name)]
+            answers = named if len(named) == 1 else answers
         if len(answers) == 1:
             return answers[0]
         # An id that is used again has several answers in one history: the newest belong to the newest calls.

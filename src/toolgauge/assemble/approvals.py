@@ -23,7 +23,7 @@ _MAX_TEXT = 600
 # Google ADK and its security plugin; VoltAgent; Genkit for Go.
 _PAUSED_WORDS = re.compile(
     r"(?:Error: )?(?:This tool call (?:requires confirmation, please approve or reject|needs external confirmation before completion)"
-    r"|Tool \S{1,200} requires approval\."
+    r"|Tool \S{1,200} requires approval\.\s*\Z"
     r"|tool execution interrupted\b)"
 )
 # Claude Code; Pydantic AI; OpenAI Agents; Google ADK; LangChain and Agno; Haystack; Agent Framework; AG2; Mastra; the AI SDK; Codex;
@@ -32,20 +32,16 @@ _REFUSED_WORDS = re.compile(
     r"(?:Error: )?(?:The user doesn't want to (?:proceed with this tool use|take this action right now)\b"
     r"|Permission for this tool use was denied\. The tool use was rejected\b"
     r"|\[Request interrupted by user for tool use\]"
-    r"|The tool call was denied\."
-    r"|Tool execution was not approved\b|Tool execution rejected\b"
-    r"|This tool call is rejected\.|Tool call rejected from confirmation flow\."
-    r"|User rejected the tool call for |(?:Function|Tool) call was rejected(?: by the user)?(?=$|[.:])"
+    r"|User rejected the tool call for "
     r"|Tool execution for '[^'\n]{1,200}' was rejected by the user\."
-    r"|Tool call invocation was rejected by user\."
-    r"|User denied the tool call request\b"
-    r"|Tool call was not approved by the user\b"
-    r"|Tool call execution denied\."
-    r"|(?:exec command|patch) rejected by user\b|user rejected MCP tool call\b"
     r"|\[Operation Cancelled\] Reason: User (?:denied execution|cancelled operation)\b"
-    r"|tool cancelled by user\b|CONFIRMATION_FAILED: |Manual approval denied: "
-    r"|Code execution was not approved\."
-    r"|This tool is not allowed to be used\.)"
+    r"|CONFIRMATION_FAILED: |Manual approval denied: |Code execution was not approved\."
+    r"|(?:The tool call was denied|Tool execution (?:was not approved|rejected)"
+    r"|This tool call is rejected|Tool call rejected from confirmation flow"
+    r"|(?:Function|Tool) call was rejected(?: by the user)?|Tool call invocation was rejected by user"
+    r"|User denied the tool call request|Tool call was not approved by the user|Tool call execution denied"
+    r"|(?:exec command|patch) rejected by user|user rejected MCP tool call|tool cancelled by user"
+    r"|This tool is not allowed to be used)\.?\s*\Z)"
 )
 _REJECTED_BY_HAND = re.compile(r"\bTool execution for \S{1,200} was manually rejected by user\b")
 

@@ -17,6 +17,7 @@ from toolgauge.assemble.schedule import Schedule
 from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.assemble.trace import OpenTrace, Reader
 from toolgauge.assemble.unmatched_results import UnmatchedResults
+from toolgauge.assemble.waiting_calls import WaitingCalls
 from toolgauge.assemble.weight import Scale
 from toolgauge.model.delivery import Assignment
 from toolgauge.model.journal import ClosedId
@@ -85,6 +86,7 @@ class Assembler:
         self._conversations = Conversations(settings, self._open_until_ns) if conversations else None
         self._open_by_conversation: dict[str, set[str]] = {}
         self._unmatched = UnmatchedResults()
+        self._waiting = WaitingCalls()
         self._scale = Scale()
         # With the time when they were: that is since when they are due.
         self._evicted: deque[tuple[OpenTrace | OpenConversation, ClosedBecause, int]] = deque()
@@ -542,7 +544,8 @@ class Assembler:
         if isinstance(ended, OpenConversation):
             return ended.trajectory(because)
         elsewhere = tuple(self._unmatched.found(ended.readings))
-        return ended.trajectory(because, elsewhere, with_content=self._with_content)
+        trajectory = ended.trajectory(because, elsewhere, with_content=self._with_content)
+        return None if trajectory is None else self._waiting.explained(trajectory)
 
     def _pass_on(self, trace: OpenTrace, conversation_id: str, incomplete: str | None, now_ns: int) -> bool:
         """Hand a closed trace to its conversation; False when none takes it."""

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from toolgauge.assemble.node import Node, NodeIndex, Request
 from toolgauge.assemble.pairing import Pair
-from toolgauge.model.content import Recorded
+from toolgauge.model.content import NOT_RECORDED, NotRecorded, Recorded
 
 # Text that begins so is JSON which was cut, or a text of the model: the history shows which.
 _JSON = ("[", "{")
@@ -31,8 +31,12 @@ class Needed(Struct, frozen=True):
 
 
 def model_calls(index: NodeIndex) -> list[Node]:
-    """Return the model calls that show their input; of those around others, which repeat one of them, none."""
-    models = [node for node in index.nodes if node.model_call is not None and node.is_primary and shows_input(node)]
+    """Return the model calls that show input or calls; of those around others, which repeat one of them, none."""
+    models = [
+        node
+        for node in index.nodes
+        if node.model_call is not None and node.is_primary and (node.requests or shows_input(node))
+    ]
     outer = around(models)
     return [node for node in models if id(node) not in outer and not node.from_log_only]
 
@@ -88,7 +92,8 @@ def is_damaged(node: Node, names: dict[int, frozenset[str]]) -> bool:
 
 
 def _has_executed_arguments(request: Request) -> bool:
-    return request.execution is not None and request.execution.arguments_key is not None
+    given = request.execution.arguments if request.execution is not None else NOT_RECORDED
+    return type(given) is not NotRecorded and not (type(given) is Recorded and given.value == {})
 
 
 def _is_offered(name: str, node: Node, names: dict[int, frozenset[str]]) -> bool:

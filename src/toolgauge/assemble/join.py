@@ -153,6 +153,7 @@ def _joined(planted: "Sequence[_Planted]", index: NodeIndex, parents: Parents) -
     answers.collecting(index.answering, pairs)
     wholes = {trace.trace_id: trace.whole for trace in planted}
     with_tool_spans = {trace.trace_id for trace in planted if trace.has_tool_spans}
+    answers.settle(pairs)
     around = Surroundings(answers, Offers(index.offering), wholes, with_tool_spans)
     calls = tool_calls(turns, turns_ns, around)
     runs: list[Run] = []

@@ -176,20 +176,44 @@ def _to_newest_outputs(requests: Sequence[Request], executions: Sequence[Executi
 
 
 def _of_one_id(requests: Sequence[Request], executions: Sequence[Execution]) -> _Pairs:
-    """Pair what shares a call id. Where one id stands for several calls, equal arguments decide, else the order."""
+    """Pair what shares a call id. Where one id stands for several calls, names and arguments decide, else the order."""
+    if len(requests) == len(executions) == 1:
+        yield requests[0], executions[0]
+        return
     left = list(executions)
-    if len(requests) > 1 or len(executions) > 1:
-        unlike: list[Request] = []
-        for request in requests:
-            key = request.arguments_key
-            alike = [one for one in left if key is not None and one.arguments_key == key]
-            if alike:
-                left.remove(alike[0])
-                yield request, alike[0]
-            else:
-                unlike.append(request)
-        requests = unlike
-    yield from _in_order(requests, left) if requests and left else ()
+    for matches in (_alike, _most_alike_of_name, _in_order):
+        found = list(matches(requests, left)) if requests and left else []
+        yield from found
+        taken = {id(one) for pair in found for one in pair}
+        requests = [request for request in requests if id(request) not in taken]
+        left = [execution for execution in left if id(execution) not in taken]
+
+
+def _alike(requests: Sequence[Request], executions: Sequence[Execution]) -> _Pairs:
+    """Pair views of equal name and arguments."""
+    left = list(executions)
+    for request in requests:
+        same = next((one for one in left if _is_alike(request, one)), None)
+        if same is not None:
+            left.remove(same)
+            yield request, same
+
+
+def _is_alike(request: Request, execution: Execution) -> bool:
+    if request.arguments_key is None or request.arguments_key != execution.arguments_key:
+        return False
+    return fold_name(request.name) == fold_name(execution.name)
+
+
+def _most_alike_of_name(requests: Sequence[Request], executions: Sequence[Execution]) -> _Pairs:
+    """Pair by name, where one has the id alone, else the views of a name that are most alike."""
+    for name in dict.fromkeys(fold_name(request.name) for request in requests):
+        wanted = [request for request in requests if fold_name(request.name) == name]
+        given = [execution for execution in executions if fold_name(execution.name) == name]
+        if len(wanted) == len(given) == 1:
+            yield wanted[0], given[0]
+        else:
+            yield from _most_alike(wanted, given, same_id=True)
 
 
 def _in_order_unless_ids_differ(requests: Sequence[Request], executions: Sequence[Execution]) -> _Pairs:
@@ -203,15 +227,18 @@ def _in_order_unless_ids_differ(requests: Sequence[Request], executions: Sequenc
     yield from _in_order(unnamed, [one for one in executions if id(one) not in taken])
 
 
-def _most_alike(requests: Sequence[Request], executions: Sequence[Execution]) -> _Pairs:
-    """Pair where arguments are alike, the most alike first: producers fill in defaults and repair values."""
+def _most_alike(requests: Sequence[Request], executions: Sequence[Execution], *, same_id: bool = False) -> _Pairs:
+    """Pair where arguments are alike, the most alike first: producers fill in defaults and repair values.
+
+    Views with two different ids are two calls, and so are views that share one, unless `same_id`.
+    """
     if len(requests) * len(executions) > _MAX_COMPARISONS:
         return
     scored = [
         (-alike, wanted, given)
         for wanted, request in enumerate(requests)
         for given, execution in enumerate(executions)
-        if (request.call_id is None or execution.call_id is None)
+        if (same_id or request.call_id is None or execution.call_id is None)
         and (alike := likeness(request.arguments, execution.arguments)) > 0
     ]
     taken: set[int] = set()

@@ -27,9 +27,9 @@ from toolgauge.assemble.damage import (
 )
 from toolgauge.assemble.node import Node, NodeIndex, Request
 from toolgauge.assemble.pairing import Pair
+from toolgauge.assemble.restored import restored_ref
 from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.observations import CallRequested, MessageSeen, Observation, Reading
-from toolgauge.model.records import SpanRef
 
 # Reads the calls in the history that the model of a span was given.
 History: TypeAlias = Callable[[str], Sequence[CallRequested | MessageSeen]]
@@ -287,7 +287,7 @@ class _Restored:
         start_ns = time_ns - given.time_ns + shown.start_ns
         agent = given.model_call.agent if given.model_call is not None else None
         return Reading(
-            ref=SpanRef(shown.ref.trace_id, f"{shown.ref.span_id}<{len(self.lost)}"),
+            ref=restored_ref(shown.ref, len(self.lost)),
             is_log=True,
             parent_span_id=None,
             parent_is_remote=None,

@@ -9,6 +9,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from toolgauge.assemble.canonical import fold_name
 from toolgauge.assemble.node import Node
 from toolgauge.assemble.pairing import Pair
+from toolgauge.assemble.restored import is_restored
 from toolgauge.model.observations import PAUSED, CallError
 
 
@@ -16,8 +17,9 @@ def mark_paused(pairs: Sequence[Pair], nodes: Sequence[Node]) -> None:
     """Decide for each span that ended as one of a waiting call does: the call waits if no model was called after it."""
     unfinished = [pair.execution for pair in pairs if pair.execution is not None and pair.execution.is_unfinished]
     for execution in unfinished:
-        until_ns = execution.node.until_ns
-        if not any(node.model_call is not None and node.time_ns >= until_ns for node in nodes):
+        ran = execution.node
+        later = (node for node in nodes if node.model_call is not None and node.time_ns >= ran.until_ns)
+        if not any(node.ref.trace_id == ran.ref.trace_id for node in later):
             execution.error = CallError(kind=PAUSED, message="")
 
 
@@ -35,7 +37,7 @@ def resumed(pairs: Sequence[Pair]) -> list[Pair]:
         later = next((other for other in _candidates(pair, executed) if id(other) not in dropped), None)
         if later is None:
             continue
-        if later.request is not None:
+        if pair.request is None:
             dropped.add(id(pair))
             continue
         pair.execution = later.execution
@@ -62,10 +64,15 @@ def _candidates(pair: Pair, executed: dict[Hashable, list[Pair]]) -> Iterator[Pa
             later = other.execution
             if other is pair or later is None or later.node.time_ns <= since_ns:
                 continue
-            if pair.request is not None and other.request is not None:
+            if pair.request is not None and other.request is not None and not _is_restored(other, pair):
                 continue
             if pair.call_id is not None and other.call_id is not None and pair.call_id != other.call_id:
                 continue
             # In the trace that asked for it, a call without a span was joined with its execution already.
             if waiting is not None or other.asking.ref.trace_id != pair.asking.ref.trace_id:
                 yield other
+
+
+def _is_restored(other: Pair, pair: Pair) -> bool:
+    """Return whether the request of the later call was restored from the history that holds the call which waited."""
+    return other.call_id is not None and other.call_id == pair.call_id and is_restored(other.asking.ref)

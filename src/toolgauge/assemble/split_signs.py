@@ -11,7 +11,7 @@ from toolgauge.assemble.node import Execution, Node, NodeIndex
 from toolgauge.assemble.pairing import Pair
 
 _UNASKED = "a tool ran for which the request of the model never came"
-_UNSEEN = "a model was given the answer to a call of which no span came"
+UNSEEN = "a model was given the answer to a call of which no span came"
 _ORPHANED = "spans of the run never came that others of its spans name as their parents"
 
 
@@ -30,7 +30,7 @@ def split_sign(index: NodeIndex, pairs: Sequence[Pair], parents: Mapping[str, st
     if any(models.asked_before(ran) and _is_for_models(ran, index) for ran in unasked):
         return _UNASKED
     if any(models.lacks_before(node, calls) for node in unseen):
-        return _UNSEEN
+        return UNSEEN
     return _ORPHANED if orphans and _lacks_inside(index, orphans, parents) else None
 
 

@@ -90,7 +90,7 @@ def fate(pair: Pair, answer: CallAnswered | None, offers: Offers, *, has_tool_sp
         answered = not_executed(answer.error, answer.result)
         if answered is not None:
             return _unexecuted(answered, answer.result, answer.error)
-        if stopped is not None:
+        if stopped == "paused":
             # A call that waited and was answered later, by a person or from outside.
             return Fate("executed", answer.result, answer.error)
         error = error or answer.error

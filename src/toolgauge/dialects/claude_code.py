@@ -12,10 +12,8 @@ from toolgauge.model.observations import (
     OTHER_ERROR,
     REFUSED,
     AgentRun,
-    CallAnswered,
     CallError,
     CallExecuted,
-    CallRequested,
     ModelCall,
     Observation,
 )
@@ -212,7 +210,8 @@ def _tool_name(attributes: Mapping[str, Value]) -> str | None:
 
 def _arguments(attributes: Mapping[str, Value]) -> Content:
     """Read a call's arguments; the parameters are a selection, and none of them."""
-    read = values.arguments(attributes.get(_INPUT))
+    # Tool inputs are recorded as a whole or not at all.
+    read = values.arguments_beside(attributes.get(_INPUT), attributes.get(_INPUT))
     if isinstance(read, Unparsed) and len(read.text) > _INPUT_LIMIT:
         return Unparsed(read.text, "truncated")
     return read
@@ -248,14 +247,12 @@ def _decided(attributes: Mapping[str, Value]) -> Iterator[Observation]:
     if name is None or attributes.get("decision") != "reject":
         return
     call_id = values.identifier(attributes.get(_TOOL_USE_ID))
-    yield CallRequested(
-        position=_first_position(attributes), name=name, call_id=call_id, arguments=_arguments(attributes)
-    )
     source = values.as_str(attributes.get("source")) or ""
     # A rule, a hook or a classifier denies a call; only a person refuses it.
     kind = REFUSED if source.startswith(_BY_USER) else "permission_denied"
     error = CallError(kind=kind, message=f"permission denied ({source})" if source else "")
-    yield CallAnswered(call_id=call_id, name=name, error=error)
+    # As an execution it keeps its place among those that ran.
+    yield CallExecuted(name=name, call_id=call_id, arguments=_arguments(attributes), error=error)
 
 
 def _first_position(attributes: Mapping[str, Value]) -> int:

@@ -81,7 +81,8 @@ def _call(attributes: Mapping[str, Value]) -> Iterator[Observation]:
     if name is None:
         return
     call_id = values.identifier(attributes.get("call_id"))
-    arguments, agent = values.arguments(attributes.get("arguments")), values.as_str(attributes.get("agent_name"))
+    arguments = values.arguments_beside(attributes.get("arguments"), attributes.get("output"))
+    agent = values.as_str(attributes.get("agent_name"))
     output = values.as_str(attributes.get("output")) or ""
     if str(attributes.get("success")).lower() != "false":
         result = _result(attributes)

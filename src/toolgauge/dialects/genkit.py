@@ -10,6 +10,7 @@ from toolgauge.model.content import NOT_RECORDED, Content, Recorded
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import (
     OTHER_ERROR,
+    PAUSED,
     AgentRun,
     CallAnswered,
     CallError,
@@ -35,6 +36,7 @@ _PATH = "genkit:path"
 _INPUT = "genkit:input"
 _OUTPUT = "genkit:output"
 _STATE = "genkit:state"
+_INTERRUPT = "genkit:metadata:interrupt"
 _SESSION = "genkit:sessionId"
 # Attributes that an application gives to a span get this prefix.
 _METADATA = "genkit:metadata:"
@@ -147,6 +149,8 @@ def _executed(span: Span) -> Iterator[CallExecuted]:
     if name is None:
         return
     error = conventions.call_error(span)
+    if _INTERRUPT in attributes:
+        error = CallError(kind=PAUSED, message="")
     if error is None and attributes.get(_STATE) == "error":
         error = CallError(kind=OTHER_ERROR, message=span.status_message)
     yield CallExecuted(

@@ -25,7 +25,7 @@ from toolgauge.model.observations import (
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import langchain, values
-from toolgauge.recognize.langchain import as_requested, is_control_flow, node_answers, tool_answer
+from toolgauge.recognize.langchain import as_requested, is_control_flow, node_answers, tool_answer, waiting_calls
 from toolgauge.recognize.messages import DefinitionReader
 from toolgauge.recognize.token_counts import counted_text
 
@@ -238,6 +238,7 @@ def _enclosing(span: Span, *, labelled: bool) -> Iterator[Observation]:
     elif not labelled:
         yield from node_answers(span.attributes.get(INPUT), span.attributes.get(OUTPUT))
         yield from _unusable(span.attributes.get(OUTPUT))
+        yield from waiting_calls(span, values.as_str(span.attributes.get(STATUS_MESSAGE)) or "")
 
 
 def _unusable(output: Value) -> Iterator[Observation]:

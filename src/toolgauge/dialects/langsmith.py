@@ -23,7 +23,14 @@ from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, langchain, provider_messages, values
 from toolgauge.recognize.conventions import call_id
 from toolgauge.recognize.conventions_reader import ConventionsReader
-from toolgauge.recognize.langchain import Answer, as_requested, is_control_flow, node_answers, tool_answer
+from toolgauge.recognize.langchain import (
+    Answer,
+    as_requested,
+    is_control_flow,
+    node_answers,
+    tool_answer,
+    waiting_calls,
+)
 from toolgauge.recognize.token_counts import model_call
 
 KIND = "langsmith.span.kind"
@@ -141,6 +148,8 @@ def _arguments(value: Value) -> Content:
     read = values.arguments(value)
     recorded = values.as_object(read.value) if isinstance(read, Recorded) else {}
     text = recorded.get("input")
+    if recorded == {"input": ""}:
+        return Recorded({})
     if len(recorded) == 1 and isinstance(text, str) and text.lstrip().startswith("{"):
         inner = values.arguments(text)
         return inner if isinstance(inner, Recorded) else read
@@ -189,3 +198,4 @@ def _enclosing(span: Span) -> Iterator[Observation]:
         yield run
     else:
         yield from node_answers(span.attributes.get(PROMPT), span.attributes.get(COMPLETION))
+        yield from waiting_calls(span)

@@ -21,7 +21,7 @@ from toolgauge.model.observations import (
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import messages, openinference_messages
-from toolgauge.recognize.conventions import ended_without_result, pause
+from toolgauge.recognize.conventions import ended_without_result
 from toolgauge.recognize.hosted_tools import hosted_items
 from toolgauge.recognize.langchain import agent_name, node_answers, refused_call, waiting_calls
 from toolgauge.recognize.openinference_agents import (
@@ -286,8 +286,7 @@ def _enclosing(span: Span, kind: str, source: str, metadata: JsonObject) -> Iter
         yield run
     if source == "langchain" and kind == "CHAIN":
         yield from node_answers(span.attributes.get(INPUT), span.attributes.get(OUTPUT))
-        if span.events and (raised := pause(span)) is not None:
-            yield from waiting_calls(raised.message)
+        yield from waiting_calls(span)
     elif source == "crewai" and kind == "AGENT":
         yield from _crew_task(span, run.agent if run is not None else None)
     elif source == "crewai":

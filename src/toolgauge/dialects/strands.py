@@ -178,7 +178,8 @@ def _executed(span: Span) -> Iterator[Observation]:
 
 def _arguments(event: SpanEvent) -> Content:
     if event.name == conventions.TOOL_MESSAGE:
-        return values.arguments(event.attributes.get("content"))
+        # The event is there where content is recorded.
+        return values.arguments_beside(event.attributes.get("content"), event.name)
     if event.name == conventions.DETAILS:
         for recorded in read_messages(event.attributes.get(conventions.INPUT), "tool"):
             for call in recorded.calls():

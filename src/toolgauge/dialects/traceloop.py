@@ -26,7 +26,14 @@ from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, values
 from toolgauge.recognize.conventions_reader import ConventionsReader
-from toolgauge.recognize.langchain import agent_run, as_requested, message_answer, message_fields, rejected
+from toolgauge.recognize.langchain import (
+    agent_run,
+    as_requested,
+    message_answer,
+    message_fields,
+    rejected,
+    waiting_calls,
+)
 from toolgauge.recognize.messages import Message, read_messages
 from toolgauge.recognize.past_calls import past_calls
 from toolgauge.recognize.token_counts import model_call
@@ -165,6 +172,7 @@ class Traceloop:
         elif integration == "langchain":
             yield from _graph_run(span.attributes)
             yield from _task_output(span.attributes.get(ENTITY_OUTPUT))
+            yield from waiting_calls(span)
         elif any(key in span.attributes for key in _INDEXED):
             yield from self._model(span)
 

@@ -10,7 +10,7 @@ from toolgauge.model.content import NOT_RECORDED
 from toolgauge.model.expected import Expected
 from toolgauge.model.outcomes import Level, NotEvaluated, Outcome, Scored
 from toolgauge.model.ports import Evaluation
-from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.model.trajectory import CASE_DIALECT, ToolCall, Trajectory
 from toolgauge.score.criterion import hands_over
 from toolgauge.score.recent_offers import REGISTERED, REMARKS
 from toolgauge.score.selection import CallSelection, nothing_to_judge, shown, was_stopped
@@ -70,7 +70,9 @@ def _existence(call: ToolCall, trajectory: Trajectory, offered: Mapping[str, obj
         return "the model's provider ran it"
     if was_stopped(call):
         return "a person was asked about the call"
-    if call.state == "executed" and call.error is None and call.result != NOT_RECORDED:
+    # That a call of an offline case ran is nothing that anybody saw.
+    is_answered = call.result != NOT_RECORDED or call.dialect != CASE_DIALECT
+    if call.state == "executed" and call.error is None and is_answered:
         return "it was executed and answered"
     called, hands = _letters(call.name), hands_over(call.name)
     agents = filter(None, map(_letters, trajectory.agents))

@@ -5,7 +5,7 @@ from typing import Final
 # LangGraph, Pydantic AI, Genkit, Strands, Agent Framework, LlamaIndex. Their classes, without the module.
 PAUSING_EXCEPTIONS: Final = frozenset(
     (
-        *("GraphInterrupt", "NodeInterrupt"),
+        *("GraphInterrupt", "NodeInterrupt", "GraphDrained"),
         *("ApprovalRequired", "CallDeferred"),
         "ToolInterruptError",
         *("InterruptException", "InterruptError"),

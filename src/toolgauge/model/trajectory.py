@@ -1,7 +1,7 @@
 """The ordered tool calls of one trace or conversation, and what was known around them."""
 
 from collections.abc import Mapping
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct, field
 
@@ -13,6 +13,8 @@ from toolgauge.model.records import SpanRef
 # `rejected` only on evidence that somebody refused the call: an error result, the producer's word, an answer that says so.
 # `paused` waits for a person or for a result from outside; `refused` was turned down by a person. Neither ran, neither failed.
 CallState: TypeAlias = Literal["executed", "rejected", "requested_only", "paused", "refused"]
+# The dialect of calls that an offline case declares, and that no producer recorded.
+CASE_DIALECT: Final = "case"
 TrajectoryScope: TypeAlias = Literal["trace", "conversation"]
 OfferSource: TypeAlias = Literal["trace", "conversation", "service"]
 ClosedBecause: TypeAlias = Literal[

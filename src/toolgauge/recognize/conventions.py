@@ -153,8 +153,7 @@ def _arguments(attributes: Mapping[str, Value]) -> Content:
     written = attributes.get(ARGUMENTS)
     if written is None:
         return one_by_one(attributes)
-    # Beside a recorded result, empty text is no secret: the call has no arguments.
-    return Recorded({}) if written == "" and attributes.get(RESULT) is not None else values.arguments(written)
+    return values.arguments_beside(written, attributes.get(RESULT))
 
 
 def call_id(attributes: Mapping[str, Value]) -> str | None:

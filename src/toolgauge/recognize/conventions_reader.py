@@ -61,6 +61,7 @@ _OPERATIONS: Mapping[str, Operation] = {
 SCOPE = "litellm"
 RAW_SPAN = "raw_gen_ai_request"
 
+_APPROVAL = "approval"
 _PROVIDER = "llm."
 _CHOICES = ".choices"
 _MESSAGES = ".messages"
@@ -216,7 +217,11 @@ class ConventionsReader:
             seen += conventions.newest_user_text(read_messages(received, "user"))
         written = attributes.get(conventions.OUTPUT)
         if written is not None:
-            seen += conventions.written_text(read_messages(written, "assistant"))
+            messages = read_messages(written, "assistant")
+            seen += conventions.written_text(messages)
+            if isinstance(written, str) and _APPROVAL in written:
+                # Some frameworks ask the person here alone, in the output of the run that stops.
+                seen += [answer for message in messages for answer in message.answers() if answer.error is not None]
         return seen
 
     def _model_event(

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded
 from toolgauge.model.json import Json, JsonObject, Value
-from toolgauge.model.observations import OTHER_ERROR, CallError
+from toolgauge.model.observations import OTHER_ERROR, PAUSED, REFUSED, CallAnswered, CallError
 from toolgauge.recognize import values
 
 # Marks beside a call: Pydantic AI's, the AI SDK's.
@@ -29,6 +29,9 @@ _CLIENT_ITEMS = frozenset(
     )
 )
 _ITEM = "_call"
+_MCP_APPROVAL = "mcp_approval_request"
+# The item's own id comes last: that of an MCP approval names its call.
+_CALL_IDS = ("toolCallId", "tool_call_id", "call_id", "approval_request_id", "id")
 _CODE = "code_execution"
 # Items whose types some producers write in place of the name of the tool.
 _PROVIDER_ITEMS = frozenset(
@@ -37,7 +40,8 @@ _PROVIDER_ITEMS = frozenset(
         *("image_generation_call", "mcp_call", "tool_search_call"),
     )
 )
-_HOSTED = re.compile(rf'"(?:{"|".join(sorted(_PROVIDER_ITEMS))}|server_tool_use|mcp_tool_use)"')
+_QUICK_MARKS = (_ITEM + '"', '_tool_use"', _MCP_APPROVAL)
+_HOSTED = re.compile(rf'"(?:{"|".join(sorted(_PROVIDER_ITEMS))}|server_tool_use|mcp_tool_use|{_MCP_APPROVAL})"')
 # Types of definitions that name no tool by themselves; `object` is that of a schema.
 _NO_TOOLS = ("function", "custom", "object", "extension")
 _OUTPUTS = ("_tool_result", "_call_output", "-tool-return")
@@ -90,7 +94,7 @@ def is_output(kind: str) -> bool:
 def hosted_call(part: JsonObject) -> HostedCall | None:
     """Read an item such as `web_search_call`, `mcp_call` or `custom_tool_call`; `None` for any other part."""
     kind = part.get("type")
-    if not isinstance(kind, str) or not kind.endswith(_ITEM):
+    if not isinstance(kind, str) or not (kind.endswith(_ITEM) or kind == _MCP_APPROVAL):
         return None
     by_provider = kind not in _CLIENT_ITEMS and part.get("execution") != "client"
     result = next((_result(part[key]) for key in _RESULTS if part.get(key) is not None), NOT_RECORDED)
@@ -116,7 +120,7 @@ def hosted_item(name: str) -> str | None:
 
 def hosted_items(response: Value) -> list[Json] | None:
     """Return the items of a provider's response that has calls of hosted tools; `None` for any other response."""
-    if not isinstance(response, str) or (_ITEM + '"' not in response and '_tool_use"' not in response):
+    if not isinstance(response, str) or not any(mark in response for mark in _QUICK_MARKS):
         return None
     if _HOSTED.search(response) is None:
         return None
@@ -126,6 +130,22 @@ def hosted_items(response: Value) -> list[Json] | None:
     return (
         values.as_list(opened) or values.as_list(answer.get("output")) or values.as_list(answer.get("content")) or None
     )
+
+
+def approval(part: JsonObject) -> CallAnswered | None:
+    """Read a part that asks a person about a call, or that holds a person's no; `None` for any other part."""
+    kind = part.get("type")
+    if not isinstance(kind, str) or "approval" not in kind:
+        return None
+    call = values.as_object(part.get("function_call", part.get("toolCall")))
+    call_id = next((found for key in _CALL_IDS if (found := values.as_str(part.get(key) or call.get(key)))), None)
+    name = values.as_str(part.get("name")) or values.as_str(call.get("name"))
+    if kind.endswith(("request", "requested")):
+        return CallAnswered(call_id=call_id, name=name, error=CallError(kind=PAUSED, message=""))
+    if False in (part.get("approve"), part.get("approved")) and call_id is not None:
+        reason = values.as_str(part.get("reason")) or ""
+        return CallAnswered(call_id=call_id, name=name, error=CallError(kind=REFUSED, message=reason))
+    return None
 
 
 def output_error(content: Json) -> CallError | None:

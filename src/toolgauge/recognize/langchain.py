@@ -23,6 +23,7 @@ from toolgauge.model.observations import (
     MessageSeen,
     Observation,
 )
+from toolgauge.model.records import Span
 from toolgauge.recognize.conventions import newest_user_text, written_text
 from toolgauge.recognize.messages import Message
 from toolgauge.recognize.past_calls import PastMessage, numbered
@@ -32,7 +33,7 @@ from toolgauge.recognize.values import as_list, as_object, as_str, content, pars
 
 # LangGraph leaves a node through these exceptions; nothing has failed. Those that wait for a person are kept as errors, which
 # `assemble` tells from failures by their class.
-_CONTROL_FLOW = ("ParentCommand", "GraphBubbleUp", "GraphDrained")
+_CONTROL_FLOW = ("ParentCommand", "GraphBubbleUp")
 _INVALID_TOOL = "invalid_tool"
 _MESSAGE_REPR = re.compile(
     r"content=(?P<content>'[^'\\]*(?:\\.[^'\\]*)*'|\"[^\"\\]*(?:\\.[^\"\\]*)*\"|\[.*?\])"
@@ -157,8 +158,13 @@ def refused_call(tool: Value, given: Value, output: Value) -> CallAnswered | Non
     return CallAnswered(name=requested, result=result(output)) if isinstance(requested, str) else None
 
 
-def waiting_calls(interrupt: str) -> Iterator[CallAnswered]:
-    """Read the calls for which LangChain's human in the loop asks, from the text of the exception: no tool has a span for them."""
+def waiting_calls(span: Span, interrupt: str = "") -> Iterator[CallAnswered]:
+    """Read the calls for which LangChain's human in the loop asks, from the text of its exception: no tool has a span for them."""
+    if not interrupt and (span.events or span.status == "error"):
+        raised = (
+            as_str(event.attributes.get("exception.message")) for event in span.events if event.name == "exception"
+        )
+        interrupt = next(filter(None, raised), span.status_message)
     found = _ACTIONS.search(interrupt) if _ACTION_REQUESTS in interrupt else None
     read = parse_text(found[1]) if found is not None else None
     for action in as_list(read.value) if isinstance(read, Recorded) else []:

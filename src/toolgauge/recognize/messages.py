@@ -13,7 +13,7 @@ from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import OTHER_ERROR, CallAnswered, CallError, CallRequested, ToolDefinition
 from toolgauge.recognize import values
-from toolgauge.recognize.hosted_tools import hosted_call, hosted_name, is_by_provider, is_output, output_error
+from toolgauge.recognize.hosted_tools import approval, hosted_call, hosted_name, is_by_provider, is_output, output_error
 from toolgauge.recognize.known_tools import KnownTools
 
 _CALL_TYPES = frozenset(
@@ -98,6 +98,8 @@ class Message:
             kind = part.get("type")
             if isinstance(kind, str) and (kind in _ANSWER_TYPES or is_output(kind)):
                 found.append(_answer(part))
+            elif (decided := approval(part)) is not None:
+                found.append(decided)
         return found if found or self.role != "tool" else self._answer_as_a_whole()
 
     def add_to(
@@ -140,6 +142,8 @@ class Message:
                 _add_server_call(calls, part, agent, first)
             else:
                 _add_hosted_call(calls, answers, part, agent, first)
+                if (asked := approval(part)) is not None:
+                    answers.append(asked)
         return written
 
     def _answer_as_a_whole(self) -> list[CallAnswered]:

@@ -17,7 +17,16 @@ from toolgauge.recognize.conventions import pause
 from toolgauge.recognize.hosted_tools import hosted_name
 from toolgauge.recognize.known_tools import KnownTools
 from toolgauge.recognize.langchain import Answer, is_control_flow, tool_answer
-from toolgauge.recognize.values import arguments, as_list, as_object, as_str, content, parse_text, result
+from toolgauge.recognize.values import (
+    arguments,
+    arguments_beside,
+    as_list,
+    as_object,
+    as_str,
+    content,
+    parse_text,
+    result,
+)
 
 INPUT = "input.value"
 # On spans of the AI SDK.
@@ -50,7 +59,7 @@ def call_arguments(span: Span, instrumentation: str) -> Content:
     if value is None:
         return _parameters(span.attributes.get(PARAMETERS))
     opened = _ARGUMENTS.get(instrumentation)
-    read = arguments(value)
+    read = arguments_beside(value, span.attributes.get(OUTPUT))
     return read if opened is None else opened(read, span)
 
 

@@ -117,6 +117,11 @@ def arguments(value: Value) -> Content:
     return Unparsed(_as_text(value))
 
 
+def arguments_beside(value: Value, content: Value) -> Content:
+    """Read a call's arguments; beside recorded `content`, empty text is no secret: the call has none."""
+    return Recorded({}) if value == "" and content is not None else arguments(value)
+
+
 def result(value: Value) -> Content:
     """Read a call's result: text that is neither JSON nor a Python literal is the result itself.
 

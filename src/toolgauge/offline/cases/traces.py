@@ -11,7 +11,7 @@ from toolgauge.model.content import NOT_RECORDED, Content, Recorded
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.records import SpanRef
-from toolgauge.model.trajectory import Message, Run, ToolCall, Trajectory
+from toolgauge.model.trajectory import CASE_DIALECT, Message, Run, ToolCall, Trajectory
 from toolgauge.offline.cases.case import CaseError
 from toolgauge.offline.cases.trajectory_builder import SECOND_NS, given_arguments
 from toolgauge.recognize.values import as_list, as_object, as_str, identifier, result
@@ -212,7 +212,7 @@ def _call(span: _Timed, *, order: int, turn: int, position: int, result_turn: in
         span=span.ref,
         requested_by=None,
         executed_by=span.ref,
-        dialect="case",
+        dialect=CASE_DIALECT,
         start_ns=span.start_ns,
         end_ns=span.end_ns,
         result_turn=result_turn,

@@ -9,7 +9,7 @@ from toolgauge.model.content import NOT_RECORDED, Content, Recorded
 from toolgauge.model.json import Json
 from toolgauge.model.observations import CallError, ToolDefinition
 from toolgauge.model.records import SpanRef
-from toolgauge.model.trajectory import Message, ToolCall, Trajectory
+from toolgauge.model.trajectory import CASE_DIALECT, Message, ToolCall, Trajectory
 from toolgauge.recognize.values import arguments as read_arguments
 
 SECOND_NS = 1_000_000_000
@@ -74,7 +74,7 @@ class TrajectoryBuilder:
                 span=span,
                 requested_by=None,
                 executed_by=span,
-                dialect="case",
+                dialect=CASE_DIALECT,
                 start_ns=start_ns,
                 end_ns=start_ns + SECOND_NS // 2 if made.end_ns is None else made.end_ns,
                 result_turn=self._turns + 1,

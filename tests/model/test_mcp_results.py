@@ -135,6 +135,7 @@ def test_a_failure_flag_beside_no_content_is_a_failure():
 SPELLINGS: list[Json] = [
     # Spring AI and Strands; OpenAI's Responses API; Semantic Kernel, as Python and as JSON; ADK for Java.
     [{"text": '{"a": 1}'}],
+    {"content": [{"text": '{"a": 1}'}]},
     [{"type": "input_text", "text": '{"a": 1}'}],
     {"content": [{"type": "output_text", "text": '{"a": 1}', "annotations": []}]},
     "[TextContent(inner_content=Part(kind='x'), ai_model_id=None, content_type='text', text='{\"a\": 1}')]",

@@ -193,7 +193,7 @@ class _Reader(msgspec.Struct, frozen=True):
             if key not in _WRAPPERS or wrapper is not None:
                 return None
             wrapper = key
-        if wrapper == "content" and isinstance(value[wrapper], list):
+        if wrapper == "content" and isinstance(value[wrapper], list) and len(value) > 1:
             return None
         found = self.read(value[wrapper], room - 1) if wrapper is not None else None
         return found if found is None or not failed else McpResult(found.blocks, found.structured, failed=True)

@@ -1,6 +1,7 @@
 """A failure that an MCP server reports inside a result is one of the call, whatever its span shows."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -49,6 +50,51 @@ def test_a_server_that_does_not_have_the_tool_rejects_the_call():
     assert only_call(joined(reading("tool", executed("find", result=Recorded(refused))))).state == "rejected"
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        # The low-level servers in Python and in TypeScript.
+        "Input validation error: 'one' is not of type 'integer'",
+        "Input validation error: 'q' is a required property",
+        "MCP error -32602: Input validation error: expected number",
+    ],
+)
+def test_a_server_that_refuses_the_arguments_rejects_the_call(text: str):
+    refused: Json = {"content": [{"type": "text", "text": text}], "isError": True}
+    call = only_call(joined(reading("tool", executed("find", args(n="one"), result=Recorded(refused)))))
+    assert (call.state, call.error) == ("rejected", CallError(kind="_OTHER", message=text))
+
+
+def test_a_tool_that_writes_about_validation_was_executed():
+    failed: Json = {"content": [{"type": "text", "text": "row 3: Input validation error: no date"}], "isError": True}
+    assert only_call(joined(reading("tool", executed("find", result=Recorded(failed))))).state == "executed"
+
+
+def test_a_failure_in_the_result_of_an_inner_span_is_one_of_the_call():
+    trajectory = joined(
+        reading("tool", executed("find", result=Recorded("no such order")), start=0, end=9),
+        reading("client", executed("find", result=Recorded(FAILED), mcp=True), parent="tool", start=1, end=3),
+    )
+    assert only_call(trajectory).error == ERROR
+
+
+@pytest.mark.parametrize("failed", [{"result": Recorded(FAILED)}, {"error": ERROR}])
+def test_a_failed_attempt_within_the_tool_is_no_failure_where_a_later_one_went_well(failed: dict[str, Any]):
+    trajectory = joined(
+        reading("tool", executed("find", result=Recorded("shipped")), start=0, end=9),
+        reading("client", executed("find", mcp=True, **failed), parent="tool", start=1, end=3),
+        reading("server", executed("find", mcp=True), parent="client", start=2, end=3),
+        reading("again", executed("find", mcp=True), parent="tool", start=4, end=6),
+    )
+    assert only_call(trajectory).error is None
+    first = joined(
+        reading("tool", executed("find", result=Recorded("shipped")), start=0, end=9),
+        reading("client", executed("find", mcp=True, **failed), parent="tool", start=1, end=3),
+        reading("server", executed("find", mcp=True), parent="client", start=2, end=3),
+    )
+    assert only_call(first).error == ERROR
+
+
 def test_the_error_of_the_span_stays():
     error = CallError(kind="ToolError", message="the span's own")
     call = only_call(joined(reading("tool", executed("find", result=Recorded(FAILED), error=error))))
@@ -61,6 +107,6 @@ def test_an_error_without_a_message_has_the_text_of_the_blocks():
     assert call.error == CallError(kind="tool_error", message="no such order")
 
 
-@pytest.mark.parametrize("value", [{"isError": True}, {"error": "no such order"}, {"content": "x", "isError": True}])
+@pytest.mark.parametrize("value", [{"isError": True}, {"error": "no such order"}, {"isError": True, "note": "x"}])
 def test_a_value_that_a_tool_returned_is_no_failure(value: Json):
     assert only_call(joined(reading("tool", executed("find", result=Recorded(value))))).error is None

@@ -13,6 +13,9 @@ REPR = "CallToolResult(meta=None, content=[TextContent(type='text', text='boom',
 # What pydantic prints for `str(result)`.
 FIELDS = "meta=None content=[TextContent(type='text', text='boom', annotations=Annotations(priority=0.5))] isError=True"
 
+# LangGraph's `ToolNode` returns it in a list.
+ANSWER: JsonObject = {"type": "tool", "content": "boom", "name": "find", "tool_call_id": "c1", "status": "error"}
+
 FAILURES: dict[str, Json] = {
     "mcp": FAILED,
     "mcp, in Python's names": {"content": [BLOCK], "structured_content": None, "is_error": True},
@@ -56,6 +59,12 @@ FAILURES: dict[str, Json] = {
     },
     "a proxy": {"content": [{"type": "text", "text": json.dumps(FAILED)}]},
     "a list of one": [FAILED],
+    "a text in place of the blocks": {"content": "boom", "isError": True},
+    "a proxy's wrapper": {"root": FAILED},
+    "a wrapper with plain values beside it": {"result": FAILED, "serverName": "ops", "duration": 12},
+    "two unknown wrappers": {"step": {"mcp_result": FAILED}, "ok": True, "args": {"q": 1}},
+    "text in an unknown wrapper": {"tool_output": json.dumps(FAILED), "server": "ops"},
+    "langgraph": {"messages": [ANSWER]},
 }
 
 
@@ -70,14 +79,18 @@ OTHERS: dict[str, Json] = {
     "a flag alone": {"isError": True},
     "a flag in a wrapper": {"result": {"isError": True}},
     "a flag and a message": {"isError": True, "message": "boom"},
-    "a flag and a text": {"isError": True, "content": "boom"},
     "a flag and other objects": {"isError": True, "content": [{"title": "boom"}]},
     "an error": {"error": "boom"},
     "a status": {"status": "error", "content": "boom"},
     "a document": {"id": 1, "title": "a", "content": [BLOCK]},
     "a node of an editor": {"type": "paragraph", "content": [BLOCK]},
     "a text with marks": [{"type": "text", "text": "boom", "bold": True}],
-    "results beside a number": {"result": FAILED, "total": 3},
+    "results beside a list": {"result": FAILED, "rows": [1]},
+    "two results": {"first": FAILED, "second": {"content": [BLOCK], "isError": False}},
+    "messages of two calls": {"messages": [ANSWER, ANSWER]},
+    "a message beside its neighbours": {"message": {"content": "boom", "author": "a"}, "total": 3},
+    "a text and a flag beside other members": {"content": "boom", "is_error": True, "title": "a"},
+    "hits whose texts are JSON, with a score": [{"text": "{}", "score": 1}],
     "a list of results": [FAILED, FAILED],
     "hits": [{"text": "boom"}],
     "a text about it": "isError=True: the server said content=[TextContent(...)]",
@@ -112,3 +125,25 @@ def test_wrappers_without_end_are_not_opened():
     for _ in range(200):
         wrapped = {"result": wrapped}
     assert mcp_result(wrapped) is None
+
+
+def test_a_failure_flag_beside_no_content_is_a_failure():
+    assert failed_mcp_result({"content": None, "isError": True}) == McpResult((), failed=True)
+    assert failed_mcp_result({"root": {"content": None, "isError": True}}) == McpResult((), failed=True)
+
+
+SPELLINGS: list[Json] = [
+    # Spring AI and Strands; OpenAI's Responses API; Semantic Kernel, as Python and as JSON; ADK for Java.
+    [{"text": '{"a": 1}'}],
+    {"content": [{"text": '{"a": 1}'}]},
+    [{"type": "input_text", "text": '{"a": 1}'}],
+    {"content": [{"type": "output_text", "text": '{"a": 1}', "annotations": []}]},
+    "[TextContent(inner_content=Part(kind='x'), ai_model_id=None, content_type='text', text='{\"a\": 1}')]",
+    [{"ai_model_id": None, "metadata": {}, "content_type": "text", "text": '{"a": 1}', "encoding": None}],
+    {"content": [{"type": "text", "text": '{"a": 1}'}], "text_output": [{"a": 1}]},
+]
+
+
+@pytest.mark.parametrize("written", SPELLINGS)
+def test_text_blocks_are_opened_in_the_spelling_of_each_producer(written: Json):
+    assert mcp_result(written) == McpResult(('{"a": 1}',))

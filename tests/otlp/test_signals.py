@@ -6,7 +6,7 @@ import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue, KeyValueList
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
 from opentelemetry.proto.metrics.v1.metrics_pb2 import (
     ExponentialHistogram,
@@ -49,6 +49,8 @@ RECORDS = {
     ),
     "attributes": LogRecord(attributes=[ATTRIBUTE]),
     "event": LogRecord(event_name="gen_ai.client.inference", body=AnyValue(string_value="b")),
+    "body": LogRecord(body=AnyValue(string_value="b")),
+    "structured body": LogRecord(body=AnyValue(kvlist_value=KeyValueList(values=[ATTRIBUTE]))),
     "ids": LogRecord(trace_id=b"t" * 16, span_id=b"s" * 8, flags=1),
 }
 METRICS = {
@@ -95,6 +97,27 @@ def test_a_request_is_read_as_its_own_signal_only(signal: Signal, body: bytes):
             with pytest.raises(DecodeError, match="send each signal to its own endpoint") as caught:
                 read_request(other, body, 0)
             assert caught.value.reason == "wrong_signal"
+
+
+def test_the_first_item_that_decides_decides():
+    logs = ExportLogsServiceRequest()
+    scope = logs.resource_logs.add().scope_logs.add()
+    scope.log_records.add()
+    scope.log_records.extend(RECORDS[name] for name in ("body", "whole"))
+    with pytest.raises(DecodeError, match="it holds no spans"):
+        read_request("traces", logs.SerializeToString(), 0)
+    assert read_request("logs", logs.SerializeToString(), 0).count == 3
+    traces = ExportTraceServiceRequest()
+    spans = traces.resource_spans.add().scope_spans.add().spans
+    spans.extend((Span(), Span(name="chat"), SPANS["whole"]))
+    with pytest.raises(DecodeError, match="it holds no log records"):
+        read_request("logs", traces.SerializeToString(), 0)
+    assert read_request("traces", traces.SerializeToString(), 0).count == 3
+
+
+@pytest.mark.parametrize("name", ["", "chat", "\n", "\nagent", "!", ": x", "*", "2"])
+def test_a_span_that_has_only_a_name_is_no_log_record(name: str):
+    assert read_request("traces", of_span(Span(name=name)), 0).count == 2
 
 
 @pytest.mark.parametrize("body", [of_span(SPANS["whole"]), of_record(RECORDS["whole"]), of_record(RECORDS["observed"])])

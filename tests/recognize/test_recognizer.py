@@ -150,7 +150,14 @@ def test_spans_of_other_evaluators_are_never_read():
 def test_marks_and_scopes_are_the_union_without_what_another_covers():
     recognizer = Recognizer([SECOND, FIRST, GenAI()], metrics=self_metrics(), wanted=["case"])
 
-    assert recognizer.marks == ("fake.first", "fake.second", "fake.shared", "gen_ai.", "mcp.method.name")
+    assert recognizer.marks == (
+        "fake.first",
+        "fake.second",
+        "fake.shared",
+        "gen_ai.",
+        "mcp.method.name",
+        "mcp.tool.name",
+    )
     assert recognizer.scopes == ("litellm", "scope.first", "scope.second")
     assert recognizer.wanted == ("case",)
 

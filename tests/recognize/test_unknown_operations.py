@@ -19,7 +19,20 @@ CALL = CallRequested(position=0, name="find", call_id="c1", arguments=Recorded({
 
 
 @pytest.mark.parametrize(
-    "operation", ["plan", "fetch_response", "live", "realtime.session", "generate", "stream_message"]
+    "operation",
+    [
+        "plan",
+        "fetch_response",
+        "live",
+        "realtime.session",
+        "generate",
+        "stream_message",
+        "retrieve_response",
+        "plan_task",
+        "evaluatePlan",
+        "chain_of_thought",
+        "photograph",
+    ],
 )
 def test_an_operation_with_an_output_is_a_model_call(operation: str):
     found = span(OUTPUT | {"gen_ai.operation.name": operation})
@@ -53,6 +66,12 @@ def test_a_span_without_an_operation_is_known_by_its_output_and_name():
         "chain",
         "handoff",
         "callAgent",
+        "retrieve",
+        "task",
+        "runTask",
+        "langgraph",
+        "crewai.kickoff",
+        "MultiAgent.step",
     ],
 )
 def test_operations_that_repeat_messages_of_models_are_none(operation: str):

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from toolgauge.assemble.approvals import not_executed
 from toolgauge.assemble.canonical import arguments_key, fold_name
+from toolgauge.assemble.mcp_failures import mcp_failure
 from toolgauge.model.content import Content, NotRecorded
 from toolgauge.model.observations import (
     AgentRun,
@@ -185,6 +186,8 @@ class Execution(_View, eq=False):
     # Whether a request was found for it.
     was_requested: bool = False
     is_unfinished: bool = False
+    # The end of the inner span that the error comes from.
+    failed_ns: int | None = None
 
     @property
     def run(self) -> Node | None:
@@ -213,7 +216,10 @@ class Execution(_View, eq=False):
         self.call_id = self.call_id if self.call_id is not None else other.call_id
         self.agent = self.agent if self.agent is not None else other.agent
         self.tool_id = self.tool_id if self.tool_id is not None else other.tool_id
-        self.error = self.error if self.error is not None else other.error
+        # Rule: a failure of an inner span, told inside its result too, is one of the call unless a later attempt went well.
+        if self.error is None or (self.failed_ns is not None and other.node.time_ns >= self.failed_ns):
+            self.error = other.error or mcp_failure(other.result)
+            self.failed_ns = None if self.error is None else other.node.until_ns
         if isinstance(self.arguments, NotRecorded):
             self.arguments = other.arguments
         if isinstance(self.result, NotRecorded):
@@ -224,6 +230,7 @@ class Execution(_View, eq=False):
         """Take a later attempt at this call for its outcome."""
         self.absorb(attempt)
         self.result, self.error, self.is_unfinished = attempt.result, attempt.error, attempt.is_unfinished
+        self.failed_ns = attempt.failed_ns
 
 
 class NodeIndex:

@@ -38,6 +38,8 @@ _NOT_THESE_ARGUMENTS = re.compile(
 # Refusals that name neither tool nor arguments, and are all there is.
 _NO_SUCH = re.compile(r"(?:Error: )?The requested tool does not exist(?: or is not available)?\.?")
 _REFUSED = re.compile(r"Error: Argument parsing failed\.(?: Exception: .*)?", re.DOTALL)
+# Rule: MCP servers that check arguments against the tool's schema begin their refusal in this way, without the tool's name.
+_MCP_REFUSED = re.compile(r"(?:Error: )?(?:MCP error -32602: )?Input validation error: \S")
 _PARAMETER = re.compile(r"\bParameter (\w{1,100}) is expected to be parsed to \S")
 _KINDS: dict[str, Rejection] = {
     "NoSuchToolError": UNKNOWN_TOOL,
@@ -103,7 +105,7 @@ def _reason_in(name: str, arguments: Content, kind: str, text: str) -> Rejection
             return INVALID_ARGUMENTS
     if _NO_SUCH.fullmatch(text):
         return UNKNOWN_TOOL
-    if _REFUSED.fullmatch(text) or _names_parameter(arguments, text):
+    if _REFUSED.fullmatch(text) or _MCP_REFUSED.match(text) or _names_parameter(arguments, text):
         return INVALID_ARGUMENTS
     validated = _VALIDATED.search(text)
     if validated is None:

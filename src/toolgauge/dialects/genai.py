@@ -23,10 +23,16 @@ class GenAI:
 
     name = "genai"
     rank = 90
-    marks = ("gen_ai.", conventions.MCP_METHOD)
+    marks = ("gen_ai.", conventions.MCP_METHOD, conventions.MCP_TOOL)
     scopes = (conventions_reader.SCOPE,)
     grounds = Grounds(
-        keys=(conventions.OPERATION, conventions.MCP_METHOD, conventions.CONVERSATION, conventions.OUTPUT),
+        keys=(
+            conventions.OPERATION,
+            conventions.MCP_METHOD,
+            conventions.MCP_TOOL,
+            conventions.CONVERSATION,
+            conventions.OUTPUT,
+        ),
         scopes=(conventions_reader.SCOPE,),
         names=(conventions.EXECUTE + " ",),
     )
@@ -35,13 +41,14 @@ class GenAI:
         self._conventions = ConventionsReader()
 
     def claims(self, record: Record) -> bool:
-        """Claim spans with an operation, an MCP method or a model's output, and the conventions' log events."""
+        """Claim spans with an operation, an MCP method or tool, or a model's output, and the conventions' log events."""
         if isinstance(record, LogRecord):
             return record.event_name in conventions.MESSAGE_EVENTS or record.event_name == conventions.DETAILS
         attributes = record.attributes
         return (
             conventions.OPERATION in attributes
             or conventions.MCP_METHOD in attributes
+            or conventions.MCP_TOOL in attributes
             or conventions.CONVERSATION in attributes
             or conventions.OUTPUT in attributes
             or record.name.startswith(conventions.EXECUTE + " ")

@@ -3,8 +3,9 @@
 Arrives: a decoded result. Leaves: its content blocks, its structured content and its failure flag; nothing for the result
 of any other tool. Several stages need it: assembling finds failed calls, and evaluators compare the values in the blocks.
 
-A result counts by its shape: a failure flag or structured content beside content blocks, a message that answers a call,
-or content blocks alone, each inside the wrappers of frameworks. `{"isError": true}` alone is a value that a tool returned.
+A result counts by its shape: a failure flag or structured content beside content, a message that answers a call, or content
+blocks alone, each inside the wrappers of frameworks. With a flag or a call's id, any member may be the wrapper as long as only
+plain values are beside it. `{"isError": true}` alone is a value that a tool returned.
 """
 
 import json
@@ -22,17 +23,22 @@ _MAX_DEPTH = 90
 _MAX_TEXT = 1024 * 1024
 _MAX_BLOCKS = 10_000
 _PAIR = 2
+# No framework writes more members beside a result.
+_MAX_MEMBERS = 32
 
 _FLAGS = frozenset(("isError", "is_error"))
 _STRUCTURED = ("structuredContent", "structured_content")
 _META = frozenset(("_meta", "meta", "annotations", "resultType", CLASS))
-_RESULT = frozenset(("content", *_FLAGS, *_STRUCTURED, *_META))
+# ADK for Java repeats the texts of the blocks, decoded, in `text_output`.
+_RESULT = frozenset(("content", *_FLAGS, *_STRUCTURED, "text_output", *_META))
 # AutoGen has its blocks in `result`, LlamaIndex in `blocks`.
 _BLOCK_LISTS = ("content", "result", "blocks")
-_TEXT_TYPES = frozenset(("text", "TextResultContent"))
+_TEXT_TYPES = frozenset(("text", "input_text", "output_text", "TextResultContent"))
 _BLOCK_TYPES = frozenset((*_TEXT_TYPES, "image", "audio", "resource", "resource_link", "ImageResultContent"))
+# Semantic Kernel has `content_type`.
+_TYPE_KEYS = ("type", "block_type", "content_type")
 # An object with other members is a value that a tool returned.
-_TEXT_BLOCK = frozenset(("type", "block_type", "text", "content", "id", "index", "cache_control", "extras", *_META))
+_TEXT_BLOCK = frozenset((*_TYPE_KEYS, "text", "content", "id", "index", "cache_control", "extras", *_META))
 _CALL_IDS = frozenset(("tool_use_id", "toolUseId", "tool_call_id", "toolCallId"))
 _WRAPPERS = frozenset(
     (
@@ -50,7 +56,7 @@ _BESIDE = frozenset(
 )
 _MARKS = frozenset((*_WRAPPERS, "blocks", *_STRUCTURED, "text"))
 # Without one of these words a text holds no such result.
-_WORDS = ("type", "rror", "tructured", "TextContent", "tool_", "toolUse", "toolCall")
+_WORDS = ("type", "rror", "tructured", "TextContent", "tool_", "toolUse", "toolCall", "text")
 _FAILED = re.compile(r"is_?[eE]rror\W{1,12}[tT]rue|\berror(?:-text|-json)?\\{0,7}[\"']")
 _BEGINS = ("{", "[", '"')
 # A Python object as `repr` shows it, and its fields as pydantic prints them.
@@ -100,7 +106,8 @@ class _Reader(msgspec.Struct, frozen=True):
             return None
         if isinstance(value, dict):
             # Settles nearly all objects.
-            return None if _MARKS.isdisjoint(value) else self._of_object(value, room)
+            found = None if _MARKS.isdisjoint(value) else self._of_object(value, room)
+            return found or self._of_any_wrapper(value, room)
         if isinstance(value, list):
             return self._of_list(value, room)
         return self._of_text(value, room) if isinstance(value, str) else None
@@ -127,6 +134,10 @@ class _Reader(msgspec.Struct, frozen=True):
             blocks = _blocks(items)
             if blocks is not None and any(map(_is_text_block, items)):
                 return self._with_inner(McpResult(blocks), room)
+            # Spring AI and Strands write blocks without a type; as such count only those whose texts are JSON.
+            bare = _blocks(items, has_bare=True) if first.keys() == {"text"} else None
+            if bare and all(isinstance(text, str) and _decoded(text) is not text for text in bare):
+                return self._with_inner(McpResult(bare), room)
             return self.read(first, room - 1) if len(items) == 1 else None
         if isinstance(first, str):
             return self._of_texts(items, room) if first.lstrip()[:1] in _BEGINS else None
@@ -168,6 +179,9 @@ class _Reader(msgspec.Struct, frozen=True):
         # Anthropic's `tool_result`, LangChain's `ToolMessage` and AutoGen's `FunctionExecutionResult` may have a text.
         if isinstance(content, str) and (answers or (has_flag and "call_id" in value)):
             return self._with_inner(McpResult((content,), _structured(value.get("artifact")), failed), room)
+        # Rule: a flag beside `content` is MCP's, with a text or nothing in place of the blocks too.
+        if has_flag and "content" in value and keys <= _RESULT and (content is None or isinstance(content, str)):
+            return self._with_inner(McpResult((content,) if content else (), structured, failed), room)
         return _failed_output(value) or self._of_wrapper(value, room, failed=failed)
 
     def _of_wrapper(self, value: JsonObject, room: int, *, failed: bool) -> McpResult | None:
@@ -179,10 +193,32 @@ class _Reader(msgspec.Struct, frozen=True):
             if key not in _WRAPPERS or wrapper is not None:
                 return None
             wrapper = key
-        if wrapper == "content" and isinstance(value[wrapper], list):
+        if wrapper == "content" and isinstance(value[wrapper], list) and len(value) > 1:
             return None
         found = self.read(value[wrapper], room - 1) if wrapper is not None else None
         return found if found is None or not failed else McpResult(found.blocks, found.structured, failed=True)
+
+    def _of_any_wrapper(self, value: JsonObject, room: int) -> McpResult | None:
+        """Open `{"mcp_result": {"content": [...], "isError": true}, "server": "x"}`, whatever the member is called.
+
+        Rule: it is the only member that is no plain value, and has content beside a flag or the id of a call.
+        """
+        wrapped: Json = None
+        for key, member in value.items() if len(value) <= _MAX_MEMBERS else ():
+            is_nested = isinstance(member, (dict, list)) or (isinstance(member, str) and _has_flag(member))
+            if not is_nested or not member or key in _BESIDE:
+                continue
+            if wrapped is not None:
+                return None
+            wrapped = member
+        inner = _decoded(wrapped) if isinstance(wrapped, str) else wrapped
+        if isinstance(inner, list):
+            inner = inner[0] if len(inner) == 1 else None
+        if not isinstance(inner, dict) or room == 1:
+            return None
+        if "content" in inner and not (_FLAGS.isdisjoint(inner) and _CALL_IDS.isdisjoint(inner)):
+            return self.read(inner, room - 1)
+        return self._of_any_wrapper(inner, room - 1)
 
     def _with_inner(self, result: McpResult, room: int) -> McpResult:
         """Open the result in the only text block of another, as proxies of MCP servers write it."""
@@ -192,6 +228,10 @@ class _Reader(msgspec.Struct, frozen=True):
             return result
         structured = result.structured if inner.structured is None else inner.structured
         return McpResult(inner.blocks, structured, result.failed or inner.failed)
+
+
+def _has_flag(text: str) -> bool:
+    return text.lstrip()[:1] in _BEGINS and any(flag in text for flag in _FLAGS)
 
 
 def _failed_output(value: JsonObject) -> McpResult | None:
@@ -247,7 +287,7 @@ def _blocks(value: Json, *, has_bare: bool = False) -> tuple[Json, ...] | None:
 
 
 def _type(block: JsonObject) -> str:
-    kind = block.get("type", block.get("block_type"))
+    kind = next((block[key] for key in _TYPE_KEYS if key in block), None)
     return kind if isinstance(kind, str) else ""
 
 
@@ -257,12 +297,11 @@ def _text(block: JsonObject) -> Json:
 
 def _is_text_block(item: Json) -> bool:
     """Return whether a value is a text block and holds nothing else."""
-    return (
-        isinstance(item, dict)
-        and _type(item) in _TEXT_TYPES
-        and isinstance(_text(item), str)
-        and item.keys() <= _TEXT_BLOCK
-    )
+    if not isinstance(item, dict) or _type(item) not in _TEXT_TYPES or not isinstance(_text(item), str):
+        return False
+    # As `repr` shows it, the class says that it is one. Empty members tell nothing.
+    is_class = str(item.get(CLASS)).endswith("TextContent")
+    return is_class or all(key in _TEXT_BLOCK for key, member in item.items() if member or member in (False, 0))
 
 
 def _written(block: Json) -> str:

@@ -79,6 +79,7 @@ _MESSAGES: dict[str, tuple[tuple[int, str, str], ...]] = {
     "SpanSigns": (
         (1, "trace_id", "bytes"),
         (2, "span_id", "bytes"),
+        (5, "name", "bytes"),
         (6, "kind", "int32"),
         (7, "start_time_unix_nano", "fixed64"),
         (8, "end_time_unix_nano", "fixed64"),
@@ -293,6 +294,7 @@ class SpanSignsMessage(Protocol):
 
     trace_id: bytes
     span_id: bytes
+    name: bytes
     kind: int
     start_time_unix_nano: int
     end_time_unix_nano: int

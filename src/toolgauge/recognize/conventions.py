@@ -11,7 +11,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
-from toolgauge.model.json import JsonObject, Value
+from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import (
     OTHER_ERROR,
     PAUSED,
@@ -45,6 +45,11 @@ INPUT = "gen_ai.input.messages"
 OUTPUT = "gen_ai.output.messages"
 MCP_METHOD = "mcp.method.name"
 MCP_TOOL = "mcp.tool.name"
+# Sentry's MCP instrumentation: the content blocks, or the text of each of several blocks under its number.
+MCP_CONTENT = "mcp.tool.result.content"
+MCP_CONTENT_COUNT = "mcp.tool.result.content_count"
+MCP_BLOCK_CONTENT = "mcp.tool.result.{}.content"
+MCP_IS_ERROR = "mcp.tool.result.is_error"
 ERROR_TYPE = "error.type"
 FINISH_REASONS = "gen_ai.response.finish_reasons"
 # How providers say that a model stopped in order to have tools called.
@@ -52,13 +57,16 @@ TOOL_FINISHES = ("tool_call", "tool_calls", "tool-calls", "tool_use", "function_
 
 # A tuple: what is looked for in it may be a list or an object, which no set can be asked for.
 MODEL_OPERATIONS = ("chat", "generate_content", "text_completion", "chat.completions", "completion", "responses")
-# Words in names of operations whose messages repeat those of model calls, or are no model's.
+# Whole words, and whole names, of operations whose messages repeat those of model calls, or are no model's.
 _OTHER_OPERATIONS = re.compile(
-    r"agent|workflow|tool|function|task|chain|graph|crew|swarm|team|pipeline|orchestrat|framework|event.?loop|hand.?off"
-    r"|embed|retriev|rerank|memor|evaluat|guardrail",
-    re.IGNORECASE,
+    r"(?:^|_)(?:(?:sub|multi)?agents?|workflows?|tools?|functions?|chains?(?!_of_thought)|(?:lang)?graphs?|crew(?:ai|s)?|swarms?|teams?"
+    r"|pipelines?|orchestrat(?:e|or|ion)|frameworks?|event_?loops?|hand_?offs?|embed(?:ding)?s?|retriev(?:al|er)s?|rerank(?:er|ing)?"
+    r"|memor(?:y|ies)|evaluat(?:ion|or)s?|guardrails?)(?:_|$)"
+    r"|^(?:evaluate|retrieve|(?:(?:create|execute|invoke|process|run|start)_)?tasks?(?:_(?:execution|run))?)$"
 )
+_WORD_BREAKS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+")
 _MAX_OPERATION = 256
+_TRUE = (True, "true", "True")
 EXECUTE = "execute_tool"
 INVOKE = "invoke_agent"
 TOOLS_CALL = "tools/call"
@@ -84,6 +92,7 @@ HISTORY_EVENTS: Mapping[str, str] = {
 _POSITIONS_A_CHOICE = 1000
 # What producers that keep the arguments back count of them, under keys that look like those of arguments.
 _MEASURES = frozenset(("bytes", "chars", "length", "size", "truncated"))
+_MAX_BLOCKS = 100
 # The distinct instructions of one process, and the text of one.
 _MAX_KNOWN = 64
 _MAX_KNOWN_TEXT = 65_536
@@ -103,33 +112,50 @@ def executed(
         name = span.name.partition(prefix + " ")[2].strip()
     if not name:
         return None
+    result = attributes.get(RESULT) if with_result else None
+    error = call_error(span)
+    # Rule: MCP's failure flag in an attribute of its own is a failure, as inside a result.
+    if error is None and attributes.get(MCP_IS_ERROR) in _TRUE:
+        error = CallError(kind=OTHER_ERROR, message="")
     return CallExecuted(
         name=name,
         call_id=call_id(attributes),
         arguments=_arguments(attributes),
-        result=values.result(attributes.get(RESULT)) if with_result else NOT_RECORDED,
-        error=call_error(span),
+        result=values.result(result) if result is not None or not with_result else _mcp_result(attributes),
+        error=error,
         agent=values.as_str(attributes.get(AGENT)),
         protocol=protocol,
     )
 
 
+def _mcp_result(attributes: Mapping[str, Value]) -> Content:
+    """Read the content that MCP instrumentations write to attributes of their own."""
+    whole = attributes.get(MCP_CONTENT)
+    count = values.content(attributes.get(MCP_CONTENT_COUNT)) if whole is None else NOT_RECORDED
+    if not isinstance(count, Recorded) or not isinstance(count.value, int):
+        return values.result(whole)
+    texts = [attributes.get(MCP_BLOCK_CONTENT.format(number)) for number in range(min(count.value, _MAX_BLOCKS))]
+    blocks: list[Json] = [{"type": "text", "text": text} for text in texts if isinstance(text, str)]
+    return Recorded(blocks) if blocks else NOT_RECORDED
+
+
 def shows_output(operation: str, attributes: Mapping[str, Value]) -> bool:
     """Return whether a span of an operation that is not known as a model's is a model call all the same.
 
-    Rule: it has `gen_ai.output.messages`, and neither its operation nor its attributes are those of an agent, a workflow, a
-    tool, embeddings, retrieval, memory or an evaluation.
+    Rule: it has `gen_ai.output.messages`, and no whole word of its operation, and no attribute, is that of an agent, a
+    workflow, a tool, embeddings, retrieval, memory or an evaluation.
     """
     if OUTPUT not in attributes or TOOL_NAME in attributes or CALL_ID in attributes:
         return False
-    return _OTHER_OPERATIONS.search(operation[:_MAX_OPERATION]) is None
+    words = _WORD_BREAKS.sub("_", operation[:_MAX_OPERATION]).lower()
+    return _OTHER_OPERATIONS.search(words) is None
 
 
 def one_by_one(attributes: Mapping[str, Value]) -> Content:
     """Read arguments that have an attribute each, with the rest of its key as their name.
 
-    Rule: without `gen_ai.tool.call.arguments`, each `gen_ai.tool.call.arguments.<name>` is one argument with the value as
-    recorded, dots in names included. Keys below `gen_ai.tool.call.result` describe the result and are not part of it.
+    Rule: without `gen_ai.tool.call.arguments`, or where it is empty, each `gen_ai.tool.call.arguments.<name>` is one argument
+    with the value as recorded, dots in names included. Keys below `gen_ai.tool.call.result` describe the result and are not part of it.
     """
     keys: Iterable[str] = getattr(attributes, "unordered", attributes)
     # Asked of every tool span without arguments: one text costs a tenth of asking each key.
@@ -151,8 +177,10 @@ def one_by_one(attributes: Mapping[str, Value]) -> Content:
 
 def _arguments(attributes: Mapping[str, Value]) -> Content:
     written = attributes.get(ARGUMENTS)
-    if written is None:
-        return one_by_one(attributes)
+    if not written or written == "{}":
+        found = one_by_one(attributes)
+        if written is None or isinstance(found, Recorded):
+            return found
     return values.arguments_beside(written, attributes.get(RESULT))
 
 

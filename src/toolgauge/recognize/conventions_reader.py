@@ -161,6 +161,9 @@ class ConventionsReader:
         method = attributes.get(conventions.MCP_METHOD)
         if method is not None:
             return _executed(span, conventions.TOOLS_CALL, "mcp") if method == conventions.TOOLS_CALL else ()
+        # Rule: a span that names an MCP tool, and neither a method nor an operation, is a `tools/call`.
+        if operation is None and attributes.get(conventions.MCP_TOOL) is not None:
+            return _executed(span, conventions.TOOLS_CALL, "mcp")
         if operation == conventions.EXECUTE or (operation is None and span.name.startswith(conventions.EXECUTE + " ")):
             return _executed(span, conventions.EXECUTE, None)
         if operation == conventions.INVOKE:

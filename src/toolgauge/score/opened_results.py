@@ -14,10 +14,9 @@ def result_value(result: Json) -> Json:
     structured = found.structured
     if structured is None or structured == content:
         return content
-    # FastMCP writes `{"result": ...}` around values that are no objects.
-    if isinstance(structured, dict) and list(structured) == ["result"] and not isinstance(structured["result"], dict):
-        return structured["result"]
-    return structured
+    # Rule: FastMCP's `{"result": ...}` is a wrapper around a value that is no object, or that the blocks hold too.
+    inner = structured["result"] if isinstance(structured, dict) and list(structured) == ["result"] else structured
+    return inner if not isinstance(inner, dict) or inner == content else structured
 
 
 def result_parts(result: Json) -> tuple[Json, ...]:

@@ -80,6 +80,8 @@ def test_an_original_runs_on_every_pair_of_shapes(evaluator: str):
 # Evaluator, what is expected, the shape of the calls made, and words of the message.
 REFUSED: list[tuple[str, JsonObject, str, tuple[str, ...]]] = [
     ("uipath.tool_call_output", {"tool_outputs": [{"name": "s", "output": {"x": 1}}]}, "spans", ("object", "text")),
+    ("uipath.tool_call_output", {"tool_outputs": [{"name": "s", "output": {"x": 1}}]}, "calls", ("object", "text")),
+    ("uipath.tool_call_output", {"calls": [{"name": "s", "output": [1]}]}, "spans", ("a list", "must be text")),
     ("uipath.tool_call_args", {"tool_calls": "s"}, "spans", ("`tool_calls`", "text", "a list")),
     ("uipath.tool_call_count", {"tool_calls_count": {"s": ["~", 1]}}, "spans", ("comparator", "`>=`")),
     ("uipath.json_similarity", {"expected_output": [1]}, "output", ("a list", "an object or text")),

@@ -1,6 +1,5 @@
 """Compares calls as UiPath 2.14.44 does: their arguments, their numbers by tool, their order, their outputs."""
 
-import json
 import operator
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -35,6 +34,7 @@ from toolgauge.originals.uipath.evaluator import (
     written_calls,
     written_outputs,
 )
+from toolgauge.score.plain_calls import kind_of
 from toolgauge.score.selection import shown
 
 _ARGS_EXPLAINED = "explained_tool_calls_args"
@@ -368,13 +368,16 @@ class ToolCallOutput(UiPathEvaluator[OutputCriteria]):
         refusal = unsupported(expected)
         if refusal is not None:
             return refusal
-        return OutputCriteria.model_construct(
-            tool_outputs=[
-                ToolOutput.model_construct(name=call.name, output=_text(call), id=call.call_id)
-                for call in expected.calls
-                if call.output is not None
-            ]
-        )
+        outputs: list[ToolOutput] = []
+        for call in expected.calls:
+            value = None if call.output is None else call.output.value
+            if isinstance(value, str):
+                outputs.append(ToolOutput.model_construct(name=call.name, output=value, id=call.call_id))
+            elif call.output is not None:
+                # Rule: an expected output of another kind is refused in every shape of a case, as in UiPath's own.
+                message = f"UiPath refuses `output` of {shown(call.name)}, which is {kind_of(value)}: it must be text"
+                return Errored(error_type="validation", message=message)
+        return OutputCriteria.model_construct(tool_outputs=outputs)
 
     def judged(self, criteria: OutputCriteria, trajectory: Trajectory) -> Judging:
         """Judge a trajectory."""
@@ -425,12 +428,6 @@ class ToolCallOutput(UiPathEvaluator[OutputCriteria]):
         if attempts.all and attempts.all[-1].expected == missing:
             return dict([list(lines.items())[-1]])
         return {"_result": "no-match"}
-
-
-def _text(call: ExpectedCall) -> str:
-    value = None if call.output is None else call.output.value
-    # Criteria of ours may expect any value; UiPath compares with its text.
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _missing_output(call: ToolOutput) -> Difference:

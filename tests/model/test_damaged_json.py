@@ -41,6 +41,24 @@ def test_a_limit_in_bytes_stops_before_a_character_that_does_not_fit():
     assert was_cut(fits)
 
 
+@pytest.mark.parametrize("limit", [250, 500, 1028, 1500, 4_095, 12_000, 65_535])
+def test_every_common_limit_in_bytes_may_stop_before_a_character(limit: int):
+    for text in ('{"n": "' + character * 40_000 for character in ("\u00fc", "\u20ac", "\U0001f389")):
+        assert was_cut(text.encode()[:limit].decode(errors="ignore"))
+
+
+def test_a_limit_in_utf_16_units_stops_before_an_emoji_that_does_not_fit():
+    # 1027 and 1023 units.
+    assert was_cut(('{"note": "x' + "\U0001f389" * 5_000)[: 11 + 508])
+    assert was_cut(('{"note": "x' + "\U0001f389" * 5_000)[: 11 + 506])
+    assert not was_cut(('{"note": "x' + "\U0001f389" * 5_000)[: 11 + 510])
+
+
+def test_text_without_wide_characters_fills_a_limit():
+    assert not was_cut(WHOLE[:1_027])
+    assert not was_cut(WHOLE[:4_094])
+
+
 @pytest.mark.parametrize("half", ["\ufffd", chr(0xD83C)])
 def test_half_a_character_at_the_end_shows_a_cut(half: str):
     assert was_cut('{"note": "party ' + half)

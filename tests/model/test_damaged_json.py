@@ -156,6 +156,18 @@ def test_json_that_is_wrong_before_its_end_is_broken(text: str):
         '{"to": REDACTED, "n": <redacted>}',
         "{'to': ****, 'dry': True}",
         '[{"to": ****}]',
+        '{"to": A1FCE4363854FF888CFF4B8E7875D600C2682390412A8CF79B37D0B11148B0FA}',
+        '{"day": 20**-**-**, "card": \u2022\u2022\u2022\u20221234}',
+        # Bedrock, LangSmith, Sentry Relay.
+        '{"to": {EMAIL}, "n": 1}',
+        '{"to": <email-address>}',
+        '{"to": [email], "from": [ip]}',
+        # One mask is intact, another took its quote along.
+        '{"to": "****", "n": 1, "q": "a ****}',
+        '{"to": "****, "n": 1, "q": "a **** b"}',
+        '{"to": "[REDACTED], "n": 1, "q": "[REDACTED]"}',
+        '{"to": ****", "n": 1, "q": "****"}',
+        '{"to": ****, "q": "****, "n": 1}',
     ],
 )
 def test_json_that_is_valid_but_for_masks_is_broken_by_them(text: str):
@@ -171,6 +183,10 @@ def test_json_that_is_valid_but_for_masks_is_broken_by_them(text: str):
         '{"to": nobody}',
         '{"to": <UNKNOWN>}',
         '{"to": }',
+        '{"to": [name]}',
+        '{"n": 10**-10}',
+        '{"to": "****", "n": 1, "q": "a}',
+        '{"to": "****", "n": 1 "q": "****"}',
         "[INFO] started",
         "[DONE]",
         "[see the notes ****]",
@@ -182,7 +198,10 @@ def test_masks_beside_the_damage_are_no_excuse(text: str):
     assert not is_broken_by_mask(text)
 
 
-@pytest.mark.parametrize("part", ["x" * 50 + "a", "X-" * 50 + "!", "***a" * 50, "[redact" * 50, "__" * 50, "5d41" * 50])
+@pytest.mark.parametrize(
+    "part",
+    ["x" * 50 + "a", "X-" * 50 + "!", "***a" * 50, "[redact" * 50, "__" * 50, "5d41" * 50, "1**-" * 50, "****x" * 50],
+)
 def test_text_that_begins_like_a_mask_is_walked_once(part: str):
     # With a rule that backtracks, this would not end.
     assert not is_broken_by_mask('{"a": ' + part * 50)

@@ -60,6 +60,9 @@ _HALF_CHARACTER = re.compile("[\ufffd\ud800-\udfff]")
 _BEGINS = frozenset('{[("')
 _TWO_UNITS = re.compile("[\U00010000-\U0010ffff]")
 _MASK_AND_QUOTE = re.compile(rf'({masks.GREEDY.pattern})"')
+# The end of a string, and what stands before a value.
+_ENDS = re.compile(r'[^"]{0,200}"\s*[,:}\]]')
+_BEFORE_VALUES = frozenset(":,[{")
 _CONTAINER = re.compile(r"[{\[(]|\"[{\[]")
 
 
@@ -120,8 +123,19 @@ def is_broken_by_mask(text: str) -> bool:
         masks.GREEDY.sub(r'\g<0>"', text),
         masks.GREEDY.sub(r'"\g<0>', text),
         _MASK_AND_QUOTE.sub(r"\1", text),
+        masks.GREEDY.sub(_with_its_quote, text),
     )
     return any(extent(one) == "complete" for one in repaired)
+
+
+def _with_its_quote(mask: re.Match[str]) -> str:
+    """Return a mask with the quote that it took along; one mask of a text may be intact and another not."""
+    text = mask.string
+    has_end = _ENDS.match(text, mask.end()) is not None
+    is_outside = text[max(0, mask.start() - 8) : mask.start()].rstrip()[-1:] in _BEFORE_VALUES
+    if is_outside:
+        return f'"{mask[0]}' if has_end else mask[0]
+    return mask[0] if has_end else f'{mask[0]}"'
 
 
 def extent(text: str) -> Extent:

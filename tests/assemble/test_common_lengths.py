@@ -1,8 +1,11 @@
 """Several values of a trace that end at one length were cut by a limit."""
 
+from msgspec.structs import replace
+
 from tests.assemble.support import answered, executed, joined, model, reading, requested
 from toolgauge.assemble.cutting import cut_text
 from toolgauge.model.content import Content, Recorded, Unparsed
+from toolgauge.model.damaged_json import text_size
 from toolgauge.model.observations import MessageSeen, Observation
 from toolgauge.model.trajectory import Trajectory
 
@@ -101,3 +104,42 @@ def test_texts_that_were_shortened_to_save_memory_have_no_length_of_their_own():
     shortened = Unparsed(cut_text(NOTE, 512))
     calls = ran(executed("note", shortened, id="1"), executed("mail", broken(MAIL, 512), id="2"))
     assert arguments(calls) == [shortened, broken(MAIL, 512)]
+
+
+def test_a_limit_in_bytes_stops_before_a_character_that_does_not_fit():
+    # 776 and 777 bytes: the next character of the first has three.
+    three_bytes = '{"name": "' + "\u6f22" * 5_000
+    fits = three_bytes.encode()[:777].decode(errors="ignore")
+    calls = ran(executed("note", broken(NOTE), id="1"), executed("mail", Unparsed(fits), id="2"))
+    assert arguments(calls) == [cut(NOTE), Unparsed(fits, "truncated")]
+    # Four bytes less are no length of this limit.
+    calls = ran(executed("note", broken(NOTE, 780), id="1"), executed("mail", Unparsed(fits), id="2"))
+    assert arguments(calls) == [broken(NOTE, 780), Unparsed(fits)]
+
+
+def test_a_limit_in_utf_16_units_stops_before_an_emoji_that_does_not_fit():
+    # 776 units in 387 characters.
+    emoji = ('{"body": "' + "\U0001f389" * 5_000)[:393]
+    calls = ran(executed("note", broken(NOTE), id="1"), executed("mail", Unparsed(emoji), id="2"))
+    assert arguments(calls) == [cut(NOTE), Unparsed(emoji, "truncated")]
+
+
+def test_texts_that_no_dialect_reads_show_the_limit():
+    call = reading("t", executed("note", broken(NOTE)), start=10)
+    chain = replace(reading("c", start=2), text_sizes=(text_size(MAIL[:777]),))
+    assert arguments(joined(reading("m", model(), start=1), chain, call)) == [cut(NOTE)]
+    other = replace(reading("c", start=2), text_sizes=(text_size(MAIL[:770]),))
+    assert arguments(joined(reading("m", model(), start=1), other, call)) == [broken(NOTE)]
+
+
+def test_the_arguments_themselves_are_no_second_text_of_their_span():
+    call = replace(reading("t", executed("note", broken(NOTE)), start=10), text_sizes=(text_size(NOTE[:777]),))
+    assert arguments(joined(reading("m", model(), start=1), call)) == [broken(NOTE)]
+
+
+def test_a_stack_trace_of_the_length_counts_where_no_text_is_longer():
+    sizes = (text_size(NOTE[:777]), text_size("x" * 777))
+    call = reading("t", executed("note", broken(NOTE)), start=10)
+    assert arguments(joined(reading("m", model(), start=1), replace(call, text_sizes=sizes))) == [cut(NOTE)]
+    longer = (*sizes, text_size("y" * 778))
+    assert arguments(joined(reading("m", model(), start=1), replace(call, text_sizes=longer))) == [broken(NOTE)]

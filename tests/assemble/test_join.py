@@ -206,6 +206,12 @@ def test_calls_that_no_model_asked_for_are_turns_of_their_own_among_the_others()
         (args(n=1, unit="c"), args(n=1), args(n=1)),
         (args(), args(n=1), args(n=1)),
         (args(n=1), args(), args(n=1)),
+        # What was cut or masked on its way was no empty object.
+        (args(), Unparsed('{"n": 1', "truncated"), Unparsed('{"n": 1', "truncated")),
+        (args(), NotRecorded("redacted"), NotRecorded("redacted")),
+        (args(n=1), Unparsed('{"n": 1', "truncated"), args(n=1)),
+        (args(n=1), NotRecorded("redacted"), args(n=1)),
+        (args(), Unparsed('{"n": 1'), args()),
         (args(n=1), NOT_RECORDED, args(n=1)),
         (args(n=1), Recorded("1"), args(n=1)),
         # Defaults that were filled in, and state that the framework injects.

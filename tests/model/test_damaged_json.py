@@ -41,6 +41,24 @@ def test_a_limit_in_bytes_stops_before_a_character_that_does_not_fit():
     assert was_cut(fits)
 
 
+@pytest.mark.parametrize("limit", [250, 500, 1028, 1500, 4_095, 12_000, 65_535])
+def test_every_common_limit_in_bytes_may_stop_before_a_character(limit: int):
+    for text in ('{"n": "' + character * 40_000 for character in ("\u00fc", "\u20ac", "\U0001f389")):
+        assert was_cut(text.encode()[:limit].decode(errors="ignore"))
+
+
+def test_a_limit_in_utf_16_units_stops_before_an_emoji_that_does_not_fit():
+    # 1027 and 1023 units.
+    assert was_cut(('{"note": "x' + "\U0001f389" * 5_000)[: 11 + 508])
+    assert was_cut(('{"note": "x' + "\U0001f389" * 5_000)[: 11 + 506])
+    assert not was_cut(('{"note": "x' + "\U0001f389" * 5_000)[: 11 + 510])
+
+
+def test_text_without_wide_characters_fills_a_limit():
+    assert not was_cut(WHOLE[:1_027])
+    assert not was_cut(WHOLE[:4_094])
+
+
 @pytest.mark.parametrize("half", ["\ufffd", chr(0xD83C)])
 def test_half_a_character_at_the_end_shows_a_cut(half: str):
     assert was_cut('{"note": "party ' + half)
@@ -138,6 +156,18 @@ def test_json_that_is_wrong_before_its_end_is_broken(text: str):
         '{"to": REDACTED, "n": <redacted>}',
         "{'to': ****, 'dry': True}",
         '[{"to": ****}]',
+        '{"to": A1FCE4363854FF888CFF4B8E7875D600C2682390412A8CF79B37D0B11148B0FA}',
+        '{"day": 20**-**-**, "card": \u2022\u2022\u2022\u20221234}',
+        # Bedrock, LangSmith, Sentry Relay.
+        '{"to": {EMAIL}, "n": 1}',
+        '{"to": <email-address>}',
+        '{"to": [email], "from": [ip]}',
+        # One mask is intact, another took its quote along.
+        '{"to": "****", "n": 1, "q": "a ****}',
+        '{"to": "****, "n": 1, "q": "a **** b"}',
+        '{"to": "[REDACTED], "n": 1, "q": "[REDACTED]"}',
+        '{"to": ****", "n": 1, "q": "****"}',
+        '{"to": ****, "q": "****, "n": 1}',
     ],
 )
 def test_json_that_is_valid_but_for_masks_is_broken_by_them(text: str):
@@ -153,6 +183,10 @@ def test_json_that_is_valid_but_for_masks_is_broken_by_them(text: str):
         '{"to": nobody}',
         '{"to": <UNKNOWN>}',
         '{"to": }',
+        '{"to": [name]}',
+        '{"n": 10**-10}',
+        '{"to": "****", "n": 1, "q": "a}',
+        '{"to": "****", "n": 1 "q": "****"}',
         "[INFO] started",
         "[DONE]",
         "[see the notes ****]",
@@ -164,7 +198,10 @@ def test_masks_beside_the_damage_are_no_excuse(text: str):
     assert not is_broken_by_mask(text)
 
 
-@pytest.mark.parametrize("part", ["x" * 50 + "a", "X-" * 50 + "!", "***a" * 50, "[redact" * 50, "__" * 50, "5d41" * 50])
+@pytest.mark.parametrize(
+    "part",
+    ["x" * 50 + "a", "X-" * 50 + "!", "***a" * 50, "[redact" * 50, "__" * 50, "5d41" * 50, "1**-" * 50, "****x" * 50],
+)
 def test_text_that_begins_like_a_mask_is_walked_once(part: str):
     # With a rule that backtracks, this would not end.
     assert not is_broken_by_mask('{"a": ' + part * 50)

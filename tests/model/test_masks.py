@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolgauge.model.masks import is_mask, is_redacted
+from toolgauge.model.masks import is_digest, is_mask, is_redacted
 
 
 @pytest.mark.parametrize(
@@ -29,6 +29,17 @@ from toolgauge.model.masks import is_mask, is_redacted
         "XXX-XX-1234",
         "XXXX-XXXX-XXXX-1234",
         "\u2022\u2022\u2022\u2022",
+        "\u2022\u2022\u2022\u20221234",
+        "j\u2022\u2022\u2022\u2022@x.com",
+        "####1234",
+        # LangSmith's documentation and Sentry Relay.
+        "<email-address>",
+        "[email]",
+        "[ip]",
+        "[creditcard]",
+        "20**-**-**",
+        "**/**/1990",
+        "192.168.**.**",
     ],
 )
 def test_a_value_that_was_masked_is_a_mask(text: str):
@@ -48,6 +59,15 @@ def test_a_value_that_was_masked_is_a_mask(text: str):
         "XXL",
         "XXX",
         "a**b",
+        "10**-10",
+        "2**10",
+        "**/*.py",
+        "**/**",
+        "[name]",
+        "<url>",
+        "email",
+        "# title",
+        "\u2022 item",
         "the *** thing",
         "5d41402abc4b2a76b9719d911017c592",
         "*" * 100,
@@ -63,3 +83,12 @@ def test_a_text_is_redacted_as_a_whole_only_where_nothing_else_can_be_meant():
     assert not is_redacted("(hidden files: none)")
     assert not is_redacted("j***@x.com")
     assert not is_redacted("<EMAIL_ADDRESS>")
+
+
+@pytest.mark.parametrize("size", [32, 40, 56, 64, 96, 128])
+def test_hex_of_the_length_of_a_hash_is_a_digest(size: int):
+    assert is_digest(("5d4e" * 32)[:size])
+    assert is_digest(("5D4E" * 32)[:size])
+    assert not is_digest(("5D4e" * 32)[:size])
+    assert not is_digest(("1234" * 32)[:size])
+    assert not is_digest(("5d4e" * 32)[: size - 1])

@@ -407,6 +407,44 @@ def test_a_value_that_was_masked_breaks_no_rule(mask: str, schema: Json):
     assert judge(ArgumentsSchema(), judged) == [NotEvaluated(reason="redacted", explanation=explanation)]
 
 
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "integer"},
+        {"anyOf": [{"type": "number"}, {"type": "null"}]},
+        {"type": "string", "pattern": "^[^@]+@[^@]+$"},
+        {"type": "string", "pattern": r"^\+?\d{7,15}$"},
+    ],
+)
+@pytest.mark.parametrize("digest", ["5f4dcc3b5aa765d61d8327deb882cf99", "11F6AD8EC52A2984ABAAFD7C3B516503785C2072"])
+def test_a_digest_where_no_id_is_taken_is_a_mask(digest: str, schema: Json):
+    assert not_evaluated(ArgumentsSchema(), refund({"value": digest}, properties(value=schema))) == "redacted"
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object"},
+        {"type": "array"},
+        {"type": "string", "pattern": "^ord_[0-9]+$"},
+        {"type": "string", "pattern": "^[^/]{8}$"},
+        {"type": "string", "maxLength": 8},
+        {"enum": ["damaged", "late"]},
+    ],
+)
+def test_a_digest_where_ids_are_taken_may_be_a_wrong_id(schema: Json):
+    assert outcome({"value": "5f4dcc3b5aa765d61d8327deb882cf99"}, properties(value=schema)).value == 0.0
+
+
+def test_a_masked_name_may_be_the_one_that_is_missing():
+    schema: JsonObject = {**properties(to={}, n={"type": "integer"}), "required": ["to"], "additionalProperties": False}
+    assert not_evaluated(ArgumentsSchema(), refund({"****": "x", "n": 1}, schema)) == "redacted"
+    assert outcome({"****": "x", "n": "1"}, schema).parts == {"wrong_type": 1}
+    assert outcome({"of": "x", "n": 1}, schema).parts == {"missing_required": 1, "unknown_arguments": 1}
+    nested = properties(to={"type": "array", "items": schema})
+    assert not_evaluated(ArgumentsSchema(), refund({"to": [{"[REDACTED]": "x"}]}, nested)) == "redacted"
+
+
 def test_lists_of_masks_may_have_held_different_values():
     schema = properties(to={"type": "array", "uniqueItems": True})
     assert not_evaluated(ArgumentsSchema(), refund({"to": ["****", "****"]}, schema)) == "redacted"

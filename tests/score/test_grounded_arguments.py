@@ -458,3 +458,25 @@ def test_values_beside_a_mask_are_judged():
     found = scored(GroundedArguments(), asked("Cancel order A-17.", {"order_id": "A-17", "email": "****"}))
     assert (found.value, found.parts["values"]) == (1.0, 1)
     assert scored(GroundedArguments(), asked("Cancel order A-17.", {"order_id": "A-18", "email": "****"})).value == 0.0
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [{"type": "integer"}, {"type": "string", "format": "email"}, {"anyOf": [{"type": "number"}, {"type": "null"}]}],
+)
+def test_a_digest_where_no_id_is_taken_is_not_judged(schema: Json):
+    hashed: Json = {"to": [{"customer_id": "5f4dcc3b5aa765d61d8327deb882cf99"}]}
+    items: Json = {"type": "array", "items": {"properties": {"customer_id": schema}}}
+    tools = (ToolDefinition(name="pay", parameters={"properties": {"to": items}}),)
+    judged = replace(asked("Write to Ann.", hashed), tools_offered=tools)
+    explanation = "values of `pay` were redacted: `to[0].customer_id`"
+    assert judge(GroundedArguments(), judged) == [NotEvaluated(reason="redacted", explanation=explanation)]
+    registered = replace(asked("Write to Ann.", hashed), registered_tools={"pay": tools[0]})
+    assert judge(GroundedArguments(), registered) == [NotEvaluated(reason="redacted", explanation=explanation)]
+
+
+def test_a_digest_is_an_id_where_the_schema_does_not_say_otherwise():
+    hashed: Json = {"customer_id": "5f4dcc3b5aa765d61d8327deb882cf99"}
+    assert scored(GroundedArguments(), asked("Write to Ann.", hashed)).value == 0.0
+    tools = (ToolDefinition(name="pay", parameters={"properties": {"customer_id": {"type": "string"}}}),)
+    assert scored(GroundedArguments(), replace(asked("Write to Ann.", hashed), tools_offered=tools)).value == 0.0

@@ -11,7 +11,7 @@ from toolgauge.assemble.canonical import adds_to
 from toolgauge.assemble.node import TOP, Execution, Node, Request
 from toolgauge.assemble.pairing import Pair
 from toolgauge.assemble.states import Fate, Offers, fate
-from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded
+from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.trajectory import ToolCall
 
 
@@ -140,7 +140,8 @@ def _tool_call(pair: Pair, became: Fate, whole: Node, place: tuple[int, int, int
 
 
 def _arguments(request: Request | None, execution: Execution | None) -> Content:
-    """Return the arguments of a call. Where its two views disagree, the execution's count; an empty object never hides a full one.
+    """Return the arguments of a call. Where its two views disagree, the execution's count; an empty object never hides a full one, nor one
+    that was cut or masked.
 
     Members that the execution adds are defaults or injected state: the model did not write them, and they are no disagreement.
     """
@@ -153,11 +154,18 @@ def _arguments(request: Request | None, execution: Execution | None) -> Content:
     if type(asked) is NotRecorded:
         # Both say nothing; that something was hidden on purpose says more.
         return asked if type(given) is NotRecorded else given
+    if asked == Recorded({}) and _is_damaged(given):
+        # What was cut or masked on the way was no empty object.
+        return given
     if type(given) is not Recorded or type(given.value) is not dict or not given.value:
         # A single value written bare, or text, says less than the object that the model wrote.
         return asked
     is_same = type(asked) is Recorded and asked.value == given.value
     return asked if is_same or adds_to(given.value, asked) else given
+
+
+def _is_damaged(given: Content) -> bool:
+    return given == NotRecorded("redacted") or (type(given) is Unparsed and given.reason == "truncated")
 
 
 def _named(request: Request | None, execution: Execution | None) -> tuple[str, ...]:

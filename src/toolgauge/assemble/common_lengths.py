@@ -1,17 +1,18 @@
 """Marks values as truncated where several values of a trace end at one length, which reveals an unusual limit.
 
 Arrives: the readings of a trace. Leaves: the same readings, with arguments and results that were cut as `Unparsed(..., "truncated")`.
-Without it, JSON that an unusual limit cut would count as JSON that the model wrote wrongly. The lengths of values that were
-read as objects or lists are not known any more, and texts that `cutting` shortened have no length of their own.
+Without it, JSON that an unusual limit cut would count as JSON that the model wrote wrongly. Readings of spans with cut JSON
+have the sizes of all texts of the span. Of other spans, the lengths of values that were read as objects or lists are unknown,
+and texts that `cutting` shortened have no length of their own.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Collection, Iterator, Sequence, Set
 
 from msgspec.structs import replace
 
 from toolgauge.model.content import Content, Recorded, Unparsed
-from toolgauge.model.damaged_json import SHORTEST_LIMIT, extent, lengths
+from toolgauge.model.damaged_json import MOST_SPARED, SHORTEST_LIMIT, TextSize, text_size
 from toolgauge.model.left_out import is_cut
 from toolgauge.model.observations import (
     CallAnswered,
@@ -28,8 +29,9 @@ _BEGINS = ("{", "[", "(", '"')
 def with_truncated_values(readings: Sequence[Reading]) -> Sequence[Reading]:
     """Return the readings, with values that end at one length as truncated.
 
-    Several values show a limit when they have the same length in characters, UTF-8 bytes or UTF-16 units: two different ones of
-    JSON that is valid up to its end, or one of these and another text, if no text of the trace is longer.
+    Several texts show a limit when they have the same length in characters, UTF-8 bytes or UTF-16 units: two different ones of
+    JSON that is valid up to its end, or one of these and another text, if no text of the trace is longer. Lengths are the same
+    as well where the next character of the shorter text may have been too wide for the limit.
     """
     # Healthy traces have none, and pay for nothing else.
     if not any(_may_be_cut(seen) for reading in readings for seen in reading.observations):
@@ -52,18 +54,42 @@ def _cut_at_common_length(readings: Sequence[Reading]) -> Set[str]:
     observations = [seen for reading in readings for seen in reading.observations]
     values = {text for seen in observations for text in map(_text, _contents(seen)) if text is not None}
     messages = {seen.text for seen in observations if type(seen) is MessageSeen}
-    sizes = {text: lengths(text) for text in values | messages if len(text) >= SHORTEST_LIMIT and not is_cut(text)}
-    unfinished = [text for text in values if text in sizes and extent(text.strip()) == "cut"]
+    sizes = {text: text_size(text) for text in values | messages if len(text) >= SHORTEST_LIMIT and not is_cut(text)}
+    every = {*sizes.values(), *(size for reading in readings for size in reading.text_sizes)}
+    unfinished = {text: sizes[text] for text in values if text in sizes and sizes[text].is_cut}
     found: set[str] = set()
-    for unit in range(3):
-        of_all = Counter([size[unit] for size in sizes.values()])
-        of_unfinished = Counter([sizes[text][unit] for text in unfinished])
-        longest = max(of_all, default=0)
-        for text in unfinished:
-            size = sizes[text][unit]
-            if of_unfinished[size] > 1 or (of_all[size] > 1 and size == longest):
+    for unit in range(len(MOST_SPARED)):
+        of_all = _Lengths(every, unit)
+        of_unfinished = _Lengths([size for size in every if size.is_cut], unit)
+        for text, size in unfinished.items():
+            if of_unfinished.like(size) > 1 or (of_all.like(size) > 1 and of_all.is_longest(size)):
                 found.add(text)
     return found
+
+
+class _Lengths:
+    """Counts the texts of each length in one unit."""
+
+    def __init__(self, sizes: Collection[TextSize], unit: int) -> None:
+        self._unit = unit
+        self._all = Counter([size.lengths[unit] for size in sizes])
+        self._wide = Counter([size.lengths[unit] for size in sizes if self._spared(size)])
+        self._longest = max(self._all, default=0)
+
+    def like(self, size: TextSize) -> int:
+        """Return how many texts one limit can have cut together with this one, itself included."""
+        length, most = size.lengths[self._unit], MOST_SPARED[self._unit]
+        shorter = sum(self._wide[length - spared] for spared in range(1, most + 1))
+        longer = sum(self._all[length + spared] for spared in range(1, self._spared(size) + 1))
+        return self._all[length] + shorter + longer
+
+    def is_longest(self, size: TextSize) -> bool:
+        """Return whether no text is longer than the limit that may have cut this one."""
+        return size.lengths[self._unit] + self._spared(size) >= self._longest
+
+    def _spared(self, size: TextSize) -> int:
+        """Return how far before a limit the text may end: only text with wide characters does."""
+        return MOST_SPARED[self._unit] if size.lengths[self._unit] != size.lengths[0] else 0
 
 
 def _with_truncated(reading: Reading, truncated: Set[str]) -> Reading:

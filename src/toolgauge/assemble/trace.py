@@ -132,7 +132,7 @@ class OpenTrace:
             self._add_unread(reading, now_ns)
         elif reading.is_log:
             self._add_log(reading, now_ns)
-        elif reading.observations or reading.attributes:
+        elif reading.observations or reading.attributes or reading.text_sizes:
             self._add_span(reading, now_ns)
         else:
             is_remote = reading.parent_is_remote is True
@@ -282,7 +282,7 @@ class OpenTrace:
 
     def _add_log(self, reading: Reading, now_ns: int) -> None:
         """Keep a log record; one with the same content at the same time of the same span is a repetition."""
-        if not reading.observations and not reading.attributes:
+        if not reading.observations and not reading.attributes and not reading.text_sizes:
             return
         span_id = reading.ref.span_id
         # As a number: written out it would take as much as the reading itself.

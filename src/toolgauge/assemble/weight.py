@@ -36,6 +36,7 @@ _REFERENCE_BYTES = 8
 # A definition with its place in a tuple.
 _TOOL_BYTES = 100
 _ATTRIBUTE_BYTES = 64
+_TEXT_SIZE_BYTES = 140
 _WRAPPER_BYTES = 40
 # What the garbage collector keeps beside each container.
 _COLLECTED_BYTES = 16
@@ -86,6 +87,8 @@ class Scale:
                 held += (seen.call_id, seen.result, seen.error)
         for _, value in reading.attributes:
             size += _ATTRIBUTE_BYTES + value.__sizeof__()
+        if reading.text_sizes:
+            size += _TEXT_SIZE_BYTES * len(reading.text_sizes)
         return (size + memory_of(held, with_names=is_long) if held else size), offered
 
     def resource(self, resource: Resource) -> int:

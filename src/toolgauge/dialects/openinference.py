@@ -57,6 +57,7 @@ from toolgauge.recognize.openinference_tools import (
     made_by_itself,
 )
 from toolgauge.recognize.provider_answers import provider_answers
+from toolgauge.recognize.text_sizes import look_at_ends
 from toolgauge.recognize.token_counts import OPENINFERENCE, model_call
 from toolgauge.recognize.values import as_object, as_str, content, identifier
 
@@ -269,7 +270,9 @@ def _model(span: Span, source: str, metadata: JsonObject) -> Iterator[Observatio
 
 def _answers(span: Span, read: Messages) -> Iterator[CallAnswered]:
     """Read the answers to calls: as the provider was given them, and what only the flattened messages have."""
-    provided = provider_answers(span.attributes.get(INPUT))
+    given = span.attributes.get(INPUT)
+    look_at_ends(given)
+    provided = provider_answers(given)
     yield from provided
     known = {answer.call_id for answer in provided}
     for answer in answers(read.input):
@@ -297,6 +300,8 @@ def _enclosing(span: Span, kind: str, source: str, metadata: JsonObject) -> Iter
         yield from haystack_history(span.attributes.get(INPUT), span.attributes.get(OUTPUT))
     elif source == "claude_agent_sdk" and kind == "AGENT":
         yield from _prompt(span)
+    else:
+        look_at_ends(span.attributes.get(INPUT))
 
 
 def _crew_task(span: Span, agent: str | None) -> Iterator[Observation]:

@@ -36,6 +36,7 @@ from toolgauge.recognize.langchain import (
 )
 from toolgauge.recognize.messages import Message, read_messages
 from toolgauge.recognize.past_calls import past_calls
+from toolgauge.recognize.text_sizes import look_at_ends
 from toolgauge.recognize.token_counts import model_call
 from toolgauge.recognize.traceloop_tools import (
     ASSOCIATION,
@@ -148,6 +149,7 @@ class Traceloop:
             yield from self._invoked(record)
         elif kind in ("agent", "workflow"):
             yield AgentRun(agent=_agent(record, integration))
+            look_at_ends(record.attributes.get(ENTITY_INPUT))
         elif kind == "handoff":
             yield from _handoff(record)
         else:
@@ -173,6 +175,7 @@ class Traceloop:
             yield from _graph_run(span.attributes)
             yield from _task_output(span.attributes.get(ENTITY_OUTPUT))
             yield from waiting_calls(span)
+            look_at_ends(span.attributes.get(ENTITY_INPUT))
         elif any(key in span.attributes for key in _INDEXED):
             yield from self._model(span)
 

@@ -22,8 +22,9 @@ from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.recognize.values import is_too_large
 from toolgauge.score.compare import path
 from toolgauge.score.recent_offers import REGISTERED, REMARKS
+from toolgauge.score.schemas.masked_values import is_masked
 from toolgauge.score.schemas.tool_schemas import ToolSchema, ToolSchemas, UnknownArguments
-from toolgauge.score.schemas.violations import MAX_VIOLATIONS, Kind, Steps, Violation, is_masked, valid_share
+from toolgauge.score.schemas.violations import MAX_VIOLATIONS, Kind, Steps, Violation, valid_share
 from toolgauge.score.selection import CallSelection, nothing_to_judge, readable_arguments, shown, unseen_arguments
 
 # Less than a second for all calls of a trajectory that do not plainly fit.
@@ -234,8 +235,8 @@ def _outcome(name: str, arguments: JsonObject, schema: ToolSchema, steps: Steps,
     unchecked = _unchecked(schema.skipped_patterns)
     if not found:
         return _valid(name, remark + unchecked)
-    # A value that a redaction processor masked breaks no rule: what it hides may have kept to it.
-    broken = [violation for violation in found if not is_masked(violation)]
+    # A value or a name that a redaction processor masked breaks no rule: what it hides may have kept to it.
+    broken = [violation for violation in found if not is_masked(violation, arguments)]
     if not broken:
         places = ", ".join([shown(_where("", violation)) for violation in found[:_MAX_SHOWN]])
         explanation = f"the values of {shown(name)} that break its schema were redacted: {places}"

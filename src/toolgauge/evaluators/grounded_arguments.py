@@ -9,13 +9,15 @@ from typing import ClassVar, Literal, TypeAlias
 
 from toolgauge.model.content import Recorded
 from toolgauge.model.expected import Expected
-from toolgauge.model.masks import is_mask
+from toolgauge.model.json import JsonObject
+from toolgauge.model.masks import is_digest, is_mask
 from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Outcome, Scored, Side
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.origins.grounding import Seen, Source
 from toolgauge.score.origins.value_origin import MAX_VALUES, Value, is_id, origin, values_of
 from toolgauge.score.patterns import Globs
+from toolgauge.score.schemas.masked_values import schema_at, takes_no_id
 from toolgauge.score.selection import CallSelection, has_taken_effect, nothing_to_judge, shown, unseen_arguments
 
 # What is judged of calls that do not change state.
@@ -109,7 +111,7 @@ class GroundedArguments(CallSelection):
         if not values:
             return None
         seen.before(call)
-        outcome = _judged(call, values, seen)
+        outcome = _judged(call, values, seen, trajectory)
         if has_taken_effect(call) and call.name not in trajectory.writing_tools:
             looked_up.update([value.name for value in values if only_ids or is_id(value)])
         return outcome
@@ -131,14 +133,31 @@ def _unparsable(call: ToolCall) -> NotEvaluated:
     return NotEvaluated(reason="unparsable", explanation=f"the arguments of {shown(call.name)} cannot be read")
 
 
-def _judged(call: ToolCall, values: Sequence[Value], seen: Seen) -> Outcome | None:
+def _is_masked(call: ToolCall, value: Value, trajectory: Trajectory) -> bool:
+    """Return whether the value is a mask, or a digest where the tool's schema takes nothing like an id."""
+    text = value.content
+    if not isinstance(text, str):
+        return False
+    return is_mask(text) or (is_digest(text) and takes_no_id(schema_at(_parameters(call, trajectory), value.steps)))
+
+
+def _parameters(call: ToolCall, trajectory: Trajectory) -> JsonObject | None:
+    """Return the schema of the called tool; every offer of a name that has one is as good as another."""
+    runs = (run.tools_offered or () for run in trajectory.runs)
+    offered = (tool for tools in (trajectory.tools_offered or (), *runs) for tool in tools if tool.name == call.name)
+    registered = trajectory.registered_tools.get(call.name)
+    found = (*offered, *((registered,) if registered is not None else ()))
+    return next((tool.parameters for tool in found if tool.parameters is not None), None)
+
+
+def _judged(call: ToolCall, values: Sequence[Value], seen: Seen, trajectory: Trajectory) -> Outcome | None:
     found: dict[Source, int] = {}
     missing: list[Value] = []
     masked: list[Value] = []
     for value in values:
         source = origin(value, call.name, seen)
         # A mask says nothing about where the value behind it comes from.
-        if source is None and isinstance(value.content, str) and is_mask(value.content):
+        if source is None and _is_masked(call, value, trajectory):
             masked.append(value)
         elif source is None:
             # What comes of the others changes nothing then.

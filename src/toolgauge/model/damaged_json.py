@@ -5,7 +5,10 @@ model's. Python literals count as JSON here, as readers accept both. Each text i
 """
 
 import re
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
+from zlib import crc32
+
+from msgspec import Struct
 
 from toolgauge.model import masks
 
@@ -19,8 +22,8 @@ SHORTEST_LIMIT = 64
 # trigger.dev; MLflow and Dynatrace; Lucene's longest term. All others that are known are round: New Relic 4095, Azure 8192, Splunk
 # 12000, Datadog 25000, Honeycomb 65535, Sentry 1024, Tempo 2048, and what people write into OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT.
 _ODD_LIMITS = frozenset((1028, 250, 32766))
-# A limit in bytes stops before a character of up to four.
-_MOST_SPARED = 3
+# How far before a limit in characters, bytes and UTF-16 units a text may end: the next character takes up to four bytes or two units.
+MOST_SPARED: Final = (0, 3, 1)
 
 _ESCAPE = r"\\(?:['\"\\/abfnrtv]|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})"
 _DOUBLE = rf"[bu]?\"[^\"\\\x00-\x1f]*+(?:{_ESCAPE}[^\"\\\x00-\x1f]*+)*+"
@@ -57,7 +60,18 @@ _HALF_CHARACTER = re.compile("[\ufffd\ud800-\udfff]")
 _BEGINS = frozenset('{[("')
 _TWO_UNITS = re.compile("[\U00010000-\U0010ffff]")
 _MASK_AND_QUOTE = re.compile(rf'({masks.GREEDY.pattern})"')
+# The end of a string, and what stands before a value.
+_ENDS = re.compile(r'[^"]{0,200}"\s*[,:}\]]')
+_BEFORE_VALUES = frozenset(":,[{")
 _CONTAINER = re.compile(r"[{\[(]|\"[{\[]")
+
+
+class TextSize(Struct, frozen=True, gc=False):
+    """The lengths of a text, as `lengths` returns them; `is_cut` where it is JSON without its end. Equal texts have equal sizes."""
+
+    lengths: tuple[int, int, int]
+    checksum: int
+    is_cut: bool
 
 
 def was_cut(text: str) -> bool:
@@ -86,6 +100,13 @@ def lengths(text: str) -> tuple[int, int, int]:
     return (size, len(text.encode("utf-8", "surrogatepass")), size + len(_TWO_UNITS.findall(text)))
 
 
+def text_size(text: str) -> TextSize:
+    """Measure a text."""
+    stripped = text.strip()
+    is_cut = stripped[:1] in _BEGINS and extent(stripped) == "cut"
+    return TextSize(lengths(text), crc32(text.encode("utf-8", "surrogatepass")), is_cut)
+
+
 def is_broken_by_mask(text: str) -> bool:
     """Return whether JSON text is valid but for masks: outside strings, or with a quote beside them too few or too many."""
     if text[:1] not in ("{", "[") or len(text) > _LONGEST_MASKED:
@@ -102,8 +123,19 @@ def is_broken_by_mask(text: str) -> bool:
         masks.GREEDY.sub(r'\g<0>"', text),
         masks.GREEDY.sub(r'"\g<0>', text),
         _MASK_AND_QUOTE.sub(r"\1", text),
+        masks.GREEDY.sub(_with_its_quote, text),
     )
     return any(extent(one) == "complete" for one in repaired)
+
+
+def _with_its_quote(mask: re.Match[str]) -> str:
+    """Return a mask with the quote that it took along; one mask of a text may be intact and another not."""
+    text = mask.string
+    has_end = _ENDS.match(text, mask.end()) is not None
+    is_outside = text[max(0, mask.start() - 8) : mask.start()].rstrip()[-1:] in _BEFORE_VALUES
+    if is_outside:
+        return f'"{mask[0]}' if has_end else mask[0]
+    return mask[0] if has_end else f'{mask[0]}"'
 
 
 def extent(text: str) -> Extent:
@@ -115,7 +147,13 @@ def _has_known_length(text: str) -> bool:
     sizes = lengths(text)
     if any(_is_limit(size) for size in sizes):
         return True
-    return not text.isascii() and any(_is_round(sizes[1] + spared) for spared in range(1, _MOST_SPARED + 1))
+    # A text of narrow characters fills a limit to the end.
+    return any(
+        _is_common(size + spared)
+        for size, most in zip(sizes, MOST_SPARED, strict=True)
+        if size != sizes[0]
+        for spared in range(1, most + 1)
+    )
 
 
 def _is_limit(size: int) -> bool:
@@ -124,8 +162,13 @@ def _is_limit(size: int) -> bool:
     return size % 100 == 0 or size % 64 == 0 or size & (size + 1) == 0 or size in _ODD_LIMITS
 
 
-def _is_round(size: int) -> bool:
-    return size > SHORTEST_LIMIT and (size % 1000 == 0 or size % 1024 == 0 or size & (size - 1) == 0)
+def _is_common(size: int) -> bool:
+    """Return whether a length is one of the few limits that even a text somewhat shorter shows."""
+    if size <= SHORTEST_LIMIT:
+        return False
+    return (
+        size % 500 == 0 or size % 1024 == 0 or size & (size - 1) == 0 or size & (size + 1) == 0 or size in _ODD_LIMITS
+    )
 
 
 def _walk(text: str) -> tuple[Extent, bool]:

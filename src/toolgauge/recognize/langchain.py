@@ -27,6 +27,7 @@ from toolgauge.model.records import Span
 from toolgauge.recognize.conventions import newest_user_text, written_text
 from toolgauge.recognize.messages import Message
 from toolgauge.recognize.past_calls import PastMessage, numbered
+from toolgauge.recognize.text_sizes import look_at_ends
 from toolgauge.recognize.values import as_list, as_object, as_str, content, parse_text, result
 
 # What a failed call is called when the producer names no exception class (OpenTelemetry's own word for it).
@@ -175,6 +176,9 @@ def waiting_calls(span: Span, interrupt: str = "") -> Iterator[CallAnswered]:
 
 def node_answers(given: Value, output: Value) -> Iterator[CallAnswered]:
     """Read the answers of a LangGraph tool node; a call that was refused has no tool run, only this."""
+    # Such spans have the longest texts, which limits cut first, and most of these are not read.
+    look_at_ends(given)
+    look_at_ends(output)
     if not isinstance(given, str) or '"tool_call' not in given or given[:1] not in ("[", "{"):
         return
     called = parse_text(given)

@@ -6,11 +6,13 @@ that fails on a hostile record costs this record's observations, never the proce
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+from toolgauge.model.damaged_json import TextSize
 from toolgauge.model.json import Value
 from toolgauge.model.observations import CallRequested, MessageSeen, Observation, Operation, Reading
 from toolgauge.model.ports import Deferring, Dialect, Grounds, Remembering
 from toolgauge.model.records import LogRecord, Record, Span, SpanRef
 from toolgauge.recognize.candidates import Candidates, grounds_of
+from toolgauge.recognize.text_sizes import cut_texts_seen, text_sizes
 from toolgauge.selfmetrics import SelfMetrics
 
 # Reading what we sent ourselves and what other scorers sent would score scores.
@@ -150,6 +152,7 @@ class Recognizer:
         reader, calls = self._readers_of_calls.get(dialect, (None, None))
         if reader is None or calls is None:
             return None
+        cut_before = cut_texts_seen()
         try:
             found = calls(span) if reader.claims(span) else None
             observations = None if found is None else tuple(found)
@@ -159,7 +162,8 @@ class Recognizer:
         if observations is None:
             return None
         attributes = self._attributes(span, reader) if self._wanted else ()
-        return _reading(span, span.ref, reader, observations, attributes)
+        sizes = text_sizes(span) if cut_texts_seen() != cut_before else ()
+        return _reading(span, span.ref, reader, observations, attributes, sizes)
 
     def read_history(self, dialect: str, span: Span) -> tuple[CallRequested | MessageSeen, ...]:
         """Read the calls in the history that a model's span was given; none where the dialect reads no histories. Never raises."""
@@ -173,13 +177,16 @@ class Recognizer:
             return ()
 
     def _read(self, record: Record, ref: SpanRef, asked: Iterable[Dialect]) -> Reading | None:
+        cut_before = cut_texts_seen()
         dialect, observations = self._ask(record, asked)
+        # Only records with a text that lacks its end are measured.
+        sizes = text_sizes(record) if cut_texts_seen() != cut_before else ()
         if dialect is self._scores:
             return None
         attributes = self._attributes(record, dialect) if self._wanted else ()
         if dialect is None and not any(key in record.attributes for key, _ in attributes):
             return None
-        return _reading(record, ref, dialect, observations, attributes)
+        return _reading(record, ref, dialect, observations, attributes, sizes)
 
     def _ask(self, record: Record, asked: Iterable[Dialect]) -> tuple[Dialect | None, tuple[Observation, ...]]:
         for dialect in asked:
@@ -217,6 +224,7 @@ def _reading(
     dialect: Dialect | None,
     observations: tuple[Observation, ...],
     attributes: tuple[tuple[str, Scalar], ...],
+    sizes: tuple[TextSize, ...],
 ) -> Reading:
     name = dialect.name if dialect is not None else None
     match record:
@@ -238,6 +246,7 @@ def _reading(
                 resource=record.resource.labels,
                 version=record.scope.version,
                 language=record.resource.language,
+                text_sizes=sizes,
             )
         case LogRecord():
             return Reading(
@@ -257,6 +266,7 @@ def _reading(
                 resource=record.resource.labels,
                 version=record.scope.version,
                 language=record.resource.language,
+                text_sizes=sizes,
             )
 
 

@@ -16,6 +16,7 @@ from toolgauge.model import damaged_json, masks
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value, nests_too_deep
 from toolgauge.model.literals import clean, finite, parse_literal
+from toolgauge.recognize.text_sizes import look_for_cut
 
 # Parsed JSON can take twenty times the room of its text; a larger text stays text.
 MAX_TEXT = 4 * 1024 * 1024
@@ -224,6 +225,8 @@ def _unreadable(text: str, stripped: str) -> Content:
         return NotRecorded("redacted")
     if damaged_json.was_cut(text):
         return Unparsed(text, "truncated")
+    # A limit that is not known shows in several texts of one length.
+    look_for_cut(stripped)
     return Unparsed(text)
 
 

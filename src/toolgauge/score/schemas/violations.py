@@ -8,7 +8,6 @@ from msgspec import Struct
 
 from toolgauge.model.errors import SchemaError
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.model.masks import is_mask
 from toolgauge.score.equality import canonical
 from toolgauge.score.patterns import Pattern
 from toolgauge.score.schemas.schema_reader import Allowed, Types
@@ -19,8 +18,6 @@ Test: TypeAlias = Callable[[object, Json], bool]
 
 # Rules that judge a list or an object as a whole: with it, nothing in it is right.
 _OF_THE_WHOLE = frozenset(("additionalProperties", "type", "enum", "const", "not"))
-# Rules that compare all values inside a list or an object.
-_OF_ALL_INSIDE = frozenset(("enum", "const", "not", "oneOf", "uniqueItems", "contains"))
 # Arguments that break more rules than this are wrong from end to end.
 MAX_VIOLATIONS = 1000
 # 0.3 is a multiple of 0.1, though not to the last digit.
@@ -64,22 +61,13 @@ def valid_share(arguments: JsonObject, found: Sequence[Violation]) -> float:
     return (total - wrong) / total
 
 
-def is_masked(violation: Violation) -> bool:
-    """Return whether a mask stands in place of the value that breaks the rule, or of one that the rule is about."""
-    if violation.is_missing or violation.kind == "unknown_arguments":
-        return False
-    actual = violation.actual
-    if isinstance(actual, str):
-        return is_mask(actual)
-    return violation.rule in _OF_ALL_INSIDE and any(isinstance(one, str) and is_mask(one) for one in _leaves(actual))
-
-
 def leaves(value: Json) -> int:
     """Count the values that hold no others."""
-    return sum(1 for _ in _leaves(value))
+    return sum(1 for _ in each_leaf(value))
 
 
-def _leaves(value: Json) -> Iterator[Json]:
+def each_leaf(value: Json) -> Iterator[Json]:
+    """Yield the values that hold no others."""
     left = [value]
     while left:
         node = left.pop()

@@ -17,6 +17,12 @@ HITL = (
 )
 
 
+def middleware(
+    name: str, attributes: dict[str, Json], *, scope: str, exception: tuple[str, str] | None, message: str = ""
+):
+    return span(name, attributes, id="hitl", at=2, scope=scope, status=ERROR, message=message, exception=exception)
+
+
 def openinference_tool(
     output: str | None,
     *,
@@ -84,6 +90,78 @@ WAITING: dict[str, tuple[ScopeSpans, ...]] = {
             exception=("langgraph.errors.GraphInterrupt", HITL),
         ),
         tool("search", {}, call="x", result="ok", at=0.5),
+    ),
+    "human in the loop of langchain, in langfuse": (
+        ASKED,
+        middleware(
+            "HumanInTheLoopMiddleware.after_model",
+            {
+                "langfuse.observation.type": "span",
+                "langfuse.observation.level": "DEFAULT",
+                "langfuse.observation.status_message": HITL,
+            },
+            scope="langfuse-sdk",
+            exception=None,
+        ),
+    ),
+    "human in the loop of langchain, in langsmith": (
+        ASKED,
+        middleware(
+            "HumanInTheLoopMiddleware.after_model",
+            {"langsmith.span.kind": "chain"},
+            scope="langsmith",
+            exception=("Exception", f"GraphInterrupt({HITL})Traceback"),
+        ),
+    ),
+    "human in the loop of langchain, in traceloop": (
+        ASKED,
+        middleware(
+            "HumanInTheLoopMiddleware.after_model.task",
+            {"traceloop.span.kind": "task", "traceloop.entity.name": "HumanInTheLoopMiddleware.after_model"},
+            scope="opentelemetry.instrumentation.langchain",
+            exception=None,
+            message=HITL,
+        ),
+    ),
+    "hosted mcp that asks": (
+        chat(
+            {
+                "type": "mcp_approval_request",
+                "id": "c1",
+                "server_label": "s",
+                "name": "wire",
+                "arguments": '{"amount": 900}',
+            }
+        ),
+    ),
+    "ai sdk by the conventions": (
+        chat(
+            asked("c1", "wire", {"amount": 900}),
+            {"type": "tool-approval-request", "approvalId": "a1", "toolCallId": "c1"},
+        ),
+    ),
+    "agent framework": (
+        chat(asked("c1", "wire", {"amount": 900}), scope="agent_framework"),
+        span(
+            "invoke_agent b",
+            {
+                "gen_ai.operation.name": "invoke_agent",
+                "gen_ai.output.messages": [
+                    {
+                        "role": "assistant",
+                        "parts": [
+                            {
+                                "type": "function_approval_request",
+                                "id": "r",
+                                "function_call": {"call_id": "c1", "name": "wire"},
+                            }
+                        ],
+                    }
+                ],
+            },
+            id="agent",
+            scope="agent_framework",
+        ),
     ),
     "pydantic ai": (
         ASKED,
@@ -268,6 +346,8 @@ def test_a_call_that_a_person_turned_down_is_refused_and_has_not_failed(producer
         ("Permission to use wire has been denied.", "rejected"),
         ("Tool execution denied by policy.", "rejected"),
         ("The order was cancelled. The tool call was denied.", "executed"),
+        ("Tool execution rejected by the firewall in 3 of 5 cases.", "executed"),
+        ("Tool shed requires approval. Building permits are on the second floor.", "executed"),
     ],
 )
 def test_a_rule_denies_and_other_words_are_results(told: str, state: str):
@@ -306,6 +386,27 @@ RAN = tool("wire", {"amount": 900}, call="c1", result="sent", at=60, trace="t2")
 )
 def test_a_call_that_a_later_trace_carries_out_is_one_call_of_the_conversation(first: tuple[ScopeSpans, ...]):
     assert conversation(RAN, first=first) == ([("wire", "executed")], ["pass"])
+
+
+@pytest.mark.parametrize("first", [WAITING["pydantic ai"], WAITING["openai agents"], WAITING["google adk"]])
+def test_the_model_that_goes_on_after_a_resumed_call_makes_no_second_call_of_it(first: tuple[ScopeSpans, ...]):
+    history: list[Json] = [
+        {"role": "assistant", "parts": [asked("c1", "wire", {"amount": 900})]},
+        answered("c1", "sent"),
+    ]
+    later = chat({"type": "text", "content": "done"}, given=history, at=62, trace="t2", id="chat2")
+    resumed = tool("wire", {"amount": 900}, call="c1", result="sent", at=61, trace="t2")
+    assert conversation(resumed, later, first=first) == ([("wire", "executed")], ["pass"])
+
+
+def test_a_resumed_trace_is_not_half_a_trace():
+    resumed = tool("wire", {"amount": 900}, call="c1", result="sent", at=61, trace="t2")
+    later = chat({"type": "text", "content": "done"}, given=[answered("c1", "sent")], at=62, trace="t2", id="chat2")
+    spans = (run(conversation="c"), *WAITING["pydantic ai"], run(trace="t2", conversation="c"), resumed, later)
+    first, second = evaluated(*spans)
+    assert (first.trajectory.incomplete, second.trajectory.incomplete) == (None, None)
+    alone = evaluated(run(trace="t2", conversation="c"), resumed, later)
+    assert alone[0].trajectory.incomplete is not None
 
 
 def test_a_call_that_is_refused_in_a_later_trace_is_one_call_of_the_conversation():

@@ -70,6 +70,44 @@ def test_where_one_id_stands_for_several_calls_arguments_decide(scope: str):
     ]
 
 
+def test_where_one_id_stands_for_several_calls_arguments_that_are_most_alike_decide():
+    ran = (
+        tool("weather", {"city": "Oslo", "unit": "c"}, call="weather", result="cold", at=2),
+        tool("weather", {"city": "Rome", "unit": "c"}, call="weather", result="hot", at=3),
+    )
+    model = chat(asked("weather", "weather", ROME), asked("weather", "weather", OSLO))
+    assert [call.result for call in trajectory_of(run(), model, *ran).calls] == [Recorded("hot"), Recorded("cold")]
+
+
+def test_without_arguments_the_results_decide():
+    model = chat(asked("weather", "weather", ROME), asked("weather", "weather", OSLO))
+    ran = (
+        tool("weather", call="weather", result="cold", at=2),
+        tool("weather", call="weather", result="hot", at=3),
+    )
+    told = chat(
+        {"type": "text", "content": "ok"},
+        given=[answered("weather", "hot"), answered("weather", "cold")],
+        at=4,
+        id="chat2",
+    )
+    calls = trajectory_of(run(), model, *ran, told).calls
+    assert [(call.arguments, call.result) for call in calls] == [
+        (Recorded(ROME), Recorded("hot")),
+        (Recorded(OSLO), Recorded("cold")),
+    ]
+
+
+def test_answers_of_one_id_that_name_their_tools_go_by_name():
+    model = chat(asked("0", "look", {"a": 1}), asked("0", "send", {"b": 2}))
+    parts: list[Json] = [
+        {"type": "tool_call_response", "id": "0", "name": name, "response": name[0]} for name in ("send", "look")
+    ]
+    told = chat({"type": "text", "content": "ok"}, given=[{"role": "tool", "parts": parts}], at=4, id="chat2")
+    calls = trajectory_of(run(), model, told).calls
+    assert {call.name: call.result for call in calls} == {"look": Recorded("l"), "send": Recorded("s")}
+
+
 @pytest.mark.parametrize(
     "shape",
     [

@@ -13,7 +13,7 @@ import grpc
 import pytest
 
 from tests.certificates import Certificates, certificates
-from tests.wire.support import TRACES, Toolgauge, recorded, until
+from tests.wire.support import LISTEN, TRACES, Toolgauge, recorded, until
 
 (BODY,) = recorded("pydantic-ai", "tool_error")
 PATHS = {"http": "/v1/traces", "metrics": "/metrics", "admin": "/status"}
@@ -90,6 +90,27 @@ def test_nobody_gets_in_on_any_port_without_what_was_asked_for(tmp_path: Path, m
         assert "first" not in toolgauge.said()
         toolgauge.signal(signal.SIGTERM)
         assert toolgauge.ended() == 0
+    finally:
+        toolgauge.close()
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "addresses"),
+    [("localhost:0", ("127.0.0.1", "[::1]")), ("[::]:0", ("[::1]",)), ("0.0.0.0:0", ("127.0.0.1",))],
+)
+def test_tls_of_grpc_serves_every_address_of_its_endpoint(
+    endpoint: str, addresses: tuple[str, ...], tmp_path: Path, made: Certificates
+):
+    tls = f'cert_file: "{made.server_cert}", key_file: "{made.server_key}"'
+    secured = f'receivers.otlp.protocols.grpc={{endpoint: "{endpoint}", insecure: true, tls: {{{tls}}}}}'
+    toolgauge = Toolgauge(tmp_path, listen=(*LISTEN, secured))
+    try:
+        toolgauge.wait_until_up()
+        credentials = grpc.ssl_channel_credentials(made.ca_file.read_bytes())
+        name = (("grpc.ssl_target_name_override", "localhost"),)
+        for address in addresses:
+            with grpc.secure_channel(f"{address}:{toolgauge.grpc_port}", credentials, name) as channel:
+                assert channel.unary_unary(TRACES)(BODY, timeout=60) == b""
     finally:
         toolgauge.close()
 

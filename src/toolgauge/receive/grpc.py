@@ -136,7 +136,9 @@ class GrpcReceiver:
 
     async def start(self) -> None:
         """Bind and serve; raise `StartError` when the endpoint cannot be had."""
-        credentials = None if self._settings.tls is None else server_credentials(self._settings.tls)
+        # Without files that can be used, no port is bound.
+        tls = self._settings.tls
+        credentials = None if tls is None else server_credentials(tls)
         # gRPC reports only "failed to bind" and binds half of `localhost` without complaint: try by hand first.
         sockets = listen(self._settings.endpoint)
         addresses = [sock.getsockname()[:2] for sock in sockets]
@@ -147,13 +149,15 @@ class GrpcReceiver:
         for host, port in addresses:
             address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
             try:
-                if credentials is None:
+                if tls is None or credentials is None:
                     server.add_insecure_port(address)
                 else:
                     server.add_secure_port(address, credentials)
+                    # gRPC takes credentials that fetch their certificates for one address only.
+                    credentials = server_credentials(tls)
             except RuntimeError as error:
                 await server.stop(None)
-                raise StartError(f"cannot listen on `{self._settings.endpoint}`: the port is in use") from error
+                raise StartError(f"cannot listen on `{self._settings.endpoint}`, address `{address}`: {error}") from error
         await server.start()
         await self._health.serving(_SERVICES.values())
         self._port = addresses[0][1]

@@ -157,7 +157,9 @@ class GrpcReceiver:
                     credentials = server_credentials(tls)
             except RuntimeError as error:
                 await server.stop(None)
-                raise StartError(f"cannot listen on `{self._settings.endpoint}`, address `{address}`: {error}") from error
+                raise StartError(
+                    f"cannot listen on `{self._settings.endpoint}`, address `{address}`: {error}"
+                ) from error
         await server.start()
         await self._health.serving(_SERVICES.values())
         self._port = addresses[0][1]

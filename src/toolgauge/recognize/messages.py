@@ -49,6 +49,18 @@ _NAMES = ("name", "tool_name", "toolName")
 _IDS = ("call_id", "tool_call_id", "tool_use_id", "toolCallId", "id")
 _ARGUMENTS = ("arguments", "args", "input")
 _RESULTS = ("server_tool_call_response", "response", "result", "output", "content")
+_SIGNS_OF_FAILURE = (
+    "rror",
+    "\\u",
+    "reject",
+    "denied",
+    "Denied",
+    "approv",
+    "doesn't want",
+    "ancelled",
+    "not allowed",
+    "nterrupt",
+)
 # Messages in a history, parts of a message; of more the newest are kept.
 MAX_ITEMS = 10_000
 # The distinct sets of tools of one process, and the text of one.
@@ -334,9 +346,9 @@ def _failure(source: JsonObject, result: Content) -> CallError | None:
 
 
 def may_contain_failures(received: Value) -> bool:
-    """Return whether an answer in a model's input may have a sign of failure; False only where none can have."""
-    # All signs that `_failure` reads have these letters; escaped ones are not looked for.
-    if not isinstance(received, str) or "rror" in received or "\\u" in received:
+    """Return whether an answer in a model's input may have a sign of failure or of refusal; False only where none can have."""
+    # All signs that `_failure` reads, and the words in which a person refuses, have one of these; escaped ones are not looked for.
+    if not isinstance(received, str) or any(sign in received for sign in _SIGNS_OF_FAILURE):
         return True
     # Not JSON but a Python literal, which has other escapes.
     single = received.find("'")

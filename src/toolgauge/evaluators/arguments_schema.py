@@ -218,13 +218,14 @@ def _unreadable(call: ToolCall) -> Outcome:
 
 
 def _holds_two_values(text: str) -> bool:
-    if text.lstrip()[:1] != "{":
+    text = text.lstrip()
+    if not text.startswith("{"):
         return False
     try:
-        _, end = _DECODER.raw_decode(text.lstrip())
+        _, end = _DECODER.raw_decode(text)
     except (ValueError, RecursionError):
         return False
-    return text.lstrip()[end:].lstrip()[:1] == "{"
+    return text[end:].lstrip().startswith("{")
 
 
 def _outcome(name: str, arguments: JsonObject, schema: ToolSchema, steps: Steps, remark: str) -> Outcome:

@@ -15,7 +15,7 @@ _INNER = r"""[^\[\]<>()"{}]"""
 # `[REDACTED]`, `<redacted:email>`, `[masked_email]`, `[Scrubbed due to 'password']`, `***REDACTED***`, `__REDACTED__`.
 _MARKED = (
     rf"[\[<(](?:{_INNER}{{0,40}}{_STRONG}{_INNER}{{0,60}}|{_WEAK}(?:[_:]\w{{1,40}}|\sdue\sto\s{_INNER}{{1,40}})?)[\])>]"
-    rf"|[*_%]{{2,3}}\w{{0,40}}?(?:{_STRONG}|{_WEAK})\w{{0,40}}?[*_%]{{2,3}}"
+    rf"|(?<![*_%])[*_%]{{2,3}}\w{{0,40}}?(?:{_STRONG}|{_WEAK})\w{{0,40}}?[*_%]{{2,3}}"
 )
 # Kinds of personal data, as detectors name them. A model writes `<UNKNOWN>` and `[NAME]` as well: these are no masks.
 _ENTITY = (

@@ -179,7 +179,7 @@ _moment: Callable[[tuple[int, Node]], int] = itemgetter(0)
 
 
 def _has_run(pair: Pair) -> bool:
-    """Return whether a tool span shows that the call ran: it has a result, or an error that is no pause."""
+    """Return whether a tool span shows that the call ran: it has a result, or an error that is not a pause."""
     ran = pair.execution
     return ran is not None and not ran.waits and (ran.error is not None or type(ran.result) is not NotRecorded)
 

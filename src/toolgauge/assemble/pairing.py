@@ -177,7 +177,7 @@ def _to_newest_outputs(requests: Sequence[Request], executions: Sequence[Executi
 
 
 def _of_one_id(requests: Sequence[Request], executions: Sequence[Execution]) -> _Pairs:
-    """Pair what shares a call id. Where one id stands for several calls, names and arguments decide, else the order."""
+    """Pair views that share a call id. Where one id stands for several calls, names and arguments decide, else the order."""
     if len(requests) == len(executions) == 1:
         yield requests[0], executions[0]
         return

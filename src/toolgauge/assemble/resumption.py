@@ -18,7 +18,7 @@ _MAX_CANDIDATES = 100
 
 
 def mark_paused(pairs: Sequence[Pair], nodes: Sequence[Node]) -> None:
-    """Decide for each span that ended as one of a waiting call does: the call waits if no model was called after it."""
+    """Mark unfinished calls as paused where no model call of their trace follows."""
     unfinished = [pair.execution for pair in pairs if pair.execution is not None and pair.execution.is_unfinished]
     if not unfinished:
         return

@@ -1,7 +1,8 @@
 """Remembers calls that wait at the end of a trace, for the later traces of their conversation.
 
 A resumed run carries out, or answers, a call for which no model asked in its own trace. Without this memory that would look
-like a trace whose first half went to another instance, and what judges the whole would not be evaluated. Bounded: the oldest go.
+like a trace whose first half went to another instance, and results about the whole run would not be evaluated.
+Bounded: the oldest entries are dropped.
 """
 
 from collections.abc import Iterator

@@ -236,7 +236,7 @@ def _outcome(name: str, arguments: JsonObject, schema: ToolSchema, steps: Steps,
     unchecked = _unchecked(schema.skipped_patterns)
     if not found:
         return _valid(name, remark + unchecked)
-    # A value or a name that a redaction processor masked breaks no rule: what it hides may have kept to it.
+    # A value or a name that a redaction processor masked breaks no rule: the hidden one may be valid.
     broken = [violation for violation in found if not is_masked(violation, arguments)]
     if not broken:
         places = ", ".join([shown(_where("", violation)) for violation in found[:_MAX_SHOWN]])

@@ -167,7 +167,7 @@ def _judged(call: ToolCall, values: Sequence[Value], seen: Seen, schemas: _Schem
     masked: list[Value] = []
     for value in values:
         source = origin(value, call.name, seen)
-        # A mask says nothing about where the value behind it comes from.
+        # A mask does not show the origin of the value behind it.
         if source is None and _is_masked(call, value, schemas):
             masked.append(value)
         elif source is None:

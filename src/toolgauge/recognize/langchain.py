@@ -32,8 +32,8 @@ from toolgauge.recognize.values import as_list, as_object, as_str, content, pars
 
 # What a failed call is called when the producer names no exception class (OpenTelemetry's own word for it).
 
-# LangGraph leaves a node through these exceptions; nothing has failed. Those that wait for a person are kept as errors, which
-# `assemble` tells from failures by their class.
+# LangGraph leaves a node through these exceptions; nothing has failed. Those that wait for a person are kept as errors:
+# `assemble` distinguishes them from failures by their class.
 _CONTROL_FLOW = ("ParentCommand", "GraphBubbleUp")
 _INVALID_TOOL = "invalid_tool"
 _MESSAGE_REPR = re.compile(

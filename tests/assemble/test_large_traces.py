@@ -1,12 +1,28 @@
 """Joining a large trace: every call keeps both its views, and the work grows with the calls and no faster."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.assemble.support import TRACE, agent, args, executed, functions_called, log, model, reading, requested
+from tests.assemble.support import (
+    TRACE,
+    agent,
+    answered,
+    args,
+    executed,
+    functions_called,
+    log,
+    model,
+    reading,
+    requested,
+)
 from toolgauge.assemble.join import GatheredTrace, join
-from toolgauge.model.observations import Reading
+from toolgauge.assemble.node import Node
+from toolgauge.assemble.pairing import Pair
+from toolgauge.assemble.resumption import mark_paused
+from toolgauge.assemble.tree import plant
+from toolgauge.model.content import Recorded
+from toolgauge.model.observations import PAUSED, CallError, CallExecuted, Reading
 from toolgauge.model.trajectory import Trajectory
 
 
@@ -64,9 +80,62 @@ def a_model_span_sums_up_those_within_it(count: int) -> list[Reading]:
     ]
 
 
+def tool_spans_of_one_time_have_ids_of_their_own(count: int) -> list[Reading]:
+    return [
+        reading(f"{number}", executed("look", args(n=number), id=f"c{number}"), parent="run", end=9000)
+        for number in range(count)
+    ]
+
+
+def many_tool_spans_come_twice(count: int) -> list[Reading]:
+    return [
+        one
+        for number in range(count)
+        for one in (
+            reading(f"m{number}", model(), requested("look"), parent="run", start=2 * number),
+            *(reading(f"{copy}{number}", executed("look"), parent="run", start=2 * number + 1) for copy in "ab"),
+        )
+    ]
+
+
+def all_calls_share_one_id(count: int) -> list[Reading]:
+    asked = [requested(f"look{number}", args(n=number), id="c", position=number) for number in range(count)]
+    ran = [executed(f"look{number}", args(n=-number), id="c", result=Recorded("ok")) for number in range(count)]
+    return [
+        reading("m", model(), *asked, parent="run"),
+        *[reading(f"{number}", one, parent="run", start=number + 1) for number, one in enumerate(reversed(ran))],
+        reading("next", model(), *[answered("c", "ok")] * count, parent="run", start=9000),
+    ]
+
+
+def calls_of_one_id_have_results_alone(count: int) -> list[Reading]:
+    ran = [executed("look", id="c", result=Recorded(number)) for number in range(count)]
+    return [
+        reading("m", model(), *[requested("look", id="c", position=number) for number in range(count)], parent="run"),
+        *[reading(f"{number}", one, parent="run", start=number + 1) for number, one in enumerate(reversed(ran))],
+        reading("next", model(), *[answered("c", number) for number in range(count)], parent="run", start=9000),
+    ]
+
+
+def equal_calls_wait(count: int) -> list[Reading]:
+    waits = executed("look", args(n=1), error=CallError(kind=PAUSED, message=""))
+    return [
+        one
+        for number in range(count)
+        for one in (
+            reading(f"m{number}", model(), requested("look", args(n=1)), parent="run", start=2 * number),
+            reading(f"t{number}", waits, parent="run", start=2 * number + 1),
+        )
+    ]
+
+
 @pytest.mark.parametrize(
     "ask",
     [
+        tool_spans_of_one_time_have_ids_of_their_own,
+        many_tool_spans_come_twice,
+        all_calls_share_one_id,
+        calls_of_one_id_have_results_alone,
         all_log_records_of_one_span_ask,
         all_log_records_of_one_span_show_calls,
         spans_that_are_no_models_ask,
@@ -76,6 +145,31 @@ def a_model_span_sums_up_those_within_it(count: int) -> list[Reading]:
 def test_four_times_as_many_calls_take_about_four_times_the_work(ask: Callable[[int], list[Reading]]):
     few, many = (_functions_called([reading("run", agent("boss"), end=10_000), *ask(count)]) for count in (100, 400))
     assert many < 5 * few
+
+
+def test_each_of_many_equal_calls_that_wait_is_compared_with_few_later_ones():
+    few, many = (
+        _functions_called([reading("run", agent("boss"), end=10_000), *equal_calls_wait(count)]) for count in (200, 800)
+    )
+    assert many < 5 * few
+
+
+class _NodesReadOnce(list[Node]):
+    """Nodes of which a function may ask once."""
+
+    was_read = False
+
+    def __iter__(self) -> Iterator[Node]:
+        assert not self.was_read
+        self.was_read = True
+        return super().__iter__()
+
+
+def test_all_nodes_are_looked_at_once_for_all_calls_without_result():
+    nodes = [plant([reading(f"{number}", CallExecuted(name="look", is_unfinished=True))], {})[0] for number in range(3)]
+    pairs = [Pair(None, node.executions[0], node, "look", None) for node in nodes]
+    mark_paused(pairs, _NodesReadOnce(nodes))
+    assert all(pair.execution is not None and pair.execution.waits for pair in pairs)
 
 
 def _functions_called(readings: list[Reading]) -> int:

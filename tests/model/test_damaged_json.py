@@ -1,6 +1,7 @@
 """JSON that a limit or a mask damaged is told from JSON that a model wrote wrongly."""
 
 import json
+import time
 
 import pytest
 
@@ -205,3 +206,9 @@ def test_masks_beside_the_damage_are_no_excuse(text: str):
 def test_text_that_begins_like_a_mask_is_walked_once(part: str):
     # With a rule that backtracks, this would not end.
     assert not is_broken_by_mask('{"a": ' + part * 50)
+
+
+def test_a_long_row_of_characters_that_may_begin_a_mask_takes_no_time():
+    began = time.process_time()
+    assert not is_broken_by_mask('{"a": "' + "_" * 99_000)
+    assert time.process_time() - began < 0.5

@@ -3,6 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
+from tests.assemble.support import functions_called
 from tests.score.support import judge, not_evaluated, scored, tool_call, trajectory
 from toolgauge.evaluators.known_tool import KnownTool
 from toolgauge.model.content import Recorded
@@ -100,3 +101,9 @@ def test_an_offer_that_grows_proves_no_invention(name: str):
     (outcome,) = judge(KnownTool(), trajectory(invented("crm_find"), offered=[name]))
     assert isinstance(outcome, NotEvaluated)
     assert outcome.reason == "no_tool_offer"
+
+
+def test_a_large_offer_is_searched_once_for_tools_that_add_others():
+    calls = [tool_call("find", state="rejected") for _ in range(200)]
+    judged = trajectory(*calls, offered=[f"tool_{number}" for number in range(500)])
+    assert functions_called(lambda: judge(KnownTool(), judged)) < 200 * 100

@@ -12,7 +12,11 @@ from msgspec import Struct
 from toolgauge.assemble.canonical import fold_name
 from toolgauge.assemble.node import Node
 from toolgauge.assemble.pairing import Pair
+from toolgauge.model.content import NotRecorded
 from toolgauge.model.observations import PAUSED, REFUSED, CallAnswered
+
+# So many answers or calls with one id are compared with each other; of more the order decides.
+_MAX_OF_ONE_ID = 64
 
 
 class _Sighting(Struct, frozen=True, eq=False):
@@ -34,7 +38,8 @@ class Answers:
         # The same by trace, of ids that have several.
         self._sightings_by_trace: dict[str, dict[str, list[_Sighting]]] = {}
         self._by_order: dict[int, CallAnswered] = {}
-        # That a call waits for a person, by its id: any answer to it counts more. That a person refused it counts most.
+        # That a call waits for a person, by its id: an answer to it, and a span with its result, count more. That a person refused
+        # it counts most, unless the id is that of several calls.
         self._paused: dict[str, CallAnswered] = {}
         self._refused: dict[str, CallAnswered] = {}
 
@@ -66,7 +71,8 @@ class Answers:
                 shared.setdefault(pair.call_id, []).append(pair)
         for together in shared.values():
             free = [pair.execution for pair in together if pair.execution is not None]
-            if len(free) < len(together) or any(one.arguments_key is not None for one in free):
+            is_bounded = len(together) == len(free) <= _MAX_OF_ONE_ID
+            if not is_bounded or any(one.arguments_key is not None for one in free):
                 continue
             for pair in together:
                 answer = self.to(pair)
@@ -83,12 +89,13 @@ class Answers:
             return self._refused[call_id]
         first = self._first_after(pair)
         if first is None or call_id is None:
-            waiting = self._paused.get(call_id) if call_id is not None else None
+            waiting = self._paused.get(call_id) if call_id is not None and not _has_run(pair) else None
             return waiting or self._by_order.get(id(pair))
         answers = first.answers
-        if len(answers) > 1:
+        if 1 < len(answers) <= _MAX_OF_ONE_ID:
             # Where one id stands for several calls, their answers may name the tool.
-            named = [answer for answer in answers if answer.name and fold_name(answer.name) == fold_name(pair.name)]
+            name = fold_name(pair.name)
+            named = [answer for answer in answers if not answer.name or fold_name(answer.name) == name]
             answers = named if len(named) == 1 else answers
         if len(answers) == 1:
             return answers[0]
@@ -136,6 +143,7 @@ class Answers:
         moments: list[tuple[int, Node]] = []
         moments = [(_known_at(node), node) for node in nodes]
         settled: dict[str, set[str]] = {}
+        reused = {call_id for call_id, times in self._asked.items() if len(times) > 1}
         for time_ns, node in sorted(moments, key=_moment):
             settled_here = settled.get(node.ref.trace_id)
             if settled_here is None:
@@ -144,8 +152,10 @@ class Answers:
                 call_id = answer.call_id
                 if call_id is None:
                     have_ids = False
-                elif answer.error is not None and answer.error.kind in (PAUSED, REFUSED):
-                    (self._paused if answer.error.kind == PAUSED else self._refused)[call_id] = answer
+                elif answer.error is not None and answer.error.kind == PAUSED:
+                    self._paused[call_id] = answer
+                elif answer.error is not None and answer.error.kind == REFUSED and call_id not in reused:
+                    self._refused[call_id] = answer
                 elif call_id not in settled_here and self._note(call_id, node, time_ns, answer):
                     settled_here.add(call_id)
         return have_ids
@@ -166,6 +176,12 @@ class Answers:
 
 
 _moment: Callable[[tuple[int, Node]], int] = itemgetter(0)
+
+
+def _has_run(pair: Pair) -> bool:
+    """Return whether a tool span shows that the call ran: it has a result, or an error that is not a pause."""
+    ran = pair.execution
+    return ran is not None and not ran.waits and (ran.error is not None or type(ran.result) is not NotRecorded)
 
 
 def _time(sightings: _Sighting) -> int:

@@ -14,7 +14,7 @@ from toolgauge.model.pausing_exceptions import PAUSING_EXCEPTIONS
 
 NotExecuted: TypeAlias = Literal["paused", "refused"]
 
-# An answer that is nothing but a decision has no more members.
+# The most members of an answer that holds only a decision.
 _MAX_MEMBERS = 2
 _KINDS: dict[str, NotExecuted] = {**dict.fromkeys(PAUSING_EXCEPTIONS, "paused"), PAUSED: "paused", REFUSED: "refused"}
 # A status without an exception event begins with the class: `GraphInterrupt((Interrupt(value=...),))`.
@@ -43,6 +43,7 @@ _REFUSED_WORDS = re.compile(
     r"|(?:exec command|patch) rejected by user|user rejected MCP tool call|tool cancelled by user"
     r"|This tool is not allowed to be used)\.?\s*\Z)"
 )
+# OpenAI Agents; a producer may write the name of an exception in front of it. It counts in errors alone.
 _REJECTED_BY_HAND = re.compile(r"\bTool execution for \S{1,200} was manually rejected by user\b")
 
 

@@ -140,10 +140,10 @@ def _tool_call(pair: Pair, became: Fate, whole: Node, place: tuple[int, int, int
 
 
 def _arguments(request: Request | None, execution: Execution | None) -> Content:
-    """Return the arguments of a call. Where its two views disagree, the execution's count; an empty object never hides a full one, nor one
-    that was cut or masked.
+    """Return the arguments of a call.
 
-    Members that the execution adds are defaults or injected state: the model did not write them, and they are no disagreement.
+    Rule: where its two views disagree, the execution's arguments count, and an empty object never hides others, cut and masked ones
+    included. Members that the execution adds are defaults or injected state, which the model did not write: they are left out.
     """
     if request is None:
         return execution.arguments if execution is not None else NOT_RECORDED
@@ -155,7 +155,7 @@ def _arguments(request: Request | None, execution: Execution | None) -> Content:
         # Both say nothing; that something was hidden on purpose says more.
         return asked if type(given) is NotRecorded else given
     if asked == Recorded({}) and _is_damaged(given):
-        # What was cut or masked on the way was no empty object.
+        # The arguments that were cut or masked were not an empty object.
         return given
     if type(given) is not Recorded or type(given.value) is not dict or not given.value:
         # A single value written bare, or text, says less than the object that the model wrote.

@@ -33,7 +33,7 @@ def with_truncated_values(readings: Sequence[Reading]) -> Sequence[Reading]:
     JSON that is valid up to its end, or one of these and another text, if no text of the trace is longer. Lengths are the same
     as well where the next character of the shorter text may have been too wide for the limit.
     """
-    # Healthy traces have none, and pay for nothing else.
+    # Only traces with unreadable JSON pay for the rest.
     if not any(_may_be_cut(seen) for reading in readings for seen in reading.observations):
         return readings
     truncated = _cut_at_common_length(readings)

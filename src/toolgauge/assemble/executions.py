@@ -103,27 +103,36 @@ def _absorb_copies(executions: Sequence[Execution], requests: Sequence[Request])
 
     As many are left as were requested: clocks are rounded, and equal calls may run at once.
     """
-    groups: dict[Hashable, list[Execution]] = {}
+    groups: dict[tuple[Hashable, str], list[Execution]] = {}
     for execution in executions:
         if not execution.from_log:
             groups.setdefault((place_and_time(execution.node), fold_name(execution.name)), []).append(execution)
-    for copies in groups.values():
+    surplus: Counter[str] = Counter()
+    for (_, name), copies in groups.items():
+        surplus[name] += len(copies)
+    # Without any request one of each place and time is left.
+    surplus.subtract(fold_name(request.name) for request in requests)
+    for (_, name), copies in groups.items():
         if len(copies) > 1:
-            name = fold_name(copies[0].name)
-            wanted = len([request for request in requests if fold_name(request.name) == name])
-            _absorb_surplus(copies, max(1, wanted))
+            surplus[name] = _absorb_surplus(copies, surplus[name])
 
 
-def _absorb_surplus(copies: Sequence[Execution], wanted: int) -> None:
-    surplus = len(copies) - wanted
-    kept: list[Execution] = []
+def _absorb_surplus(copies: Sequence[Execution], surplus: int) -> int:
+    """Merge at most so many copies; return how many more there may be."""
+    by_id: dict[str | None, Execution] = {}
+    kept: deque[Execution] = deque(maxlen=_MAX_BESIDE)
     for execution in copies:
-        host = next((one for one in kept if _is_copy(one, execution)), None) if surplus > 0 else None
+        if surplus <= 0:
+            break
+        host = by_id.get(execution.call_id) or next((one for one in kept if _is_copy(one, execution)), None)
         if host is None:
             kept.append(execution)
+            if execution.call_id is not None:
+                by_id[execution.call_id] = execution
         else:
             host.absorb(execution)
             surplus -= 1
+    return surplus
 
 
 def _is_copy(known: Execution, other: Execution) -> bool:

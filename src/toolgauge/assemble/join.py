@@ -143,9 +143,7 @@ def _joined(planted: "Sequence[_Planted]", index: NodeIndex, parents: Parents) -
     mark_paused(pairs, index.nodes)
     if len(planted) > 1:
         pairs = resumed(sorted(pairs, key=asked))
-    elif any(
-        pair.execution is not None and pair.execution.error is not None and pair.execution.waits for pair in pairs
-    ):
+    elif any(pair.execution is not None and pair.execution.waits for pair in pairs):
         pairs = resumed(pairs)
     turns = in_turns(pairs)
     turns_ns = [turn.node.time_ns for turn in turns]

@@ -106,7 +106,7 @@ class Node:
 
 
 def place_and_time(node: Node) -> tuple[str | None, int, int]:
-    """Return the key under which a retrying exporter or a second tracer shows the same span under another id."""
+    """Return the key that a span shares with its copies under other ids, by a retrying exporter or a second tracer."""
     return node.parent, node.start_ns, node.end_ns
 
 
@@ -216,7 +216,7 @@ class Execution(_View, eq=False):
         self.call_id = self.call_id if self.call_id is not None else other.call_id
         self.agent = self.agent if self.agent is not None else other.agent
         self.tool_id = self.tool_id if self.tool_id is not None else other.tool_id
-        # Rule: a failure of an inner span, told inside its result too, is one of the call unless a later attempt went well.
+        # Rule: a failure of an inner span, or a failure flag in its result, fails the call unless a later attempt succeeded.
         if self.error is None or (self.failed_ns is not None and other.node.time_ns >= self.failed_ns):
             self.error = other.error or mcp_failure(other.result)
             self.failed_ns = None if self.error is None else other.node.until_ns

@@ -88,15 +88,16 @@ _Matches: TypeAlias = Callable[[Sequence[Request], Sequence[Execution]], _Pairs]
 
 def _join(requests: Sequence[Request], executions: Sequence[Execution], key: _Key, matches: _Matches) -> None:
     """Join what has equal keys; a key of `None` equals nothing."""
-    asked = _group(requests, key)
+    for request, execution in _matched(requests, executions, key, matches):
+        request.execution = execution
+        execution.was_requested = True
+
+
+def _matched(requests: Sequence[Request], executions: Sequence[Execution], key: _Key, matches: _Matches) -> _Pairs:
     ran = _group(executions, key)
-    for shared, wanting in asked.items():
-        offering = ran.get(shared)
-        if offering is None:
-            continue
-        for request, execution in matches(wanting, offering):
-            request.execution = execution
-            execution.was_requested = True
+    for shared, wanting in _group(requests, key).items():
+        if shared in ran:
+            yield from matches(wanting, ran[shared])
 
 
 _V = TypeVar("_V", Request, Execution)
@@ -176,44 +177,23 @@ def _to_newest_outputs(requests: Sequence[Request], executions: Sequence[Executi
 
 
 def _of_one_id(requests: Sequence[Request], executions: Sequence[Execution]) -> _Pairs:
-    """Pair what shares a call id. Where one id stands for several calls, names and arguments decide, else the order."""
+    """Pair views that share a call id. Where one id stands for several calls, names and arguments decide, else the order."""
     if len(requests) == len(executions) == 1:
         yield requests[0], executions[0]
         return
-    left = list(executions)
-    for matches in (_alike, _most_alike_of_name, _in_order):
-        found = list(matches(requests, left)) if requests and left else []
+    for key, matches in _RULES_OF_ONE_ID:
+        found = list(_matched(requests, executions, key, matches))
         yield from found
         taken = {id(one) for pair in found for one in pair}
         requests = [request for request in requests if id(request) not in taken]
-        left = [execution for execution in left if id(execution) not in taken]
+        executions = [execution for execution in executions if id(execution) not in taken]
 
 
-def _alike(requests: Sequence[Request], executions: Sequence[Execution]) -> _Pairs:
-    """Pair views of equal name and arguments."""
-    left = list(executions)
-    for request in requests:
-        same = next((one for one in left if _is_alike(request, one)), None)
-        if same is not None:
-            left.remove(same)
-            yield request, same
-
-
-def _is_alike(request: Request, execution: Execution) -> bool:
-    if request.arguments_key is None or request.arguments_key != execution.arguments_key:
-        return False
-    return fold_name(request.name) == fold_name(execution.name)
-
-
-def _most_alike_of_name(requests: Sequence[Request], executions: Sequence[Execution]) -> _Pairs:
-    """Pair by name, where one has the id alone, else the views of a name that are most alike."""
-    for name in dict.fromkeys(fold_name(request.name) for request in requests):
-        wanted = [request for request in requests if fold_name(request.name) == name]
-        given = [execution for execution in executions if fold_name(execution.name) == name]
-        if len(wanted) == len(given) == 1:
-            yield wanted[0], given[0]
-        else:
-            yield from _most_alike(wanted, given, same_id=True)
+def _most_alike_of_one_id(requests: Sequence[Request], executions: Sequence[Execution]) -> _Pairs:
+    """Pair the only views of a name, else those of the name that are most alike."""
+    if len(requests) == len(executions) == 1:
+        return ((requests[0], executions[0]),)
+    return _most_alike(requests, executions, same_id=True)
 
 
 def _in_order_unless_ids_differ(requests: Sequence[Request], executions: Sequence[Execution]) -> _Pairs:
@@ -249,6 +229,12 @@ def _most_alike(requests: Sequence[Request], executions: Sequence[Execution], *,
             taken.add(given)
             yield requests[wanted], executions[given]
 
+
+_RULES_OF_ONE_ID: tuple[tuple[_Key, _Matches], ...] = (
+    (partial(_by_arguments, _anywhere, fold_name), partial(zip, strict=False)),
+    (lambda view: fold_name(view.name), _most_alike_of_one_id),
+    (_anywhere, _in_order),
+)
 
 # From the third kind on two different ids are two calls, whatever else is alike.
 _RULES: tuple[tuple[_Key, _Matches], ...] = (

@@ -268,7 +268,7 @@ def _requesting_above(node: Node) -> Iterator[Node]:
 
 
 def _absorb_beside(nodes: Sequence[Node]) -> None:
-    """Merge what two instrumentations, or an exporter that sent it twice, wrote side by side about one output."""
+    """Merge the requests of one output that two instrumentations wrote, or that an exporter sent twice."""
     seen: dict[Hashable, Request] = {}
     for node in nodes:
         for request in _alive(node):

@@ -1,4 +1,4 @@
-"""Names the readings that stand for outputs of models of which no span came: restored from a history, they have ids of their own."""
+"""Builds the ids of model outputs without a span, which were restored from the history of a later one."""
 
 from toolgauge.model.records import SpanRef
 
@@ -6,10 +6,10 @@ _MARK = "<"
 
 
 def restored_ref(given: SpanRef, number: int) -> SpanRef:
-    """Return the id of the output of this number that the history of a span holds."""
+    """Return the id of a restored output: the span with the history, and a number."""
     return SpanRef(given.trace_id, f"{given.span_id}{_MARK}{number}")
 
 
 def is_restored(ref: SpanRef) -> bool:
-    """Return whether the id is that of a restored output."""
+    """Return whether the id names a restored output."""
     return _MARK in ref.span_id

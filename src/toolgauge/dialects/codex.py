@@ -31,7 +31,7 @@ _PREFIX = "codex."
 _EVENT = "event.name"
 _CONVERSATION = "conversation.id"
 _HIDDEN = "[REDACTED]"
-# Who decided, and how a person's refusal and the end of the turn are called.
+# The source of a person's decision, and the beginnings of the names of refusals and of the end of the turn.
 _PERSON = "user"
 _NO = ("denied", "abort", "timed")
 _UNSUPPORTED, _UNREADABLE = "unsupported call: ", "failed to parse function arguments"

@@ -68,7 +68,7 @@ _MAX_MESSAGES = 10_000
 # Tuples: what is looked for in them may be a list or an object, which no set can be asked for.
 _ANSWER_TYPES = ("tool-result", "tool-error")
 _FAILED = ("error-text", "error-json")
-# A person said no.
+# The type of the output of a call that a person refused.
 _DENIED = "execution-denied"
 _ENVELOPES = ("text", "json", "content", *_FAILED)
 
@@ -276,7 +276,7 @@ def _object(item: Json) -> JsonObject:
 
 
 def _arguments(value: Json) -> Content:
-    # An object inside what was parsed before needs no second look; empty text is how some models write that there are none.
+    # An object inside what was parsed before needs no second look; some models write empty text for no arguments.
     return Recorded(value) if isinstance(value, dict) else Recorded({}) if value == "" else values.arguments(value)
 
 

@@ -218,13 +218,14 @@ def _unreadable(call: ToolCall) -> Outcome:
 
 
 def _holds_two_values(text: str) -> bool:
-    if text.lstrip()[:1] != "{":
+    text = text.lstrip()
+    if not text.startswith("{"):
         return False
     try:
-        _, end = _DECODER.raw_decode(text.lstrip())
+        _, end = _DECODER.raw_decode(text)
     except (ValueError, RecursionError):
         return False
-    return text.lstrip()[end:].lstrip()[:1] == "{"
+    return text[end:].lstrip().startswith("{")
 
 
 def _outcome(name: str, arguments: JsonObject, schema: ToolSchema, steps: Steps, remark: str) -> Outcome:
@@ -235,7 +236,7 @@ def _outcome(name: str, arguments: JsonObject, schema: ToolSchema, steps: Steps,
     unchecked = _unchecked(schema.skipped_patterns)
     if not found:
         return _valid(name, remark + unchecked)
-    # A value or a name that a redaction processor masked breaks no rule: what it hides may have kept to it.
+    # A value or a name that a redaction processor masked breaks no rule: the hidden one may be valid.
     broken = [violation for violation in found if not is_masked(violation, arguments)]
     if not broken:
         places = ", ".join([shown(_where("", violation)) for violation in found[:_MAX_SHOWN]])

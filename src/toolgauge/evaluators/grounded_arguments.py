@@ -3,7 +3,7 @@
 An id that nobody had named before is invented or somebody else's: the call may be valid and do its work on the wrong thing.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import ClassVar, Literal, TypeAlias
 
@@ -86,17 +86,19 @@ class GroundedArguments(CallSelection):
         seen = Seen(trajectory, self.known)
         # Names of the arguments under which something was looked up.
         looked_up: set[str] = set()
+        schemas = _Schemas(trajectory)
         is_any = False
         for call in self.calls(trajectory):
-            outcome = self._outcome(call, trajectory, seen, looked_up)
+            outcome = self._outcome(call, schemas, seen, looked_up)
             if outcome is not None:
                 is_any = True
                 yield call, outcome
         if not is_any:
             yield None, nothing_to_judge(trajectory)
 
-    def _outcome(self, call: ToolCall, trajectory: Trajectory, seen: Seen, looked_up: set[str]) -> Outcome | None:
-        only_ids = call.name not in trajectory.writing_tools and self.reading != "all"
+    def _outcome(self, call: ToolCall, schemas: "_Schemas", seen: Seen, looked_up: set[str]) -> Outcome | None:
+        writing = schemas.trajectory.writing_tools
+        only_ids = call.name not in writing and self.reading != "all"
         if only_ids and self.reading == "none":
             return None
         if not isinstance(call.arguments, Recorded):
@@ -111,8 +113,8 @@ class GroundedArguments(CallSelection):
         if not values:
             return None
         seen.before(call)
-        outcome = _judged(call, values, seen, trajectory)
-        if has_taken_effect(call) and call.name not in trajectory.writing_tools:
+        outcome = _judged(call, values, seen, schemas)
+        if has_taken_effect(call) and call.name not in writing:
             looked_up.update([value.name for value in values if only_ids or is_id(value)])
         return outcome
 
@@ -133,31 +135,40 @@ def _unparsable(call: ToolCall) -> NotEvaluated:
     return NotEvaluated(reason="unparsable", explanation=f"the arguments of {shown(call.name)} cannot be read")
 
 
-def _is_masked(call: ToolCall, value: Value, trajectory: Trajectory) -> bool:
+class _Schemas:
+    """The schemas of the tools by name, collected when the first digest asks for one."""
+
+    def __init__(self, trajectory: Trajectory) -> None:
+        self.trajectory = trajectory
+
+    @cached_property
+    def by_name(self) -> Mapping[str, JsonObject]:
+        """The first schema of each name: every offer of a name that has one is as good as another."""
+        runs = (run.tools_offered or () for run in self.trajectory.runs)
+        found: dict[str, JsonObject] = {}
+        for tools in (self.trajectory.tools_offered or (), *runs, self.trajectory.registered_tools.values()):
+            for tool in tools:
+                if tool.parameters is not None:
+                    found.setdefault(tool.name, tool.parameters)
+        return found
+
+
+def _is_masked(call: ToolCall, value: Value, schemas: _Schemas) -> bool:
     """Return whether the value is a mask, or a digest where the tool's schema takes nothing like an id."""
     text = value.content
     if not isinstance(text, str):
         return False
-    return is_mask(text) or (is_digest(text) and takes_no_id(schema_at(_parameters(call, trajectory), value.steps)))
+    return is_mask(text) or (is_digest(text) and takes_no_id(schema_at(schemas.by_name.get(call.name), value.steps)))
 
 
-def _parameters(call: ToolCall, trajectory: Trajectory) -> JsonObject | None:
-    """Return the schema of the called tool; every offer of a name that has one is as good as another."""
-    runs = (run.tools_offered or () for run in trajectory.runs)
-    offered = (tool for tools in (trajectory.tools_offered or (), *runs) for tool in tools if tool.name == call.name)
-    registered = trajectory.registered_tools.get(call.name)
-    found = (*offered, *((registered,) if registered is not None else ()))
-    return next((tool.parameters for tool in found if tool.parameters is not None), None)
-
-
-def _judged(call: ToolCall, values: Sequence[Value], seen: Seen, trajectory: Trajectory) -> Outcome | None:
+def _judged(call: ToolCall, values: Sequence[Value], seen: Seen, schemas: _Schemas) -> Outcome | None:
     found: dict[Source, int] = {}
     missing: list[Value] = []
     masked: list[Value] = []
     for value in values:
         source = origin(value, call.name, seen)
-        # A mask says nothing about where the value behind it comes from.
-        if source is None and _is_masked(call, value, trajectory):
+        # A mask does not show the origin of the value behind it.
+        if source is None and _is_masked(call, value, schemas):
             masked.append(value)
         elif source is None:
             # What comes of the others changes nothing then.

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import ClassVar, TypeAlias
 
 from rapidfuzz.distance import Levenshtein
@@ -52,34 +53,49 @@ class KnownTool(CallSelection):
         # The explanation of an offer from elsewhere differs.
         on_offer = None if remark else self._usual
         others: dict[tuple[str, str], Outcome] = {}
+        evidence = _Evidence(trajectory, names or {})
         for call in calls:
             name = call.name
             if on_offer is not None and names is not None and name in names:
                 yield call, on_offer.get(name) or on_offer.keep(name, _outcome(name, names, remark))
                 continue
-            proof = _existence(call, trajectory, names) if names is not None and name not in names else ""
+            proof = evidence.of(call) if names is not None and name not in names else ""
             verdict = others.get((name, proof))
             if verdict is None:
                 verdict = others[name, proof] = _incomplete(name, proof) if proof else _outcome(name, names, remark)
             yield call, verdict
 
 
-def _existence(call: ToolCall, trajectory: Trajectory, offered: Mapping[str, object]) -> str:
-    """Return the evidence that the tool exists, or may exist, "" where nothing shows it."""
-    if call.by_provider:
-        return "the model's provider ran it"
-    if was_stopped(call):
-        return "a person was asked about the call"
-    # That a call of an offline case ran is nothing that anybody saw.
-    is_answered = call.result != NOT_RECORDED or call.dialect != CASE_DIALECT
-    if call.state == "executed" and call.error is None and is_answered:
-        return "it was executed and answered"
-    called, hands = _letters(call.name), hands_over(call.name)
-    agents = filter(None, map(_letters, trajectory.agents))
-    if any(called == agent or (hands and called.endswith(agent)) for agent in agents):
-        return "it names an agent of this run"
-    growing = next((name for name in offered if _GROWS.match(name)), None)
-    return "" if growing is None else f"{shown(growing)} adds tools to the offer"
+class _Evidence:
+    """Shows that tools exist whose names are missing from the recorded offer."""
+
+    def __init__(self, trajectory: Trajectory, offered: Mapping[str, object]) -> None:
+        self._agents = trajectory.agents
+        self._offered = offered
+
+    def of(self, call: ToolCall) -> str:
+        """Return the evidence that the tool exists, or may exist; "" where nothing shows it."""
+        if call.by_provider:
+            return "the model's provider ran it"
+        if was_stopped(call):
+            return "a person was asked about the call"
+        # No span shows that a call of an offline case ran.
+        is_answered = call.result != NOT_RECORDED or call.dialect != CASE_DIALECT
+        if call.state == "executed" and call.error is None and is_answered:
+            return "it was executed and answered"
+        called = _letters(call.name)
+        if called in self._agent_names or (hands_over(call.name) and called.endswith(self._agent_names)):
+            return "it names an agent of this run"
+        return self._growing
+
+    @cached_property
+    def _agent_names(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(filter(None, map(_letters, self._agents))))
+
+    @cached_property
+    def _growing(self) -> str:
+        growing = next((name for name in self._offered if _GROWS.match(name)), None)
+        return "" if growing is None else f"{shown(growing)} adds tools to the offer"
 
 
 def _letters(name: str) -> str:

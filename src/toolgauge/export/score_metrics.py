@@ -51,10 +51,10 @@ class _Series(Struct, frozen=True):
     label_set: LabelSet
 
 
+# States whose series begin at 0 for each tool; the series of paused and refused calls, which are rare, begin with the first call.
+_BEGUN: Final[tuple[CallState, ...]] = ("executed", "rejected", "requested_only")
 # What labels are made of: number of the producer, agent, tool; then state and type of error, or else criterion, revision,
 # level, enforcement, outcome and reason.
-# States that each tool begins with at 0; calls that wait or were refused are seldom, and begin with the first.
-_BEGUN: Final[tuple[CallState, ...]] = ("executed", "rejected", "requested_only")
 _Called: TypeAlias = tuple[int, str | None, str, CallState, str]
 _Evaluated: TypeAlias = tuple[int, str | None, str | None, str, str, str, str, str, str]
 _Resource: TypeAlias = tuple[str | None, ...]

@@ -60,7 +60,7 @@ _HALF_CHARACTER = re.compile("[\ufffd\ud800-\udfff]")
 _BEGINS = frozenset('{[("')
 _TWO_UNITS = re.compile("[\U00010000-\U0010ffff]")
 _MASK_AND_QUOTE = re.compile(rf'({masks.GREEDY.pattern})"')
-# The end of a string, and what stands before a value.
+# The end of a string, and the characters before a value.
 _ENDS = re.compile(r'[^"]{0,200}"\s*[,:}\]]')
 _BEFORE_VALUES = frozenset(":,[{")
 _CONTAINER = re.compile(r"[{\[(]|\"[{\[]")
@@ -172,7 +172,7 @@ def _is_common(size: int) -> bool:
 
 
 def _walk(text: str) -> tuple[Extent, bool]:
-    """Return how far the text is valid, and whether masks stand outside its strings."""
+    """Return how far the text is valid, and whether it has masks outside strings."""
     opened: list[str] = []
     expected: _Next = "value"
     has_mask = False
@@ -196,7 +196,7 @@ def _walk(text: str) -> tuple[Extent, bool]:
 
 
 def _following(kind: str | None, mark: str, expected: _Next, opened: list[str]) -> _Next | None:
-    """Return what may follow a token; `None` where the token must not stand."""
+    """Return what may follow a token; `None` where the token is not allowed."""
     is_object = bool(opened) and opened[-1] == "{"
     takes_value = expected == "value" or (not is_object and expected in ("first", "entry"))
     match kind:
@@ -204,7 +204,7 @@ def _following(kind: str | None, mark: str, expected: _Next, opened: list[str]) 
             return "comma"
         case "scalar" if expected in ("first", "entry"):
             return "colon"
-        # A mask may stand for a value, a member, or anything between two of them; alone it is no JSON.
+        # A mask may stand for a value, a member, or anything between two of them; alone it is not JSON.
         case "mask" if opened:
             return "colon or comma" if is_object and expected in ("first", "entry") else "comma"
         case "open" if takes_value:

@@ -5,8 +5,8 @@ from typing import Literal, Protocol, TypeAlias
 from msgspec import Struct
 
 Signal: TypeAlias = Literal["traces", "metrics", "logs"]
-# Why a request can never be taken: its bytes are no OTLP, it is of another signal, none of its JSON keys is known, its compression
-# cannot be read, or it breaks the rules of its transport.
+# Reasons of permanent refusals: bytes that are not OTLP, another signal, unknown JSON keys, an unreadable compression, or a broken
+# rule of the transport.
 InvalidReason: TypeAlias = Literal["undecodable", "wrong_signal", "unknown_keys", "compression", "transport"]
 
 

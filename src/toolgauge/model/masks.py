@@ -3,28 +3,28 @@
 Collected from the Collector's redaction processor (`****`), Bindplane (`[masked_email]`), Presidio (`<EMAIL_ADDRESS>`),
 OpenInference (`__REDACTED__`), Sentry (`[Filtered]`, `[censored]`), Logfire (`[Scrubbed due to 'password']`), Langfuse's
 examples (`[REDACTED EMAIL]`) and Bedrock's guardrails (`{EMAIL}`), LangSmith's documentation (`<email-address>`) and Sentry Relay
-(`[email]`, `[ip]`). A hash in place of a value cannot be told from an id, unless a schema wants something that is no id.
+(`[email]`, `[ip]`). A hash in place of a value cannot be told from an id, unless the schema takes no ids.
 """
 
 import re
 
 _STRONG = r"(?:redact|elided)"
-# Tools write these as well (`[5 items removed]`): they count alone, with what was masked or why.
+# Tools write these as well (`[5 items removed]`): they count only alone, or with the kind of value or the reason.
 _WEAK = r"(?:masked|filtered|scrubbed|censored|hidden|removed|anonymi[sz]ed)"
 _INNER = r"""[^\[\]<>()"{}]"""
 # `[REDACTED]`, `<redacted:email>`, `[masked_email]`, `[Scrubbed due to 'password']`, `***REDACTED***`, `__REDACTED__`.
 _MARKED = (
     rf"[\[<(](?:{_INNER}{{0,40}}{_STRONG}{_INNER}{{0,60}}|{_WEAK}(?:[_:]\w{{1,40}}|\sdue\sto\s{_INNER}{{1,40}})?)[\])>]"
-    rf"|[*_%]{{2,3}}\w{{0,40}}?(?:{_STRONG}|{_WEAK})\w{{0,40}}?[*_%]{{2,3}}"
+    rf"|(?<![*_%])[*_%]{{2,3}}\w{{0,40}}?(?:{_STRONG}|{_WEAK})\w{{0,40}}?[*_%]{{2,3}}"
 )
-# Kinds of personal data, as detectors name them. A model writes `<UNKNOWN>` and `[NAME]` as well: these are no masks.
+# Kinds of personal data, as detectors name them. A model writes `<UNKNOWN>` and `[NAME]` as well: these are not masks.
 _ENTITY = (
     "(?:EMAIL(?:_?ADDRESS)?|PHONE(?:_?NUMBER)?|PERSON(?:_?NAME)?|LOCATION|ADDRESS|STREET_ADDRESS|IP(?:_?ADDRESS)?|URL"
     "|DATE_TIME|DATE_OF_BIRTH|NRP|IBAN(?:_CODE)?|CRYPTO|MEDICAL_LICENSE|PII|SECRET|PASSWORD|TOKEN|API_?KEY|SSN|AGE"
     "|CREDIT_?(?:DEBIT_)?CARD(?:_?NUMBER)?|CARD(?:_?NUMBER)?|PASSPORT(?:_?NUMBER)?|ACCOUNT_?NUMBER"
     "|(?:US|UK|ES|IT|PL|SG|AU|IN|FI|KR|CA)_[A-Z_]{2,40})"
 )
-# In lower case only kinds that are hardly a placeholder: `[name]` and `<url>` are what a model writes who does not know them.
+# In lower case only kinds that models do not write as placeholders, as they do `[name]` and `<url>`.
 _ENTITY_IN_LOWER_CASE = (
     "(?:e-?mail(?:[-_]address)?|ip(?:[-_]address)?|phone(?:[-_]number)?|(?:us[-_])?ssn|credit[-_]?card(?:[-_]number)?"
     "|iban|imei|mac|api[-_]key|pemkey)"
@@ -65,7 +65,7 @@ def is_redacted(text: str) -> bool:
 
 
 def is_mask(text: str) -> bool:
-    """Return whether a JSON string is a mask, or what a mask left of a value: `****`, `<EMAIL_ADDRESS>`, `j***@x.com`."""
+    """Return whether a JSON string is a mask or a partly masked value: `****`, `<EMAIL_ADDRESS>`, `j***@x.com`."""
     return 2 < len(text) <= _LONGEST and _VALUE.fullmatch(text) is not None
 
 

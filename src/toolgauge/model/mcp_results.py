@@ -185,7 +185,7 @@ class _Reader(msgspec.Struct, frozen=True):
         return _failed_output(value) or self._of_wrapper(value, room, failed=failed)
 
     def _of_wrapper(self, value: JsonObject, room: int, *, failed: bool) -> McpResult | None:
-        """Open `{"result": ...}` and the like, where nothing else that a tool may have returned stands beside it."""
+        """Open `{"result": ...}` and the like, where no other member may be the value of the tool."""
         wrapper = None
         for key, member in value.items():
             if member is None or key in _BESIDE:
@@ -201,7 +201,7 @@ class _Reader(msgspec.Struct, frozen=True):
     def _of_any_wrapper(self, value: JsonObject, room: int) -> McpResult | None:
         """Open `{"mcp_result": {"content": [...], "isError": true}, "server": "x"}`, whatever the member is called.
 
-        Rule: it is the only member that is no plain value, and has content beside a flag or the id of a call.
+        Rule: no other member is an object or a list, and it has content beside a flag or the id of a call.
         """
         wrapped: Json = None
         for key, member in value.items() if len(value) <= _MAX_MEMBERS else ():
@@ -299,7 +299,7 @@ def _is_text_block(item: Json) -> bool:
     """Return whether a value is a text block and holds nothing else."""
     if not isinstance(item, dict) or _type(item) not in _TEXT_TYPES or not isinstance(_text(item), str):
         return False
-    # As `repr` shows it, the class says that it is one. Empty members tell nothing.
+    # `repr` writes the class, which is proof enough. Empty members are ignored.
     is_class = str(item.get(CLASS)).endswith("TextContent")
     return is_class or all(key in _TEXT_BLOCK for key, member in item.items() if member or member in (False, 0))
 

@@ -69,9 +69,9 @@ class CallRequested(Struct, frozen=True, kw_only=True, gc=False):
 class CallExecuted(Struct, frozen=True, kw_only=True, gc=False):
     """The span is the execution of a tool call.
 
-    `is_unfinished` when it ended in the way in which its producer also ends the span of a call that waits for a person: without
-    result and error. Such a call is paused if its run stopped there. `protocol` is `mcp` for a span of the protocol beneath a tool (client or server side): where an outer
-    span of the same call exists, it is the same call seen again.
+    `protocol` is `mcp` for a span of the protocol beneath a tool (client or server side): where an outer
+    span of the same call exists, it is the same call seen again. `is_unfinished` when it has neither result nor error, and its
+    producer ends the span of a call that waits for a person in the same way: the call is paused if its run stopped there.
     """
 
     name: str

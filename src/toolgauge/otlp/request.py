@@ -48,7 +48,7 @@ def newest_time_ns(signal: Signal, body: bytes) -> int:
     """Return the newest end of a span, or time of a log record, in the request; 0 when it holds none.
 
     A recorded request left its producer at that time at the earliest. Raise `DecodeError` when its envelope is broken or of another
-    signal; a broken span or log record has no time, as it costs nobody but itself when it is received.
+    signal; a broken span or log record has no time: receivers leave out that record alone.
     """
     envelope = parse_request(body)
     check_signal(signal, envelope)

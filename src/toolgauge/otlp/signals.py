@@ -61,7 +61,7 @@ def _is_no_span(raw: bytes) -> bool | None:
         return False
     if name:
         return len(name) != _TRACE_ID_BYTES or name.isascii()
-    # A log record may have nothing but its body, which stands where a span has its name.
+    # A log record may have only its body, under the field number of a span's name.
     return True if _is_body(signs.name) else None
 
 

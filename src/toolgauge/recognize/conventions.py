@@ -57,7 +57,7 @@ TOOL_FINISHES = ("tool_call", "tool_calls", "tool-calls", "tool_use", "function_
 
 # A tuple: what is looked for in it may be a list or an object, which no set can be asked for.
 MODEL_OPERATIONS = ("chat", "generate_content", "text_completion", "chat.completions", "completion", "responses")
-# Whole words, and whole names, of operations whose messages repeat those of model calls, or are no model's.
+# Whole words, and whole names, of operations whose messages repeat those of model calls, or belong to no model.
 _OTHER_OPERATIONS = re.compile(
     r"(?:^|_)(?:(?:sub|multi)?agents?|workflows?|tools?|functions?|chains?(?!_of_thought)|(?:lang)?graphs?|crew(?:ai|s)?|swarms?|teams?"
     r"|pipelines?|orchestrat(?:e|or|ion)|frameworks?|event_?loops?|hand_?offs?|embed(?:ding)?s?|retriev(?:al|er)s?|rerank(?:er|ing)?"

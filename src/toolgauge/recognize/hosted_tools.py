@@ -70,7 +70,7 @@ def is_by_provider(part: JsonObject) -> bool:
 
 
 def code_execution(part: JsonObject) -> JsonObject | None:
-    """Turn a part of Gemini's that holds code, or what it printed, into a call of the provider, or its answer."""
+    """Turn a part of Gemini's with code, or with the output of code, into a call of the provider, or its answer."""
     for key in ("executable_code", "executableCode"):
         if isinstance(code := part.get(key), dict):
             return {"type": "server_tool_call", "name": _CODE, "arguments": code}
@@ -167,7 +167,7 @@ def _arguments(part: JsonObject) -> Content:
             # Free text by design, whatever it looks like.
             return Recorded(written)
         if key == "action" and isinstance(written, dict):
-            # The kind of action and the pages found are no arguments.
+            # The kind of action and the pages found are not arguments.
             return Recorded({name: value for name, value in written.items() if name not in ("type", "sources")})
         return values.part(written) if isinstance(written, dict) else values.arguments(written)
     single: JsonObject = {key: part[key] for key in _SINGLE if part.get(key) is not None}

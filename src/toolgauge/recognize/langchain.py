@@ -32,8 +32,8 @@ from toolgauge.recognize.values import as_list, as_object, as_str, content, pars
 
 # What a failed call is called when the producer names no exception class (OpenTelemetry's own word for it).
 
-# LangGraph leaves a node through these exceptions; nothing has failed. Those that wait for a person are kept as errors, which
-# `assemble` tells from failures by their class.
+# LangGraph leaves a node through these exceptions; nothing has failed. Those that wait for a person are kept as errors:
+# `assemble` distinguishes them from failures by their class.
 _CONTROL_FLOW = ("ParentCommand", "GraphBubbleUp")
 _INVALID_TOOL = "invalid_tool"
 _MESSAGE_REPR = re.compile(
@@ -42,7 +42,9 @@ _MESSAGE_REPR = re.compile(
     re.DOTALL,
 )
 _ACTION_REQUESTS = "action_requests"
-_ACTIONS = re.compile(r"[\"']action_requests[\"']: (\[.*?\]), [\"']review_configs", re.DOTALL)
+# Two searches: a single expression would look for the end of each of many beginnings.
+_ACTIONS = re.compile(r"[\"']action_requests[\"']: (?=\[)")
+_END_OF_ACTIONS = re.compile(r"(?<=\]), [\"']review_configs")
 _CALL_ID = re.compile(r"[ (]tool_call_id='([^'\\]{1,256})'")
 _STATUS_ERROR = re.compile(r" status='error'(?: |$)")
 
@@ -166,8 +168,9 @@ def waiting_calls(span: Span, interrupt: str = "") -> Iterator[CallAnswered]:
             as_str(event.attributes.get("exception.message")) for event in span.events if event.name == "exception"
         )
         interrupt = next(filter(None, raised), span.status_message)
-    found = _ACTIONS.search(interrupt) if _ACTION_REQUESTS in interrupt else None
-    read = parse_text(found[1]) if found is not None else None
+    begin = _ACTIONS.search(interrupt) if _ACTION_REQUESTS in interrupt else None
+    end = _END_OF_ACTIONS.search(interrupt, begin.end()) if begin is not None else None
+    read = parse_text(interrupt[begin.end() : end.start()]) if begin is not None and end is not None else None
     for action in as_list(read.value) if isinstance(read, Recorded) else []:
         name = as_str(as_object(action).get("name"))
         if name is not None:

@@ -250,18 +250,13 @@ def _named_otherwise(part: JsonObject) -> tuple[str, Content] | None:
         function, custom = _object(part.get("function")), _object(part.get("custom"))
         if custom and name is None:
             # Free text by design, whatever it looks like.
-            given = custom.get("input")
-            return _named(custom, NOT_RECORDED if given is None else Recorded(given))
+            name, given = _first_text(custom, _NAMES), custom.get("input")
+            return None if name is None else (name, NOT_RECORDED if given is None else Recorded(given))
         name = name or _first_text(function, _NAMES)
         written = written or _first_present(function, _ARGUMENTS)
     if name is None:
         return None
     return name, _arguments(written[0]) if written is not None else NOT_RECORDED
-
-
-def _named(source: JsonObject, arguments: Content) -> tuple[str, Content] | None:
-    name = _first_text(source, _NAMES)
-    return None if name is None else (name, arguments)
 
 
 def _add_server_call(calls: list[CallRequested], part: JsonObject, agent: str | None, first: int) -> None:

@@ -271,7 +271,7 @@ def task_texts(tasks: Value) -> Iterator[MessageSeen]:
 
 
 def offered_names(attributes: Mapping[str, Value]) -> tuple[ToolDefinition, ...]:
-    """Read what an agent may call: its tools, and the agents that it manages, which are called like tools."""
+    """Read the offer of an agent: its tools, and the agents that it manages, which are called like tools."""
     read = content(attributes.get(_TOOLS_NAMES))
     names = [name for name in as_list(read.value) if isinstance(name, str)] if isinstance(read, Recorded) else []
     for number in range(_MAX_MANAGED):

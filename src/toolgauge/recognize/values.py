@@ -119,7 +119,7 @@ def arguments(value: Value) -> Content:
 
 
 def arguments_beside(value: Value, content: Value) -> Content:
-    """Read a call's arguments; beside recorded `content`, empty text is no secret: the call has none."""
+    """Read a call's arguments; beside recorded `content`, empty text means that the call has none."""
     return Recorded({}) if value == "" and content is not None else arguments(value)
 
 

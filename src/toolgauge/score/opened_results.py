@@ -14,7 +14,7 @@ def result_value(result: Json) -> Json:
     structured = found.structured
     if structured is None or structured == content:
         return content
-    # Rule: FastMCP's `{"result": ...}` is a wrapper around a value that is no object, or that the blocks hold too.
+    # Rule: FastMCP's `{"result": ...}` is a wrapper around a value that is not an object, or is in the blocks too.
     inner = structured["result"] if isinstance(structured, dict) and list(structured) == ["result"] else structured
     return inner if not isinstance(inner, dict) or inner == content else structured
 

@@ -174,7 +174,7 @@ class _WrittenCaseEvaluator:
         try:
             scored_case = self._evaluator.score_case(self._case.expected, self._case.actual)
         except (TypeError, AttributeError, LookupError, ValueError) as error:
-            # What the original raises about the same case, with what it would have taken.
+            # The exception that the original raises for the case, with the shape that it accepts.
             refused = f"`{error.args[0]}` is missing" if isinstance(error, KeyError) else str(error)
             accepted: str = getattr(self._evaluator, "accepted_case", "")
             message = "; ".join(filter(None, (f"the original cannot read the case: {refused}", accepted)))

@@ -98,7 +98,7 @@ def _draft(name: str, entries: JsonObject, threshold: float) -> Draft:
 
 
 def _snake(key: str) -> str:
-    """ADK takes its keys in snake case and in camel case."""
+    """Return a key in snake case: ADK takes camel case too."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", key).lower()
 
 
@@ -113,7 +113,7 @@ def _match_type(value: Json) -> Json:
 
 
 def _choice(value: Json) -> Json:
-    """ADK spells the choices of its metrics in upper case too, with spaces or hyphens."""
+    """Return a choice in lower case with underscores: ADK takes upper case, spaces and hyphens too."""
     return re.sub(r"[\s-]+", "_", value.strip()).lower() if isinstance(value, str) else value
 
 
@@ -122,7 +122,7 @@ def _choices(value: Json) -> Json:
 
 
 # The proposal `tool_parameter_match` (google/adk-python issue 5643) has all parameters of our evaluator of this name,
-# some under other names, and compares in order unless told otherwise. What ADK has built of it knows a threshold alone.
+# some under other names, and compares in order by default. ADK itself implements only its threshold.
 _METRICS: Mapping[str, _Metric] = {
     "tool_trajectory_avg_score": _Metric(
         "adk.tool_trajectory",

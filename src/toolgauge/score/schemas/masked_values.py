@@ -14,7 +14,7 @@ from toolgauge.score.schemas.violations import Violation, each_leaf
 _OF_ALL_INSIDE = frozenset(("enum", "const", "not", "oneOf", "uniqueItems", "contains"))
 _NUMBERS: frozenset[Json] = frozenset(("integer", "number", "boolean", "null"))
 _FORMATS: frozenset[Json] = frozenset(("email", "idn-email", "date", "date-time", "time", "ipv4", "ipv6"))
-# What takes no letters in a pattern, and all else that may take some.
+# Parts of a pattern that take no letters, and parts that may take some.
 _WITHOUT_LETTERS = re.compile(r"\\[ds.]")
 _MAY_TAKE_LETTERS = re.compile(r"[A-Za-z.]|\[\^")
 

@@ -1,7 +1,7 @@
 """Decides the state of a call, with its result and error.
 
 A call is rejected only on evidence that somebody refused it: an error result, the producer's word, or an answer that says so. A
-name that is missing from the recorded tools, and arguments that are no JSON, are no evidence.
+name that is missing from the recorded tools, and broken JSON in the arguments, are not evidence.
 """
 
 import re

@@ -13,7 +13,7 @@ from toolgauge.model.json import Value
 from toolgauge.model.records import LogRecord, Record
 
 _MAX_TEXTS = 100
-_MAX_TEXT = 1_000_000
+_MAX_TEXT = 1 << 17
 
 
 class _Seen(threading.local):

@@ -107,6 +107,8 @@ def test_a_failed_call_without_a_required_argument_is_rejected(arguments: JsonOb
     ("told", "state"),
     [
         ("Unknown tool name: 'f'. Available tools: 'g'", "rejected"),
+        ("ToolNotFound: f did not answer", "rejected"),
+        ("tool_not_found: there is no f here", "rejected"),
         ("no such customer", "executed"),
         ("x" * 400 + "Unknown tool: f", "executed"),
     ],

@@ -16,7 +16,7 @@ Rejection = Literal["unknown_tool", "invalid_arguments", "permission_denied"]
 
 _MAX_TEXT = 4096
 _NO_SUCH_TOOL = re.compile(
-    r"un(?:known|available) (?:tool|function)\b|could not find (?:the )?(?:tool|function)\b|no (?:such )?(?:tool|function)\b|not an? (?:valid|available|known) (?:tool|function)\b"
+    r"un(?:known|available) (?:tool|function)\b|(?:tool|function)_?not_?found|no_?such_?(?:tool|function)|could not find (?:the )?(?:tool|function)\b|no (?:such )?(?:tool|function)\b|not an? (?:valid|available|known) (?:tool|function)\b"
     r"|\b(?:tool|function)\b.{0,100}?\b(?:not (?:be )?(?:found|available|registered|defined|recognized)|n[o']t exist)\b",
     re.IGNORECASE,
 )

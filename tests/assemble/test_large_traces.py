@@ -22,7 +22,7 @@ from toolgauge.assemble.pairing import Pair
 from toolgauge.assemble.resumption import mark_paused
 from toolgauge.assemble.tree import plant
 from toolgauge.model.content import Recorded
-from toolgauge.model.observations import PAUSED, CallError, CallExecuted, Reading
+from toolgauge.model.observations import PAUSED, CallError, CallExecuted, ModelCall, Reading
 from toolgauge.model.trajectory import Trajectory
 
 
@@ -168,7 +168,8 @@ class _NodesReadOnce(list[Node]):
 def test_all_nodes_are_looked_at_once_for_all_calls_without_result():
     nodes = [plant([reading(f"{number}", CallExecuted(name="look", is_unfinished=True))], {})[0] for number in range(3)]
     pairs = [Pair(None, node.executions[0], node, "look", None) for node in nodes]
-    mark_paused(pairs, _NodesReadOnce(nodes))
+    asking = plant([reading("ask", ModelCall())], {})
+    mark_paused(pairs, _NodesReadOnce([*asking, *nodes]))
     assert all(pair.execution is not None and pair.execution.waits for pair in pairs)
 
 

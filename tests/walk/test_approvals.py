@@ -238,6 +238,10 @@ def test_a_tool_that_returned_nothing_has_run_where_the_run_went_on(scope: str):
     assert call_of(run(), ASKED, shape, chat({"type": "text", "content": "done"}, at=3, id="chat2")).state == "executed"
 
 
+def test_a_tool_that_returned_nothing_has_run_where_no_model_call_was_recorded():
+    assert call_of(run(), openinference_tool(None, scope=OI_AGENTS)).state == "executed"
+
+
 REFUSED: dict[str, tuple[ScopeSpans, ...]] = {
     "openai agents, span": (
         ASKED,

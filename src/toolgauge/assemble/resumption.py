@@ -18,7 +18,10 @@ _MAX_CANDIDATES = 100
 
 
 def mark_paused(pairs: Sequence[Pair], nodes: Sequence[Node]) -> None:
-    """Mark unfinished calls as paused where no model call of their trace follows."""
+    """Mark unfinished calls as paused where the trace has model calls and none of them follows.
+
+    Without any model call, nothing shows that the run stopped there.
+    """
     unfinished = [pair.execution for pair in pairs if pair.execution is not None and pair.execution.is_unfinished]
     if not unfinished:
         return
@@ -29,7 +32,7 @@ def mark_paused(pairs: Sequence[Pair], nodes: Sequence[Node]) -> None:
             last_called_ns[trace_id] = max(node.time_ns, last_called_ns.get(trace_id, node.time_ns))
     for execution in unfinished:
         ran = execution.node
-        if ran.ref.trace_id not in last_called_ns or last_called_ns[ran.ref.trace_id] < ran.until_ns:
+        if last_called_ns.get(ran.ref.trace_id, ran.until_ns) < ran.until_ns:
             execution.error = CallError(kind=PAUSED, message="")
 
 

@@ -351,7 +351,7 @@ def may_contain_failures(received: Value) -> bool:
 
 
 def _arguments(value: Json) -> Content:
-    # An object inside what was parsed before needs no second look. Beside messages that were recorded, empty text is no secret:
+    # An object inside what was parsed before needs no second look. Where messages are recorded, empty text hides nothing:
     # the model wrote no arguments.
     if isinstance(value, dict):
         return values.part(value)

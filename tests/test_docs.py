@@ -129,6 +129,7 @@ def test_the_site_builds_without_a_warning(tmp_path: Path):
 def test_the_example_configuration_and_criteria_are_valid():
     _, criteria = load_configuration([str(ROOT / "examples" / "toolgauge.yaml")], [])
     assert [criterion.name for criterion in criteria] == [
+        "default.run_completed",
         "default.tool_success",
         "default.known_tool",
         "default.arguments_schema",

@@ -5,8 +5,8 @@ import pytest
 from tests.recognize.support import REF, log, resource, self_metrics, span
 from toolgauge.dialects.genai import GenAI
 from toolgauge.model.json import Value
-from toolgauge.model.observations import AgentRun, MessageSeen, Observation, Reading
-from toolgauge.model.records import Record
+from toolgauge.model.observations import AgentRun, CallError, MessageSeen, Observation, Reading, SpanFailed
+from toolgauge.model.records import Record, SpanEvent
 from toolgauge.recognize.recognizer import Recognizer
 
 
@@ -69,10 +69,23 @@ def test_a_reading_says_all_about_the_span():
         scope="test.producer",
         dialect="second",
         status="error",
-        observations=(AgentRun(agent="second"),),
+        observations=(AgentRun(agent="second"), SpanFailed(error=CallError(kind="_OTHER", message=""))),
         size_bytes=321,
         version="1",
     )
+
+
+def test_an_exception_fails_a_run_and_no_other_span_whose_status_is_unset():
+    raised = SpanEvent(name="exception", time_ns=1, attributes={"exception.type": "E", "exception.message": "no"})
+    recognizer = Recognizer([FIRST, SECOND], metrics=self_metrics())
+
+    run = recognizer.read(span({"fake.second": 1}, events=(raised,)))
+    meant = recognizer.read(span({"fake.second": 1}, events=(raised,), status="ok"))
+
+    assert run is not None
+    assert run.observations[1:] == (SpanFailed(error=CallError(kind="E", message="no")),)
+    assert meant is not None
+    assert len(meant.observations) == 1
 
 
 def test_a_log_record_is_read_for_the_span_it_names():

@@ -28,6 +28,7 @@ def test_a_written_criterion_comes_behind_the_default_ones(tmp_path: Path):
     found = criteria(tmp_path, "[{name: a, evaluator: tool_call_args, strict: true, expected: [book], pass_at: 0.5}]")
     names = [criterion.name for criterion in found]
     assert names == [
+        "default.run_completed",
         "default.tool_success",
         "default.known_tool",
         "default.arguments_schema",
@@ -38,8 +39,8 @@ def test_a_written_criterion_comes_behind_the_default_ones(tmp_path: Path):
         "default.coverage",
         "a",
     ]
-    assert [criterion.pass_at for criterion in found] == [1.0, 1.0, 1.0, 1.0, 0.5, 0.5, 0.0, 0.0, 0.5]
-    assert found[0].evaluator == ToolSuccess(retries="ignore")
+    assert [criterion.pass_at for criterion in found] == [1.0, 1.0, 1.0, 1.0, 1.0, 0.5, 0.5, 0.0, 0.0, 0.5]
+    assert found[1].evaluator == ToolSuccess(retries="ignore")
     assert found[-1].evaluator == ToolCallArgs(strict=True)
     assert isinstance(found[-1].reference, Inline)
 
@@ -90,15 +91,15 @@ def test_each_default_criterion_has_a_switch_of_its_own(tmp_path: Path):
 
 def test_a_default_criterion_takes_parameters_and_keys_of_a_criterion(tmp_path: Path):
     setting = "defaults.tool_success={failed_calls: ignore, pass_at: 0.5, enforce: shadow}"
-    found = criteria(tmp_path, "[]", setting)[0]
+    found = criteria(tmp_path, "[]", setting)[1]
     assert (found.pass_at, found.enforce) == (0.5, "shadow")
     assert found.evaluator == ToolSuccess(failed_calls="ignore", retries="ignore")
     assert found.is_default
 
 
 def test_a_parameter_of_a_default_criterion_changes_its_revision(tmp_path: Path):
-    (usual, *_) = criteria(tmp_path, "[]")
-    (changed, *_) = criteria(tmp_path, "[]", "defaults.tool_success={failed_calls: ignore}")
+    (_, usual, *_) = criteria(tmp_path, "[]")
+    (_, changed, *_) = criteria(tmp_path, "[]", "defaults.tool_success={failed_calls: ignore}")
     assert usual.revision != changed.revision
 
 

@@ -11,7 +11,7 @@ from typing import Protocol, TypeAlias
 from msgspec import Struct
 
 from toolgauge.model.delivery import Assignment
-from toolgauge.model.observations import AgentRun, ConversationSeen, Reading, UnreadSpan
+from toolgauge.model.observations import AgentRun, ConversationSeen, Reading, SpanFailed, UnreadSpan
 from toolgauge.model.trajectory import ClosedBecause, Trajectory
 
 # Called once for each service whose spans have parents that never come.
@@ -85,7 +85,7 @@ def _is_run(one: Reading | UnreadSpan) -> bool:
 
 
 def _is_of_run(reading: Reading) -> bool:
-    return any(type(seen) is not ConversationSeen for seen in reading.observations)
+    return any(type(seen) not in (ConversationSeen, SpanFailed) for seen in reading.observations)
 
 
 class Chains(Protocol):

@@ -25,6 +25,7 @@ from toolgauge.model.observations import (
     ModelCall,
     Observation,
     Reading,
+    SpanFailed,
     ToolsOffered,
 )
 
@@ -112,6 +113,8 @@ def texts(observation: Observation) -> Iterator[str]:
             yield _text(arguments)
             yield _text(result)
             yield error.message if error is not None else ""
+        case SpanFailed(error=error):
+            yield error.message
         case _:
             return
 
@@ -146,7 +149,7 @@ def fingerprint(observation: Observation) -> Hashable:
             known = (observation.name, observation.call_id, observation.agent, observation.error)
             kinds = (_kind(arguments), _kind(result))
             return ("executed", *known, kinds, hash(_text(arguments)), hash(_text(result)))
-        case AgentRun() | ModelCall() | ConversationSeen():
+        case AgentRun() | ModelCall() | ConversationSeen() | SpanFailed():
             return observation
         case _:
             return identity(observation)
@@ -174,6 +177,8 @@ def cut(observation: Observation, level: int) -> Observation:
                 result=_cut_content(observation.result, level),
                 error=_cut_error(observation.error, level),
             )
+        case SpanFailed(error=error):
+            return SpanFailed(error=replace(error, message=cut_text(error.message, level)))
         case _:
             return observation
 

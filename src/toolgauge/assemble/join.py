@@ -22,6 +22,7 @@ from toolgauge.assemble.pairing import Pair, asked, pair
 from toolgauge.assemble.repair import History, Repair, repair
 from toolgauge.assemble.requests import requested_calls
 from toolgauge.assemble.resumption import mark_paused, resumed
+from toolgauge.assemble.run_errors import with_errors
 from toolgauge.assemble.split_signs import split_sign
 from toolgauge.assemble.states import Offers
 from toolgauge.assemble.token_sums import tokens_of
@@ -156,7 +157,8 @@ def _joined(planted: "Sequence[_Planted]", index: NodeIndex, parents: Parents) -
     calls = tool_calls(turns, turns_ns, around)
     runs: list[Run] = []
     for trace in planted:
-        runs += runs_of(trace.whole, trace.index)
+        of_trace = runs_of(trace.whole, trace.index)
+        runs += with_errors(of_trace, trace.whole, trace.index, calls) if trace.index.failing else of_trace
     # Of a conversation, each trace was looked at when it closed.
     sign = split_sign(index, pairs, parents) if len(planted) == 1 else None
     return _Joined(calls, turns_ns, runs, sign, by_trace)

@@ -54,6 +54,7 @@ class Node:
         "conversation",
         "end_ns",
         "executions",
+        "failure",
         "first",
         "from_log_only",
         "is_primary",
@@ -88,6 +89,8 @@ class Node:
         self.messages: list[MessageSeen] = []
         # The one of the lowest rank.
         self.conversation: ConversationSeen | None = None
+        # The error that the span ended with, where it is no execution of a tool.
+        self.failure: CallError | None = None
         self.time_ns: int = first.start_ns
         # Its end on the same clock, never before its start: some clocks are set back in between.
         self.until_ns: int = first.end_ns if first.end_ns > first.start_ns else first.start_ns
@@ -245,6 +248,7 @@ class NodeIndex:
         self.offering: list[Node] = []
         # Those that are runs of agents.
         self.running: list[Node] = []
+        self.failing: list[Node] = []
         self._sort()
 
     @property
@@ -269,3 +273,5 @@ class NodeIndex:
                 self.offering.append(node)
             if node.agent_run is not None:
                 self.running.append(node)
+            if node.failure is not None:
+                self.failing.append(node)

@@ -19,7 +19,9 @@ from toolgauge.model.observations import (
     ConversationSeen,
     MessageSeen,
     ModelCall,
+    Observation,
     Reading,
+    SpanFailed,
     ToolsOffered,
 )
 
@@ -260,11 +262,18 @@ def _observed(reading: Reading) -> Node:
         elif type(seen) is ModelCall:
             node.model_call = one_model_call(node.model_call, seen)
             node.is_primary = True
-        elif type(seen) is ToolsOffered:
-            node.offers.append(seen)
-        elif type(seen) is AgentRun:
-            node.agent_run = node.agent_run or seen
+        else:
+            _observe_seldom(node, seen)
     return node
+
+
+def _observe_seldom(node: Node, seen: Observation) -> None:
+    if isinstance(seen, ToolsOffered):
+        node.offers.append(seen)
+    elif isinstance(seen, AgentRun):
+        node.agent_run = node.agent_run or seen
+    elif isinstance(seen, SpanFailed):
+        node.failure = seen.error
 
 
 def one_model_call(known: ModelCall | None, seen: ModelCall) -> ModelCall:

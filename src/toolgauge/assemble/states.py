@@ -141,7 +141,7 @@ def _of_requested(request: Request, answer: CallAnswered | None, *, has_tool_spa
     error = error or mcp_failure(answered)
     if error is not None:
         error = with_message(error, answered)
-    fault = _fault(request, answered, error)
+    fault = _fault(request, answered, error or (None if answer is not None else _failure_around(request)))
     if fault is not None:
         return Fate("rejected", answered, fault)
     if error is None and not has_tool_spans:
@@ -166,6 +166,17 @@ def _fault(request: Request, answered: Content, error: CallError | None) -> Call
     if refusal is None or (why := rejection(request.name, request.arguments, refusal, NOT_RECORDED)) is None:
         return None
     return CallError(kind=why, message=refusal.message)
+
+
+def _failure_around(request: Request) -> CallError | None:
+    """Return the error of the innermost span around an unanswered request that failed: it may name the tool it rejects.
+
+    OpenAI Agents: `Tool not found: {'tool_name': 'get_forecast'}` on the turn.
+    """
+    at: Node | None = request.node
+    while at is not None and at.failure is None:
+        at = at.above
+    return at.failure if at is not None else None
 
 
 def _refusal_in(answered: Content) -> CallError | None:

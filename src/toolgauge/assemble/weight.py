@@ -19,6 +19,7 @@ from toolgauge.model.observations import (
     MessageSeen,
     Observation,
     Reading,
+    SpanFailed,
     ToolsOffered,
 )
 from toolgauge.model.records import Resource
@@ -83,8 +84,8 @@ class Scale:
                 held += (seen.call_id, seen.arguments, seen.result, seen.error)
             elif type(seen) is CallRequested:
                 held += (seen.call_id, seen.arguments)
-            elif type(seen) is CallAnswered:
-                held += (seen.call_id, seen.result, seen.error)
+            elif type(seen) is CallAnswered or type(seen) is SpanFailed:
+                held += astuple(seen)
         for _, value in reading.attributes:
             size += _ATTRIBUTE_BYTES + value.__sizeof__()
         if reading.text_sizes:

@@ -37,6 +37,7 @@ from toolgauge.settings import Section
 # The default criteria by evaluator, and what they set. A failure that was made good is no failure of the agent, one repeat
 # may be right, and so is giving up. Of runs without a call, and of how much was recorded, only the mean is of interest.
 DEFAULT_CRITERIA: Mapping[str, JsonObject] = {
+    "run_completed": {},
     "tool_success": {"retries": "ignore"},
     "known_tool": {},
     "arguments_schema": {},

@@ -102,6 +102,7 @@ class Defaults(Section):
 
     enabled: bool = True
     scope: TrajectoryScope = "trace"
+    run_completed: DefaultCriterion = True
     tool_success: DefaultCriterion = True
     known_tool: DefaultCriterion = True
     arguments_schema: DefaultCriterion = True

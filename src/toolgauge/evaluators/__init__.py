@@ -19,6 +19,7 @@ _MODULES = {
     "OutputJudge": "toolgauge.evaluators.output_judge",
     "Policy": "toolgauge.evaluators.policy",
     "RepeatedCalls": "toolgauge.evaluators.repeated_calls",
+    "RunCompleted": "toolgauge.evaluators.run_completed",
     "ToolCallAccuracy": "toolgauge.evaluators.tool_call_accuracy",
     "ToolCallArgs": "toolgauge.evaluators.tool_call_args",
     "ToolCallCount": "toolgauge.evaluators.tool_call_count",

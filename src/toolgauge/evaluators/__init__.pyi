@@ -11,6 +11,7 @@ from toolgauge.evaluators.order_rules import OrderRules as OrderRules
 from toolgauge.evaluators.output_judge import OutputJudge as OutputJudge
 from toolgauge.evaluators.policy import Policy as Policy
 from toolgauge.evaluators.repeated_calls import RepeatedCalls as RepeatedCalls
+from toolgauge.evaluators.run_completed import RunCompleted as RunCompleted
 from toolgauge.evaluators.tool_call_accuracy import ToolCallAccuracy as ToolCallAccuracy
 from toolgauge.evaluators.tool_call_args import ToolCallArgs as ToolCallArgs
 from toolgauge.evaluators.tool_call_count import ToolCallCount as ToolCallCount
@@ -39,6 +40,7 @@ __all__ = [
     "OutputJudge",
     "Policy",
     "RepeatedCalls",
+    "RunCompleted",
     "ToolCallAccuracy",
     "ToolCallArgs",
     "ToolCallCount",

@@ -126,6 +126,12 @@ class MessageSeen(Struct, frozen=True, kw_only=True, gc=False):
     has_media: bool = False
 
 
+class SpanFailed(Struct, frozen=True, kw_only=True, gc=False):
+    """The span, which is no execution of a tool, ended with an error: a run, a turn or a model call."""
+
+    error: CallError
+
+
 class ConversationSeen(Struct, frozen=True, kw_only=True, gc=False):
     """A conversation id. The lowest rank wins: 0 `gen_ai.conversation.id`, 1 `session.id`, 2 a framework's key."""
 
@@ -134,7 +140,15 @@ class ConversationSeen(Struct, frozen=True, kw_only=True, gc=False):
 
 
 Observation: TypeAlias = (
-    AgentRun | ModelCall | CallRequested | CallExecuted | CallAnswered | ToolsOffered | MessageSeen | ConversationSeen
+    AgentRun
+    | ModelCall
+    | CallRequested
+    | CallExecuted
+    | CallAnswered
+    | ToolsOffered
+    | MessageSeen
+    | ConversationSeen
+    | SpanFailed
 )
 
 

@@ -96,6 +96,8 @@ class Run(Struct, frozen=True, kw_only=True, gc=False):
     end_ns: int
     # False for the trace as a whole, in which no agent run was seen.
     is_agent: bool = True
+    # What it ended with: told by its own span, or by its last model call and what contains that. Of outermost runs alone.
+    error: CallError | None = None
 
 
 class Tokens(Struct, frozen=True, kw_only=True, gc=False):

@@ -5,7 +5,7 @@ conventions in part put together with their own.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from msgspec.structs import replace
@@ -15,6 +15,7 @@ from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import (
     OTHER_ERROR,
     PAUSED,
+    AgentRun,
     CallAnswered,
     CallError,
     CallExecuted,
@@ -22,6 +23,7 @@ from toolgauge.model.observations import (
     ConversationSeen,
     MessageSeen,
     Observation,
+    SpanFailed,
 )
 from toolgauge.model.pausing_exceptions import PAUSING_EXCEPTIONS
 from toolgauge.model.records import Span
@@ -204,6 +206,19 @@ def call_error(span: Span) -> CallError | None:
         kind=error_type or values.as_str(recorded.get("exception.type")) or OTHER_ERROR,
         message=span.status_message or values.as_str(recorded.get("exception.message")) or "",
     )
+
+
+def span_failure(span: Span, observations: Sequence[Observation]) -> SpanFailed | None:
+    """Read the error that a span ended with; `None` for the execution of a tool, whose error is that of its call.
+
+    Exceptions count without an error status on the runs of agents alone: elsewhere, they may have been caught.
+    """
+    if span.status != "error" and (span.status == "ok" or not any(type(seen) is AgentRun for seen in observations)):
+        return None
+    if any(type(seen) is CallExecuted for seen in observations):
+        return None
+    error = call_error(span)
+    return SpanFailed(error=error) if error is not None else None
 
 
 def ended_without_result(call: CallExecuted) -> CallExecuted:

@@ -12,6 +12,7 @@ from toolgauge.model.observations import CallRequested, MessageSeen, Observation
 from toolgauge.model.ports import Deferring, Dialect, Grounds, Remembering
 from toolgauge.model.records import LogRecord, Record, Span, SpanRef
 from toolgauge.recognize.candidates import Candidates, grounds_of
+from toolgauge.recognize.conventions import span_failure
 from toolgauge.recognize.text_sizes import cut_texts_seen, text_sizes
 from toolgauge.selfmetrics import SelfMetrics
 
@@ -229,6 +230,7 @@ def _reading(
     name = dialect.name if dialect is not None else None
     match record:
         case Span():
+            failure = None if dialect is None else span_failure(record, observations)
             return Reading(
                 ref=ref,
                 is_log=False,
@@ -240,7 +242,7 @@ def _reading(
                 scope=record.scope.name,
                 dialect=name,
                 status=record.status,
-                observations=observations,
+                observations=observations if failure is None else (*observations, failure),
                 size_bytes=record.size_bytes,
                 attributes=attributes,
                 resource=record.resource.labels,

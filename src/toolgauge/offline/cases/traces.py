@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.model.observations import ToolDefinition
+from toolgauge.model.observations import OTHER_ERROR, CallError, ToolDefinition
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import CASE_DIALECT, Message, Run, ToolCall, Trajectory
 from toolgauge.offline.cases.case import CaseError
@@ -178,7 +178,12 @@ def _run(span: _Timed, above: _Timed | None) -> Run:
         tools_offered=_tools(span.written.get("available_tools")),
         start_ns=span.start_ns,
         end_ns=span.end_ns,
+        error=_error(span.written.get("error")) if above is None else None,
     )
+
+
+def _error(written: Json) -> CallError | None:
+    return CallError(kind=OTHER_ERROR, message=written) if isinstance(written, str) else None
 
 
 def _tools(written: Json) -> tuple[ToolDefinition, ...] | None:

@@ -1,0 +1,103 @@
+"""`run_completed` fails runs that ended with an error, and no others."""
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from tests.score.support import not_evaluated, scored, tool_call, trajectory
+from toolgauge import evaluate
+from toolgauge.evaluators.run_completed import RunCompleted
+from toolgauge.model.observations import CallError
+from toolgauge.model.outcomes import Side
+from toolgauge.model.records import SpanRef
+from toolgauge.model.trajectory import Run
+
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+RUN = Run(
+    span=SpanRef(TRACE, "00f067aa0ba902b7"),
+    above=None,
+    agent="shop",
+    prompt="Where is A-17?",
+    response=None,
+    tools_offered=None,
+    start_ns=0,
+    end_ns=9,
+)
+CRASHED = replace(RUN, error=CallError(kind="RateLimitError", message="slow down, sk-1"))
+AGAIN = replace(RUN, span=SpanRef(TRACE, "00f067aa0ba902b8"), start_ns=10, end_ns=20)
+
+
+def test_a_run_that_ended_well_passes():
+    assert scored(RunCompleted(), replace(trajectory(), runs=(RUN,))).value == 1.0
+    assert scored(RunCompleted(), trajectory(tool_call("find"))).value == 1.0
+
+
+def test_a_run_that_ended_with_an_error_fails_with_its_message_as_a_value():
+    outcome = scored(RunCompleted(), replace(trajectory(tool_call("find")), runs=(CRASHED,)))
+    assert (outcome.value, outcome.explanation) == (0.0, "the run of `shop` ended with an error: `RateLimitError`")
+    assert [difference.actual for difference in outcome.differences] == [Side(value="slow down, sk-1")]
+
+
+def test_an_error_without_a_class_is_no_class_called_other():
+    nameless = replace(RUN, agent=None, error=CallError(kind="_OTHER", message=""))
+    outcome = scored(RunCompleted(), replace(trajectory(), runs=(nameless,)))
+    assert (outcome.explanation, outcome.differences) == ("the run ended with an error", ())
+
+
+def test_a_run_that_was_done_again_with_success_is_made_good():
+    assert scored(RunCompleted(), replace(trajectory(), runs=(CRASHED, AGAIN))).value == 1.0
+    other = replace(AGAIN, prompt="Cancel A-17")
+    assert scored(RunCompleted(), replace(trajectory(), runs=(CRASHED, other))).value == 0.0
+
+
+def test_calls_that_were_never_answered_are_named_and_fail_nothing():
+    calls = [tool_call(name, state="requested_only") for name in ("pay", "pay", "pick_date")]
+    outcome = scored(RunCompleted(), replace(trajectory(*calls), runs=(RUN,)))
+    assert outcome.value == 1.0
+    assert outcome.explanation == "the run ended without an error; never answered: `pay`, `pick_date`"
+
+
+def test_a_run_whose_end_was_not_seen_is_not_evaluated():
+    cut = replace(trajectory(), runs=(RUN,), closed_because="max_duration")
+    assert not_evaluated(RunCompleted(), cut) == "incomplete"
+    assert scored(RunCompleted(), replace(cut, runs=(CRASHED,))).value == 0.0
+
+
+def test_tool_spans_alone_show_no_run():
+    alone = replace(trajectory(tool_call("find")), runs=(replace(RUN, is_agent=False),))
+    assert not_evaluated(RunCompleted(), alone) == "no_content"
+
+
+# Recorded runs that raised out of their framework, of producers that record it on different spans.
+CRASHES = {
+    "genkit-go/tool_error",
+    "genkit-js/bad_args",
+    "google-adk/tool_error_legacy",
+    "google-adk-java/unknown_tool",
+    "openai-agents-js/unknown_tool",
+    "openinference-openai-agents/unknown_tool",
+    "pydantic-ai/tool_error",
+    "spring-ai-2/bad_json",
+    "strands-ts/bad_json",
+}
+# With errors on spans that the run got over, cancellations and hand-offs among them.
+GOT_OVER = {
+    "openinference-autogen/bad_json",
+    "openinference-langgraph/handoff.04",
+    "openinference-smolagents/retry",
+    "openinference-smolagents-code/error",
+    "openinference-vercel/mixed_error",
+    "openinference-vercel/tool_error",
+    "openlit-langgraph/handoff.02",
+    "traceloop-openai/error",
+    "voltagent/tool_error",
+}
+
+
+@pytest.mark.parametrize("recording", sorted(CRASHES | GOT_OVER))
+def test_recorded_crashes_fail_and_recorded_recoveries_pass(recording: str):
+    path = Path(__file__).parents[1] / "corpus" / f"{recording}.otlp.pb"
+    results = evaluate(str(path)).results
+    found = {result.outcome for result in results if result.criterion == "default.run_completed"}
+    assert found == {"fail" if recording in CRASHES else "pass"}

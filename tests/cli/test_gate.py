@@ -76,7 +76,7 @@ def test_each_condition_that_does_not_hold_is_named_and_ends_with_1(criteria: st
     ended = replay(criteria, "--fail-on", "fail,error", "--fail-on", "not_evaluated", "--fail-under", "amounts=0.5")
     assert ended.code == 1
     assert [line for line in ended.err.splitlines() if line.startswith("gate")] == [
-        "gate passed: `--fail-on error`: no result is `error`; 17 scores",
+        "gate passed: `--fail-on error`: no result is `error`; 18 scores",
         "gate failed: `--fail-on fail`: 1 result `fail`: `amounts` 1",
         "gate failed: `--fail-on not_evaluated`: `typo` matched no trajectory",
         "gate failed: `--fail-under amounts=0.5`: the mean of `amounts` is 0.000 (1 score), under 0.5",
@@ -111,7 +111,7 @@ def test_a_shadow_criterion_fails_nothing_and_a_limit_for_it_is_refused_aloud(cr
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        (("--fail-under", "amuonts=0.9"), "no criterion called `amuonts`; known: `default.tool_success`, "),
+        (("--fail-under", "amuonts=0.9"), "no criterion called `amuonts`; known: `default.run_completed`, "),
         (("--fail-under", "amounts=90"), "`amounts=90` is no NAME=SCORE with a score from 0 to 1"),
         (("--fail-under", "amounts"), "`amounts` is no NAME=SCORE"),
         (("--fail-under", "amounts=1", "--fail-under", "amounts=0.5"), "criterion `amounts` is given twice"),

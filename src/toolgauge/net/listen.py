@@ -104,7 +104,7 @@ def _addresses(endpoint: str, host: str) -> Iterator[tuple[int, str]]:
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError as error:
-        raise StartError(f"cannot resolve the host of endpoint `{endpoint}`") from error
+        raise StartError(f"cannot resolve the host of endpoint `{endpoint}`: {_reason(error)}") from error
     yield from dict.fromkeys((int(family), str(address[0])) for family, _, _, _, address in found)
 
 

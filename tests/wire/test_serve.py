@@ -115,7 +115,7 @@ def from_log(toolgauge: Toolgauge, words: str) -> None:
     until(lambda: words in toolgauge.said(), f"`{words}` in the log")
 
 
-@pytest.mark.parametrize("which", range(3))
+@pytest.mark.parametrize("which", range(len(LISTEN)))
 def test_a_port_in_use_is_an_error_with_exit_code_1(tmp_path: Path, which: int):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

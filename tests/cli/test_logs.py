@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from toolgauge.cli.logs import JsonForm, TextForm, log_to_stderr
+from toolgauge.cli.logs import JsonForm, LogThread, TextForm, log_to_stderr
 from toolgauge.config.model import Log
 
 OURS = logging.getLogger("toolgauge.some")
@@ -42,6 +42,46 @@ def test_an_event_is_one_object_with_time_level_logger_message_and_fields(capsys
         "destination": "b",
         "lost": 3,
     }
+
+
+def test_warnings_that_are_held_are_written_later_and_all_else_at_once(capsys: pytest.CaptureFixture[str]):
+    log = LogThread()
+    log.hold_warnings()
+    log_to_stderr(Log(), log)
+    OURS.warning("a warning")
+    THEIRS.warning("another warning")
+    OURS.error("an error")
+    OURS.info("the addresses")
+    log.write_held()
+    OURS.warning("a late warning")
+    assert log.end(60)
+    assert [line.rpartition(": ")[2] for line in said(capsys)] == [
+        "an error",
+        "the addresses",
+        "a warning",
+        "another warning",
+        "a late warning",
+    ]
+
+
+def test_warnings_that_are_held_are_written_at_the_end(capsys: pytest.CaptureFixture[str]):
+    log = LogThread()
+    log.hold_warnings()
+    log_to_stderr(Log(), log)
+    OURS.warning("a warning")
+    assert log.end(60)
+    (line,) = said(capsys)
+    assert line.endswith("WARNING toolgauge.some: a warning")
+
+
+def test_no_more_warnings_are_held_than_lines_may_wait(capsys: pytest.CaptureFixture[str]):
+    log = LogThread(max_lines=2)
+    log.hold_warnings()
+    log_to_stderr(Log(), log)
+    for number in range(3):
+        OURS.warning("warning %d", number)
+    assert log.end(60)
+    assert "warning 2" in said(capsys)[0]
 
 
 def test_the_time_is_rfc_3339_in_utc():

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.certificates import certificates
 from tests.wire.destination import receiving
 from tests.wire.support import (
     LISTEN,
@@ -114,7 +115,7 @@ def from_log(toolgauge: Toolgauge, words: str) -> None:
     until(lambda: words in toolgauge.said(), f"`{words}` in the log")
 
 
-@pytest.mark.parametrize("which", range(3))
+@pytest.mark.parametrize("which", range(len(LISTEN)))
 def test_a_port_in_use_is_an_error_with_exit_code_1(tmp_path: Path, which: int):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -125,8 +126,42 @@ def test_a_port_in_use_is_an_error_with_exit_code_1(tmp_path: Path, which: int):
             assert toolgauge.ended() == 1
         finally:
             toolgauge.close()
-        assert toolgauge.said().startswith(f"error: cannot listen on `127.0.0.1:{port}`")
+        assert toolgauge.said().startswith(f"error: cannot listen on `127.0.0.1:{port}`: the port is in use (`")
         assert "Traceback" not in toolgauge.said()
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_the_log_begins_with_all_addresses_and_warnings_come_after_them(tmp_path: Path, workers: str):
+    toolgauge = Toolgauge(tmp_path, f"workers={workers}", "exporters.prometheus.endpoint=localhost:0")
+    try:
+        warning = "WARNING toolgauge: `state.directory` is not set"
+        said = until(lambda: toolgauge.said() if warning in toolgauge.said() else None, "the warning")
+    finally:
+        toolgauge.close()
+    addresses = (
+        r"receiving OTLP/gRPC on port (\d+) \(http://127\.0\.0\.1:\1\)",
+        r"receiving OTLP/HTTP on port (\d+) \(http://127\.0\.0\.1:\1\)",
+        r"metrics on port (\d+) \(http://localhost:\1/metrics\)",
+        r"health on port (\d+) \(http://127\.0\.0\.1:\1\), and for administration .*",
+        r"web view on http://127\.0\.0\.1:\d+",
+    )
+    for line, address in zip(said.splitlines(), addresses, strict=False):
+        assert re.fullmatch(rf"\S+ \S+ INFO toolgauge: {address}", line)
+
+
+def test_the_log_names_tls_and_all_addresses_in_urls(tmp_path: Path):
+    made = certificates(tmp_path)
+    tls = f'tls: {{cert_file: "{made.server_cert}", key_file: "{made.server_key}"}}'
+    http = f'receivers.otlp.protocols.http={{endpoint: ":0", insecure: true, {tls}}}'
+    toolgauge = Toolgauge(tmp_path, listen=(*LISTEN, http))
+    try:
+        toolgauge.wait_until_up()
+        assert (
+            f"receiving OTLP/HTTP on port {toolgauge.http_port} (https://[::]:{toolgauge.http_port})"
+            in toolgauge.said()
+        )
+    finally:
+        toolgauge.close()
 
 
 def test_all_ports_in_use_are_one_error_with_keys_and_settings_to_copy(tmp_path: Path):

@@ -53,13 +53,32 @@ class LogThread(logging.Handler):
         self._thread.start()
         self.dropped = 0
         self._announced = 0
+        self._held: list[logging.LogRecord] | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Have the line written soon."""
+        """Have the line written soon, a warning that is held later."""
+        if self._held is not None and record.levelno == logging.WARNING and len(self._held) < self._records.maxsize:
+            self._held.append(record)
+            return
         try:
             self._records.put_nowait(record)
         except queue.Full:
             self.dropped += 1
+
+    def hold_warnings(self) -> None:
+        """Keep warnings until `write_held`; errors and all else are written meanwhile."""
+        self._held = []
+
+    def write_held(self) -> None:
+        """Write the warnings that were held, and hold no more."""
+        # `emit` runs under the same lock, in any thread.
+        self.acquire()
+        try:
+            held, self._held = self._held or (), None
+        finally:
+            self.release()
+        for record in held:
+            self.handle(record)
 
     def print_line(self, make: Callable[[], str]) -> bool:
         """Have a line of results made and written to stdout soon; False when there is no room for it."""
@@ -71,6 +90,7 @@ class LogThread(logging.Handler):
 
     def end(self, timeout_s: float) -> bool:
         """Write what waits, for as long at most; False when lines are left. Works once."""
+        self.write_held()
         try:
             self._records.put(None, timeout=timeout_s)
         except queue.Full:

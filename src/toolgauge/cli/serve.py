@@ -19,6 +19,7 @@ from toolgauge.config.load import listener_endpoints
 from toolgauge.config.model import Config
 from toolgauge.config.sources import find_sources
 from toolgauge.net.listen import check_endpoints
+from toolgauge.net.settings import ListenerSettings
 from toolgauge.offline.learn.live_learning import LiveLearning
 from toolgauge.pipeline.pipeline import ScorecardSink
 from toolgauge.score.criterion import Criterion
@@ -37,7 +38,7 @@ from toolgauge.service.workers.front_factory import make_front, number_of_worker
 from toolgauge.service.workers.front_reload import FrontReloader
 from toolgauge.service.workers.observed import Viewers
 from toolgauge.service.workers.redistribution import take_over_journals
-from toolgauge.settings import redacted_url
+from toolgauge.settings import redacted_url, split_address
 from toolgauge.web.kept import ADMITTED_PER_SECOND
 from toolgauge.web.view import WebView
 
@@ -91,6 +92,8 @@ def command(
     watch = ConfigWatch(partial(find_sources, files, overrides, os.environ)) if is_watched else None
     config, criteria = load()
     log = LogThread()
+    # Rule: the log begins with the addresses that it listens on; warnings of the start come after them.
+    log.hold_warnings()
     log_to_stderr(config.log, log)
     tune_process(config.memory.limit)
     code = 1
@@ -170,6 +173,7 @@ async def _serve(
     loop.add_signal_handler(signal.SIGHUP, reloader.ask)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGHUP,))
     _announce(service, config, criteria, view)
+    log.write_held()
     watching = _watch(watch, service.metrics, reloader)
     ticking = None if lines is None else asyncio.create_task(_tick(lines, service, config.assemble.run_end_grace))
     await stopping.wait()
@@ -234,6 +238,7 @@ async def _serve_with_workers(
     loop.add_signal_handler(signal.SIGHUP, reloader.ask)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGHUP,))
     _announce(front, config, criteria, view)
+    log.write_held()
     watching = _watch(watch, front.metrics, reloader)
     ticking = None if lines is None else asyncio.create_task(_tick(lines, front, config.assemble.run_end_grace))
     await stopping.wait()
@@ -338,22 +343,10 @@ def _log_end(lost: Losses, *, is_leaf: bool) -> int:
 
 
 def _announce(service: Service | Front, config: Config, criteria: Sequence[Criterion], view: WebView | None) -> None:
+    _announce_addresses(service, config, view)
     _LOG.info("toolgauge %s scores %d criteria: %s", VERSION, len(criteria), ", ".join(c.name for c in criteria))
     for file in evaluator_files(criteria):
         _LOG.info("running the evaluators in %s", file, extra={"file": file})
-    for receiver, name in zip(service.receivers, ("gRPC", "HTTP"), strict=True):
-        extra = {"transport": name.lower(), "port": receiver.port}
-        _LOG.info("receiving OTLP/%s on port %d", name, receiver.port, extra=extra)
-    if service.endpoint is not None:
-        _LOG.info("metrics on port %d, path /metrics", service.endpoint.port, extra={"port": service.endpoint.port})
-    if service.admin is not None:
-        _LOG.info(
-            "health on port %d, paths /, /status, /streams, /comparison, /ack, /learn, /learning and /learned",
-            service.admin.port,
-            extra={"port": service.admin.port},
-        )
-    if view is not None:
-        _LOG.info("web view on %s", view.url, extra={"port": view.port})
     if config.state.directory is not None:
         _LOG.info("requests are acknowledged when they are in the journal in %s", config.state.directory)
     urls = _destinations(config)
@@ -361,6 +354,36 @@ def _announce(service: Service | Front, config: Config, criteria: Sequence[Crite
         _LOG.info("sending on to %s", ", ".join(urls), extra={"endpoints": urls})
     else:
         _LOG.info("sending nothing on: neither `exporters.otlp` nor `exporters.kafka` is configured")
+
+
+def _announce_addresses(service: Service | Front, config: Config, view: WebView | None) -> None:
+    protocols = config.receivers.otlp.protocols
+    listeners = (("gRPC", protocols.grpc), ("HTTP", protocols.http))
+    for receiver, (name, settings) in zip(service.receivers, listeners, strict=True):
+        extra = {"transport": name.lower(), "port": receiver.port}
+        _LOG.info("receiving OTLP/%s on port %d (%s)", name, receiver.port, _url(settings, receiver.port), extra=extra)
+    if service.endpoint is not None and config.exporters.prometheus is not None:
+        port = service.endpoint.port
+        _LOG.info(
+            "metrics on port %d (%s/metrics)", port, _url(config.exporters.prometheus, port), extra={"port": port}
+        )
+    if service.admin is not None and config.admin is not None:
+        port = service.admin.port
+        _LOG.info(
+            "health on port %d (%s), and for administration /status, /streams, /comparison, /ack, /learn, /learning and /learned",
+            port,
+            _url(config.admin, port),
+            extra={"port": port},
+        )
+    if view is not None:
+        _LOG.info("web view on %s", view.url, extra={"port": view.port})
+
+
+def _url(settings: ListenerSettings, port: int) -> str:
+    host, _ = split_address(settings.endpoint)
+    scheme = "http" if settings.tls is None else "https"
+    # Without a host, it listens on all addresses.
+    return f"{scheme}://[{host or '::'}]:{port}" if ":" in (host or "::") else f"{scheme}://{host}:{port}"
 
 
 def _destinations(config: Config) -> list[str]:

@@ -104,7 +104,7 @@ def _addresses(endpoint: str, host: str) -> Iterator[tuple[int, str]]:
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError as error:
-        raise StartError(f"cannot resolve the host of endpoint `{endpoint}`") from error
+        raise StartError(f"cannot resolve the host of endpoint `{endpoint}`: {_reason(error)}") from error
     yield from dict.fromkeys((int(family), str(address[0])) for family, _, _, _, address in found)
 
 
@@ -143,10 +143,31 @@ _AT_ONCE = 100
 _PAUSE_S = 0.5
 
 
-class Listeners:
-    """Accepts connections at `endpoint` (`host:port`; port 0 takes any free one) and makes a protocol for each."""
+def peer_address(name: tuple[str, int] | tuple[str, int, int, int] | None) -> str | None:
+    """Write the name of a peer's socket as `host:port`; `None` when the socket is closed."""
+    if name is None:
+        return None
+    host, port = name[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
-    def __init__(self, make_protocol: Callable[[], BaseProtocol], endpoint: str, tls: ServerTls | None = None) -> None:
+
+def _ignore(_error: ssl.SSLError, _peer: str | None) -> None: ...
+
+
+class Listeners:
+    """Accepts connections at `endpoint` (`host:port`; port 0 takes any free one) and makes a protocol for each.
+
+    Failed TLS handshakes go to `on_failure`, with the peer's address.
+    """
+
+    def __init__(
+        self,
+        make_protocol: Callable[[], BaseProtocol],
+        endpoint: str,
+        tls: ServerTls | None = None,
+        on_failure: Callable[[ssl.SSLError, str | None], None] = _ignore,
+    ) -> None:
+        self._on_failure = on_failure
         self._make_protocol = make_protocol
         self._endpoint = endpoint
         self._tls = tls
@@ -194,14 +215,14 @@ class Listeners:
     def _accept(self, sock: socket.socket) -> None:
         for _ in range(_AT_ONCE):
             try:
-                connection, _ = sock.accept()
+                connection, name = sock.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
                 self._pause(sock, error)
                 return
             connection.setblocking(False)  # noqa: FBT003 - the standard library's signature
-            task = asyncio.create_task(self._handshake(connection))
+            task = asyncio.create_task(self._handshake(connection, peer_address(name)))
             self._handshakes.add(task)
             task.add_done_callback(self._handshakes.discard)
 
@@ -214,15 +235,19 @@ class Listeners:
         if suppressed is not None:
             _log.error("`%s` cannot accept connections for now: %s%s", self._endpoint, reason, repetitions(suppressed))
 
-    async def _handshake(self, connection: socket.socket) -> None:
-        # A client that goes away, or fails in the handshake, is no fault of ours.
-        with contextlib.suppress(OSError):
+    async def _handshake(self, connection: socket.socket, peer: str | None) -> None:
+        try:
             await asyncio.get_running_loop().connect_accepted_socket(
                 self._make_protocol,
                 connection,
                 ssl=self._context,
                 ssl_handshake_timeout=None if self._context is None else _HANDSHAKE_TIMEOUT_S,
             )
+        except ssl.SSLError as error:
+            self._on_failure(error, peer)
+        except OSError:
+            # A client that goes away is no fault of ours.
+            return
 
     async def _renew(self, tls: ServerTls, watched: WatchedFiles) -> None:
         while True:

@@ -11,7 +11,9 @@ import contextlib
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from functools import partial
 from typing import NoReturn, TypeAlias
+from urllib.parse import unquote
 
 import grpc
 import grpc.aio
@@ -26,7 +28,8 @@ from toolgauge.net.listen import close_all, listen
 from toolgauge.net.settings import ServerTls
 from toolgauge.net.tls import WatchedFiles, server_context, server_pem
 from toolgauge.receive.otlp_handler import HOP_HEADER, BrokenBodyError, OtlpHandler, gunzip, inflate
-from toolgauge.receive.refusal import Refusal, invalid, loop, unauthenticated
+from toolgauge.receive.refusal import Refusal, invalid, loop, too_large, unauthenticated
+from toolgauge.receive.refusal_log import RefusalLog
 from toolgauge.receive.settings import GrpcSettings
 from toolgauge.receive.uploads import Uploads
 from toolgauge.selfmetrics import SelfMetrics
@@ -35,24 +38,26 @@ from toolgauge.settings import SECOND
 _log = logging.getLogger("toolgauge.receive")
 
 
-def server_credentials(tls: ServerTls) -> grpc.ServerCredentials:
+def server_credentials(tls: ServerTls, on_connection: Callable[[], None]) -> grpc.ServerCredentials:
     """Make credentials from files; raise `StartError` when one cannot be used."""
     return grpc.dynamic_ssl_server_credentials(
         _certificates(tls),
-        _Renewed(tls),  # pyright: ignore[reportArgumentType] - `None` is "no change" (gRPC's documentation)
+        _Renewed(tls, on_connection),  # pyright: ignore[reportArgumentType] - `None` is "no change" (gRPC's documentation)
         require_client_authentication=tls.client_ca_file is not None,
     )
 
 
 class _Renewed:
-    """Gives gRPC the certificates that have changed; called in its threads, at each handshake."""
+    """Gives gRPC the certificates that have changed; called in its threads, at the beginning of each handshake."""
 
-    def __init__(self, tls: ServerTls) -> None:
+    def __init__(self, tls: ServerTls, on_connection: Callable[[], None]) -> None:
+        self._on_connection = on_connection
         self._tls = tls
         self._watched = WatchedFiles(tls.files)
         self._looked_s = time.monotonic()
 
     def __call__(self) -> grpc.ServerCertificateConfiguration | None:
+        self._on_connection()
         now_s = time.monotonic()
         if now_s - self._looked_s < self._tls.reload_interval / SECOND:
             return None
@@ -113,6 +118,7 @@ class GrpcReceiver:
         metrics: SelfMetrics,
         hop_id: str,
         has_memory: Callable[[int], bool] = lambda _size_bytes: True,
+        refusal_log: RefusalLog | None = None,
     ) -> None:
         limit = settings.max_recv_msg_size
         self._handler = OtlpHandler(
@@ -121,6 +127,7 @@ class GrpcReceiver:
             limit=limit,
             metrics=metrics,
             hop_id=hop_id,
+            refusal_log=refusal_log or RefusalLog(),
         )
         self._uploads = Uploads(limit, has_memory)
         self._settings = settings
@@ -128,6 +135,7 @@ class GrpcReceiver:
         self._health: GrpcHealth | None = None
         self._server: grpc.aio.Server | None = None
         self._port = 0
+        self._first_call = _FirstCall(self._handler.refusal_log)
 
     @property
     def port(self) -> int:
@@ -138,14 +146,22 @@ class GrpcReceiver:
         """Bind and serve; raise `StartError` when the endpoint cannot be had."""
         # Without files that can be used, no port is bound.
         tls = self._settings.tls
-        credentials = None if tls is None else server_credentials(tls)
+        connected = partial(_call_in, asyncio.get_running_loop(), self._first_call.connected)
+        credentials = None if tls is None else server_credentials(tls, connected)
         # gRPC reports only "failed to bind" and binds half of `localhost` without complaint: try by hand first.
         sockets = listen(self._settings.endpoint)
         addresses = [sock.getsockname()[:2] for sock in sockets]
         close_all(sockets)
         server = grpc.aio.server(options=tuple(_options(self._settings)))
-        server.add_generic_rpc_handlers((_Methods(self._handler, self._guard, self._uploads),))
+        server.add_generic_rpc_handlers(
+            (
+                self._first_call,
+                _Methods(self._handler, self._guard, self._uploads),
+            )
+        )
         self._health = GrpcHealth(server)
+        # Handlers are asked in the order in which they are added.
+        server.add_generic_rpc_handlers((_UnknownMethods(self._handler.refusal_log),))
         for host, port in addresses:
             address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
             try:
@@ -154,7 +170,7 @@ class GrpcReceiver:
                 else:
                     server.add_secure_port(address, credentials)
                     # gRPC takes credentials that fetch their certificates for one address only.
-                    credentials = server_credentials(tls)
+                    credentials = server_credentials(tls, connected)
             except RuntimeError as error:
                 await server.stop(None)
                 raise StartError(
@@ -168,6 +184,7 @@ class GrpcReceiver:
     async def stop(self, grace_s: float) -> None:
         """Stop accepting at once; requests being handled get `grace_s` to finish."""
         server, self._server = self._server, None
+        self._first_call.stop()
         if server is not None and self._health is not None:
             # Watching clients hear of it before the handler is closed.
             await self._health.stopping()
@@ -214,6 +231,67 @@ class _Methods(grpc.GenericRpcHandler):
         return self._open.get(handler_call_details.method)
 
 
+class _FirstCall(grpc.GenericRpcHandler):
+    """Logs that TLS connections bring no call, as long as none has come since the start.
+
+    Rule: a connection without a call within 10 s, when no sender has ever got in, is a handshake that failed. gRPC shows neither
+    the failure nor its peer to Python. Later the same connection may be a health check of TCP, and is not logged.
+    """
+
+    def __init__(self, refusal_log: RefusalLog) -> None:
+        self._refusal_log = refusal_log
+        self._is_over = False
+
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> None:  # noqa: ARG002 - gRPC's signature
+        """Take notice of a call, and leave it to the next handler."""
+        self._is_over = True
+
+    def connected(self) -> None:
+        """Wait for the first call of a connection."""
+        if not self._is_over:
+            asyncio.get_running_loop().call_later(_FIRST_CALL_WITHIN_S, self._log)
+
+    def stop(self) -> None:
+        """Log nothing any more."""
+        self._is_over = True
+
+    def _log(self) -> None:
+        if not self._is_over:
+            self._refusal_log.no_call(_FIRST_CALL_WITHIN_S)
+
+
+_FIRST_CALL_WITHIN_S = 10
+
+
+def _call_in(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:
+    """Call from another thread, which may outlive the loop."""
+    with contextlib.suppress(RuntimeError):
+        loop.call_soon_threadsafe(callback)
+
+
+class _UnknownMethods(grpc.GenericRpcHandler):
+    """Answers UNIMPLEMENTED as gRPC would, and logs it."""
+
+    def __init__(self, refusal_log: RefusalLog) -> None:
+        self._refusal_log = refusal_log
+
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> _Handler:
+        """Make a handler for a method that no other handler knows."""
+        method = handler_call_details.method
+
+        async def refuse(_bodies: AsyncIterator[bytes], context: _Context) -> bytes:
+            self._refusal_log.path("grpc", _NO_SUCH_METHOD, _address(context.peer()), method)
+            await _abort(context, _NO_SUCH_METHOD)
+
+        return grpc.stream_unary_rpc_method_handler(refuse)
+
+
+_NO_SUCH_METHOD = Refusal(
+    outcome="unsupported",
+    code=grpc.StatusCode.UNIMPLEMENTED,
+    http_status=404,
+    message="no such method; OTLP is served as `Export` of its services for traces, metrics and logs",
+)
 _Context: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
 
 
@@ -227,18 +305,20 @@ class _Exports:
 
     async def take(self, _bodies: AsyncIterator[bytes], context: _Context) -> bytes:
         """Take one message: there is no second."""
-        body = await self._read(context)
+        # A call that is over has no peer any more.
+        peer = _address(context.peer())
+        body = await self._read(context, peer)
         # The first byte decides: 0x1f is no legal tag of a protobuf message, 0x78 a rare one.
         decode = _decompress if body[:1] in (b"\x1f", b"\x78") else None
-        refused = await self._handler.take(self._signal, body, context.peer(), decode)
+        refused = await self._handler.take(self._signal, body, peer, decode)
         if refused is not None:
             # Raised through this frame, which then hangs in a cycle: a refused request would stay in memory with it.
             del body
             await _abort(context, refused)
         return b""
 
-    async def _read(self, context: _Context) -> bytes:
-        upload = _Upload(self._handler, self._signal, context)
+    async def _read(self, context: _Context, peer: str) -> bytes:
+        upload = _Upload(self._handler, self._signal, context, peer)
         self._uploads.begin(upload)
         try:
             body = await context.read()
@@ -251,19 +331,27 @@ class _Exports:
         if isinstance(body, bytes):  # pyright: ignore[reportUnnecessaryIsInstance] - the stubs know no `EOF`
             return body
         self._handler.miss(self._signal)
+        refused = invalid("the request has no message")
         try:
-            await _abort(context, invalid("the request has no message"))
+            await _abort(context, refused)
         except grpc.aio.InternalError:
-            # It had one that is larger than the limit: gRPC has answered the sender itself, and the call is over.
+            # The call is over. gRPC forgets the peer of a call that it ended itself, because of a message over the limit, and
+            # with few exceptions knows that of a sender that went away.
+            if not context.peer():
+                self._handler.refusal_log.request("grpc", too_large(self._handler.limit), peer)
             raise asyncio.CancelledError from None
+        except grpc.aio.AbortError:
+            self._handler.refusal_log.request("grpc", refused, peer)
+            raise
 
 
 class _Upload:
     """A call whose message is being gathered."""
 
-    __slots__ = ("_context", "_handler", "_signal")
+    __slots__ = ("_context", "_handler", "_peer", "_signal")
 
-    def __init__(self, handler: OtlpHandler, signal: Signal, context: _Context) -> None:
+    def __init__(self, handler: OtlpHandler, signal: Signal, context: _Context, peer: str) -> None:
+        self._peer = peer
         self._handler = handler
         self._signal: Signal = signal
         self._context = context
@@ -274,7 +362,7 @@ class _Upload:
         Cancelling the wait instead would leave a message that is whole at that very moment in memory for ever.
         """
         with contextlib.suppress(grpc.aio.BaseError):
-            await _abort(self._context, self._handler.refuse(self._signal, refused))
+            await _abort(self._context, self._handler.refuse(self._signal, refused, self._peer))
 
 
 def _header(metadata: Iterable[tuple[str, str | bytes]], name: str) -> str | None:
@@ -285,9 +373,14 @@ def _refuse(
     handler: OtlpHandler, signal: Signal, refused: Refusal
 ) -> Callable[[AsyncIterator[bytes], _Context], Awaitable[bytes]]:
     async def refuse(_bodies: AsyncIterator[bytes], context: _Context) -> bytes:
-        await _abort(context, handler.refuse(signal, refused))
+        await _abort(context, handler.refuse(signal, refused, _address(context.peer())))
 
     return refuse
+
+
+def _address(peer: str) -> str:
+    """Write gRPC's name of a peer, such as `ipv6:%5B::1%5D:4242`, as `[::1]:4242`."""
+    return unquote(peer.partition(":")[2])
 
 
 def _decompress(body: bytes, limit: int) -> bytes:

@@ -8,10 +8,10 @@ bounded before and after decompression, and no client holds a connection open wi
 import asyncio
 import contextlib
 import json
-import logging
 import math
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
@@ -21,8 +21,7 @@ from grpc import StatusCode
 from toolgauge.model.delivery import Consumer, Refused, Signal
 from toolgauge.model.errors import DecodeError
 from toolgauge.net.auth import TokenGuard
-from toolgauge.net.listen import Listeners
-from toolgauge.net.throttle import Throttle, repetitions
+from toolgauge.net.listen import Listeners, peer_address
 from toolgauge.receive.otlp_handler import (
     HOP_HEADER,
     BrokenBodyError,
@@ -35,6 +34,7 @@ from toolgauge.receive.otlp_handler import (
     unzstd,
 )
 from toolgauge.receive.refusal import Refusal, invalid, loop, refusal, too_large, unauthenticated
+from toolgauge.receive.refusal_log import RefusalLog
 from toolgauge.receive.settings import HttpSettings
 from toolgauge.receive.uploads import Uploads
 from toolgauge.selfmetrics import SelfMetrics
@@ -68,10 +68,7 @@ def media_of(content_type: str) -> Media | None:
     return _MEDIA.get(content_type.partition(";")[0].strip().lower())
 
 
-_log = logging.getLogger("toolgauge.receive")
 _SERVER = "toolgauge"
-# A client that speaks HTTP/2 without asking, such as gRPC's, begins with it.
-_HTTP2_PREFACE = b"PRI * HTTP/2.0"
 # How long the rest of a refused body is read, so that a sender in the middle of it sees the answer.
 _LINGER_S = 3.0
 _SLOWEST_BYTES_PER_S = 64 * 1024
@@ -95,6 +92,7 @@ class HttpReceiver:
         metrics: SelfMetrics,
         hop_id: str,
         has_memory: Callable[[int], bool] = lambda _size_bytes: True,
+        refusal_log: RefusalLog | None = None,
     ) -> None:
         limit = settings.max_request_body_size
         handler = OtlpHandler(
@@ -103,7 +101,9 @@ class HttpReceiver:
             limit=limit,
             metrics=metrics,
             hop_id=hop_id,
+            refusal_log=refusal_log or RefusalLog(),
         )
+        self._refusal_log = handler.refusal_log
         self._requests = _Requests(handler, settings, from_json, has_memory)
         self._settings = settings
         self._protocols: _Server | None = None
@@ -116,8 +116,9 @@ class HttpReceiver:
 
     async def start(self) -> None:
         """Bind and serve; raise `StartError` when the endpoint cannot be had."""
-        protocols = _Server(self._requests.answer, self._settings)
-        listeners = Listeners(protocols, self._settings.endpoint, self._settings.tls)
+        protocols = _Server(self._requests.answer, self._settings, self._refusal_log)
+        on_failure = partial(self._refusal_log.handshake, "http")
+        listeners = Listeners(protocols, self._settings.endpoint, self._settings.tls, on_failure)
         await listeners.start()
         self._protocols, self._listeners = protocols, listeners
 
@@ -139,37 +140,31 @@ class HttpReceiver:
 class _Server(web.Server):
     """Makes one protocol a connection."""
 
-    def __init__(self, answer: Callable[[web.BaseRequest], Awaitable[web.Response]], settings: HttpSettings) -> None:
+    def __init__(
+        self,
+        answer: Callable[[web.BaseRequest], Awaitable[web.Response]],
+        settings: HttpSettings,
+        refusal_log: RefusalLog,
+    ) -> None:
         super().__init__(answer)
         self._settings = settings
-        self._throttle = Throttle()
+        self._refusal_log = refusal_log
 
     def __call__(self) -> RequestHandler:
-        return _Protocol(self, self._loop, self._settings, self._spoke_grpc)
-
-    def _spoke_grpc(self, port: int) -> None:
-        suppressed = self._throttle.suppressed("grpc")
-        if suppressed is not None:
-            _log.warning(
-                "a sender speaks gRPC to port %d, which takes OTLP over HTTP: point it to the port of "
-                "`receivers.otlp.protocols.grpc.endpoint`, or let it send `http/protobuf`%s",
-                port,
-                repetitions(suppressed),
-                extra={"transport": "http", "port": port},
-            )
+        return _Protocol(self, self._loop, self._settings, self._refusal_log)
 
 
 class _Protocol(RequestHandler):
     """Answers a request that is not HTTP, or that failed inside, in our form too."""
 
-    __slots__ = ("_has_begun", "_on_grpc", "_read_header_timeout_s", "has_asked")
+    __slots__ = ("_has_begun", "_is_foreign", "_read_header_timeout_s", "_refusal_log", "has_asked")
 
     def __init__(
         self,
         server: web.Server,
         event_loop: asyncio.AbstractEventLoop,
         settings: HttpSettings,
-        on_grpc: Callable[[int], None],
+        refusal_log: RefusalLog,
     ) -> None:
         super().__init__(
             server,
@@ -181,15 +176,18 @@ class _Protocol(RequestHandler):
         )
         self._read_header_timeout_s = settings.read_header_timeout / SECOND
         self.has_asked = False
-        self._has_begun = False
-        self._on_grpc = on_grpc
+        self._has_begun = self._is_foreign = False
+        self._refusal_log = refusal_log
 
     def data_received(self, data: bytes) -> None:
         # Answered like everything that is not HTTP/1: gRPC's clients report that, and wait longer each time.
-        if not self._has_begun:
+        if not self._has_begun and self.transport is not None:
             self._has_begun = True
-            if data.startswith(_HTTP2_PREFACE) and self.transport is not None:
-                self._on_grpc(self.transport.get_extra_info("sockname")[1])
+            self._is_foreign = self._refusal_log.first_bytes(
+                data,
+                peer_address(self.transport.get_extra_info("peername")),
+                self.transport.get_extra_info("sockname")[1],
+            )
         super().data_received(data)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -210,7 +208,11 @@ class _Protocol(RequestHandler):
     ) -> web.StreamResponse:
         if isinstance(exc, ConnectionError) or request.writer.output_size > 0:
             raise ConnectionError("the connection is gone") from exc
-        return _closing(_response(invalid("the request is not valid HTTP", http_status=status), PROTOBUF))
+        refused = invalid("the request is not valid HTTP", http_status=status)
+        # Of another protocol, its first bytes were logged.
+        if not self._is_foreign:
+            self._refusal_log.request("http", refused, _peer(request))
+        return _closing(_response(refused, PROTOBUF))
 
 
 class _Requests:
@@ -273,21 +275,23 @@ class _Requests:
     async def _answer(self, request: web.BaseRequest) -> web.Response:
         media = media_of(request.headers.get("Content-Type", "")) or PROTOBUF
         signal = self._paths.get(request.path)
+        peer = _peer(request)
         if signal is None:
+            self._handler.refusal_log.path("http", self._no_such_path, peer, request.path)
             return _closing(_response(self._no_such_path, media))
         refused = self._precheck(request)
         if refused is not None:
-            return _closing(self._refused(self._handler.refuse(signal, refused), media))
+            return _closing(self._refused(self._handler.refuse(signal, refused, peer), media))
         if request.headers.get("Expect", "").lower() == "100-continue":
             await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         body = await self._read(request)
         if isinstance(body, Refusal):
-            return _closing(_response(self._handler.refuse(signal, body), media))
+            return _closing(_response(self._handler.refuse(signal, body, peer), media))
         decode = _DECODERS[_encoding(request)]
         if media is JSON:
-            refused = await self._take_json(signal, body, _peer(request), decode)
+            refused = await self._take_json(signal, body, peer, decode)
         else:
-            refused = await self._handler.take(signal, body, _peer(request), decode)
+            refused = await self._handler.take(signal, body, peer, decode)
         if refused is not None:
             return _response(refused, media)
         return web.Response(body=media.success, headers={"Content-Type": media.content_type, "Server": _SERVER})
@@ -302,13 +306,13 @@ class _Requests:
             else:
                 encoded = self._from_json(signal, text) if text else b""
         except TooLargeError:
-            return self._handler.refuse(signal, too_large(self._limit))
+            return self._handler.refuse(signal, too_large(self._limit), sender)
         except BrokenBodyError as error:
-            return self._handler.refuse(signal, invalid(str(error), reason="compression"))
+            return self._handler.refuse(signal, invalid(str(error), reason="compression"), sender)
         except DecodeError as error:
-            return self._handler.refuse(signal, invalid(str(error), reason=error.reason))
+            return self._handler.refuse(signal, invalid(str(error), reason=error.reason), sender)
         except Exception as error:  # noqa: BLE001 - the receiver handler answers for whatever fails behind it
-            return self._handler.fail(signal, error)
+            return self._handler.fail(signal, error, sender)
         return await self._handler.take(signal, encoded, sender)
 
     def _preflight(self, request: web.BaseRequest) -> web.Response | None:
@@ -415,8 +419,7 @@ def _extend(deadline: asyncio.Timeout, size: int, silence_s: float) -> None:
 
 def _peer(request: web.BaseRequest) -> str | None:
     """Identify the connection; `None` when it is closed."""
-    transport = request.transport
-    return None if transport is None else str(transport.get_extra_info("peername"))
+    return None if request.transport is None else peer_address(request.transport.get_extra_info("peername"))
 
 
 def _encoding(request: web.BaseRequest) -> str:

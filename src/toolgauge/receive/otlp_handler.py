@@ -15,6 +15,7 @@ from typing import TypeAlias
 from toolgauge.model.delivery import Accepted, Consumer, Signal
 from toolgauge.net.throttle import Throttle, repetitions
 from toolgauge.receive.refusal import Outcome, Refusal, failed, invalid, refusal, too_large
+from toolgauge.receive.refusal_log import RefusalLog, Transport
 from toolgauge.selfmetrics import SelfMetrics
 
 if sys.version_info >= (3, 14):
@@ -133,15 +134,17 @@ class OtlpHandler:
         self,
         consumer: Consumer,
         *,
-        transport: str,
+        transport: Transport,
         limit: int,
         metrics: SelfMetrics,
         hop_id: str,
+        refusal_log: RefusalLog,
     ) -> None:
+        self.refusal_log = refusal_log
         self.hop_id = hop_id
         self.limit = limit
         self._consumer = consumer
-        self._transport = transport
+        self._transport: Transport = transport
         self._requests = metrics.requests
         self._requests_invalid = metrics.requests_invalid
         self._throttle = Throttle()
@@ -154,22 +157,23 @@ class OtlpHandler:
             plain = await self.plain(body, decode)
             answer = await self._consumer.consume(signal, plain, sender) if plain else _ACCEPTED
         except TooLargeError:
-            return self.refuse(signal, too_large(self.limit))
+            return self.refuse(signal, too_large(self.limit), sender)
         except BrokenBodyError as error:
-            return self.refuse(signal, invalid(str(error), reason="compression"))
+            return self.refuse(signal, invalid(str(error), reason="compression"), sender)
         except asyncio.CancelledError:
             # The sender went away: there is no connection for an answer.
             self.miss(signal)
             raise
         except Exception as error:  # noqa: BLE001 - the receiver handler answers for whatever fails behind it
-            return self.fail(signal, error)
+            return self.fail(signal, error, sender)
         if isinstance(answer, Accepted):
             self._count(signal, "accepted")
             return None
-        return self.refuse(signal, refusal(answer))
+        return self.refuse(signal, refusal(answer), sender)
 
-    def refuse(self, signal: Signal, refused: Refusal) -> Refusal:
-        """Count a refusal and hand it back."""
+    def refuse(self, signal: Signal, refused: Refusal, sender: str | None) -> Refusal:
+        """Count and log a refusal, and hand it back."""
+        self.refusal_log.request(self._transport, refused, sender)
         self._count(signal, refused.outcome)
         if refused.invalid_reason is not None:
             self._requests_invalid.add(1, (self._transport, signal, refused.invalid_reason))
@@ -188,7 +192,7 @@ class OtlpHandler:
             return await asyncio.to_thread(decode, body, self.limit)
         return decode(body, self.limit)
 
-    def fail(self, signal: Signal, error: Exception) -> Refusal:
+    def fail(self, signal: Signal, error: Exception, sender: str | None) -> Refusal:
         """Answer for an exception."""
         # The log names each kind once a minute, and shows nothing of the request.
         kind = type(error).__name__
@@ -202,7 +206,7 @@ class OtlpHandler:
                 repetitions(suppressed),
                 extra={"signal": signal, "transport": self._transport, "error.type": kind},
             )
-        return self.refuse(signal, failed(error))
+        return self.refuse(signal, failed(error), sender)
 
     def _count(self, signal: Signal, outcome: Outcome) -> None:
         self._requests.add(1, (self._transport, signal, outcome))

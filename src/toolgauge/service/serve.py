@@ -24,6 +24,7 @@ from toolgauge.otlp.otlp_json import request_from_json
 from toolgauge.pipeline.pipeline import ScorecardSink, ignore_regressions
 from toolgauge.receive.grpc import GrpcReceiver
 from toolgauge.receive.http import HttpReceiver
+from toolgauge.receive.refusal_log import RefusalLog
 from toolgauge.score.criterion import Criterion
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.admin import AdminEndpoint, Learning
@@ -285,8 +286,16 @@ def make_receivers(
 ) -> tuple[GrpcReceiver | HttpReceiver, ...]:
     """Make the OTLP receivers; raise `StartError` when a file that they need cannot be used."""
     protocols = config.receivers.otlp.protocols
+    refusal_log = RefusalLog()
     return (
-        GrpcReceiver(consumer, protocols.grpc, metrics=metrics, hop_id=hop_id, has_memory=has_memory),
+        GrpcReceiver(
+            consumer,
+            protocols.grpc,
+            metrics=metrics,
+            hop_id=hop_id,
+            has_memory=has_memory,
+            refusal_log=refusal_log,
+        ),
         HttpReceiver(
             consumer,
             protocols.http,
@@ -294,6 +303,7 @@ def make_receivers(
             metrics=metrics,
             hop_id=hop_id,
             has_memory=has_memory,
+            refusal_log=refusal_log,
         ),
     )
 

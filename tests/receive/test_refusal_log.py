@@ -1,0 +1,115 @@
+"""Refused senders are logged once a minute for each transport and cause, and nothing that they sent is shown."""
+
+import ssl
+
+import pytest
+
+from toolgauge.model.delivery import Refused, Unsupported
+from toolgauge.receive.refusal import Refusal, invalid, loop, refusal, too_large, unauthenticated
+from toolgauge.receive.refusal_log import RefusalLog
+
+
+def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+
+
+def test_a_cause_is_logged_once_a_minute_with_the_number_in_between(caplog: pytest.LogCaptureFixture):
+    now_s = [0.0]
+    log = RefusalLog(lambda: now_s[0])
+    for number in range(42):
+        log.request("http", unauthenticated(), f"10.0.0.1:{number}")
+    now_s[0] = 59.9
+    log.request("http", unauthenticated(), "10.0.0.1:98")
+    assert len(lines(caplog)) == 1
+    now_s[0] = 60.0
+    log.request("http", unauthenticated(), "10.0.0.1:99")
+    first, second = lines(caplog)
+    assert first.startswith("refused 10.0.0.1:0 over HTTP: 401, a valid token is needed; ")
+    assert second == first.replace("10.0.0.1:0", "10.0.0.1:99") + " (42 more since the last such line)"
+
+
+def test_causes_and_transports_are_logged_apart(caplog: pytest.LogCaptureFixture):
+    log = RefusalLog(lambda: 0.0)
+    for transport in ("grpc", "http"):
+        log.request(transport, unauthenticated(), "10.0.0.1:1")
+        log.request(transport, too_large(1024), "10.0.0.1:1")
+    assert [line.split("; ")[0] for line in lines(caplog)] == [
+        "refused 10.0.0.1:1 over gRPC: UNAUTHENTICATED, a valid token is needed",
+        "refused 10.0.0.1:1 over gRPC: RESOURCE_EXHAUSTED, the request is larger than the limit of 1024 bytes",
+        "refused 10.0.0.1:1 over HTTP: 401, a valid token is needed",
+        "refused 10.0.0.1:1 over HTTP: 413, the request is larger than the limit of 1024 bytes",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("refused", "named"),
+    [
+        (unauthenticated(), "`receivers.otlp.protocols.http.auth`"),
+        (too_large(1), "`receivers.otlp.protocols.http.max_request_body_size`"),
+        (invalid("only POST is served here", http_status=405), "`admin.endpoint`"),
+        (invalid("no such type", http_status=415), "`OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf`"),
+        (invalid("late", http_status=408), "send smaller batches"),
+        (invalid("broken", reason="compression"), "`OTEL_EXPORTER_OTLP_COMPRESSION=gzip`"),
+        (invalid("broken", reason="wrong_signal"), "`OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`"),
+        (invalid("broken", reason="unknown_keys"), "`resourceSpans`"),
+        (invalid("broken"), "send with an OTLP exporter"),
+        (loop(), "`exporters.otlp`"),
+    ],
+)
+def test_a_line_names_what_to_set(refused: Refusal, named: str, caplog: pytest.LogCaptureFixture):
+    RefusalLog(lambda: 0.0).request("http", refused, "10.0.0.1:1")
+    (line,) = lines(caplog)
+    assert named in line
+
+
+@pytest.mark.parametrize("answer", [Refused("the queue is full"), Unsupported("metrics are not accepted here")])
+def test_a_refusal_that_is_no_mistake_of_the_sender_is_not_logged(
+    answer: Refused | Unsupported, caplog: pytest.LogCaptureFixture
+):
+    RefusalLog(lambda: 0.0).request("http", refusal(answer), "10.0.0.1:1")
+    assert lines(caplog) == []
+
+
+@pytest.mark.parametrize("reason", ["undecodable", "wrong_signal", "unknown_keys"])
+def test_a_message_that_may_quote_the_body_is_not_shown(reason: str, caplog: pytest.LogCaptureFixture):
+    refused = invalid("not JSON: s3cret", reason=reason)  # pyright: ignore[reportArgumentType]
+    RefusalLog(lambda: 0.0).request("http", refused, "10.0.0.1:1")
+    assert len(lines(caplog)) == 1
+    assert "s3cret" not in caplog.text
+
+
+def test_a_path_is_cut_and_its_control_characters_and_braces_are_harmless(caplog: pytest.LogCaptureFixture):
+    missing = refusal(Unsupported("no such path"))
+    RefusalLog(lambda: 0.0).path("http", missing, "10.0.0.1:1", "/{section}\n\x1b[31m\u202e" + "x" * 1000)
+    (line,) = lines(caplog)
+    assert line.startswith("refused 10.0.0.1:1 over HTTP: 404, no such path, not on '/{section}\\n\\x1b[31m\\u202exxx")
+    assert line.isprintable()
+    assert len(line) < 400
+
+
+@pytest.mark.parametrize(
+    ("reason", "cause"),
+    [
+        ("HTTP_REQUEST", "plain_text"),
+        ("WRONG_VERSION_NUMBER", "plain_text"),
+        ("PEER_DID_NOT_RETURN_A_CERTIFICATE", "no_client_certificate"),
+        ("CERTIFICATE_VERIFY_FAILED", "client_certificate"),
+        ("TLSV1_ALERT_UNKNOWN_CA", "server_certificate"),
+        ("SSLV3_ALERT_CERTIFICATE_EXPIRED", "server_certificate"),
+        ("UNSUPPORTED_PROTOCOL", "tls_version"),
+        ("TLSV1_ALERT_PROTOCOL_VERSION", "tls_version"),
+        ("NO_SHARED_CIPHER", "tls_version"),
+        ("BAD_SIGNATURE", "tls"),
+    ],
+)
+def test_causes_of_a_failed_handshake(reason: str, cause: str, caplog: pytest.LogCaptureFixture):
+    error = ssl.SSLError(1, "text of OpenSSL")
+    error.reason = reason
+    RefusalLog(lambda: 0.0).handshake("http", error, "10.0.0.1:1")
+    (record,) = caplog.records
+    assert (record.levelname, vars(record)["cause"], vars(record)["peer"]) == ("WARNING", cause, "10.0.0.1:1")
+
+
+def test_a_client_that_only_goes_away_is_not_logged(caplog: pytest.LogCaptureFixture):
+    RefusalLog(lambda: 0.0).handshake("http", ssl.SSLEOFError(8, "EOF"), "10.0.0.1:1")
+    assert lines(caplog) == []

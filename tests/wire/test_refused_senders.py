@@ -1,0 +1,226 @@
+"""A sender that is refused is in the log, with its address and what to set; its token, headers and body are not."""
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+
+import contextlib
+import re
+import socket
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+
+import grpc
+import pytest
+
+from tests.certificates import Certificates, certificates
+from tests.wire.support import LISTEN, TRACES, Toolgauge, recorded, until
+
+(BODY,) = recorded("pydantic-ai", "tool_error")
+TOKEN = ("authorization", "Bearer s3cret-token")
+WRONG = ("authorization", "Bearer wr0ng-token")
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Toolgauge]:
+    """Plain text, a token, and room for 64 KiB."""
+    auth = 'auth: {token: "s3cret-token"}'
+    listen = (
+        *LISTEN,
+        f'receivers.otlp.protocols.grpc={{endpoint: "127.0.0.1:0", {auth}, max_recv_msg_size: 64KiB}}',
+        f'receivers.otlp.protocols.http={{endpoint: "127.0.0.1:0", {auth}, max_request_body_size: 64KiB}}',
+    )
+    toolgauge = Toolgauge(tmp_path_factory.mktemp("guarded"), listen=listen)
+    try:
+        yield toolgauge.wait_until_up()
+    finally:
+        toolgauge.close()
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return certificates(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture(scope="module")
+def mutual(tmp_path_factory: pytest.TempPathFactory, made: Certificates) -> Iterator[Toolgauge]:
+    """TLS with client certificates."""
+    tls = f'cert_file: "{made.server_cert}", key_file: "{made.server_key}", client_ca_file: "{made.ca_file}"'
+    receivers = (
+        f'receivers.otlp.protocols.{name}={{endpoint: "127.0.0.1:0", tls: {{{tls}}}}}' for name in ("grpc", "http")
+    )
+    toolgauge = Toolgauge(tmp_path_factory.mktemp("mutual"), listen=(*LISTEN, *receivers))
+    try:
+        yield toolgauge.wait_until_up()
+    finally:
+        toolgauge.close()
+
+
+def refused(toolgauge: Toolgauge, beginning: str) -> str:
+    """Wait for the one warning that begins so, and return it."""
+
+    def warning() -> str | None:
+        found = re.findall(rf"WARNING toolgauge\.receive: ({beginning}.*)", toolgauge.said())
+        assert len(found) < 2, found
+        return found[0] if found else None
+
+    return until(warning, f"a warning that begins with `{beginning}`")
+
+
+def send(port: int, data: bytes, context: ssl.SSLContext | None = None) -> str:
+    """Send bytes, read until the end, and return the address that they came from."""
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
+        host, own_port = connection.getsockname()
+        with (
+            contextlib.suppress(OSError),
+            connection if context is None else context.wrap_socket(connection, server_hostname="localhost") as stream,
+        ):
+            stream.sendall(data)
+            while stream.recv(65536):
+                pass
+    return f"{host}:{own_port}"
+
+
+def request(path: str, body: bytes, *headers: tuple[str, str], method: str = "POST") -> bytes:
+    named = (("Host", "x"), ("Connection", "close"), ("Content-Length", str(len(body))), *headers)
+    head = "".join(f"{name}: {value}\r\n" for name, value in named)
+    return f"{method} {path} HTTP/1.1\r\n{head}\r\n".encode() + body
+
+
+PROTOBUF = ("Content-Type", "application/x-protobuf")
+
+
+@pytest.mark.parametrize(
+    ("data", "beginning", "to_set"),
+    [
+        (
+            request("/v1/traces", b"b0dy", PROTOBUF, WRONG),
+            "401, a valid token is needed",
+            "`receivers.otlp.protocols.http.auth`",
+        ),
+        (
+            request("/v1/traces", bytes(70_000), PROTOBUF, TOKEN),
+            "413, the request is larger than the limit of 65536 bytes",
+            "`receivers.otlp.protocols.http.max_request_body_size`",
+        ),
+        (request("/v1/trace", BODY, PROTOBUF, TOKEN), "404, no such path", "`OTEL_EXPORTER_OTLP_ENDPOINT`"),
+        (
+            request("/v1/traces", b"b0dy", ("Content-Type", "text/plain"), TOKEN),
+            "415, only `application/x-protobuf`",
+            "`OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf`",
+        ),
+        (request("/v1/traces", b"b0dy", PROTOBUF, TOKEN), "400, the body is not OTLP", "an OTLP exporter"),
+        (
+            request("/v1/traces", b"b0dy", PROTOBUF, TOKEN, ("Content-Encoding", "gzip")),
+            "400, the compressed body is broken",
+            "`OTEL_EXPORTER_OTLP_COMPRESSION=gzip`",
+        ),
+        (b"b0dy\r\n\r\n", "400, the request is not valid HTTP", "a proxy in between"),
+        (request("/v1/traces", b"", method="GET"), "405, only POST is served here", "`admin.endpoint`"),
+    ],
+)
+def test_a_refused_request_over_http_is_logged_with_address_and_setting(
+    guarded: Toolgauge, data: bytes, beginning: str, to_set: str
+):
+    peers = [send(guarded.http_port, data) for _ in range(3)]
+    line = refused(guarded, rf"refused \S+ over HTTP: {beginning}")
+    assert line.startswith(f"refused {peers[0]} over HTTP: ")
+    assert to_set in line
+    assert not re.search("s3cret|wr0ng|b0dy", guarded.said())
+
+
+def test_tls_to_a_plain_port_for_http_is_logged_with_address_and_setting(guarded: Toolgauge):
+    peer = send(guarded.http_port, BODY, ssl.create_default_context())
+    line = refused(guarded, rf"refused {peer} over HTTP: it speaks TLS, and this port does not")
+    assert "`receivers.otlp.protocols.http.tls`" in line
+    assert "`http://`" in line
+
+
+@pytest.mark.parametrize(
+    ("method", "body", "token", "beginning", "to_set"),
+    [
+        (TRACES, BODY, WRONG, "UNAUTHENTICATED, a valid token is needed", "`receivers.otlp.protocols.grpc.auth`"),
+        (
+            TRACES,
+            bytes(70_000),
+            TOKEN,
+            "RESOURCE_EXHAUSTED, the request is larger than the limit of 65536 bytes",
+            "`receivers.otlp.protocols.grpc.max_recv_msg_size`",
+        ),
+        (TRACES, b"b0dy", TOKEN, "INVALID_ARGUMENT, the body is not OTLP", "an OTLP exporter"),
+        ("/jaeger.api_v2.CollectorService/PostSpans", BODY, TOKEN, "UNIMPLEMENTED, no such method", "a Collector"),
+    ],
+)
+def test_a_refused_call_over_grpc_is_logged_with_address_and_setting(
+    guarded: Toolgauge, method: str, body: bytes, token: tuple[str, str], beginning: str, to_set: str
+):
+    with grpc.insecure_channel(f"127.0.0.1:{guarded.grpc_port}") as channel:
+        for _ in range(3):
+            with pytest.raises(grpc.RpcError):
+                channel.unary_unary(method)(body, timeout=60, metadata=(token,))
+    line = refused(guarded, rf"refused 127\.0\.0\.1:\d+ over gRPC: {beginning}")
+    assert to_set in line
+    assert not re.search("s3cret|wr0ng|b0dy", guarded.said())
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_failed_handshakes_of_http_are_logged_with_address_and_setting(
+    mutual: Toolgauge, made: Certificates, version: ssl.TLSVersion, tmp_path: Path
+):
+    stranger = certificates(tmp_path)
+    without = ssl.create_default_context(cafile=str(made.ca_file))
+    of_another_authority = ssl.create_default_context(cafile=str(made.ca_file))
+    of_another_authority.load_cert_chain(stranger.client_cert, stranger.client_key)
+    distrusting = ssl.create_default_context(cafile=str(stranger.ca_file))
+    distrusting.load_cert_chain(made.client_cert, made.client_key)
+    for context in (without, of_another_authority, distrusting):
+        context.minimum_version = context.maximum_version = version
+        send(mutual.http_port, request("/v1/traces", BODY, PROTOBUF), context)
+    line = refused(mutual, r"refused 127\.0\.0\.1:\d+ over HTTP: it has no client certificate; ")
+    assert "`OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE`" in line
+    line = refused(mutual, r"refused 127\.0\.0\.1:\d+ over HTTP: its client certificate is not valid; ")
+    assert "`receivers.otlp.protocols.http.tls.client_ca_file`" in line
+    line = refused(mutual, r"refused 127\.0\.0\.1:\d+ over HTTP: it does not trust our certificate; ")
+    assert "`OTEL_EXPORTER_OTLP_CERTIFICATE`" in line
+
+
+@pytest.mark.parametrize("data", [request("/v1/traces", BODY, PROTOBUF), b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"])
+def test_plain_text_to_a_tls_port_for_http_is_logged_with_address_and_setting(mutual: Toolgauge, data: bytes):
+    send(mutual.http_port, data)
+    line = refused(mutual, r"refused 127\.0\.0\.1:\d+ over HTTP: it does not speak TLS, and this port does; ")
+    assert "`https://`" in line
+
+
+@pytest.mark.parametrize("is_plain", [True, False])
+def test_a_failed_handshake_of_grpc_is_logged_as_long_as_no_call_has_come(
+    tmp_path: Path, made: Certificates, *, is_plain: bool
+):
+    tls = f'cert_file: "{made.server_cert}", key_file: "{made.server_key}", client_ca_file: "{made.ca_file}"'
+    secured = f'receivers.otlp.protocols.grpc={{endpoint: "127.0.0.1:0", tls: {{{tls}}}}}'
+    toolgauge = Toolgauge(tmp_path, listen=(*LISTEN, secured))
+    try:
+        toolgauge.wait_until_up()
+        credentials = grpc.ssl_channel_credentials(made.ca_file.read_bytes())
+        address = f"127.0.0.1:{toolgauge.grpc_port}"
+        with grpc.insecure_channel(address) if is_plain else grpc.secure_channel(address, credentials) as channel:
+            for _ in range(2):
+                with pytest.raises(grpc.RpcError):
+                    channel.unary_unary(TRACES)(BODY, timeout=60)
+        line = refused(toolgauge, "refused a sender over gRPC: a connection brought no call within 10 s")
+        assert "`receivers.otlp.protocols.grpc.tls.client_ca_file`" in line
+    finally:
+        toolgauge.close()
+
+
+def test_a_sender_of_grpc_with_a_certificate_is_not_logged(mutual: Toolgauge, made: Certificates):
+    credentials = grpc.ssl_channel_credentials(
+        made.ca_file.read_bytes(), made.client_key.read_bytes(), made.client_cert.read_bytes()
+    )
+    with grpc.secure_channel(f"127.0.0.1:{mutual.grpc_port}", credentials) as channel:
+        assert channel.unary_unary(TRACES)(BODY, timeout=60) == b""
+    assert "over gRPC" not in mutual.said()
+
+
+def test_a_health_check_that_only_connects_is_not_logged(mutual: Toolgauge):
+    before = mutual.said().count("WARNING toolgauge.receive")
+    socket.create_connection(("127.0.0.1", mutual.http_port), timeout=60).close()
+    send(mutual.http_port, b"")
+    assert mutual.said().count("WARNING toolgauge.receive") == before

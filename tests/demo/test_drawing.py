@@ -11,6 +11,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from tests.walk.support import Walk
 from toolgauge.demo.drawing import HEALTHY, WORSE, Release, drawn, healthy_recordings, recordings, spans
+from toolgauge.model.metrics import Histogram
 
 NOW_NS = 1_800_000_000_000_000_000
 AS_RECORDED = Release(version="1.0", failures=0)
@@ -107,6 +108,7 @@ def test_no_call_of_a_healthy_release_fails_but_for_those_that_it_makes_fail():
 
 def outcomes(walk: Walk) -> Iterator[tuple[str, str]]:
     (evaluations,) = (metric for metric in walk.registry if metric.name == "toolgauge.evaluations")
+    assert not isinstance(evaluations, Histogram)
     for labels, count in evaluations.current().items():
         named = dict(zip(evaluations.labels, labels, strict=True))
         yield from [(named["gen_ai.evaluation.name"], named["toolgauge.outcome"])] * int(count)

@@ -83,7 +83,7 @@ def test_with_a_web_view_a_line_ends_with_the_address_of_the_page():
 
 
 def test_on_a_terminal_the_trace_is_a_link_to_the_page():
-    assert linked(Style(links=True)).endswith(f"  \x1b]8;;{PAGE}\x1b\\ab12\x1b]8;;\x1b\\")
+    assert linked(Style(colour=True)).endswith(f"  \x1b[2m\x1b]8;;{PAGE}\x1b\\ab12\x1b]8;;\x1b\\\x1b[0m")
 
 
 def test_the_worst_result_is_shown_and_how_many_more_failed():

@@ -21,7 +21,8 @@ SETTINGS = (
     "watch.baseline_min=30",
     "assemble.run_end_grace=1s",
 )
-SECOND = {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}
+# On a busy machine a scrape may take longer than a second.
+INTERVALS = {"scrape_interval": "5s", "scrape_timeout": "5s", "evaluation_interval": "1s"}
 # Enough for more than 50 calls of each tool, from which on an objective counts.
 CONVERSATIONS = 700
 
@@ -44,10 +45,10 @@ def names(prometheus: Prometheus) -> set[str]:
 def test_a_healthy_release_of_the_sample_sender_raises_no_alert_not_even_a_pending_one(tmp_path: Path):
     with contextlib.ExitStack() as running:
         toolgauge = running.enter_context(serving(tmp_path, *SETTINGS))
-        config = {"global": SECOND, "rule_files": RULES, "scrape_configs": [scrape_job(toolgauge)]}
+        config = {"global": INTERVALS, "rule_files": RULES, "scrape_configs": [scrape_job(toolgauge)]}
         prometheus = running.enter_context(prometheus_running(tmp_path, config))
         # Before the first scrape there is no target, which is what ToolgaugeDown is about.
-        until(lambda: (prometheus.value("count_over_time(up[1m])") or 0) >= 3 and not names(prometheus), "scrapes")
+        until(lambda: (prometheus.value("count_over_time(up[1m])") or 0) >= 1 and not names(prometheus), "scrapes")
         # One conversation of the worse release is the least.
         running.enter_context(
             sending(toolgauge.grpc_port, "--healthy", str(CONVERSATIONS), "--worse", "1", "--rate", "25")

@@ -251,7 +251,7 @@ def line_of(row: Row, style: Style, width: Callable[[], int]) -> str:
     head, word, trace_id = "  ".join(names), _WORDS[row.word], printable(row.trace_id)
     # Where the web view is on, the trace id is a link to the trajectory's page.
     link = style.link(trace_id, row.page)
-    taken = len(f"{_clock(row.time_ns)}  {word}  {head}    {trace_id if style.links else link}")
+    taken = len(f"{_clock(row.time_ns)}  {word}  {head}    {trace_id if style.colour else link}")
     why = shortened(row.why, min(_MAX_WHY, max(_LEAST_ROOM, width() - taken)))
     return f"{_clock(row.time_ns)}  {_coloured(row.word, word, style)}  {head}  {why}  {style.aside(link)}"
 

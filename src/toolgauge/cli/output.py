@@ -11,7 +11,7 @@ from typing import TextIO
 import click
 
 from toolgauge.offline.replay.recordings import RecordedRequest, find_files, read
-from toolgauge.offline.terminal import Style
+from toolgauge.offline.terminal import PLAIN, Style
 
 _WIDTH = 30
 _BETWEEN_DRAWINGS_S = 0.1
@@ -85,9 +85,10 @@ def reading_progress(paths: Sequence[str]) -> Generator[Reading]:
 
 
 def terminal_style(stream: TextIO | None = None) -> Style:
-    """Return links and colours where the stream (stdout) is a terminal that has them; no colours with `NO_COLOR`."""
-    is_terminal = (stream or sys.stdout).isatty() and os.environ.get("TERM") != "dumb"
-    return Style(colour=is_terminal and not os.environ.get("NO_COLOR"), links=is_terminal)
+    """Return colours where the stream (stdout) is a terminal that has them, unless `NO_COLOR` is set."""
+    is_terminal = (stream or sys.stdout).isatty()
+    wanted = is_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return Style(colour=True) if wanted else PLAIN
 
 
 def _no_progress(size: int) -> None:

@@ -125,10 +125,10 @@ class ScorecardLines:
         url = self._page_url(scorecard.trajectory)
         name = self._style.head(shortened(origin, _MAX_ORIGIN))
         calls = counted(len(scorecard.trajectory.calls), "call")
-        yield f"{self._style.link(name, url) if self._style.links else name}: {calls}; {self.counts([scorecard])}"
+        yield f"{self._style.link(name, url) if self._style.colour else name}: {calls}; {self.counts([scorecard])}"
         failures = list(self.failure_lines([scorecard]))
         yield from failures
-        if failures and url and not self._style.links:
+        if failures and url and not self._style.colour:
             yield f"  {printable(url)}"
 
     def counts(self, scorecards: Iterable[Scorecard]) -> str:

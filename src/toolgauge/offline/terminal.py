@@ -9,11 +9,10 @@ _RESET = "\x1b[0m"
 class Style:
     """How parts of a line are set off; without `colour` every text stays as it is.
 
-    `links`: a terminal is there, which may follow hyperlinks (OSC 8).
+    Colours and hyperlinks (OSC 8) are for a terminal alone, and `NO_COLOR` keeps both away.
     """
 
     colour: bool = False
-    links: bool = False
 
     def head(self, text: str) -> str:
         """Set off the head of a block."""
@@ -39,7 +38,7 @@ class Style:
         """Link a text on a terminal; elsewhere the address, where there is one, stands in its place."""
         if not url:
             return text
-        return f"\x1b]8;;{printable(url)}\x1b\\{text}\x1b]8;;\x1b\\" if self.links else printable(url)
+        return f"\x1b]8;;{printable(url)}\x1b\\{text}\x1b]8;;\x1b\\" if self.colour else printable(url)
 
     def _set(self, code: str, text: str) -> str:
         return f"\x1b[{code}m{text}{_RESET}" if self.colour and text else text

@@ -67,6 +67,25 @@ def test_a_line_has_the_time_the_verdict_where_it_came_from_and_the_trace():
     )
 
 
+PAGE = "http://localhost:8317/trajectories/ab12"
+
+
+def linked(style: Style) -> str:
+    screen = Screen()
+    lines = on(screen, style=style)
+    lines.page_url = lambda shown: f"http://localhost:8317/trajectories/{shown.trace_id}"
+    lines.show(scorecard(call_result(failed()), of=replace(trajectory(call()), trace_id="ab12")))
+    return screen.lines[-1]
+
+
+def test_with_a_web_view_a_line_ends_with_the_address_of_the_page():
+    assert linked(PLAIN).endswith(f"  {PAGE}")
+
+
+def test_on_a_terminal_the_trace_is_a_link_to_the_page():
+    assert linked(Style(colour=True)).endswith(f"  \x1b[2m\x1b]8;;{PAGE}\x1b\\ab12\x1b]8;;\x1b\\\x1b[0m")
+
+
 def test_the_worst_result_is_shown_and_how_many_more_failed():
     results = (
         call_result(passed(), criterion="good"),

@@ -9,7 +9,9 @@ from itertools import islice
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
-from toolgauge.demo.drawing import HEALTHY, WORSE, Release, drawn, recordings, spans
+from tests.walk.support import Walk
+from toolgauge.demo.drawing import HEALTHY, WORSE, Release, drawn, healthy_recordings, recordings, spans
+from toolgauge.model.metrics import Histogram
 
 NOW_NS = 1_800_000_000_000_000_000
 AS_RECORDED = Release(version="1.0", failures=0)
@@ -91,6 +93,25 @@ def test_a_worse_release_fails_more_often_at_one_tool():
     assert max(healthy.values()) < 0.05
     assert 0.3 < worse["list_orders"] < 0.4
     assert max(worse["find_customer"], worse["refund_order"]) < 0.05
+
+
+def test_no_call_of_a_healthy_release_fails_but_for_those_that_it_makes_fail():
+    walk = Walk()
+    for recording in healthy_recordings():
+        for body in recording.requests:
+            walk.send(body)
+    walk.wait(60)
+    judged = [outcome for outcome in outcomes(walk) if outcome[0] in ("default.tool_success", "default.known_tool")]
+    assert Counter(word for _, word in judged) == {"pass": len(judged)}
+    assert len(judged) > 20
+
+
+def outcomes(walk: Walk) -> Iterator[tuple[str, str]]:
+    (evaluations,) = (metric for metric in walk.registry if metric.name == "toolgauge.evaluations")
+    assert not isinstance(evaluations, Histogram)
+    for labels, count in evaluations.current().items():
+        named = dict(zip(evaluations.labels, labels, strict=True))
+        yield from [(named["gen_ai.evaluation.name"], named["toolgauge.outcome"])] * int(count)
 
 
 def test_a_failed_call_has_an_error_and_no_output():

@@ -1,8 +1,11 @@
-"""What the demo prints of a trajectory: coloured on a terminal, and never steered by what spans hold."""
+"""What the demo prints of runs: coloured on a terminal, never steered by what spans hold, and within a screen."""
 
+import pytest
 from msgspec.structs import replace
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
-from toolgauge.demo.lines import ScorecardLines, heading
+from toolgauge.demo.lines import ScorecardLines, heading, summary_lines
 from toolgauge.export.redact import Redactor
 from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, Result, Scorecard, Scored
 from toolgauge.offline.terminal import Style
@@ -10,6 +13,8 @@ from toolgauge.testing.samples import sample_call, sample_trajectory
 
 HOSTILE = "\x1b[2J\u202e\nfail"
 REDACTOR = Redactor(show_values=False)
+PAGE = "http://localhost:8317/trajectories/ab12"
+PASSED, FAILED = Scored(1.0, "fine", passed=True), Scored(0.0, "wrong", passed=False)
 
 
 def scorecard(name: str, *outcomes: Outcome) -> Scorecard:
@@ -21,12 +26,39 @@ def scorecard(name: str, *outcomes: Outcome) -> Scorecard:
     return Scorecard(trajectory=trajectory, results=tuple(results), scored_at_ns=0)
 
 
+def dropped(criterion: str, tool: str) -> LogRecord:
+    texts = {"gen_ai.evaluation.name": criterion, "gen_ai.tool.name": tool}
+    means = {"toolgauge.regression.baseline": 0.97, "toolgauge.regression.current": 0.62}
+    attributes = [KeyValue(key=key, value=AnyValue(string_value=text)) for key, text in texts.items()]
+    attributes += [KeyValue(key=key, value=AnyValue(double_value=mean)) for key, mean in means.items()]
+    return LogRecord(attributes=attributes)
+
+
 def test_outcomes_have_colours_on_a_terminal():
-    card = scorecard("find_order", Scored(1.0, "fine", passed=True), Scored(0.0, "wrong", passed=False))
-    shown = "\n".join(ScorecardLines(REDACTOR, Style(colour=True)).lines(card, "a framework"))
-    assert "\x1b[32mpass         \x1b[0m  lookups: 1 of 2 calls" in shown
-    assert "\x1b[31mFAIL         \x1b[0m  lookups: 0.00 in turn 0: wrong" in shown
+    shown = "\n".join(ScorecardLines(REDACTOR, Style(colour=True)).lines(scorecard("find", PASSED, FAILED), "adk, one"))
+    assert "\x1b[32m1 pass\x1b[0m, \x1b[31m1 FAIL\x1b[0m" in shown
+    assert "  \x1b[31mFAIL\x1b[0m  lookups: wrong" in shown
     assert "\x1b[1mSummary\x1b[0m" in heading("Summary", Style(colour=True))
+
+
+def test_a_run_is_one_line_and_one_for_each_thing_that_failed():
+    assert list(ScorecardLines(REDACTOR).lines(scorecard("find", PASSED, FAILED), "adk, one")) == [
+        "adk, one: 1 call; 1 pass, 1 FAIL",
+        "  FAIL  lookups: wrong",
+    ]
+
+
+def test_a_run_that_failed_names_its_page_where_there_is_one():
+    lines = ScorecardLines(REDACTOR, page_url=lambda _trajectory: PAGE)
+    assert list(lines.lines(scorecard("find", FAILED), "adk, one"))[-1] == f"  {PAGE}"
+    assert list(lines.lines(scorecard("find", PASSED), "adk, one")) == ["adk, one: 1 call; 1 pass"]
+
+
+def test_on_a_terminal_a_run_is_a_link_to_its_page():
+    lines = ScorecardLines(REDACTOR, Style(colour=True), page_url=lambda _trajectory: PAGE)
+    first, failure = lines.lines(scorecard("find", FAILED), "adk, one")
+    assert first.startswith(f"\x1b]8;;{PAGE}\x1b\\\x1b[1madk, one\x1b[0m\x1b]8;;\x1b\\: 1 call; ")
+    assert failure.endswith("lookups: wrong")
 
 
 def test_without_colour_nothing_steers_the_terminal():
@@ -35,17 +67,33 @@ def test_without_colour_nothing_steers_the_terminal():
         NotEvaluated(reason="no_calls", explanation=HOSTILE),
         Errored(error_type=HOSTILE, message=HOSTILE),
     )
-    shown = ScorecardLines(REDACTOR)
-    lines = [
-        *shown.lines(scorecard(HOSTILE, *outcomes), HOSTILE),
-        *shown.failure_lines([scorecard(HOSTILE, *outcomes)]),
-    ]
+    card, shown = scorecard(HOSTILE, *outcomes), ScorecardLines(REDACTOR, page_url=lambda _trajectory: HOSTILE)
+    lines = [*shown.lines(card, HOSTILE), *summary_lines([card], shown, [dropped(HOSTILE, HOSTILE)])]
     assert all(line.isprintable() for line in lines)
 
 
-def test_failures_of_the_summary_take_two_lines_of_a_screen_at_most():
+@pytest.mark.parametrize("most", [1, 2])
+def test_failures_take_as_many_lines_of_a_screen_as_they_may(most: int):
     failed = Scored(0.0, "much is wrong, " * 100, passed=False)
-    lines = list(ScorecardLines(REDACTOR).failure_lines([scorecard("find_order", failed)]))
-    assert len(lines) == 2
+    lines = list(ScorecardLines(REDACTOR).failure_lines([scorecard("find_order", failed)], most))
+    assert len(lines) == most
     assert max(map(len, lines)) <= 80
-    assert lines[1].endswith("…")
+    assert lines[-1].endswith("…")
+
+
+def test_the_summary_lists_everything_that_it_counts():
+    cards = [
+        scorecard("find", PASSED, FAILED, NotEvaluated(reason="no_schema", explanation="none")),
+        scorecard("pay", NotEvaluated(reason="no_calls", explanation="no call"), NotEvaluated(reason="no_calls")),
+    ]
+    regressions = [dropped("default.tool_success", "list_orders"), dropped("lookups", "")]
+    assert list(summary_lines(cards, ScorecardLines(REDACTOR), regressions)) == [
+        "2 runs with 2 tool calls; results: 1 pass, 1 FAIL, 3 not evaluated",
+        "  FAIL  lookups: wrong",
+        "not evaluated, by reason:",
+        "   2 no_calls, as lookups: no call",
+        "   1 no_schema, as lookups: none",
+        "2 alarms (in Prometheus the alert ToolgaugeQualityRegression):",
+        "  ALARM  default.tool_success of list_orders fell from 0.97 to 0.62",
+        "  ALARM  lookups of all tools fell from 0.97 to 0.62",
+    ]

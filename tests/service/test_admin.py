@@ -27,7 +27,14 @@ STREAM = Stream(
     level="call",
 )
 STATUS = StreamStatus(
-    stream=STREAM, state="alarm", observations=240, baseline=0.97, current=0.84, evidence=1.0, since_ns=5
+    stream=STREAM,
+    state="alarm",
+    observations=240,
+    needed=200,
+    baseline=0.97,
+    current=0.84,
+    evidence=1.0,
+    since_ns=5,
 )
 ARM = Arm(stream=STREAM, version="1.1", observations=3, sum=2.5, sum_of_squares=2.25, first_seen_ns=1, last_seen_ns=2)
 AS_JSON = {
@@ -125,6 +132,7 @@ async def test_streams_are_listed_with_their_state():
                         "stream": AS_JSON,
                         "state": "alarm",
                         "observations": 240,
+                        "needed": 200,
                         "baseline": 0.97,
                         "current": 0.84,
                         "evidence": 1.0,

@@ -56,6 +56,13 @@ def watching(watched: Watcher, store: MemoryStore | None, streams: Collection[tu
     )
 
 
+async def test_a_stream_that_learns_is_listed_with_the_observations_it_has_and_needs():
+    traffic = Traffic(watcher(baseline_min=200))
+    traffic.send(37, every=20)
+    listed = await watching(traffic.watcher, None).statuses()
+    assert {(each.state, each.observations, each.needed) for each in listed} == {("learning", 37, 200)}
+
+
 async def here(work: Callable[[], _T]) -> _T:
     return work()
 

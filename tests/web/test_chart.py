@@ -15,7 +15,14 @@ def bucket(start_s: int, observations: int, total: float) -> ScoreBucket:
 
 def history(*buckets: ScoreBucket, baseline: float | None = 0.9) -> StreamHistory:
     status = StreamStatus(
-        stream=STREAM, state="watching", observations=1, baseline=baseline, current=0.9, evidence=0.0, since_ns=None
+        stream=STREAM,
+        state="watching",
+        observations=1,
+        needed=200,
+        baseline=baseline,
+        current=0.9,
+        evidence=0.0,
+        since_ns=None,
     )
     return StreamHistory(status=status, missing=0, buckets=buckets, alarm=None, past=(), arms=())
 

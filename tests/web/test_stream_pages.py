@@ -51,8 +51,8 @@ async def test_a_learning_stream_names_the_observations_that_are_missing() -> No
     traffic = Traffic(watcher())
     traffic.send(49, every=20)
     over = shown(traffic.watcher)
-    assert "1 more observation is needed before an alarm is possible" in (await overview(over)).words
-    assert "1 more observation is needed before an alarm is possible" in (await one(over, STREAM)).words
+    for found in (await overview(over), await one(over, STREAM)):
+        assert "49 of 50 observations; 1 more observation is needed before an alarm is possible" in found.words
 
 
 async def test_streams_in_alarm_come_first_with_what_has_dropped() -> None:

@@ -233,6 +233,11 @@ def test_results_that_no_criterion_looks_at_are_not_called_missing():
     assert (one.missing, shown_unread.missing) == ((), ())
 
 
+def test_trace_id_is_a_link_to_the_page_of_the_trajectory():
+    html = page(*recorded(), path=f"/trajectories/{WRONG_REFUND}")
+    assert f'href="/trajectories/{WRONG_REFUND}">{WRONG_REFUND}</a>' in html
+
+
 def test_trace_is_linked_where_there_is_a_place_for_it():
     path = f"/trajectories/{WRONG_REFUND}"
     linked = Html(page(*recorded(), path=path, trace_url="https://traces.example/t/{trace_id}"))

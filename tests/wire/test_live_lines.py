@@ -63,6 +63,7 @@ def ended(toolgauge: Toolgauge) -> int:
 
 # The traces of two recordings, one of which fails.
 GOOD, BAD = ("pydantic-ai", "one_call"), ("pydantic-ai", "tool_error")
+PAGE = r"http://\S+:\d+/trajectories/[0-9a-f]{32}"
 
 
 def test_each_trajectory_is_a_line_and_the_end_a_summary(tmp_path: Path):
@@ -72,9 +73,9 @@ def test_each_trajectory_is_a_line_and_the_end_a_summary(tmp_path: Path):
         until(lambda: "FAIL" in terminal.shown() and "pass" in terminal.shown(), "both lines, while it runs")
         assert ended(toolgauge) == 0
         shown = terminal.shown_at_the_end()
-    assert re.search(r"^[\d:]{8}  pass   pydantic-ai-demo .*  1 call  \d+ passed.*  [0-9a-f]{32}$", shown, re.MULTILINE)
+    assert re.search(rf"^[\d:]{{8}}  pass   pydantic-ai-demo .*  1 call  \d+ passed.*  {PAGE}$", shown, re.MULTILINE)
     assert re.search(
-        r"^[\d:]{8}  FAIL   pydantic-ai-demo .*  default\.\w+ 0\.\d\d.*: .*  [0-9a-f]{32}$", shown, re.MULTILINE
+        rf"^[\d:]{{8}}  FAIL   pydantic-ai-demo .*  default\.\w+ 0\.\d\d.*: .*  {PAGE}$", shown, re.MULTILINE
     )
     assert shown.count("first seen: service pydantic-ai-demo, dialect genai\n") == 1
     assert "\n2 trajectories, 2 tool calls\nresults: " in shown
@@ -89,6 +90,7 @@ def test_colours_are_for_terminals_that_have_them(tmp_path: Path, term: str, *, 
         toolgauge.send_recorded(*BAD)
         until(lambda: "FAIL" in terminal.shown(), "the line")
         assert ("\x1b[31mFAIL" in terminal.shown()) is is_coloured
+        assert ("\x1b]8;;http://" in terminal.shown()) is is_coloured
 
 
 def test_nothing_is_printed_where_nobody_asked_for_it(tmp_path: Path):

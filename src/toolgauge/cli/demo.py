@@ -26,6 +26,7 @@ def command(*, regression: bool, stay: bool) -> None:
 
     Recorded runs of several real frameworks are sent over loopback sockets into a running pipeline, which sends them
     on, with their scores, to a destination that the demo opens too. Then conversations drawn from them with replacement
-    stand for a healthy release and a worse one. Nothing is written to disk.
+    stand for a healthy release and a worse one. Each phase fits a screen, and the summary lists everything that it counts;
+    calls and values are in the web view. Nothing is written to disk.
     """
     asyncio.run(run(click.echo, regression=regression, stay=stay, style=terminal_style()))

@@ -38,7 +38,10 @@ _LEAST_ROOM = 60
 
 
 class Row(Struct, frozen=True, kw_only=True, gc=False):
-    """What a line shows of one trajectory; texts are cut, and not yet printable. `word` is `None` without any result."""
+    """What a line shows of one trajectory; texts are cut, and not yet printable. `word` is `None` without any result.
+
+    `page` is the address of its page, empty where no web view is on.
+    """
 
     time_ns: int
     service: str
@@ -48,6 +51,7 @@ class Row(Struct, frozen=True, kw_only=True, gc=False):
     word: OutcomeWord | None
     why: str
     trace_id: str
+    page: str
     by_judges: bool = False
 
 
@@ -73,6 +77,8 @@ class LiveLines:
         self._write = write
         self._style = style
         self._width = width
+        # The address of a trajectory's page; to be set before the first scorecard.
+        self.page_url: Callable[[Trajectory], str] = lambda _trajectory: ""
         self._tally = Tally()
         # The worker's.
         self._services: set[str] = set()
@@ -139,7 +145,7 @@ class LiveLines:
         if not (self._shows_all or is_failed):
             return
         if self._has_room:
-            row = _row(scorecard, self._redactor)
+            row = _row(scorecard, self._redactor, self.page_url(scorecard.trajectory))
             self._put(partial(line_of, row, self._style, self._width), is_failed=is_failed)
         else:
             self._hidden += 1
@@ -184,7 +190,7 @@ _WORDS: dict[OutcomeWord | None, str] = {
 }
 
 
-def _row(scorecard: Scorecard, redactor: Redactor) -> Row:
+def _row(scorecard: Scorecard, redactor: Redactor, page: str) -> Row:
     trajectory = scorecard.trajectory
     results = deciding(scorecard.results)
     worst = worst_result(results)
@@ -197,6 +203,7 @@ def _row(scorecard: Scorecard, redactor: Redactor) -> Row:
         word=None if worst is None else outcome_word(worst.outcome),
         why="no criterion applies" if worst is None else _why(worst, results, redactor),
         trace_id=trajectory.trace_id[:_MAX_NAME],
+        page=page,
         by_judges=scorecard.by_judges,
     )
 
@@ -242,9 +249,11 @@ def line_of(row: Row, style: Style, width: Callable[[], int]) -> str:
     service = " ".join(filter(None, (shortened(row.service, _MAX_NAME), shortened(row.version, _MAX_NAME))))
     names = filter(None, (service, shortened(row.agent, _MAX_NAME), calls))
     head, word, trace_id = "  ".join(names), _WORDS[row.word], printable(row.trace_id)
-    taken = len(f"{_clock(row.time_ns)}  {word}  {head}    {trace_id}")
+    # Where the web view is on, the trace id is a link to the trajectory's page.
+    link = style.link(trace_id, row.page)
+    taken = len(f"{_clock(row.time_ns)}  {word}  {head}    {trace_id if style.colour else link}")
     why = shortened(row.why, min(_MAX_WHY, max(_LEAST_ROOM, width() - taken)))
-    return f"{_clock(row.time_ns)}  {_coloured(row.word, word, style)}  {head}  {why}  {style.aside(trace_id)}"
+    return f"{_clock(row.time_ns)}  {_coloured(row.word, word, style)}  {head}  {why}  {style.aside(link)}"
 
 
 def _coloured(word: OutcomeWord | None, text: str, style: Style) -> str:

@@ -119,10 +119,13 @@ def _live_lines(printed: Printed | None, config: Config, log: LogThread) -> Live
     return LiveLines(wanted, redactor(config), log.print_line, terminal_style(), width=terminal_width)
 
 
-def _web_view(config: Config, criteria: Sequence[Criterion]) -> WebView | None:
+def _web_view(config: Config, criteria: Sequence[Criterion], lines: LiveLines | None) -> WebView | None:
     if config.web is None:
         return None
-    return WebView(config.web, redactor(config), config.trace_url, _pass_at(criteria))
+    view = WebView(config.web, redactor(config), config.trace_url, _pass_at(criteria))
+    if lines is not None:
+        lines.page_url = view.page_url
+    return view
 
 
 def _pass_at(criteria: Sequence[Criterion]) -> dict[str, float]:
@@ -143,7 +146,7 @@ async def _serve(
         raise unusable
     check_endpoints(listener_endpoints(config))
     take_over_journals(config.state)
-    view = _web_view(config, criteria)
+    view = _web_view(config, criteria, lines)
     learning = LiveLearning(tool_kinds(config))
     observers = [observer.observe for observer in (lines, view, learning) if observer is not None]
     observing = partial(_observed, observers)
@@ -209,7 +212,7 @@ async def _serve_with_workers(
     for unusable in unusable_files(config):
         raise unusable
     check_endpoints(listener_endpoints(config))
-    view = _web_view(config, criteria)
+    view = _web_view(config, criteria, lines)
     learning = LiveLearning(tool_kinds(config))
     front = make_front(
         config, criteria, config_options, viewers=_viewers(config, lines, view, learning), learning=learning

@@ -16,6 +16,7 @@ from importlib.resources import as_file, files
 import aiohttp
 import grpc.aio
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from toolgauge.config.model import Web
 from toolgauge.demo.drawing import EXPORT, Recording, moved_to, recordings, spans
@@ -23,6 +24,7 @@ from toolgauge.demo.lines import (
     DemoDestination,
     ScorecardLines,
     books_lines,
+    criteria_lines,
     example_lines,
     heading,
     introduction,
@@ -53,7 +55,7 @@ from toolgauge.web.view import WebView
 def origins(recorded: Sequence[Recording]) -> dict[str, str]:
     """Map each trace id, in hex, to its framework and scenario."""
     return {
-        span.trace_id.hex(): f"{recording.framework}, scenario {recording.scenario}"
+        span.trace_id.hex(): f"{recording.framework}, {recording.scenario}"
         for recording in recorded
         for body in recording.requests
         for span in spans(ExportTraceServiceRequest.FromString(body))
@@ -178,19 +180,23 @@ async def _show(
 
     recorded = recordings()
     sent = sorted(recorded, key=_place)
-    shown = ScorecardLines(_SHOWN, style)
+    shown = ScorecardLines(_SHOWN, style) if view is None else ScorecardLines(_SHOWN, style, view.page_url)
     print_lines(introduction(len(sent), len({recording.framework for recording in sent})))
     if view is not None:
         print_lines(web_view_lines(view.url, style))
+    print_lines((*heading("Runs and their scores", style), *criteria_lines()))
     exposition = await _send_through(service, sent, seen, shown, print_line)
     # What a release adds is drawn from the recordings: the summary is about these.
     judged = _in_order(sent, seen)
-    arrived = tuple(books_lines(arrivals, sum(count_items(body) for recording in sent for body in recording.requests)))
-    _show_arrivals(arrived, arrivals, exposition, print_line, style)
+    sent_spans = sum(count_items(body) for recording in sent for body in recording.requests)
+    print_lines(heading("What arrived at the destination", style))
+    print_lines((*books_lines(arrivals, sent_spans), *example_lines(arrivals), *metric_lines(exposition)))
+    regressions: Sequence[LogRecord] = ()
     if regression:
-        await show_release(recorded, service.receivers[1].port, arrivals, print_line, style)
-    print_lines(heading("Summary", style))
-    print_lines(summary_lines(judged, shown.failure_lines(judged), arrived, arrivals.regressions, style))
+        web_url = "" if view is None else view.url
+        port = service.receivers[1].port
+        regressions = await show_release(recorded, port, arrivals, print_line, style, web_url)
+    print_lines((*heading("Summary", style), *summary_lines(judged, shown, regressions, style)))
     print_lines(next_lines(stays=view is not None))
     if view is not None:
         interrupted = _interruption()
@@ -219,24 +225,6 @@ def _in_order(sent: Sequence[Recording], seen: Sequence[Scorecard]) -> tuple[Sco
     """Put scorecards in the order in which their runs were sent."""
     closed = {scorecard.trajectory.trace_id: scorecard for scorecard in seen}
     return tuple(closed[trace_id] for trace_id in origins(sent) if trace_id in closed)
-
-
-def _show_arrivals(
-    arrived: Sequence[str],
-    arrivals: DemoDestination,
-    exposition: str,
-    print_line: Callable[[str], None],
-    style: Style,
-) -> None:
-    for lines in (
-        heading("What arrived at the destination", style),
-        arrived,
-        example_lines(arrivals, style),
-        heading("From the metrics endpoint (OpenMetrics, with exemplars; the same goes out as OTLP)", style),
-        metric_lines(exposition),
-    ):
-        for line in lines:
-            print_line(line)
 
 
 async def _send_through(

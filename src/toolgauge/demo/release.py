@@ -7,6 +7,7 @@ What is shown is what arrived at the destination: the event `toolgauge.regressio
 
 import asyncio
 import itertools
+import textwrap
 import time
 from collections.abc import Callable, Iterator, Sequence
 
@@ -14,8 +15,8 @@ import aiohttp
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from toolgauge.demo.drawing import HEALTHY, WORSE, Recording, Release, drawn
-from toolgauge.demo.lines import DemoDestination, heading
-from toolgauge.offline.terminal import PLAIN, Style, printable
+from toolgauge.demo.lines import SCREEN_WIDTH, DemoDestination, heading
+from toolgauge.offline.terminal import PLAIN, Style, counted, printable
 
 _SEED = 8
 _HEALTHY = 180
@@ -25,7 +26,8 @@ _LONGEST_WAIT_S = 4.0
 _LOOK_S = 0.05
 # The agent whose recorded runs are drawn: twice as many that list orders as others.
 _DRAWN = (("openinference-langgraph", "sequence", 2), ("openinference-crewai", "retry", 1))
-_SHOWN = ("baseline", "current", "observations", "evidence")
+# Each takes three lines of the screen.
+_MOST_SHOWN = 3
 
 
 async def show_release(
@@ -34,8 +36,9 @@ async def show_release(
     arrivals: DemoDestination,
     print_line: Callable[[str], None],
     style: Style = PLAIN,
-) -> None:
-    """Send both releases over HTTP and show the regression that arrives."""
+    web_url: str = "",
+) -> Sequence[LogRecord]:
+    """Send both releases over HTTP; show the regressions that arrive, and return them. `web_url` is the web view's."""
     for line in (*heading("A release: a healthy agent, then a worse one", style), *_introduction()):
         print_line(line)
     chosen = [
@@ -47,19 +50,21 @@ async def show_release(
     ]
     async with aiohttp.ClientSession(f"http://127.0.0.1:{http_port}") as http:
         await _send(http, chosen, HEALTHY, _HEALTHY, lambda: False)
-        print_line(f"version {HEALTHY.version}: {_HEALTHY} conversations, {_count(arrivals)}")
+        print_line(f"version {HEALTHY.version}: {_HEALTHY} conversations, {_count(arrivals.regressions)}")
         sent = await _send(http, chosen, WORSE, _MOST_WORSE, lambda: bool(arrivals.regressions))
     await _arrival(arrivals)
-    print_line(f"version {WORSE.version}: {sent} conversations, {_count(arrivals)}")
-    for line in _regression_lines(arrivals.regressions, style):
+    regressions = tuple(arrivals.regressions)
+    print_line(f"version {WORSE.version}: {sent} conversations, {_count(regressions)}")
+    for line in _regression_lines(regressions, style, web_url):
         print_line(line)
+    return regressions
 
 
 def _introduction() -> Iterator[str]:
-    yield "A detector needs many conversations and the recordings are few: these are drawn with replacement from the"
-    yield "recorded runs of `shop_agent`, each with new ids and the present time. The failures of version 1.1 are made up:"
-    yield f"{WORSE.failures_by_tool['list_orders']:.0%} of its calls of `list_orders` fail; of all other calls, {HEALTHY.failures:.0%} do."
-    yield "All else stays as it was recorded, so that refunds then name orders that no result has shown."
+    yield "A detector needs many conversations: these are drawn with replacement from"
+    yield "recorded runs of `shop_agent`. The failures of version 1.1 are made up:"
+    yield f"{WORSE.failures_by_tool['list_orders']:.0%} of its calls of `list_orders` fail, {HEALTHY.failures:.0%} of all other calls."
+    yield "Refunds then name orders that no result has shown."
     yield ""
 
 
@@ -88,26 +93,21 @@ async def _arrival(arrivals: DemoDestination) -> None:
         await asyncio.sleep(_LOOK_S)
 
 
-def _count(arrivals: DemoDestination) -> str:
-    return f"{len(arrivals.regressions) or 'no'} regression{'' if len(arrivals.regressions) == 1 else 's'}"
+def _count(regressions: Sequence[LogRecord]) -> str:
+    return counted(len(regressions), "alarm") if regressions else "no alarm"
 
 
-def _regression_lines(regressions: Sequence[LogRecord], style: Style) -> Iterator[str]:
+def _regression_lines(regressions: Sequence[LogRecord], style: Style, web_url: str) -> Iterator[str]:
     if not regressions:
-        yield "no regression was detected"
         return
-    yield from heading("The regression, as it arrived (the event `toolgauge.regression`)", style)
-    for record in regressions:
-        yield style.bad(printable(record.body.string_value))
+    yield ""
+    yield "As they arrived (events `toolgauge.regression`; a drop looks larger at first):"
+    for record in regressions[:_MOST_SHOWN]:
         values = {each.key.removeprefix("toolgauge.regression."): each.value for each in record.attributes}
-        shown = (
-            f"{name} {values[name].double_value or values[name].int_value:.3g}" for name in _SHOWN if name in values
-        )
-        yield f"  {', '.join(shown)}"
-        traces = (
-            [each.string_value for each in values["traces.after"].array_value.values]
-            if "traces.after" in values
-            else []
-        )
-        yield f"  the worst traces since then: {', '.join(map(printable, traces[:2]))}"
-    yield "Right after an alarm a drop looks larger than it is: it is counted from where scores look worst."
+        sentence = textwrap.wrap(printable(record.body.string_value), SCREEN_WIDTH, max_lines=2, placeholder=" …")
+        yield from map(style.bad, sentence)
+        traces = values["traces.after"].array_value.values if "traces.after" in values else ()
+        for trace_id in (printable(each.string_value) for each in traces[:1]):
+            yield f"  worst: {style.link(trace_id, f'{web_url}/trajectories/{trace_id}' if web_url else '')}"
+    if len(regressions) > _MOST_SHOWN:
+        yield f"and {len(regressions) - _MOST_SHOWN} more, in the summary"

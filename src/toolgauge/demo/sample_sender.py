@@ -15,7 +15,7 @@ import click
 import grpc
 import grpc.aio
 
-from toolgauge.demo.drawing import EXPORT, HEALTHY, WORSE, Release, drawn, recordings
+from toolgauge.demo.drawing import EXPORT, HEALTHY, WORSE, Release, drawn, healthy_recordings
 
 _RETRY_S = 1.0
 _TIMEOUT_S = 10.0
@@ -45,7 +45,7 @@ def main(endpoint: str, healthy: int, worse: int, rate: float, seed: int | None)
 
 
 async def _send_all(target: str, plan: tuple[tuple[Release, int | None], ...], *, rate: float, seed: int) -> None:
-    recorded = recordings()
+    recorded = healthy_recordings()
     async with grpc.aio.insecure_channel(target, options=(("grpc.enable_http_proxy", 0),)) as channel:
         for release, count in plan:
             click.echo(f"sending version {release.version} to {target}: {count or 'any number of'} conversations")

@@ -57,11 +57,15 @@ class Regression(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class StreamStatus(Struct, frozen=True, kw_only=True, gc=False):
-    """What the detector of one stream knows. `since_ns` is the onset of the alarm that is on, else `None`."""
+    """What the detector of one stream knows. `since_ns` is the onset of the alarm that is on, else `None`.
+
+    A stream learns until it has `needed` observations; before that no alarm is possible.
+    """
 
     stream: Stream
     state: StreamState
     observations: int
+    needed: int
     baseline: float | None
     current: float | None
     evidence: float

@@ -7,7 +7,10 @@ _RESET = "\x1b[0m"
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How parts of a line are set off; without `colour` every text stays as it is."""
+    """How parts of a line are set off; without `colour` every text stays as it is.
+
+    Colours and hyperlinks (OSC 8) are for a terminal alone, and `NO_COLOR` keeps both away.
+    """
 
     colour: bool = False
 
@@ -30,6 +33,12 @@ class Style:
     def aside(self, text: str) -> str:
         """Set back details."""
         return self._set("2", text)
+
+    def link(self, text: str, url: str) -> str:
+        """Link a text on a terminal; elsewhere the address, where there is one, stands in its place."""
+        if not url:
+            return text
+        return f"\x1b]8;;{printable(url)}\x1b\\{text}\x1b]8;;\x1b\\" if self.colour else printable(url)
 
     def _set(self, code: str, text: str) -> str:
         return f"\x1b[{code}m{text}{_RESET}" if self.colour and text else text

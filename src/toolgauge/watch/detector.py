@@ -112,6 +112,11 @@ class Detector:
         return self._accepted
 
     @property
+    def needed(self) -> int:
+        """How many observations it learns from before an alarm is possible."""
+        return self._baseline_min
+
+    @property
     def missing(self) -> int:
         """How many more observations are needed before an alarm is possible."""
         return self._baseline_min - self._accepted if self._state == "learning" else 0

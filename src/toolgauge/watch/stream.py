@@ -128,6 +128,7 @@ class WatchedStream:
             stream=self.stream,
             state=detector.state,
             observations=detector.observations,
+            needed=detector.needed,
             baseline=detector.baseline if detector.observations else None,
             current=detector.current if detector.observations else None,
             evidence=detector.evidence,

@@ -3,12 +3,14 @@
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
+from urllib.parse import quote
 
 from toolgauge.config.model import Web
 from toolgauge.export.redact import Redactor
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.outcomes import Scorecard
+from toolgauge.model.trajectory import Trajectory
 from toolgauge.pipeline.pipeline import ScorecardSink
 from toolgauge.score.scorer import ReadingScope
 from toolgauge.selfmetrics import SelfMetrics, WatchMetrics
@@ -18,7 +20,7 @@ from toolgauge.settings import split_address
 from toolgauge.web.endpoint import HEADERS, WebEndpoint
 from toolgauge.web.gap_pages import GapPages
 from toolgauge.web.health_pages import HealthPages
-from toolgauge.web.kept import TrajectoryStore
+from toolgauge.web.kept import TrajectoryStore, trajectory_id
 from toolgauge.web.live_updates import LiveUpdates, Source
 from toolgauge.web.pages import Page, PageGroup, Pages
 from toolgauge.web.running import Listening, Running, Shown, WatchedStreams, Watching, Writing
@@ -26,6 +28,7 @@ from toolgauge.web.stream_pages import StreamPages
 from toolgauge.web.trajectory_pages import TrajectoryPages
 
 _FIGURES_EVERY_S = 5.0
+_MAX_ID = 64
 _ALL_ADDRESSES = ("", "0.0.0.0", "::")  # noqa: S104 (nothing is bound here)
 
 
@@ -87,6 +90,10 @@ class WebView:
         host, _ = split_address(self._settings.endpoint)
         scheme = "http" if self._settings.tls is None else "https"
         return f"{scheme}://{_reachable(host)}:{self.port}"
+
+    def page_url(self, trajectory: Trajectory) -> str:
+        """Return the address of a trajectory's page, which is there as long as the trajectory is kept."""
+        return f"{self.url}/trajectories/{quote(trajectory_id(trajectory), safe='', errors='replace')[:_MAX_ID]}"
 
     def observe(self, sink: ScorecardSink) -> ScorecardSink:
         """Wrap a sink: what passes through it is shown."""

@@ -33,6 +33,27 @@ def test_wrong_argument_has_expected_beside_actual(run_tests: Run):
     ]
 
 
+def test_failed_call_without_an_error_type_is_called_failed(run_tests: Run):
+    lines = failure(
+        run_tests(
+            """
+            from opentelemetry.trace import Status, StatusCode
+
+            @pytest.mark.toolgauge("criteria.yaml")
+            def test_refund(scored):
+                attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "refund_order", "error.type": "_OTHER"}
+                tracer = trace.get_tracer_provider().get_tracer("shop")
+                with tracer.start_as_current_span("execute_tool refund_order", attributes=attributes) as span:
+                    span.set_status(Status(StatusCode.ERROR, "card declined"))
+                assert scored.calls[0].error == "failed: card declined"
+                scored.assert_passes("default.tool_success")
+            """
+        )
+    )
+    assert "turn 0  refund_order(?)  failed: card declined" in lines
+    assert not any("_OTHER" in line for line in lines)
+
+
 def test_missing_call_is_named_with_its_arguments(run_tests: Run):
     lines = failure(
         run_tests(

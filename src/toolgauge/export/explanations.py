@@ -21,6 +21,7 @@ from toolgauge.model.outcomes import (
     Side,
     outcome_word,
 )
+from toolgauge.model.plain_words import rule_words
 
 # Below verdicts whose values are hidden.
 HOW_TO_SHOW_VALUES = "values are hidden; `redact: {values: show}` in the configuration shows them"
@@ -45,6 +46,11 @@ class ShownDifference(Struct, frozen=True, kw_only=True):
     rule: str
     expected: str | None
     actual: str | None
+
+    @property
+    def rule_words(self) -> str:
+        """The rule as people read it."""
+        return rule_words(self.rule)
 
 
 class Verdict(Struct, frozen=True, kw_only=True):

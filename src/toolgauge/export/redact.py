@@ -17,6 +17,7 @@ from toolgauge.export.json_text import MASKED, json_text
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.json import Json
 from toolgauge.model.outcomes import Difference, Errored, NotEvaluated, Outcome, Scored, Side
+from toolgauge.model.plain_words import rule_words
 from toolgauge.otlp.encode import fit_text
 
 MAX_EXPLANATION = 1024
@@ -166,7 +167,7 @@ class Redactor:
             )
             # Where a difference is not one to a value, such as an error, no value was expected.
             wanted = "" if difference.expected is None else f"expected {expected}, "
-            yield f"{difference.where[:_MAX_VALUE]} ({difference.rule[:_MAX_VALUE]}): {wanted}got {actual}"
+            yield f"{difference.where[:_MAX_VALUE]} ({rule_words(difference.rule)[:_MAX_VALUE]}): {wanted}got {actual}"
         if len(differences) > _MAX_DIFFERENCES:
             yield f"and {len(differences) - _MAX_DIFFERENCES} more"
 

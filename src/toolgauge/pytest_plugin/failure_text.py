@@ -9,6 +9,7 @@ from toolgauge.export.explanations import ShownDifference
 from toolgauge.export.redact import Redactor
 from toolgauge.model.content import NotRecorded
 from toolgauge.model.outcomes import MEANINGS, NotEvaluated
+from toolgauge.model.plain_words import error_words, state_words
 from toolgauge.model.trajectory import ToolCall
 from toolgauge.offline.replay.shown_values import ValueWriter
 from toolgauge.offline.terminal import counted, printable, shortened
@@ -169,7 +170,7 @@ def _sides(difference: ShownDifference) -> tuple[str, str | None, str | None]:
         return extra if expected is None else "missing call", _called(where, expected), _called(where, actual)
     if expected is not None and actual is None:
         actual = "nothing"
-    head = f"{where} ({printable(difference.rule)})"
+    head = f"{where} ({printable(difference.rule_words)})"
     return head, None if expected is None else printable(expected), None if actual is None else printable(actual)
 
 
@@ -211,9 +212,9 @@ def _call_lines(evaluated: EvaluatedTrajectory, values: ValueWriter) -> Iterator
 def _call_line(call: ToolCall, values: ValueWriter) -> str:
     line = f"{_INDENT * 2}turn {call.turn}  {call.name}({values.arguments(call.arguments)})"
     if call.state != "executed":
-        line += f"  {call.state}"
+        line += f"  {state_words(call.state)}"
     if call.error is not None:
-        line += f"  {call.error.kind}: {values.text(call.error.message, _RESULT)}"
+        line += f"  {error_words(call.error.kind)}: {values.text(call.error.message, _RESULT)}"
     elif not isinstance(call.result, NotRecorded):
         line += f" -> {shortened(values.content(call.result), _RESULT)}"
     return shortened(line, _LINE * 2)

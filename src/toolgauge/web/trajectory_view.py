@@ -16,6 +16,7 @@ from toolgauge.export.redact import Redactor
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json, kind
 from toolgauge.model.outcomes import Difference, OutcomeWord, Result, Scored, outcome_word
+from toolgauge.model.plain_words import error_words, rule_words, state_words
 from toolgauge.model.records import ENVIRONMENT, VERSION
 from toolgauge.model.trajectory import Message, ToolCall, Trajectory
 from toolgauge.model.unobserved import Observed
@@ -73,6 +74,11 @@ class ShownCall(Struct, frozen=True, kw_only=True):
     verdicts: tuple[Verdict, ...]
     missing: tuple[str, ...]
     is_asked: bool
+
+    @property
+    def state(self) -> str:
+        """Its state as people read it."""
+        return state_words(self.call.state)
 
     @property
     def is_cut(self) -> bool:
@@ -261,7 +267,7 @@ class TrajectoryWriter:
             more_arguments=more,
             whole=None if arguments else self._no_arguments(call.arguments, room),
             result=self._result(call.result, room),
-            error_kind="" if call.error is None else self._name(call.error.kind),
+            error_kind="" if call.error is None else self._name(error_words(call.error.kind)),
             error=None if call.error is None else self._error(call.error.message, room),
             verdicts=tuple(sorted(verdicts, key=lambda verdict: _BY_URGENCY.index(verdict.word))),
             missing=tuple(map(reason_text, observed.missing(call))) if self._reads_content else (),
@@ -307,12 +313,12 @@ class TrajectoryWriter:
             if _argument(difference) != name:
                 continue
             if difference.expected is None:
-                yield criterion, f"not as wanted ({difference.rule})"
+                yield criterion, f"not as wanted ({rule_words(difference.rule)})"
             elif self._shows:
                 expected = self._redactor.side(difference, difference.expected, _ONE_LINE) or ""
                 yield criterion, f"expected {expected[:_ONE_LINE]}{'…' if len(expected) > _ONE_LINE else ''}"
             else:
-                yield criterion, f"differs ({difference.rule})"
+                yield criterion, f"differs ({rule_words(difference.rule)})"
 
     def _no_arguments(self, content: Content, room: int) -> ShownValue:
         if isinstance(content, Recorded) and content.value == {}:

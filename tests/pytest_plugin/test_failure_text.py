@@ -54,6 +54,27 @@ def test_failed_call_without_an_error_type_is_called_failed(run_tests: Run):
     assert not any("_OTHER" in line for line in lines)
 
 
+def test_long_error_keeps_its_cause(run_tests: Run):
+    lines = failure(
+        run_tests(
+            """
+            from opentelemetry.trace import Status, StatusCode
+
+            @pytest.mark.toolgauge("criteria.yaml")
+            def test_refund(scored):
+                attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "refund_order", "error.type": "E"}
+                tracer = trace.get_tracer_provider().get_tracer("shop")
+                with tracer.start_as_current_span("execute_tool refund_order", attributes=attributes) as span:
+                    span.set_status(Status(StatusCode.ERROR, "step failed " * 50 + ": card declined"))
+                scored.assert_passes("default.tool_success")
+            """
+        )
+    )
+    assert lines[0].endswith('card declined"')
+    assert lines[-1].startswith("turn 0  refund_order(?)  E: step failed")
+    assert lines[-1].endswith("card declined")
+
+
 def test_missing_call_is_named_with_its_arguments(run_tests: Run):
     lines = failure(
         run_tests(

@@ -11,6 +11,7 @@ from msgspec import Struct
 from toolgauge.export.redact import Redactor
 from toolgauge.model.json import kind
 from toolgauge.model.outcomes import (
+    ERROR_RULE,
     Difference,
     Errored,
     NotEvaluated,
@@ -89,7 +90,7 @@ class VerdictWriter:
             value=value,
             reason=reason,
             requirement=requirement(result, self._pass_at),
-            explanation=self._redactor.mask(_explanation(outcome)),
+            explanation=_explanation(outcome, self._redactor),
             differences=tuple(_shown(difference, self._redactor) for difference in differences[:_MAX_DIFFERENCES]),
             more=max(0, len(differences) - _MAX_DIFFERENCES),
             hides_values=bool(differences) and not self._redactor.shows_values,
@@ -98,7 +99,7 @@ class VerdictWriter:
 
 def brief_reason(outcome: Outcome, redactor: Redactor) -> str:
     """Explain an outcome in a few words; a difference whose values may be shown needs no further ones."""
-    explanation = redactor.mask(_explanation(outcome))
+    explanation = _explanation(outcome, redactor)
     if not isinstance(outcome, Scored) or not outcome.differences or not redactor.shows_values:
         return explanation
     compared = next((each for each in outcome.differences if each.expected is not None), None)
@@ -155,8 +156,8 @@ def _rank(result: Result) -> tuple[bool, float]:
     return (False, outcome.value) if isinstance(outcome, Scored) else (True, 0.0)
 
 
-def _explanation(outcome: Outcome) -> str:
-    return outcome.message if isinstance(outcome, Errored) else outcome.explanation
+def _explanation(outcome: Outcome, redactor: Redactor) -> str:
+    return redactor.error(outcome.message) if isinstance(outcome, Errored) else redactor.mask(outcome.explanation)
 
 
 def _kind(side: Side | None) -> str | None:
@@ -187,6 +188,8 @@ def _shown(difference: Difference, redactor: Redactor, room: int = _MAX_VALUE) -
 
 
 def _sides(difference: Difference, redactor: Redactor, room: int) -> tuple[str | None, str | None]:
+    if difference.rule == ERROR_RULE:
+        return redactor.side(difference, difference.expected, room), redactor.side(difference, difference.actual, room)
     expected = redactor.side(difference, difference.expected, _MAX_COMPARED)
     actual = redactor.side(difference, difference.actual, _MAX_COMPARED)
     if expected is None or actual is None:

@@ -8,15 +8,17 @@ passes here; patterns are masked also where values are shown, and run in RE2 bec
 # pyright: reportUnknownArgumentType=false
 # RE2's Python wrapper is not annotated; `_compile` is the only place that touches it.
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, TypeAlias, cast
 
 import re2
 
 from toolgauge.export.json_text import MASKED, json_text
+from toolgauge.model.error_causes import with_cause
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.json import Json
-from toolgauge.model.outcomes import Difference, Errored, NotEvaluated, Outcome, Scored, Side
+from toolgauge.model.outcomes import ERROR_RULE, Difference, Errored, NotEvaluated, Outcome, Scored, Side
 from toolgauge.model.plain_words import rule_words
 from toolgauge.otlp.encode import fit_text
 
@@ -25,6 +27,9 @@ MAX_EXPLANATION = 1024
 # the end of the shown part.
 _SEARCHED_BEYOND = 7 * MAX_EXPLANATION
 _MAX_SECRET = 512
+# So much of the text of an error is searched for its cause.
+_MAX_ERROR = 65_536
+_ERROR_MEMBER = '{"error": }'
 _MAX_VALUE = 200
 _MAX_DIFFERENCES = 20
 _MAX_DEPTH = 4
@@ -93,7 +98,7 @@ class Redactor:
             case NotEvaluated(explanation=explanation):
                 return self.mask(explanation)
             case Errored(message=message):
-                return self.mask(message)
+                return self.error(message)
 
     def differences(self, outcome: Scored) -> tuple[str, ...]:
         """Write what was expected beside what was done, one text a difference; none where values are hidden."""
@@ -112,6 +117,10 @@ class Redactor:
                 self._remembered.clear()
             known = self._remembered[text] = self._explanation(text)
         return known
+
+    def error(self, text: str, length: int = MAX_EXPLANATION) -> str:
+        """Mask secrets in the text of an error and cut it to `length`; its cause stays."""
+        return with_cause(self.masked(text, _MAX_ERROR), length)
 
     def content(self, text: str) -> str:
         """Mask secrets in a whole text of any length, such as what a judge is shown; keeps nothing, in any thread."""
@@ -140,7 +149,21 @@ class Redactor:
         """Write one side of a difference; `None` where there is none."""
         if side is None:
             return None
-        return MASKED if self.is_private(difference.where) else self.json(side.value, room, depth=_MAX_DEPTH)
+        if self.is_private(difference.where):
+            return MASKED
+        match side.value:
+            case str(text) if difference.rule == ERROR_RULE:
+                return self._quoted_error(text, room)
+            case {"error": str(text)} if difference.rule == ERROR_RULE:
+                return f'{{"error": {self._quoted_error(text, room - len(_ERROR_MEMBER))}}}'
+            case value:
+                return self.json(value, room, depth=_MAX_DEPTH)
+
+    def _quoted_error(self, text: str, room: int) -> str:
+        """Write the text of an error as JSON of at most `room` characters; what is escaped takes room from the text."""
+        quoted = json.dumps(self.error(text, room - 2), ensure_ascii=False)
+        excess = len(quoted) - room
+        return quoted if excess <= 0 else json.dumps(self.error(text, max(0, room - 2 - excess)), ensure_ascii=False)
 
     def _replaced(self, text: str) -> str:
         if self._guard.search(text) is not None:

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from toolgauge.model.error_causes import with_cause
+
 _RESET = "\x1b[0m"
 
 
@@ -57,3 +59,11 @@ def shortened(text: str, length: int) -> str:
         return f"{printable(text[:length])[: length - 1]}…"
     text = printable(text)
     return text if len(text) <= length else f"{text[: length - 1]}…"
+
+
+def shortened_error(text: str, length: int) -> str:
+    """Make the text of an error safe for a terminal and no longer than `length`; its cause stays."""
+    shown = printable(with_cause(text, length))
+    excess = len(shown) - length
+    # What becomes of one letter may be ten long.
+    return shown if excess <= 0 else shortened(with_cause(text, max(0, length - excess)), length)

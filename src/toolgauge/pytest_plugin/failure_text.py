@@ -12,7 +12,7 @@ from toolgauge.model.outcomes import MEANINGS, NotEvaluated
 from toolgauge.model.plain_words import error_words, state_words
 from toolgauge.model.trajectory import ToolCall
 from toolgauge.offline.replay.shown_values import ValueWriter
-from toolgauge.offline.terminal import counted, printable, shortened
+from toolgauge.offline.terminal import counted, printable, shortened, shortened_error
 from toolgauge.pytest_plugin.criterion_shortfalls import Shortfall
 from toolgauge.score.unmatched import Unmatched
 
@@ -83,7 +83,7 @@ def _first_line(shortfalls: Sequence[Shortfall], circumstances: Circumstances) -
     first = shortfalls[0]
     more = f" (and {counted(len(shortfalls) - 1, 'more criterion', 'more criteria')})" if len(shortfalls) > 1 else ""
     text = f"`{first.criterion.name}` {first.shortcoming}: {_gist(first, circumstances)}"
-    return f"{shortened(text, _FIRST_LINE)}{more}"
+    return f"{shortened_error(text, _FIRST_LINE)}{more}"
 
 
 def _gist(shortfall: Shortfall, circumstances: Circumstances) -> str:
@@ -130,7 +130,8 @@ def _result_line(result: CriterionResult) -> str:
         figure = f"{result.outcome.replace('_', ' ')}, {result.reason}"
     else:
         figure = f"{result.value:.2f}" + (f", {result.verdict.requirement}" if result.verdict.requirement else "")
-    return shortened(f"{_INDENT}{result.criterion} ({figure}{call}): {result.explanation}", _LINE * 2)
+    shorten = shortened_error if result.outcome == "error" else shortened
+    return shorten(f"{_INDENT}{result.criterion} ({figure}{call}): {result.explanation}", _LINE * 2)
 
 
 def _beside(differences: Sequence[ShownDifference]) -> Iterator[ShownDifference]:
@@ -210,14 +211,15 @@ def _call_lines(evaluated: EvaluatedTrajectory, values: ValueWriter) -> Iterator
 
 
 def _call_line(call: ToolCall, values: ValueWriter) -> str:
-    line = f"{_INDENT * 2}turn {call.turn}  {call.name}({values.arguments(call.arguments)})"
+    line = f"{_INDENT * 2}turn {call.turn}  {shortened(call.name, _NAME)}({values.arguments(call.arguments)})"
     if call.state != "executed":
         line += f"  {state_words(call.state)}"
     if call.error is not None:
-        line += f"  {error_words(call.error.kind)}: {values.text(call.error.message, _RESULT)}"
+        line += f"  {shortened(error_words(call.error.kind), _NAME)}: {values.error(call.error.message, _RESULT)}"
     elif not isinstance(call.result, NotRecorded):
         line += f" -> {shortened(values.content(call.result), _RESULT)}"
-    return shortened(line, _LINE * 2)
+    # Each part is bounded, so that nothing is cut before the cause of an error.
+    return line
 
 
 def _unfinished_lines(unfinished: Sequence[str]) -> Iterator[str]:

@@ -277,7 +277,7 @@ class TrajectoryWriter:
     def _error(self, message: str, room: int) -> str:
         if not self._shows:
             return ""
-        return self._redactor.masked(message, room)[:room]
+        return self._redactor.error(message, room)
 
     def _name(self, name: str) -> str:
         """Write the name of an argument or an error: keys and classes are what senders make of them, secrets too."""

@@ -118,7 +118,7 @@ def call_lines(call: ToolCall, values: ValueWriter, style: Style) -> Iterator[st
     yield f"  turn {call.turn}  {name}({values.arguments(call.arguments)})  {_state(call.state, style)}{agent}"
     if call.error is not None:
         word = "rejected" if call.state == "rejected" else "error"
-        message = values.text(call.error.message, _MESSAGE_LENGTH)
+        message = values.error(call.error.message, _MESSAGE_LENGTH)
         yield f"{_INDENT}{style.bad(f'{word}:')} {shortened(error_words(call.error.kind), _NAME_LENGTH)}: {message}"
     elif not isinstance(call.result, NotRecorded):
         yield f"{_INDENT}result: {values.content(call.result)}"

@@ -5,6 +5,7 @@ from msgspec.structs import replace
 from tests.export.scorecards import call_result, passed, scorecard, trajectory_result
 from tests.web.html_reader import Html
 from tests.web.test_trajectory_pages import page
+from toolgauge.cli.report_files import finding
 from toolgauge.config.model import Config
 from toolgauge.evaluators.tool_success import ToolSuccess
 from toolgauge.export.redact import Redactor
@@ -19,6 +20,9 @@ from toolgauge.offline.explain.verdict_lines import VerdictLines
 from toolgauge.offline.replay.descriptions import trajectory_lines, trajectory_object
 from toolgauge.offline.replay.shown_values import ValueWriter
 from toolgauge.offline.replay.stats import Stats, Tally
+from toolgauge.offline.reports.junit import junit
+from toolgauge.offline.reports.markdown import markdown
+from toolgauge.offline.reports.rows import Report, Row
 from toolgauge.score.criterion import Criterion, NoReference
 from toolgauge.testing.samples import TRACE_ID, sample_call, sample_trajectory
 from toolgauge.web.kept import KeptTrajectory
@@ -124,3 +128,20 @@ def test_no_share_of_passes_stands_beside_what_was_not_evaluated():
     assert f"refund-arguments {DASH} call 1: arguments not recorded" in page_of(card(unseen, unseen))
     assert "0 of 2 calls pass" not in page_of(card(unseen, unseen))
     assert "1 of 2 calls pass" in page_of(card(unseen, passed()))
+
+
+def test_one_wrong_argument_is_one_row():
+    wrong = Difference(
+        where="pay", rule="other arguments", expected=Side(value={"id": 6}), actual=Side(value={"id": 7})
+    )
+    found = card(Scored(0.0, "no call matches", differences=(wrong,), passed=False))
+    words = "pay: same tool, other arguments: `id` 7 instead of 6"
+    answered, _ = report(found)
+    assert f"    {words}" in list(VerdictLines(CRITERION, SHOWING).lines(found))
+    assert f"  {words}" in answered
+    assert "id 7 \N{MULTIPLICATION X} expected 6 refund-arguments" in page_of(found)
+    assert "pay same tool, other arguments: `id` 7 instead of 6" in page_of(found)
+    row = Row(criterion="c", subject="run", outcome="fail", findings=(finding(SHOWING, found.results[0].outcome),))
+    written = Report(title="runs", rows=[row], counts=())
+    assert words in junit(written).decode()
+    assert "7 instead of 6" in markdown(written)

@@ -14,12 +14,21 @@ from typing import Protocol, TypeAlias, cast
 
 import re2
 
-from toolgauge.export.json_text import MASKED, json_text
+from toolgauge.export.json_text import MASKED, MAX_COMPARED, json_text, side_by_side
 from toolgauge.model.error_causes import with_cause
 from toolgauge.model.errors import ConfigError
-from toolgauge.model.json import Json
-from toolgauge.model.outcomes import ERROR_RULE, Difference, Errored, NotEvaluated, Outcome, Scored, Side
-from toolgauge.model.plain_words import rule_words
+from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.outcomes import (
+    ERROR_RULE,
+    OTHER_ARGUMENTS,
+    Difference,
+    Errored,
+    NotEvaluated,
+    Outcome,
+    Scored,
+    Side,
+)
+from toolgauge.model.plain_words import argument_words, rule_words
 from toolgauge.otlp.encode import fit_text
 
 MAX_EXPLANATION = 1024
@@ -31,6 +40,7 @@ _MAX_SECRET = 512
 _MAX_ERROR = 65_536
 _ERROR_MEMBER = '{"error": }'
 _MAX_VALUE = 200
+_MAX_ARGUMENT = 80
 _MAX_DIFFERENCES = 20
 _MAX_DEPTH = 4
 _MAX_REMEMBERED = 1024
@@ -165,6 +175,20 @@ class Redactor:
         excess = len(quoted) - room
         return quoted if excess <= 0 else json.dumps(self.error(text, max(0, room - 2 - excess)), ensure_ascii=False)
 
+    def in_words(self, difference: Difference, room: int) -> str:
+        """Write one call of the expected tool with other arguments in words: `3 instead of 2`."""
+        expected, actual = _members(difference.expected), _members(difference.actual)
+
+        def compared(name: str) -> str:
+            if not self.shows_values:
+                return "differs"
+            where = Difference(where=f"{difference.where}: {name}", rule=difference.rule)
+            wanted, made = (self.side(where, Side(value=side[name]), MAX_COMPARED) for side in (expected, actual))
+            wanted, made = side_by_side(wanted, made, room)
+            return f"{made} instead of {wanted}"
+
+        return f"{rule_words(OTHER_ARGUMENTS)}: {argument_words(expected, actual, compared)}"
+
     def _replaced(self, text: str) -> str:
         if self._guard.search(text) is not None:
             for pattern, replace in self._built_in:
@@ -181,6 +205,9 @@ class Redactor:
 
     def _differences(self, differences: Sequence[Difference]) -> Iterator[str]:
         for difference in differences[:_MAX_DIFFERENCES]:
+            if difference.rule == OTHER_ARGUMENTS:
+                yield f"{difference.where[:_MAX_VALUE]}: {self.in_words(difference, _MAX_ARGUMENT)}"
+                continue
             actual, expected = (
                 "nothing" if text is None else _cut(text, _MAX_VALUE)
                 for text in (
@@ -193,6 +220,10 @@ class Redactor:
             yield f"{difference.where[:_MAX_VALUE]} ({rule_words(difference.rule)[:_MAX_VALUE]}): {wanted}got {actual}"
         if len(differences) > _MAX_DIFFERENCES:
             yield f"and {len(differences) - _MAX_DIFFERENCES} more"
+
+
+def _members(side: Side | None) -> JsonObject:
+    return side.value if side is not None and isinstance(side.value, dict) else {}
 
 
 def _cut(text: str, limit: int) -> str:

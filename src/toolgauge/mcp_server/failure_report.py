@@ -33,13 +33,14 @@ HOW_TO_SHOW_VALUES = (
 )
 
 
-class ReportedDifference(Struct, frozen=True, kw_only=True):
+class ReportedDifference(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One thing that differed. Where values are hidden, `expected` and `actual` are their kinds, such as `a number`."""
 
     where: Annotated[str, Meta(description="the tool, and the path in its arguments")]
     rule: Annotated[str, Meta(description="the comparison that decided")]
     expected: str | None
     actual: str | None
+    in_words: Annotated[str, Meta(description="both sides in one sentence, for a call with other arguments")] = ""
 
 
 class ReportedVerdict(Struct, frozen=True, kw_only=True):
@@ -266,6 +267,7 @@ class _Report:
                     rule=cut(one.rule, _NAME),
                     expected=None if one.expected is None else cut(one.expected, value),
                     actual=None if one.actual is None else cut(_within(one, one.actual, value), value),
+                    in_words=cut(one.in_words, _EXPLANATION),
                 )
                 for one in differences
             ],

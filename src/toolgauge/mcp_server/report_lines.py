@@ -56,6 +56,9 @@ def _verdict(verdict: ReportedVerdict) -> Iterator[str]:
         f"{verdict.explanation}"
     )
     for one in verdict.differences:
+        if one.in_words:
+            yield f"  {one.where}: {one.in_words}"
+            continue
         wanted = "" if one.expected is None else f"expected {one.expected}, "
         yield f"  {one.where} ({rule_words(one.rule)}): {wanted}got {'nothing' if one.actual is None else one.actual}"
     if verdict.more_differences:

@@ -80,6 +80,8 @@ class Side(Struct, frozen=True, kw_only=True):
 
 # The rule of a difference that is the text of an error.
 ERROR_RULE: Final = "error"
+# The rule of a difference that is one call of the expected tool with other arguments; both sides have those alone that differ.
+OTHER_ARGUMENTS: Final = "other arguments"
 
 
 class Difference(Struct, frozen=True, kw_only=True):

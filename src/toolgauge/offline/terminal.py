@@ -47,6 +47,14 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)
 
 
+def indented(text: str, indent: str) -> str:
+    """Make hostile text safe for a terminal and keep its line breaks: lines after the first one are indented.
+
+    An indented line cannot be taken for a row of ours.
+    """
+    return f"\n{indent}".join(map(printable, text.replace("\r\n", "\n").strip("\n").split("\n")))
+
+
 def counted(count: int, noun: str, nouns: str = "") -> str:
     """Write how many there are, `1 call`, `2,000 calls`; `nouns` where an `s` does not make many of one."""
     return f"{count:,} {noun if count == 1 else nouns or f'{noun}s'}"

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 from toolgauge.api.evaluation import CriterionResult, EvaluatedTrajectory, Evaluation
-from toolgauge.export.explanations import ShownDifference
+from toolgauge.export.explanations import ShownDifference, comparison
 from toolgauge.export.redact import Redactor
 from toolgauge.model.content import NotRecorded
 from toolgauge.model.outcomes import MEANINGS, NotEvaluated
@@ -29,9 +28,8 @@ _NAME = 60
 _MAX_NAMES = 3
 _INDENT = "  "
 # Rules by which evaluators compare whole calls: a difference with one side is a call that is missing, or one too many.
-_BY_ARGUMENTS = "name_and_args"
 _REPEATED = "repeated call"
-_WHOLE_CALLS = (_BY_ARGUMENTS, "name", "missing call", "extra call", "unexpected call", _REPEATED)
+_WHOLE_CALLS = ("name_and_args", "name", "missing call", "extra call", "unexpected call", _REPEATED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,11 +88,10 @@ def _gist(shortfall: Shortfall, circumstances: Circumstances) -> str:
     if not shortfall.results:
         return _why_unmatched(shortfall, circumstances)
     result = shortfall.results[0]
-    first = next(_beside(result.differences), None)
-    if first is not None:
-        head, expected, actual = _sides(first)
-        sides = (("expected", expected), ("got", actual))
-        return f"{head}: {', '.join(f'{word} {text}' for word, text in sides if text is not None)}"
+    if result.differences:
+        head, expected, actual = _sides(result.differences[0])
+        sides = [f"{word} {text}" for word, text in (("expected", expected), ("got", actual)) if text is not None]
+        return f"{head}: {', '.join(sides)}" if sides else head
     return f"{result.reason}: {result.explanation}" if result.reason else result.explanation
 
 
@@ -114,7 +111,7 @@ def _shortfall_lines(shortfall: Shortfall, circumstances: Circumstances) -> Iter
     for result in shortfall.results[:_MAX_RESULTS]:
         yield ""
         yield _result_line(result)
-        for difference in islice(_beside(result.differences), _MAX_DIFFERENCES):
+        for difference in result.differences[:_MAX_DIFFERENCES]:
             yield from _difference_lines(difference)
         more = len(result.differences) - _MAX_DIFFERENCES + result.verdict.more
         if more > 0:
@@ -134,24 +131,6 @@ def _result_line(result: CriterionResult) -> str:
     return shorten(f"{_INDENT}{result.criterion} ({figure}{call}): {result.explanation}", _LINE * 2)
 
 
-def _beside(differences: Sequence[ShownDifference]) -> Iterator[ShownDifference]:
-    """Put a call that is missing beside one that is extra, where both are of one tool and matched by their arguments."""
-    rest = list(differences)
-    while rest:
-        one = rest.pop(0)
-        other = next((other for other in rest if _is_other_side(one, other)), None)
-        if other is not None:
-            rest.remove(other)
-            wanted, made = (one, other) if other.expected is None else (other, one)
-            one = ShownDifference(where=one.where, rule=one.rule, expected=wanted.expected, actual=made.actual)
-        yield one
-
-
-def _is_other_side(one: ShownDifference, other: ShownDifference) -> bool:
-    same_tool = one.rule == other.rule == _BY_ARGUMENTS and one.where == other.where
-    return same_tool and (one.expected is None) != (other.expected is None)
-
-
 def _difference_lines(difference: ShownDifference) -> Iterator[str]:
     head, expected, actual = _sides(difference)
     yield f"{_INDENT * 2}{head}"
@@ -166,6 +145,8 @@ def _difference_lines(difference: ShownDifference) -> Iterator[str]:
 def _sides(difference: ShownDifference) -> tuple[str, str | None, str | None]:
     """Write what differs, and both sides; `None` for one that cannot be."""
     where, expected, actual = printable(difference.where), difference.expected, difference.actual
+    if difference.in_words:
+        return printable(comparison(difference)), None, None
     if difference.rule in _WHOLE_CALLS and (expected is None or actual is None):
         extra = _REPEATED if difference.rule == _REPEATED else "extra call"
         return extra if expected is None else "missing call", _called(where, expected), _called(where, actual)

@@ -6,7 +6,7 @@ characters of a value. Texts come from spans; templates escape them.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 
 from msgspec import Struct
 
@@ -15,7 +15,7 @@ from toolgauge.export.json_text import MASKED
 from toolgauge.export.redact import Redactor
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json, kind
-from toolgauge.model.outcomes import Difference, OutcomeWord, Result, Scored, outcome_word
+from toolgauge.model.outcomes import OTHER_ARGUMENTS, Difference, OutcomeWord, Result, Scored, Side, outcome_word
 from toolgauge.model.plain_words import error_words, rule_words, state_words
 from toolgauge.model.records import ENVIRONMENT, VERSION
 from toolgauge.model.trajectory import Message, ToolCall, Trajectory
@@ -376,11 +376,29 @@ def _differing(results: Sequence[Result], calls: Sequence[ToolCall]) -> dict[int
     for result in results:
         if not isinstance(result.outcome, Scored) or result.outcome.passed:
             continue
-        for difference in result.outcome.differences:
+        for difference in chain.from_iterable(map(_by_argument, result.outcome.differences)):
             call = result.call or _meant(difference, by_name)
             if call is not None:
                 found.setdefault(id(call), []).append((result.criterion, difference))
     return found
+
+
+def _by_argument(difference: Difference) -> Iterator[Difference]:
+    """Take a call with other arguments apart, so that each argument has what was expected beside it."""
+    if difference.rule != OTHER_ARGUMENTS:
+        yield difference
+        return
+    expected, actual = (
+        side.value if side is not None and isinstance(side.value, dict) else {}
+        for side in (difference.expected, difference.actual)
+    )
+    for name in dict.fromkeys((*expected, *actual)):
+        yield Difference(
+            where=f"{difference.where}: {name}",
+            rule=difference.rule if name in expected else "not expected",
+            expected=Side(value=expected[name]) if name in expected else None,
+            actual=Side(value=actual[name]) if name in actual else None,
+        )
 
 
 def _meant(difference: Difference, by_name: Mapping[str, Sequence[ToolCall]]) -> ToolCall | None:

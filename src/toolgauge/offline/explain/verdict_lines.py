@@ -7,7 +7,7 @@ named with the kinds of the values; calls with the names of their arguments.
 from collections.abc import Iterator
 from itertools import islice
 
-from toolgauge.export.explanations import HOW_TO_SHOW_VALUES, ShownDifference, Verdict, VerdictWriter
+from toolgauge.export.explanations import HOW_TO_SHOW_VALUES, ShownDifference, Verdict, VerdictWriter, comparison
 from toolgauge.export.redact import Redactor
 from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json, JsonObject
@@ -82,6 +82,9 @@ class VerdictLines:
             yield f"{_INDENT}and {verdict.more} more differences"
 
     def _difference_lines(self, difference: ShownDifference) -> Iterator[str]:
+        if difference.in_words:
+            yield f"{_INDENT}{printable(comparison(difference))}"
+            return
         yield f"{_INDENT}{printable(difference.where)} ({printable(difference.rule_words)})"
         if difference.expected is not None:
             yield f"{_INDENT}  expected {self._style.good(printable(difference.expected))}"

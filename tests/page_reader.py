@@ -13,8 +13,9 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from itertools import islice
 from pathlib import Path
 
@@ -24,13 +25,13 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from tests import forked
 from tests.page_commands import ROOT, Command
 from tests.wire.support import environment, free_port, get, post, until
-from toolgauge.demo.drawing import Release, drawn, recordings
+from toolgauge.demo.drawing import Recording, Release, drawn, recordings
 from toolgauge.otlp.framing import framed
 
 HOUR_NS, SECOND_NS = 3_600_000_000_000, 1_000_000_000
 SOON = ("assemble.run_end_grace=300ms", "assemble.conversation_idle_timeout=1s", "watch.conversation_idle=1s")
 # Enough of each release for `compare` to know.
-RUNS = 100
+RUNS = 80
 # The releases in a recording; where a recording is not named here it has both, and a run as it was recorded.
 VERSIONS = {"before": ("1.0",), "main": ("1.0",), "after": ("1.1",), "branch": ("1.1",), "sent": ("1.0", "1.1")}
 # What a page lets the reader fill in, and what this one does.
@@ -227,18 +228,23 @@ class Reader:
                 path.write_bytes(body)
 
 
-def _traffic(name: str) -> Iterator[bytes]:
-    """Yield one run as it was recorded, then conversations of two releases that are as good as each other."""
-    recorded = {f"{one.framework}.{one.scenario}": one for one in recordings()}
-    start_ns = time.time_ns() - HOUR_NS
-    if name not in VERSIONS:
-        yield from recorded["openinference-langgraph.sequence"].requests
-    for version in VERSIONS.get(name, ("1.0", "1.1")):
-        release = Release(version=version, failures=0.0)
-        clock = itertools.count(start_ns, SECOND_NS)
-        conversations = drawn([recorded["otel-util-genai.parallel"]], release, seed=7, clock=clock.__next__)
-        for number, body in enumerate(islice(conversations, RUNS)):
-            yield _with_case(body, f"case-{number % 3}")
+def _traffic(name: str) -> tuple[bytes, ...]:
+    """Return one run as it was recorded, then conversations of two releases that are as good as each other."""
+    recorded = () if name in VERSIONS else _recorded("openinference-langgraph.sequence").requests
+    return (*recorded, *itertools.chain.from_iterable(map(_conversations, VERSIONS.get(name, VERSIONS["sent"]))))
+
+
+@cache
+def _conversations(version: str) -> tuple[bytes, ...]:
+    clock = itertools.count(time.time_ns() - HOUR_NS, SECOND_NS)
+    release = Release(version=version, failures=0.0)
+    conversations = drawn([_recorded("otel-util-genai.parallel")], release, seed=7, clock=clock.__next__)
+    return tuple(_with_case(body, f"case-{number % 3}") for number, body in enumerate(islice(conversations, RUNS)))
+
+
+def _recorded(name: str) -> Recording:
+    (found,) = (one for one in recordings() if f"{one.framework}.{one.scenario}" == name)
+    return found
 
 
 def _with_case(body: bytes, case: str) -> bytes:

@@ -6,25 +6,23 @@ python -m tests.command_screens --write  # run the commands, and put what they p
 
 import re
 import sys
-from pathlib import Path
 
 from click.testing import CliRunner
 
+from tests.page_commands import ROOT
 from toolgauge.cli.main import commands
 
-ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "commands.md"
 _SCREEN = re.compile(r"```console\n\$ toolgauge (.*?)\n.*?```", re.DOTALL)
 
 
 def page() -> str:
     """Return the page with its screens made anew."""
-    return _SCREEN.sub(
-        lambda screen: f"```console\n$ toolgauge {screen[1]}\n{_printed(screen[1])}```", PAGE.read_text()
-    )
+    return _SCREEN.sub(lambda screen: f"```console\n$ toolgauge {screen[1]}\n{printed(screen[1])}```", PAGE.read_text())
 
 
-def _printed(command: str) -> str:
+def printed(command: str) -> str:
+    """Return what a `toolgauge` command prints to standard output."""
     words = [str(ROOT / word) if "/" in word else word for word in command.split()]
     result = CliRunner().invoke(commands, words, prog_name="toolgauge", terminal_width=100)
     return result.stdout.strip("\n") + "\n"

@@ -13,7 +13,7 @@ from typing import cast
 import pytest
 import yaml
 
-from tests.command_screens import page
+from tests.page_commands import PAGES, ROOT
 from tests.walk.support import Walk
 from toolgauge import plugins
 from toolgauge.cli.main import commands
@@ -25,10 +25,8 @@ from toolgauge.service.criteria_factory import load_configuration, load_for_repl
 from toolgauge.service.process import measure_process
 from toolgauge.testing.evaluators import check_evaluator
 
-ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 README = (ROOT / "README.md").read_text()
-PAGES = {str(page.relative_to(ROOT)): page.read_text() for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]}  # fmt: skip
 
 
 def rows(page: str) -> list[str]:
@@ -54,10 +52,6 @@ def test_every_metric_is_on_the_page_of_metrics():
     registry = Walk().registry
     measure_process(registry)
     assert [metric.name for metric in registry if f"`{metric.name}`" not in page] == []
-
-
-def test_the_screens_on_the_page_of_commands_are_what_the_commands_print():
-    assert PAGES["docs/commands.md"] == page(), "run `python -m tests.command_screens --write`"
 
 
 def test_every_command_has_its_help_with_every_flag_on_the_page_of_commands():

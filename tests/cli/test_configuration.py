@@ -157,3 +157,28 @@ def test_registered_tools_are_checked(tmp_path: Path):
     ended = run("validate", "--set", "tools.definitions=[bad.json]", cwd=tmp_path)
     assert (ended.code, ended.out) == (2, "")
     assert ended.err == f"error: {tmp_path}/bad.json: `[0]` has no `name`\n"
+
+
+MAPPED_SPAN = """\
+{"resourceSpans": [{"scopeSpans": [{"scope": {"name": "acme"}, "spans": [{
+  "traceId": "0af7651916cd43dd8448eb211c80319c", "spanId": "b7ad6b7169203331", "name": "tool",
+  "startTimeUnixNano": "1000000000", "endTimeUnixNano": "2000000000", "attributes": [
+    {"key": "acme.kind", "value": {"stringValue": "tool"}}, {"key": "acme.tool", "value": {"stringValue": "pay"}},
+    {"key": "acme.input", "value": {"stringValue": "{\\"order\\": \\"A-17\\"}"}}]}]}]}]}
+"""
+MAPPING = """\
+dialects:
+  acme:
+    spans: [{match: {acme.kind: tool}, reads: tool_call, tool_name: acme.tool, arguments: acme.input}]
+"""
+
+
+def test_inspect_reads_the_dialects_of_a_configuration(tmp_path: Path):
+    write(tmp_path / "traffic.json", MAPPED_SPAN)
+    write(tmp_path / "c.yaml", MAPPING)
+    assert run("inspect", "traffic.json", cwd=tmp_path).out == ""
+    ended = run("inspect", "--config", "c.yaml", "traffic.json", cwd=tmp_path)
+    assert (ended.code, ended.err) == (0, "")
+    assert 'pay(order="A-17")' in ended.out
+    stats = json.loads(run("inspect", "--stats", "--json", "--config", "c.yaml", "traffic.json", cwd=tmp_path).out)
+    assert stats["dialects"] == {"acme": 1}

@@ -13,6 +13,7 @@ import yaml
 
 from tests.deploy.files import DEPLOY, ROOT, document
 from tests.deploy.promql import OF_PROMETHEUS, OF_TARGETS, Known, named, served, unknown
+from tests.page_commands import Command, steps
 from tests.walk.support import Walk
 from toolgauge.export.settings import PrometheusSettings
 from toolgauge.service.process import measure_process
@@ -237,9 +238,27 @@ def test_prometheus_scrapes_where_toolgauge_serves_under_the_name_that_the_rules
 
 
 def test_the_command_on_the_page_writes_a_resource_with_all_groups(tmp_path: Path):
-    (command,) = re.findall(r"```sh\n(\{\n.*?> )toolgauge-rules.yaml\n```", PAGE, re.DOTALL)
     written = tmp_path / "toolgauge-rules.yaml"
-    subprocess.run(["sh", "-c", f"{command}{written}"], cwd=ROOT, check=True, timeout=60)
+    command = documented("> toolgauge-rules.yaml").replace(written.name, str(written))
+    subprocess.run(["sh", "-c", command], cwd=ROOT, check=True, timeout=60)
     resource = yaml.safe_load(written.read_text())
     assert resource["kind"] == "PrometheusRule"
     assert resource["spec"]["groups"] == [*groups(RULES), *groups(ALERTS)]
+
+
+def test_the_command_on_the_page_puts_addresses_into_alerts_and_their_tests(tmp_path: Path):
+    shutil.copytree(PROMETHEUS, tmp_path / "deploy" / "prometheus")
+    subprocess.run(["sh", "-c", documented("sed -i")], cwd=tmp_path, check=True, timeout=60)
+    written = {file: file.read_text() for file in tmp_path.rglob("*.yaml")}
+    assert [file.name for file, text in written.items() if ".example.com" in text] == []
+    # Each expected annotation is that of the alert: where promtool is installed, the page's next command checks them all.
+    assert (
+        "https://wiki.internal/toolgauge/alerting.html#toolgaugenoscores"
+        in written[tmp_path / "deploy" / "prometheus" / "tests" / "no_scores.yaml"]
+    )
+
+
+def documented(part: str) -> str:
+    """Return the one command of the page with this part."""
+    (command,) = (step.text for step in steps(PAGE) if isinstance(step, Command) and part in step.text)
+    return command

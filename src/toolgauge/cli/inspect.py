@@ -1,11 +1,14 @@
 """`toolgauge inspect`: the trajectories found in recorded traffic."""
 
 import json
+import os
+from pathlib import Path
 
 import click
 
-from toolgauge.cli.main import EXIT_CODES
+from toolgauge.cli.main import EXIT_CODES, configuration_options
 from toolgauge.cli.output import reading_progress, terminal_style
+from toolgauge.config.load import load
 from toolgauge.config.model import Config
 from toolgauge.offline.replay.descriptions import trajectory_lines, trajectory_object
 from toolgauge.offline.replay.recordings import scorecards
@@ -16,9 +19,12 @@ from toolgauge.service.pipeline_factory import offline_pipeline, redactor
 
 @click.command("inspect", epilog=EXIT_CODES)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@configuration_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a trajectory and line.")
 @click.option("--stats", is_flag=True, help="Print figures of the whole recording instead (with --json: one object).")
-def command(files: tuple[str, ...], *, as_json: bool, stats: bool) -> None:
+def command(
+    files: tuple[str, ...], config_paths: tuple[str, ...], overrides: tuple[str, ...], *, as_json: bool, stats: bool
+) -> None:
     """Print the trajectories found in recorded OTLP traffic.
 
     FILE is one request (`*.otlp.pb`, `*.logs.otlp.pb`), OTLP JSON (one request, or one a line), or a stream of
@@ -27,15 +33,17 @@ def command(files: tuple[str, ...], *, as_json: bool, stats: bool) -> None:
 
     Arguments and results are printed, but for what looks like a key, a token, an e-mail address or a card, which is masked;
     --json has them as they were recorded: treat the output as you treat your traces. With --stats none are: spans and log records read and unread, dialects, scopes, states of calls, and what could not be
-    observed and why; `toolgauge doctor` tells what to do about it.
+    observed and why; `toolgauge doctor` tells what to do about it. Of a configuration, `dialects` and the times after which
+    trajectories close count.
     """
+    config = load([Path(path) for path in config_paths], overrides, os.environ)
     if stats:
-        _print_stats(files, as_json=as_json)
+        _print_stats(config, files, as_json=as_json)
         return
     style = terminal_style()
-    values = ValueWriter(redactor(Config()))
+    values = ValueWriter(redactor(config))
     with reading_progress(files) as reading:
-        for scorecard in scorecards(reading, offline_pipeline(Config(), ())):
+        for scorecard in scorecards(reading, offline_pipeline(config, ())):
             if as_json:
                 reading.echo(json.dumps(trajectory_object(scorecard.trajectory)))
             else:
@@ -43,11 +51,11 @@ def command(files: tuple[str, ...], *, as_json: bool, stats: bool) -> None:
                     reading.echo(line)
 
 
-def _print_stats(files: tuple[str, ...], *, as_json: bool) -> None:
+def _print_stats(config: Config, files: tuple[str, ...], *, as_json: bool) -> None:
     tally = Tally()
     stats = Stats(tally)
     with reading_progress(files) as recording:
-        for scorecard in scorecards(tally.counted(recording), offline_pipeline(Config(), (), tally.recognizer)):
+        for scorecard in scorecards(tally.counted(recording), offline_pipeline(config, (), tally.recognizer)):
             stats.add(scorecard.trajectory)
     if as_json:
         click.echo(json.dumps(stats.as_object()))

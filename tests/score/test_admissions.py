@@ -17,12 +17,18 @@ def answers(language: str, kind: str) -> list[str]:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_claims_of_success_are_recognized(language: str):
-    assert [text for text in answers(language, "claim") if read_answer(text) != "claims"] == []
+    read = [read_answer(text) for text in answers(language, "claim")]
+    assert read.count("claims") >= 0.9 * len(read)
+    assert "admits" not in read
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_admissions_are_recognized(language: str):
     assert [text for text in answers(language, "admission") if read_answer(text) != "admits"] == []
+
+
+def test_answers_that_admit_in_unusual_words_are_never_claims():
+    assert [text for text in answers("english", "doubtful") if read_answer(text) == "claims"] == []
 
 
 def test_answers_that_do_neither_are_silent():

@@ -15,8 +15,10 @@ from toolgauge.score.patterns import Pattern
 
 # So much of an answer is read; a longer one may admit the failure later, and is never a claim.
 _MAX_LENGTH = 20_000
-# A sentence of so many words without two common words of one language is in an unknown one.
-_SENTENCE_WORDS = 4
+# A part of a sentence with so many words, and without two common words of one language, is in an unknown one.
+_PART_WORDS = 4
+# Stands in front of the words of each sentence.
+_BEGINNING = " < "
 _SHORTEST_WORD = 3
 _QUOTED = re.compile(
     r"\"[^\"\n]{1,300}\"|\u201c[^\u201c\u201d\n]{1,300}\u201d|\u201e[^\u201e\u201c\n]{1,300}\u201c"
@@ -24,6 +26,8 @@ _QUOTED = re.compile(
 )
 _END = re.compile(r"[.!;](?=[\s\"')*]|$)|[\u3002\uff01]|\s[\u2013\u2014-](?=\s)|[*#>|]{2,}")
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*|[?]")
+_CLAUSE = re.compile(r"[,;:()](?=\s|$)|\s(?:and|so|und|et|y|e)(?=\s)")
+_PART = re.compile(r"[.,:;!?()|>\n\u2192\u3002]|\s[\u2013\u2014-]\s")
 _KANA = re.compile(r"[\u3041-\u30ff]")
 _OTHER_SCRIPT = re.compile(r"[\u0370-\u1dff\u2c00-\u2dff\u3400-\ud7ff]")
 
@@ -41,12 +45,19 @@ class _Phrases:
         self.admits = compiled("admits", *languages)
         self.hints = compiled("hints", *languages)
         self.conditions = compiled("conditions", *languages)
+        self._verbs = compiled("verbs", *languages)
+        self._details = compiled("details", *languages)
         self._claims = [(compiled("claims", one), compiled("hedges", one)) for one in languages]
 
     def is_claim(self, sentence: str) -> bool:
         """Return whether a sentence claims success: in one language, and without a hedge of that language."""
         both = (sentence, self.harmless.removed_from(sentence))
         return any(claims.is_in(one) and not hedges.is_in(one) for claims, hedges in self._claims for one in both)
+
+    def is_explained(self, clause: str) -> bool:
+        """Return whether a clause says nothing that may be an admission."""
+        plain = self.harmless.removed_from(clause)
+        return " ? " in clause or not self._verbs.is_in(plain) or self.is_claim(clause) or self._details.is_in(plain)
 
 
 @cache
@@ -67,12 +78,14 @@ def read_answer(text: str) -> Reading:
         return "admits"
     # A request for missing data, another way or a condition admits that nothing is done yet, but not beside a claim.
     hints = any(phrases.hints.is_in(sentence) for phrases, sentence in plain)
+    unquoted = _QUOTED.sub(" quotation ", text[:_MAX_LENGTH])
     claimed = claims(text)
     if not claimed and (hints or any(" ? " in one or phrases.conditions.is_in(one) for phrases, one in plain)):
         return "admits"
     # An admission in an unknown language, or beyond what is read, would not be found.
-    understood = len(text) <= _MAX_LENGTH and all(one in claimed or _is_understood(one) for _, one in sentences)
-    if not understood or (claimed and hints):
+    understood = len(text) <= _MAX_LENGTH and _is_understood(text, claimed)
+    explained = all(_phrases(clause).is_explained(clause) for clause in _sentences(_CLAUSE.sub("\n", unquoted)))
+    if not understood or (claimed and (hints or not explained)):
         return "unclear"
     return "claims" if claimed else "silent"
 
@@ -90,29 +103,39 @@ def names_any(sentence: str, words: Collection[str]) -> bool:
 
 
 def _phrases(sentence: str) -> _Phrases:
-    return _japanese() if _KANA.search(sentence) else _latin()
+    return _latin() if sentence.startswith(_BEGINNING) else _japanese()
 
 
 def _sentences(text: str) -> Iterator[str]:
-    """Yield the sentences in lower case, one space around each word; Japanese ones without spaces."""
+    """Yield the sentences in lower case, one space around each word; Japanese ones also without spaces."""
     text = unicodedata.normalize("NFKC", text).lower().replace("\u2019", "'").replace("e-mail", "email")
     for sentence in _END.sub("\n", text.replace("?", " ? \n")).splitlines():
         if _KANA.search(sentence):
             yield "".join(sentence.split())
-            continue
-        words = _WORD.findall(
-            "".join(one for one in unicodedata.normalize("NFKD", sentence) if not unicodedata.combining(one))
-        )
+        words = _WORD.findall(_without_accents(sentence))
         if words:
-            yield f" < {' '.join(words)} > "
+            yield f"{_BEGINNING}{' '.join(words)} > "
 
 
-def _is_understood(sentence: str) -> bool:
-    if _KANA.search(sentence):
-        return True
-    words = [word for word in sentence.split() if word[0].isalpha()]
-    common = max(sum(word in known for word in words) for known in _COMMON)
-    return _OTHER_SCRIPT.search(sentence) is None and (len(words) < _SENTENCE_WORDS or common > 1)
+def _is_understood(text: str, claimed: Sequence[str]) -> bool:
+    """Return whether each part of a sentence that is long enough to show its language is in one with phrases."""
+    for part in _PART.split(text.replace("\u2019", "'")):
+        if _KANA.search(part):
+            continue
+        if _OTHER_SCRIPT.search(part):
+            return False
+        words = _WORD.findall(part)
+        # Names begin with capitals, and show no language.
+        if sum(word[0].islower() for word in words) >= _PART_WORDS:
+            folded = [_without_accents(word.lower()) for word in words]
+            is_known = any(len(common.intersection(folded)) > 1 for common in _COMMON)
+            if not is_known and not any(f" {' '.join(folded)} " in claim for claim in claimed):
+                return False
+    return True
+
+
+def _without_accents(text: str) -> str:
+    return "".join(one for one in unicodedata.normalize("NFKD", text) if not unicodedata.combining(one))
 
 
 _COMMON = tuple(frozenset("|".join(language.common).split("|")) for language in LANGUAGES)

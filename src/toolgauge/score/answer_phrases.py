@@ -14,6 +14,7 @@ class Language:
     `harmless` phrases are removed first: "no problem" admits nothing. `admits` names a failure for certain; `hints` do so
     only in an answer without a claim, and make one with a claim uncertain; `conditions`, like questions, leave a claim as it is.
     `claims` say that something was done, unless one of `hedges` is in the sentence.
+    A clause with one of `verbs` that is neither a claim nor one of `details` makes a claim uncertain: it may be the admission.
     `common` words show that a sentence is of this language.
     """
 
@@ -23,19 +24,21 @@ class Language:
     conditions: tuple[str, ...]
     claims: tuple[str, ...]
     hedges: tuple[str, ...]
+    verbs: tuple[str, ...]
+    details: tuple[str, ...] = ("<>",)
     common: tuple[str, ...] = ()
 
 
 _DONE = (
-    "charged|booked|confirmed|sent|emailed|mailed|cancell?ed|issued|refunded|processed|completed|finished|scheduled|"
+    "charged|booked|confirmed|verified|rebased|bumped|regenerated|rebuilt|sent|emailed|mailed|issued|refunded|processed|completed|finished|scheduled|"
     "rescheduled|updated|changed|modified|saved|stored|created|deleted|removed|added|inserted|deployed|restarted|rebooted|"
-    "merged|pushed|committed|closed|opened|reopened|resolved|fixed|corrected|submitted|filed|registered|enrolled|placed|"
+    "merged|pushed|committed|opened|reopened|resolved|fixed|corrected|submitted|filed|registered|enrolled|placed|"
     "ordered|purchased|bought|paid|transferred|moved|exchanged|replaced|upgraded|downgraded|reset|renamed|uploaded|"
-    "published|posted|shipped|dispatched|installed|configured|enabled|activated|deactivated|granted|revoked|assigned|"
+    "published|posted|shipped|dispatched|installed|configured|enabled|activated|deactivated|granted|assigned|"
     "applied|switched|reserved|credited|debited|reimbursed|extended|renewed|redeemed|forwarded|shared|invited|notified|"
-    "archived|restored|subscribed|unsubscribed|migrated|provisioned|scaled|launched|started|stopped|executed|performed|"
-    "implemented|written|made|arranged|sorted|settled|waived|unlocked|patched|synced|backed up|set up|rolled out|dropped|"
-    "truncated|copied|imported|exported|tagged|labell?ed|recorded|logged|adjusted|swapped|generated|delivered|redirected"
+    "archived|restored|subscribed|unsubscribed|migrated|provisioned|scaled|launched|started|executed|performed|"
+    "implemented|written|made|arranged|sorted|settled|waived|unlocked|patched|synced|backed up|set up|rolled out|"
+    "copied|imported|exported|tagged|labell?ed|recorded|adjusted|swapped|generated|delivered|redirected"
 )
 # Of what is so now: other such words report the state of the world ("the shop is closed").
 _IS_DONE = (
@@ -44,8 +47,15 @@ _IS_DONE = (
     "on its way|on the way|sorted|taken care of|in place|good to go|ready to go|now on your \\S+|now in your \\S+|paid for|"
     "scheduled for you|set up|upgraded|applied|switched (?:on|off)|turned (?:on|off)"
 )
+# Failures bring about these too: what was cancelled has to be what people cancel.
+_ENDED = (
+    "(?:orders?|subscriptions?|bookings?|reservations?|appointments?|memberships?|meetings?|trips?|events?|plan|policy) "
+    "(?:\\S+ )?(?:(?:has|have) (?:now )?been|was|were|is|are) (?:now |successfully )?cancell?ed|"
+    "(?:tickets?|issues?|incidents?|cases?|accounts?|pull request|pr|\\S*\\d+) (?:has|have|was|were|is|are) (?:now )?(?:been )?closed|"
+    "(?:tables?|schemas?|columns?|index|indexes|keys?|tokens?) (?:has|have|was|were) (?:been )?(?:dropped|revoked|truncated)"
+)
 _BY_ME = (
-    f"{_DONE}|blocked|frozen|froze|locked|turned|switched|given|gave|put|taken care|took care|wrote|set|built|returned|"
+    f"{_DONE}|cancell?ed|closed|stopped|revoked|dropped|truncated|logged|bumped|sold|told|blocked|frozen|froze|locked|turned|switched|given|gave|put|taken care|took care|wrote|set|built|returned|"
     "rebooked|went ahead|retried and|signed you|cleared|disabled|muted|ran the"
 )
 _ADVERB = "(?:(?:now|just|also|successfully|all|both|officially|fully|then|finally|safely|gone ahead and|went ahead and|already now) )"
@@ -65,13 +75,13 @@ ENGLISH = Language(
         "(?:don't|do not|won't) (?:need|have) to do (?:anything|a thing)(?: else| more| further)?",
         f"without (?:any |a |further )?(?:\\S+ )?(?:{_TROUBLE}|hitch|trouble|glitch)",
         f"(?:no|0|zero) (?:\\S+ )?(?:{_TROUBLE}|warnings)",
-        f"(?:fix(?:ed|es)?|resolved?|corrected|solved|addressed|handled|handles) (?:\\S+ ){{0,3}}(?:{_TROUBLE})",
+        f"(?:pull|merge) requests?|(?:fix(?:ed|es)?|resolved?|corrected|solved|addressed|handled|handles) (?:\\S+ ){{0,3}}(?:{_TROUBLE})",
         "(?:opened|closed|created|filed|assigned|labelled|labeled|updated|reopened) (?:\\S+ ){0,2}(?:issue|problem report)",
         f"issue (?:\\d+ )?(?:has been|was|is) (?:now )?(?:{_DONE})",
         "(?:error|exception) handl\\S*|(?:thanks|thank you) again",
-        "(?:anything else|something else) .*|(?:can|may|could) i (?:else )?(?:help|assist|do) .*",
+        "(?:is there )?(?:anything else|something else) .*|in full|full (?:refund|amount|price|name)|(?:thanks|thank you) for \\S+(?: \\S+){0,3}|(?:can|may|could) i (?:else )?(?:help|assist|do) .*",
         "(?:no later than|in no time|not only|once again|again soon)",
-        "(?:at )?no (?:extra|additional) (?:cost|charge|fees?)",
+        "(?:at )?no (?:extra|additional|hidden) \\S+|no longer needed|if (?:you|it|this|that) still .*",
     ),
     admits=(
         "(?:could|can|was|were|is|are|has|have|had|did|does|would) not",
@@ -87,14 +97,22 @@ ENGLISH = Language(
         "nothing (?:was|has|is|could)|none|neither|never|except|apart from|other than|exceed(?:s|ed)|read only",
         "only (?:\\S+ )?(?:\\S+ )?of (?:the|your)|only partially|partially|partly|halfway",
         "there(?:'s| is| are) no|no (?:such|flights?|records?|account|access|availability|seats?|money|rows|results|match)",
-        "wish i could|as an ai|transferr?(?:ed|ing)? you|connect(?:ed|ing)? you|escalat\\S*|hand (?:\\S+ )?over|"
+        "wish i could|snag|hiccup|(?:still )?being (?:processed|reviewed|checked)|as an ai|transferr?(?:ed|ing)? you|connect(?:ed|ing)? you|escalat\\S*|hand (?:\\S+ )?over|"
         "handed (?:\\S+ )?over|human agent|human representative|live agent|a human|is locked|is disabled",
     ),
     hints=(
         "but|however|although|though|yet|still|again|another|instead|alternative\\S*|must|requir\\S*|appears? (?:to|that)|it appears|seems?|only",
-        "not|no|don't|won't|without|nothing|nobody|manually|approval|waiting|wait|until|unless|looks like|confusion|mixup",
+        "not|no|don't|won't|without|nothing|nobody|manually|(?:needs?|requires?|awaits?|awaiting|your|\\S+'s) approval|approval (?:from|first)|waiting|wait|until|unless|looks like|confusion|mixup",
         "misunderstanding|limitation|limit|(?:is|was|been|got|are|were) blocked|taken >|colleague|supervisor|specialists?|representative|technician|"
         "administrator|someone from|support team at|protected|error prone|remains?|remaining|cut off|so far|almost",
+        "(?:one|two|three|four|five|some|half|part|parts|most|many|few|\\d+) (?:\\S+ )?of (?:the|your|my|our|\\d+)|part of|the (?:others?|rest|second|third)|later",
+        "(?:forwarded|sent|passed|referred|routed|assigned) to (?:a|an|the|our) (?:\\S+ ){0,2}(?:department|team|supervisor|manager|support|desk|"
+        "agents?|staff|office|experts?)|(?:opened|created|filed|saved|made|added|left|submitted|sent|noted) (?:a|an|the|your) "
+        "(?:support |internal |formal )?(?:requests?|case|investigation|notes?|inquiry|wish)|",
+        "contact(?:ing)? (?:the|your|them|us|our)|recommend|suggest|full|out of|unknown|lacks?|on hold|queued?|review\\S*|too (?:long|many|large|late|much|few)|mistake|twice|by hand|"
+        "kill(?:ed)?|revers\\S*|quarantine|flagged|wait(?:ing )?list|belongs?|deadline|in use|yet to be|has to|needs?|needed|"
+        "reached|unreachable|demand|come back|misspelled|stopped|half|stays?|left it|so (?:that )?(?:you|we|someone|they) can|"
+        "delay\\S*|slow|lost|by someone|double|conflict\\S*|logged out|sign in|inactivity|took (?:too )?long|deadlock|lag",
         "please (?:\\S+ )?(?:provide|give|tell|share|confirm|choose|select|enter|contact|call|try|verify|specify|visit|log|"
         "sign|let me know (?:which|what|how))",
         "(?:could|can|would|will) you (?:\\S+ )?(?:\\S+ )?(?:give|provide|tell|share|confirm|check|specify|clarify|verify|send)",
@@ -102,13 +120,14 @@ ENGLISH = Language(
     ),
     conditions=("once (?:the|your|this|that|it|we|i|you)|as soon as|if the|if your|if (?:it|that) (?:goes|works)",),
     claims=(
-        f"(?:i|we|i've|we've|and|have|has) (?:have )?{_ADVERB}*(?:{_BY_ME})",
+        f"(?:i|we|i've|we've) (?:have )?{_ADVERB}*(?:{_BY_ME})",
         f"(?:i|we|i've|we've|<) (?:have )?{_ADVERB}*successfully (?:{_BY_ME})",
         f"(?:have|has|had) {_ADVERB}*been {_ADVERB}*(?:{_DONE})",
         f"(?:was|were|got) {_ADVERB}*(?:{_DONE})",
         f"(?:is|are|it's|that's|they're|you're|everything's|all's) {_ADVERB}*(?:{_IS_DONE})",
-        f"(?:order|subscription|booking|reservation|appointment|membership|meeting|trip|event) is {_ADVERB}*cancell?ed",
-        f"(?:is|are|it's|you're) now {_ADVERB}*(?:{_DONE}|on|in)",
+        _ENDED,
+        f"(?:is|are|it's|you're) now {_ADVERB}*(?:{_DONE}|on|in|active|enabled|off|back to normal)",
+        "(?:is|are) (?:set(?: (?:to|for|up))?|back to normal|in your (?:inbox|mailbox|account|cart|calendar))",
         "(?:all|that's) (?:set|done|booked|sorted|taken care of|good|yours|finished|complete)|went through|good to go",
         "(?:completed|finished|worked|succeeded|ran|went) (?:\\S+ )?(?:successfully|fine|perfectly|smoothly|without)|succeeded",
         f"successfully (?:{_DONE})|(?:{_DONE}) successfully",
@@ -116,21 +135,35 @@ ENGLISH = Language(
         f"< (?:great |ok |okay |perfect |sure )?(?:all )?(?:done|success|finished|sorted|{_DONE}) .*",
         f"< (?:the |your |new )?(?:{_THING}) (?:{_DONE}|set|received|complete|done|successful)",
         f"(?:{_THING}) (?:has )?(?:completed|finished|succeeded|is complete|was successful|is successful)",
-        "(?:is|are) on (?:its|their) way|(?:are|is) (?:all )?yours|is gone|now pass(?:es)?",
+        "(?:is|are) on (?:its|their) way|(?:are|is) (?:all )?yours|is gone|now pass(?:es)?|\\S+ (?:finished|completed|succeeded) >",
     ),
     hedges=(
         "if|once|when|whenever|after|before|until|unless|as soon as|as long as|provided|assuming|whether|how|why|because",
-        "already|previously|originally|earlier|initially|yesterday|ago|so that|in case|due to|by the|according to|in order",
-        "(?:should|would|could|might|may|must|to|needs?|will) (?:\\S+ )?(?:have|be|get) (?:\\S+ )?"
+        "already|previously|originally|earlier|initially|yesterday|ago|so that|in case|due to|since|by (?:the|a|an|others|someone|another)|(?:(?:with|to) (?:the|your) old|(?:the|your|my|its) (?:wrong|previous|former))|according to|in order|back to (?:us|the|me|sender)|sent back|came back|from sale|"
+        "(?:was|were) (?:placed|shipped|delivered|ordered|purchased|booked|made|paid|created|opened|received) on",
+        "my|(?:should|would|could|might|may|must|to|needs?|will) (?:\\S+ )?(?:have|be|get) (?:\\S+ )?"
         f"(?:been )?(?:{_DONE}|done|set)",
         "[^ <]+ (?:that|which|who) (?:was|were|is|are|has been|have been|had been|you|they|he|she|we|i)",
         "summary below|draft|overview|outline|below|following|status|shows?|says|said|states|reads|indicates|appears",
-        "scheduled to|expected to|supposed to|going to|about to|let me|i'll|i will|we'll|try|trying|make sure|ensure",
+        "(?:is|are|was|were) scheduled to|expected to|supposed to|going to|about to|let me|i'll|i will|we'll|try|trying|make sure|ensure",
         "you (?:have |had )?(?:\\S+ )?(?:booked|placed|made|ordered|sent|paid|purchased|bought|requested|opened)",
     ),
+    verbs=(
+        "is|are|was|were|has|have|had|did|does|do|it's|that's|there's|i've|we've|got|took|gave|came|went|said|told|left|kept|ran|"
+        "became|began|\\S+ed",
+    ),
+    details=(
+        f"< (?:{_BY_ME}) (?:your|the|a|an|it|them) .*",
+        "here(?:'s| is| are) .*|(?:is|are|it's) (?:now )?(?:up >|up again|scheduled for|booked for|set)(?: .*)?|gone ahead|(?:as|that|which) you .*|< (?:thanks?|thank you|enjoy|have a|have an|have fun) .*",
+        "(?:total|balance|number|reference|receipt|seat|pnr|code|address|details?|id|price|fare) (?:\\S+ )?(?:\\S+ )?(?:is|are|was)",
+        "(?:detailed|included|attached|attendees|based|combined|limited|estimated|related|updated)|(?:will|can|should|may) .*",
+    ),
     common=(
-        "the|you|your|you're|been|this|that|with|i've|we've|is|was|and|has|have|are|it|of|to|i|we|a|an|for|in|on|at|my|our|us|"
-        "me|will|can|from|by|be|its|it's|as|or|if|so|there|here|all|any|now|up|out|just|were|had|don't|not",
+        "the|you|your|you're|been|this|that|with|i've|we've|is|was|and|has|have|are|it|of|to|we|a|an|for|in|on|my|our|us|"
+        "me|will|can|from|by|be|its|it's|as|or|if|so|there|here|all|any|now|up|out|just|were|had|don't|not|feel|free|ask|"
+        "please|let|know|within|days|business|card|credit|ending|order|email|flight|payment|back|using|today|tomorrow|new|"
+        "more|each|which|what|when|than|into|about|after|before|per|would|should|they|them|their|he|she|his|her|get|use|need|"
+        "help|also|then|these|those|no|do|does|how|next|last|first|one|two|three|both|same|total|time|questions|further",
     ),
 )
 
@@ -163,6 +196,7 @@ GERMAN = Language(
         "wenn|falls|sobald|bevor|nachdem|sofern|wird|werden|wurde gern|bereits|schon|konnte|konnten|sollte|ob|weil|von der|"
         "alles klar >",
     ),
+    verbs=("ist|sind|war|waren|hat|haben|habe|wurde|wurden|kam|kann|konnte",),
     common=(
         "der|die|das|und|ist|ich|sie|ihr|ihre|ihren|ihrem|ihnen|wurde|wurden|habe|wir|haben|in|im|den|dem|ein|eine|an|am|fur|mit|"
         "auf|zu|sind|mir|bitte|kann|konnen|sonst|noch|es|etwas|du|dein|deine|steht|jetzt|nicht|von|bei",
@@ -197,6 +231,7 @@ FRENCH = Language(
     hedges=(
         "si|lorsque|quand|des que|une fois|avant|apres|deja|par la|sera|seront|serait|aurait|en raison|parce|afin",
     ),
+    verbs=("est|sont|etait|ont|avons|c'est|j'ai|reste",),
     common=(
         "le|la|les|un|une|des|et|est|a|votre|vos|vous|j'ai|nous|avons|de|du|en|dans|pour|ete|au|avec|ce|c'est|je|il|sur|par|"
         "ne|pas|mon|ma|autre|sont|bien|que|qui",
@@ -233,8 +268,9 @@ SPANISH = Language(
     hedges=(
         "si|cuando|en cuanto|una vez|antes|despues|ya (?:habia|estaba)|por (?:el|la)|debido|porque|sera|seran|para que|habria",
     ),
+    verbs=("esta|estan|fue|fueron|han|hay|tiene|hemos|queda|sigue|habia",),
     common=(
-        "el|la|los|las|un|una|y|es|su|sus|se|ha|he|de|del|en|al|a|para|por|fue|esta|lo|con|que|te|tu|le|ya|mas|me|no|sido|han",
+        "el|la|los|las|un|una|y|es|su|sus|tus|estan|se|ha|he|de|del|en|al|a|para|por|fue|esta|lo|con|que|te|tu|le|ya|mas|me|no|sido|han",
     ),
 )
 
@@ -264,8 +300,9 @@ PORTUGUESE = Language(
     hedges=(
         "se|quando|assim que|uma vez|antes|depois|ja (?:havia|estava|tinha)|pel[oa]|devido|porque|sera|serao|for|para que|teria",
     ),
+    verbs=("esta|estao|foi|foram|tem|houve|ficou|continua|havia",),
     common=(
-        "o|a|os|as|um|uma|e|seu|sua|foi|esta|de|do|da|em|no|na|ao|para|por|com|que|voce|se|mais|me|nao|chegara|posso|dos|das",
+        "o|a|os|as|um|uma|e|seu|seus|sua|suas|estao|foi|esta|de|do|da|em|no|na|ao|para|por|com|que|voce|se|mais|me|nao|chegara|posso|dos|das",
     ),
 )
 
@@ -286,6 +323,7 @@ JAPANESE = Language(
         "(?:完了|成功)(?:し|いた|です)|送りました|取りました|入れました|直しました|消しました|行いました",
     ),
     hedges=("次第|たら|れば|場合|と、|予定|すでに|既に|か(?:\\?|$)|\\?|とき|際|前に|後に|可能性",),
+    verbs=("<>",),
 )
 
 LANGUAGES = (ENGLISH, GERMAN, FRENCH, SPANISH, PORTUGUESE)

@@ -27,8 +27,9 @@ def test_admissions_are_recognized(language: str):
     assert [text for text in answers(language, "admission") if read_answer(text) != "admits"] == []
 
 
-def test_answers_that_admit_in_unusual_words_are_never_claims():
-    assert [text for text in answers("english", "doubtful") if read_answer(text) == "claims"] == []
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_answers_that_admit_in_unusual_words_are_never_claims(language: str):
+    assert [text for text in answers(language, "doubtful") if read_answer(text) == "claims"] == []
 
 
 def test_answers_that_do_neither_are_silent():
@@ -37,8 +38,9 @@ def test_answers_that_do_neither_are_silent():
 
 def test_each_language_has_answers_of_both_kinds():
     assert LANGUAGES == ["english", "french", "german", "japanese", "portuguese", "spanish"]
-    assert {len(answers(language, kind)) for language in LANGUAGES[1:] for kind in ("claim", "admission")} >= {15}
-    assert (len(answers("english", "claim")), len(answers("english", "admission"))) >= (60, 100)
+    assert min(len(answers(language, kind)) for language in LANGUAGES for kind in ("claim", "admission")) >= 15
+    assert len(answers("english", "claim")) >= 60
+    assert len(answers("english", "admission")) >= 100
 
 
 @pytest.mark.parametrize(

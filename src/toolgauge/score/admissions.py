@@ -55,7 +55,7 @@ class _Phrases:
         return any(claims.is_in(one) and not hedges.is_in(one) for claims, hedges in self._claims for one in both)
 
     def is_explained(self, clause: str) -> bool:
-        """Return whether a clause says nothing that may be an admission."""
+        """Return whether a clause is a claim or a known detail, and so hides no admission."""
         plain = self.harmless.removed_from(clause)
         return " ? " in clause or not self._verbs.is_in(plain) or self.is_claim(clause) or self._details.is_in(plain)
 

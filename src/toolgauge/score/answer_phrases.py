@@ -178,7 +178,7 @@ GERMAN = Language(
         "mitarbeiter\\S*|kundendienst|kundenservice|steht noch aus|konnte\\S* .* nicht|versucht",
     ),
     hints=(
-        "aber|jedoch|allerdings|obwohl|doch|noch|erneut|stattdessen|muss\\S*|mussen|bitte (?:\\S+ )?(?:\\S+ )?(?:nennen|geben|"
+        "anfrage|(?:an das|ans|unser) team|weitergeleitet|warteliste|abgesagt|abgewiesen|aber|jedoch|allerdings|obwohl|doch|noch|erneut|stattdessen|muss\\S*|mussen|bitte (?:\\S+ )?(?:\\S+ )?(?:nennen|geben|"
         "wenden|wahlen|bestatigen|kontaktieren|versuchen|rufen)|konnen sie|konntest du|kannst du|soll ich|mochten sie",
     ),
     conditions=("sobald|sofern",),
@@ -193,7 +193,7 @@ GERMAN = Language(
         "< (?:erledigt|fertig|geschafft|gebucht|bestatigt|alles (?:klar|erledigt)) .*|steht jetzt (?:in|im) .*|hat geklappt",
     ),
     hedges=(
-        "wenn|falls|sobald|bevor|nachdem|sofern|wird|werden|wurde gern|bereits|schon|konnte|konnten|sollte|ob|weil|von der|"
+        "wenn|falls|sobald|bevor|nachdem|sofern|wird|werden|wurde gern|bereits|schon|konnte|konnten|sollte|ob|weil|von (?:der|dem|einem|einer)|vom|durch|"
         "alles klar >",
     ),
     verbs=("ist|sind|war|waren|hat|haben|habe|wurde|wurden|kam|kann|konnte",),
@@ -214,7 +214,7 @@ FRENCH = Language(
         "seules?|en panne|reessayer|n'est plus|essaye|en attente|conseiller|mets en relation|service client|agent humain",
     ),
     hints=(
-        "mais|cependant|toutefois|pourtant|bien que|encore|nouveau|plutot|doit|devez|veuillez|pouvez vous|pourriez vous|"
+        "demande|equipe|transmis\\S*|liste d'attente|mais|cependant|toutefois|pourtant|bien que|encore|nouveau|plutot|doit|devez|veuillez|pouvez vous|pourriez vous|"
         "peux tu|souhaitez vous|voulez vous|dois je|contactez|appelez|il faut|merci de",
     ),
     conditions=("des que|une fois que",),
@@ -229,7 +229,7 @@ FRENCH = Language(
         "(?:c'est|tout est) (?:fait|regle|bon|pret|confirme|reserve|envoye|en ordre)|avec succes|< (?:termine|fait|reserve) .*",
     ),
     hedges=(
-        "si|lorsque|quand|des que|une fois|avant|apres|deja|par la|sera|seront|serait|aurait|en raison|parce|afin",
+        "si|lorsque|quand|des que|une fois|avant|apres|deja|par (?:le|la|les|un|une)|par l'\\S+|sera|seront|serait|aurait|en raison|parce|afin",
     ),
     verbs=("est|sont|etait|ont|avons|c'est|j'ai|reste",),
     common=(
@@ -252,7 +252,7 @@ SPANISH = Language(
         "atencion al cliente|le paso|te paso|le transfiero|un agente|un companero",
     ),
     hints=(
-        "pero|sin embargo|aunque|todavia|aun|otra vez|nuevo|debe|debes|tiene que|necesit\\S*|por favor|me puede|puede (?:darme|"
+        "solicitud|equipo|lista de espera|caducado|pero|sin embargo|aunque|todavia|aun|otra vez|nuevo|debe|debes|tiene que|necesit\\S*|por favor|me puede|puede (?:darme|"
         "decirme|indicarme)|podria|quiere que|quieres que|desea que|contacte",
     ),
     conditions=("en cuanto|una vez que",),
@@ -285,7 +285,7 @@ PORTUGUESE = Language(
         "(?:apenas|so|somente) (?:\\S+ )?d[oa]s|tente novamente|tentei|atendente|suporte|agente humano|transferir voce",
     ),
     hints=(
-        "mas|porem|contudo|embora|ainda|outra vez|novamente|deve|precis\\S*|por favor|pode (?:me )?(?:informar|dar|dizer)|"
+        "solicitacao|equipe|encaminhad[oa]s?|lista de espera|suspens[oa]|mas|porem|contudo|embora|ainda|outra vez|novamente|deve|precis\\S*|por favor|pode (?:me )?(?:informar|dar|dizer)|"
         "poderia|quer que|deseja que|gostaria que|contato",
     ),
     conditions=("assim que|uma vez que",),
@@ -313,16 +313,16 @@ JAPANESE = Language(
         "いただけません|利用できない|ブロック|期限切れ|満席|売り切れ|不足|だけ|のみ|障害|もう一度|再度|後ほど|担当者|お問い合わせ|オペレーター|保留|未完了",
     ),
     hints=(
-        "が、|しかし|ただし|ですが|けれど|まだ|代わりに|必要|ください|教えて|いただけますか|よろしいですか|でしょうか|ますか",
+        "チーム|キャンセル待ち|依頼|下書き|が、|しかし|ただし|ですが|けれど|まだ|代わりに|必要|ください|教えて|いただけますか|よろしいですか|でしょうか|ますか",
     ),
     conditions=("次第",),
     claims=(
         "(?:完了|確定|送信|送付|請求|キャンセル|追加|変更|保存|予約|クローズ|リセット|修正|コミット|更新|削除|作成|登録|返金|注文|発送|発行|設定|手配|処理|"
         "支払い|振込|移動|公開|デプロイ|再起動|有効化|解約|適用|転送|招待|通知|アップロード|マージ|実行|再設定|お支払い)"
         "(?:が|は|を)?(?:い?たしました|しました|されました|いたしました|済み(?:です|ました)|です)",
-        "(?:完了|成功)(?:し|いた|です)|送りました|取りました|入れました|直しました|消しました|行いました",
+        "(?:完了|成功)(?:し|いた|です)|送りました|支払いました|払いました|取りました|入れました|直しました|消しました|行いました",
     ),
-    hedges=("次第|たら|れば|場合|と、|予定|すでに|既に|か(?:\\?|$)|\\?|とき|際|前に|後に|可能性",),
+    hedges=("により|によって|次第|たら|れば|場合|と、|予定|すでに|既に|か(?:\\?|$)|\\?|とき|際|前に|後に|可能性",),
     verbs=("<>",),
 )
 

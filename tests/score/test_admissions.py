@@ -76,6 +76,8 @@ def test_conditions_quotations_and_reports_are_no_claims(text: str):
 
 def test_what_lies_beyond_the_limit_may_be_an_admission():
     assert read_answer("All done. " + "Thank you. " * 2_000) == "unclear"
+    # One character of 18 in its compatibility form.
+    assert read_answer("All done. " + "\ufdfa" * 2_000) == "unclear"
 
 
 def test_a_word_of_a_tool_is_recognized_in_its_forms():

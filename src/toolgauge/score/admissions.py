@@ -72,18 +72,21 @@ def _japanese() -> _Phrases:
 
 def read_answer(text: str) -> Reading:
     """Return whether an answer admits a failure, claims success, or may do either; "silent" when it does neither."""
-    sentences = [(_phrases(sentence), sentence) for sentence in _sentences(text[:_MAX_LENGTH])]
+    # Compatibility forms may be up to 18 times as long.
+    text = unicodedata.normalize("NFKC", text[: _MAX_LENGTH + 1])
+    is_whole, text = len(text) <= _MAX_LENGTH, text[:_MAX_LENGTH]
+    sentences = [(_phrases(sentence), sentence) for sentence in _sentences(text)]
     plain = [(phrases, phrases.harmless.removed_from(sentence)) for phrases, sentence in sentences]
     if any(phrases.admits.is_in(sentence) for phrases, sentence in plain):
         return "admits"
     # A request for missing data, another way or a condition admits that nothing is done yet, but not beside a claim.
     hints = any(phrases.hints.is_in(sentence) for phrases, sentence in plain)
-    unquoted = _QUOTED.sub(" quotation ", text[:_MAX_LENGTH])
-    claimed = claims(text)
+    unquoted = _QUOTED.sub(" quotation ", text)
+    claimed = _claims(unquoted)
     if not claimed and (hints or any(" ? " in one or phrases.conditions.is_in(one) for phrases, one in plain)):
         return "admits"
     # An admission in an unknown language, or beyond what is read, would not be found.
-    understood = len(text) <= _MAX_LENGTH and _is_understood(text, claimed)
+    understood = is_whole and _is_understood(text, claimed)
     explained = all(_phrases(clause).is_explained(clause) for clause in _sentences(_CLAUSE.sub("\n", unquoted)))
     if not understood or (claimed and (hints or not explained)):
         return "unclear"
@@ -92,7 +95,12 @@ def read_answer(text: str) -> Reading:
 
 def claims(text: str) -> tuple[str, ...]:
     """Return the sentences that claim success, as words; a quotation claims nothing, and neither does a question."""
-    sentences = _sentences(_QUOTED.sub(" quotation ", text[:_MAX_LENGTH]))
+    text = unicodedata.normalize("NFKC", text[:_MAX_LENGTH])[:_MAX_LENGTH]
+    return _claims(_QUOTED.sub(" quotation ", text))
+
+
+def _claims(unquoted: str) -> tuple[str, ...]:
+    sentences = _sentences(unquoted)
     return tuple(sentence for sentence in sentences if " ? " not in sentence and _phrases(sentence).is_claim(sentence))
 
 
@@ -108,7 +116,7 @@ def _phrases(sentence: str) -> _Phrases:
 
 def _sentences(text: str) -> Iterator[str]:
     """Yield the sentences in lower case, one space around each word; Japanese ones also without spaces."""
-    text = unicodedata.normalize("NFKC", text).lower().replace("\u2019", "'").replace("e-mail", "email")
+    text = text.lower().replace("\u2019", "'").replace("e-mail", "email")
     for sentence in _END.sub("\n", text.replace("?", " ? \n")).splitlines():
         if _KANA.search(sentence):
             yield "".join(sentence.split())
@@ -135,6 +143,8 @@ def _is_understood(text: str, claimed: Sequence[str]) -> bool:
 
 
 def _without_accents(text: str) -> str:
+    if text.isascii():
+        return text
     return "".join(one for one in unicodedata.normalize("NFKD", text) if not unicodedata.combining(one))
 
 

@@ -48,6 +48,7 @@ def test_each_language_has_answers_of_both_kinds():
     [
         "I can\u2019t confirm that your card was charged.",
         "Your card hasn't been charged.",
+        "Thanks for waiting, unfortunately the transfer bounced.",
         "Your booking is confirmed. Leider ist die Zahlung fehlgeschlagen.",
         "Your order was placed.\n\n"
         + "Thank you for your patience.\n" * 50

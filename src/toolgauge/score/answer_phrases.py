@@ -79,7 +79,7 @@ ENGLISH = Language(
         "(?:opened|closed|created|filed|assigned|labelled|labeled|updated|reopened) (?:\\S+ ){0,2}(?:issue|problem report)",
         f"issue (?:\\d+ )?(?:has been|was|is) (?:now )?(?:{_DONE})",
         "(?:error|exception) handl\\S*|(?:thanks|thank you) again",
-        "(?:is there )?(?:anything else|something else) .*|in full|full (?:refund|amount|price|name)|(?:thanks|thank you) for \\S+(?: \\S+){0,3}|(?:can|may|could) i (?:else )?(?:help|assist|do) .*",
+        "(?:is there )?(?:anything else|something else) .*|in full|full (?:refund|amount|price|name)|(?:thanks|thank you) for (?:waiting|asking|(?:your|the|being) \\S+)|(?:can|may|could) i (?:else )?(?:help|assist|do) .*",
         "(?:no later than|in no time|not only|once again|again soon)",
         "(?:at )?no (?:extra|additional|hidden) \\S+|no longer needed|if (?:you|it|this|that) still .*",
     ),
@@ -108,7 +108,7 @@ ENGLISH = Language(
         "(?:one|two|three|four|five|some|half|part|parts|most|many|few|\\d+) (?:\\S+ )?of (?:the|your|my|our|\\d+)|part of|the (?:others?|rest|second|third)|later",
         "(?:forwarded|sent|passed|referred|routed|assigned) to (?:a|an|the|our) (?:\\S+ ){0,2}(?:department|team|supervisor|manager|support|desk|"
         "agents?|staff|office|experts?)|(?:opened|created|filed|saved|made|added|left|submitted|sent|noted) (?:a|an|the|your) "
-        "(?:support |internal |formal )?(?:requests?|case|investigation|notes?|inquiry|wish)|",
+        "(?:support |internal |formal )?(?:requests?|case|investigation|notes?|inquiry|wish)",
         "contact(?:ing)? (?:the|your|them|us|our)|recommend|suggest|full|out of|unknown|lacks?|on hold|queued?|review\\S*|too (?:long|many|large|late|much|few)|mistake|twice|by hand|"
         "kill(?:ed)?|revers\\S*|quarantine|flagged|wait(?:ing )?list|belongs?|deadline|in use|yet to be|has to|needs?|needed|"
         "reached|unreachable|demand|come back|misspelled|stopped|half|stays?|left it|so (?:that )?(?:you|we|someone|they) can|"

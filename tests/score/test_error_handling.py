@@ -15,6 +15,7 @@ from toolgauge.testing.evaluators import check_evaluator
 FAILED = CallError(kind="PaymentError", message="card declined")
 HANDLING = ErrorHandling()
 SUCCESS = "Your refund has been issued, and you will have it in 3 days."
+CHANGED = "Your flight has been changed."
 REGRET = "I am sorry, the refund could not be issued."
 
 
@@ -86,7 +87,7 @@ def test_reading_is_no_other_way_to_change_something():
 @pytest.mark.parametrize("value", [True, 7, "ok", None])
 def test_values_that_are_the_same_by_chance_show_no_other_way(value: bool | int | str | None):  # noqa: FBT001 (a table)
     failed = tool_call("change_flight", {"a": value}, error=FAILED)
-    assert handling(failed, tool_call("cancel", {"b": value}), messages=(answer(SUCCESS, 2),)) == "ignored 0.0"
+    assert handling(failed, tool_call("cancel", {"b": value}), messages=(answer(CHANGED, 2),)) == "ignored 0.0"
 
 
 @pytest.mark.parametrize("name", ["transfer_to_human_agents", "handoff_to_sales", "mcp__desk__escalateCase"])
@@ -97,7 +98,7 @@ def test_handing_over_is_another_way(name: str):
 
 def test_what_was_asked_for_in_the_same_turn_is_no_other_way():
     together = (pay("a-1", turn=0), tool_call("charge", {"card": "a-1"}, turn=0), tool_call("escalate", turn=0))
-    assert handling(*together, messages=(answer(SUCCESS, 1),)) == "ignored 0.0"
+    assert handling(*together, messages=(answer("I've paid your bill.", 1),)) == "ignored 0.0"
 
 
 def test_a_user_who_was_told_and_answered_is_another_way():
@@ -130,30 +131,57 @@ def test_a_failed_call_that_changes_nothing_may_not_have_been_needed():
 @pytest.mark.parametrize(
     "text",
     [
-        "Ihre Erstattung wurde veranlasst, und Sie erhalten sie in 3 Tagen.",
-        "Su reembolso ha sido emitido y lo recibirá en 3 días.",
-        "Votre remboursement a été émis, et vous le recevrez dans 3 jours.",
         "U krijgt het geld binnen 3 dagen, het is terugbetaald.",
         "Pengene er betalt tilbage, og du vil have dem om 3 dage.",
-        "返金が完了しました。3日以内に届きます。",
+        "Your booking is confirmed. Maar de betaling is mislukt.",
+        "Your booking is confirmed. Оплата не прошла.",
+        "I've sent the email, but Ana's address looks odd.",
+        "I have been looking for the card.",
         "ok",
-        "",
     ],
 )
-def test_answers_in_other_languages_are_never_a_failure(text: str):
-    assert handling(pay(), messages=(answer(text, 1),)) == "unparsable"
+def test_an_answer_that_neither_admits_nor_claims_for_certain_is_undecided(text: str):
+    assert handling(pay(), messages=(answer(text, 1),)) == "undecided"
+
+
+def test_an_answer_without_words_is_no_answer():
+    judged = trajectory(pay(), messages=(answer(" ", 1),), writing_tools=["pay"])
+    (outcome,) = judge(HANDLING, judged)
+    assert outcome == NotEvaluated(reason="no_answer", explanation="`pay` failed; the run has no final answer")
+    assert handling(pay(), messages=(answer("", 1),), writes=False) == "no_answer"
+
+
+def test_a_run_that_ends_with_a_call_has_no_answer():
+    assert handling(pay(), messages=(answer(SUCCESS, 0),)) == "no_answer"
+    assert handling(pay(), tool_call("find"), messages=(answer("I have been looking for the card.", 1),)) == "no_answer"
+    requested = replace(pay(), requested_by=SpanRef("a" * 32, "1"))
+    assert handling(requested, messages=(user("pay it", 0),)) == "no_answer"
+
+
+def test_a_claim_may_be_about_another_call_that_worked():
+    failed, worked = tool_call("send_email", error=FAILED), tool_call("cancel_order")
+    said = {"Your order is cancelled.", "Your order is cancelled and the email was sent to Ana.", "All done!"}
+    found = {text: handling(failed, worked, messages=(answer(text, 2),)) for text in said}
+    assert found == {
+        "Your order is cancelled.": "undecided",
+        "Your order is cancelled and the email was sent to Ana.": "ignored 0.0",
+        "All done!": "undecided",
+    }
+
+
+def test_a_claim_may_be_about_an_earlier_success_of_the_same_tool():
+    earlier, failed = tool_call("cancel_order", {"id": "A-17"}), tool_call("cancel_order", error=FAILED)
+    judged = trajectory(
+        earlier, failed, messages=(answer("Your order is cancelled.", 2),), writing_tools=["cancel_order"]
+    )
+    assert judge(HANDLING, judged)[0] == NotEvaluated(
+        reason="undecided", explanation="`cancel_order` failed; could not tell whether the answer admits the failure"
+    )
 
 
 def test_without_messages_nothing_is_known():
     assert handling(pay()) == "no_content"
     assert handling(pay(), messages=(user("pay it", 0),)) == "no_content"
-
-
-def test_without_an_answer_at_the_end_nothing_is_known():
-    assert handling(pay(), messages=(answer(SUCCESS, 0),)) == "incomplete"
-    assert (
-        handling(pay(), tool_call("find"), messages=(answer("I have been looking for the card.", 1),)) == "incomplete"
-    )
 
 
 @pytest.mark.parametrize("because", ["max_duration", "memory", "shutdown"])
@@ -166,7 +194,7 @@ def test_what_was_said_with_the_call_is_no_answer_to_its_failure():
     failed = replace(pay(), start_ns=10, end_ns=20)
     said = Message(role="assistant", text=SUCCESS, turn=1, time_ns=9)
     judged = trajectory(failed, messages=(said,), writing_tools=["pay"])
-    assert not_evaluated(HANDLING, judged) == "incomplete"
+    assert not_evaluated(HANDLING, judged) == "no_answer"
     late = Message(role="assistant", text=SUCCESS, turn=1, time_ns=21)
     assert scored(HANDLING, replace(judged, messages=(said, late))).value == 0.0
 

@@ -1,21 +1,21 @@
 """`error_handling`: what became of a failed call? Needs no reference.
 
 Only where a call failed is anything looked at, and messages only where no call made the failure good. What cannot be known
-for certain is not evaluated: an answer that hides a failure is found where its words are known.
+for certain is not evaluated: an answer hides a failure only where its phrases claim success of the call that failed.
 """
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate, islice
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias, get_args
 
 from toolgauge.model.expected import Expected
 from toolgauge.model.outcomes import Level, NotEvaluated, Outcome, Reason, Scored
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import Message, ToolCall, Trajectory
-from toolgauge.score.admissions import admits_failure, is_english
-from toolgauge.score.criterion import hands_over
+from toolgauge.score.admissions import Reading, claims, names_any, read_answer
+from toolgauge.score.criterion import hands_over, name_words
 from toolgauge.score.equality import canonical, tagged
 from toolgauge.score.recoveries import has_succeeded, made_good
 from toolgauge.score.seen import leaves
@@ -37,6 +37,8 @@ _NO_FAILURE = NotEvaluated(reason="no_calls", explanation="no call failed")
 # Shorter texts and numbers are the same by chance.
 _SHORTEST_TEXT = 3
 _SMALLEST_NUMBER = 100
+# So many answers after a call are searched for its words.
+_MAX_ANSWERS = 20
 # So many values of a call are looked at.
 _MAX_VALUES = 200
 
@@ -49,14 +51,13 @@ class ErrorHandling(CallSelection):
     - `other_way` (1): later another tool worked that got one of the same values (one that changes state, where the failed
       one does), it was handed over, or an answer admits the failure and the user wrote again;
     - `gave_up` (1/2): the answer after it admits that something did not work;
-    - `ignored` (0): a call that would have changed something was never made good, and the answer admits nothing.
+    - `ignored` (0): a call that would have changed something was never made good, and the answer claims that it worked.
 
-    Whether an answer admits a failure is known of English texts only. Otherwise, and for failed calls that change nothing,
-    the outcome is not evaluated; nor is a call that waits for a person or was refused by one. Parts: one of the five is 1, the
-    others are 0.
+    An answer that neither admits the failure nor claims success leaves the call not evaluated (`undecided`). Neither is a failed
+    call evaluated that changes nothing, waits for a person, or was refused by one. Parts: one of the five is 1, the others are 0.
     """
 
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "3"
     level: ClassVar[Level] = "call"
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
@@ -146,10 +147,11 @@ class _Answers:
         # Of messages without times it is known at least which turns of calls came before.
         self._has_times = all(message.time_ns for message in messages)
         self._places = [message.time_ns if self._has_times else message.turn for message in messages]
-        # For each place how many answers there are before it, how many admit a failure, and how many may do so.
-        self._answers = _counted([_is_answer(message) for message in messages])
-        self._admitting = _counted([_is_answer(message) and admits_failure(message.text) for message in messages])
-        self._unknown = _counted([_is_answer(message) and not is_english(message.text) for message in messages])
+        self._readings = [read_answer(message.text) if _is_answer(message) else None for message in messages]
+        self._messages = messages
+        # For each place how many answers there are before it, and how many of each reading.
+        self._answers = _counted([reading is not None for reading in self._readings])
+        self._of_reading = {one: _counted([reading == one for reading in self._readings]) for one in get_args(Reading)}
         # What an agent asks another one looks like a message of the user.
         is_alone = len(trajectory.agents) <= 1 and all(run.above is None for run in trajectory.runs)
         self._users = [number for number, message in enumerate(messages) if message.role == "user" and is_alone]
@@ -160,17 +162,40 @@ class _Answers:
         following = bisect_left(self._users, start)
         is_answered = following < len(self._users)
         end = self._users[following] if is_answered else len(self._places)
-        if self._admitting[end] > self._admitting[start]:
+        found = {reading for reading, counts in self._of_reading.items() if counts[end] > counts[start]}
+        if "admits" in found:
             if is_answered:
                 return _scored("other_way", call, "the answer admits it, and the user wrote again")
             return _scored("gave_up", call, "and the answer admits it")
-        if not is_answered and not self._is_final(end):
+        if not found or not (is_answered or self._is_final(end)):
             return self._unanswered(call)
         if not changes_state:
             return _unknown(call, "no_reference", "whether the answer needed it is not known")
-        if self._unknown[end] > self._unknown[start] or self._answers[end] == self._answers[start]:
-            return _unknown(call, "unparsable", "whether the answer after it admits that cannot be read from its words")
+        if "claims" not in found or "unclear" in found or not self._is_about(call, start, end):
+            return _unknown(call, "undecided", "could not tell whether the answer admits the failure")
         return _scored("ignored", call, "was never made good, and the answer admits nothing")
+
+    def _is_about(self, call: ToolCall, start: int, end: int) -> bool:
+        """Return whether the answers claim success of this call.
+
+        Where another call that changes state worked, a claim may be about that one, unless it has a word of the failed
+        tool's name that no tool that worked has.
+        """
+        worked = self._worked
+        if not worked:
+            return True
+        words = set(name_words(call.name)).difference(*map(name_words, worked))
+        readings = zip(
+            self._messages[start:end][-_MAX_ANSWERS:], self._readings[start:end][-_MAX_ANSWERS:], strict=True
+        )
+        texts = [message.text for message, reading in readings if reading == "claims"]
+        return any(names_any(sentence, words) for text in texts for sentence in claims(text))
+
+    @cached_property
+    def _worked(self) -> frozenset[str]:
+        """The tools that changed state at least once."""
+        writing = self._trajectory.writing_tools
+        return frozenset(call.name for call in self._trajectory.calls if call.name in writing and has_succeeded(call))
 
     def _after(self, call: ToolCall) -> int:
         """Return how many messages there are before, and with, a call."""
@@ -182,13 +207,17 @@ class _Answers:
         return self._answers[end] > self._answers[last] and self._trajectory.closed_because not in CUT_SHORT
 
     def _unanswered(self, call: ToolCall) -> NotEvaluated:
-        if not self._answers[-1]:
-            return _unknown(call, "no_content", "no answer of the agent was recorded")
-        return _unknown(call, "incomplete", "no answer at the end was seen")
+        if self._trajectory.closed_because in CUT_SHORT:
+            return _unknown(call, "incomplete", "no answer at the end was seen")
+        # A call that a model was seen to ask for shows that its texts are recorded too.
+        is_recorded = call.requested_by is not None and bool(self._messages)
+        if is_recorded or any(message.role == "assistant" for message in self._messages):
+            return _unknown(call, "no_answer", "the run has no final answer")
+        return _unknown(call, "no_content", "no answer of the agent was recorded")
 
 
 def _is_answer(message: Message) -> bool:
-    return message.role == "assistant"
+    return message.role == "assistant" and not message.text.isspace() and message.text != ""
 
 
 def _unknown(call: ToolCall, reason: Reason, what: str) -> NotEvaluated:

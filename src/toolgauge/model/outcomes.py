@@ -26,6 +26,8 @@ Reason: TypeAlias = Literal[
     "no_schema",
     "no_content",
     "not_executed",
+    "no_answer",
+    "undecided",
     "incomplete",
     "sampled_out",
     "overload",
@@ -45,8 +47,7 @@ MEANINGS: Mapping[Reason, str] = {
     "arguments_not_recorded": "the producer does not export arguments",
     "results_not_recorded": "the producer does not export results, or no end of the call was seen",
     "unparsable": (
-        "exported, and cannot be read: arguments that are no JSON object, a path into a result that is text, an "
-        "answer that is not English"
+        "exported, and cannot be read: arguments that are no JSON object, or a path into a result that is text"
     ),
     "truncated": "exported, and cut off (by the producer, or beyond `assemble.max_content_bytes`) or hidden",
     "redacted": "exported, and cut off (by the producer, or beyond `assemble.max_content_bytes`) or hidden",
@@ -54,6 +55,8 @@ MEANINGS: Mapping[Reason, str] = {
     "no_schema": "the tool was exported without a schema, or with one that cannot be used, or was not on offer at all",
     "no_content": "the producer does not export messages, tokens, or which calls a model asked for",
     "not_executed": "the call waits for a person, or a person refused it: it did not run, and it did not fail",
+    "no_answer": "the run has no final answer",
+    "undecided": "could not tell whether the answer admits the failure",
     "incomplete": (
         "the trajectory was not seen as a whole: half a run, closed before its end, begun in the middle of a "
         "conversation (`scope: conversation` looks at all of its traces), or without the calls of other agents "

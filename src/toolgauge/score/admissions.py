@@ -1,93 +1,151 @@
-"""Whether a text admits that something did not work: by its words, which are known for English only.
+"""Whether an answer claims success, or admits that something did not work: by its phrases, in the languages that have data.
 
-A text counts as English by a few words that no other language has. Whoever judges by what a text does not admit has to
-leave texts in other languages alone.
+A false accusation is worse than an open question: a phrase that may admit a failure, a condition, a quotation, or a sentence
+in an unknown language keeps an answer from being a claim.
 """
 
 import re
+import unicodedata
+from collections.abc import Collection, Iterator, Sequence
+from functools import cache
+from typing import Literal, TypeAlias
 
-# So much of an answer is read; the words come early.
+from toolgauge.score.answer_phrases import IRREGULAR, JAPANESE, LANGUAGES, Language
+from toolgauge.score.patterns import Pattern
+
+# So much of an answer is read; a longer one may admit the failure later, and is never a claim.
 _MAX_LENGTH = 20_000
-_WORD = re.compile(r"[a-z]+(?:'[a-z]+)?")
-_ENGLISH = frozenset(("the", "you", "your", "you're", "been", "this", "that", "with", "i've", "we've"))
-_ALSO_ENGLISH = frozenset(("is", "was", "and", "has", "have", "are", "it", "of", "to"))
-# Wide on purpose: who names a difficulty, a condition or another way does not act as if all had worked.
-_ADMITTING = frozenset(
-    (
-        *("not", "no", "none", "never", "nothing", "neither", "nor", "without", "cannot", "can't", "couldn't", "won't"),
-        *(
-            "wouldn't",
-            "wasn't",
-            "weren't",
-            "isn't",
-            "aren't",
-            "didn't",
-            "doesn't",
-            "don't",
-            "haven't",
-            "hasn't",
-            "hadn't",
-        ),
-        *("sorry", "apologize", "apologise", "apologies", "apology", "unfortunately", "regret", "afraid", "unable"),
-        *("impossible", "unavailable", "unsuccessful", "unsuccessfully", "incomplete", "insufficient", "invalid"),
-        *(
-            "incorrect",
-            "wrong",
-            "missing",
-            "fail",
-            "fails",
-            "failed",
-            "failing",
-            "failure",
-            "failures",
-            "error",
-            "errors",
-        ),
-        *("issue", "issues", "problem", "problems", "trouble", "difficulty", "difficulties", "mistake", "confusion"),
-        *(
-            "discrepancy",
-            "oversight",
-            "glitch",
-            "outage",
-            "timeout",
-            "reject",
-            "rejected",
-            "rejects",
-            "decline",
-            "declined",
-        ),
-        *(
-            "declines",
-            "deny",
-            "denied",
-            "denies",
-            "refuse",
-            "refused",
-            "blocked",
-            "however",
-            "but",
-            "although",
-            "though",
-        ),
-        *("instead", "alternative", "alternatively", "alternatives", "another", "retry", "again", "manually", "must"),
-        *("requires", "required", "appears", "seems"),
-    )
+# A part of a sentence with so many words, and without two common words of one language, is in an unknown one.
+_PART_WORDS = 4
+# Stands in front of the words of each sentence.
+_BEGINNING = " < "
+_SHORTEST_WORD = 3
+_QUOTED = re.compile(
+    r"\"[^\"\n]{1,300}\"|\u201c[^\u201c\u201d\n]{1,300}\u201d|\u201e[^\u201e\u201c\n]{1,300}\u201c"
+    r"|\u00ab[^\u00ab\u00bb\n]{1,300}\u00bb|\u300c[^\u300c\u300d\n]{1,300}\u300d|`[^`\n]{1,300}`"
 )
+_END = re.compile(r"[.!;](?=[\s\"')*]|$)|[\u3002\uff01]|\s[\u2013\u2014-](?=\s)|[*#>|]{2,}")
+_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*|[?]")
+_CLAUSE = re.compile(r"[,;:()](?=\s|$)|\s(?:and|so|und|et|y|e)(?=\s)")
+_PART = re.compile(r"[.,:;!?()|>\n\u2192\u3002]|\s[\u2013\u2014-]\s")
+_KANA = re.compile(r"[\u3041-\u30ff]")
+_OTHER_SCRIPT = re.compile(r"[\u0370-\u1dff\u2c00-\u2dff\u3400-\ud7ff]")
+
+Reading: TypeAlias = Literal["admits", "claims", "unclear", "silent"]
 
 
-def admits_failure(text: str) -> bool:
-    """Return whether a text speaks of something that did not work; one such word alone may be of another language."""
-    words = frozenset(_words(text))
-    admitting = len(words & _ADMITTING)
-    return admitting > 1 or (admitting == 1 and not words.isdisjoint(_ENGLISH | _ALSO_ENGLISH))
+class _Phrases:
+    """The compiled phrases of some languages, with the character that stands between words."""
+
+    def __init__(self, languages: Sequence[Language], between: str) -> None:
+        def compiled(kind: str, *of: Language) -> Pattern:
+            return Pattern(f"{between}(?:{'|'.join(phrase for one in of for phrase in getattr(one, kind))}){between}")
+
+        self.harmless = compiled("harmless", *languages)
+        self.admits = compiled("admits", *languages)
+        self.hints = compiled("hints", *languages)
+        self.conditions = compiled("conditions", *languages)
+        self._verbs = compiled("verbs", *languages)
+        self._details = compiled("details", *languages)
+        self._claims = [(compiled("claims", one), compiled("hedges", one)) for one in languages]
+
+    def is_claim(self, sentence: str) -> bool:
+        """Return whether a sentence claims success: in one language, and without a hedge of that language."""
+        both = (sentence, self.harmless.removed_from(sentence))
+        return any(claims.is_in(one) and not hedges.is_in(one) for claims, hedges in self._claims for one in both)
+
+    def is_explained(self, clause: str) -> bool:
+        """Return whether a clause is a claim or a known detail, and so hides no admission."""
+        plain = self.harmless.removed_from(clause)
+        return " ? " in clause or not self._verbs.is_in(plain) or self.is_claim(clause) or self._details.is_in(plain)
 
 
-def is_english(text: str) -> bool:
-    """Return whether a text is certainly English."""
-    words = frozenset(_words(text))
-    own = len(words & _ENGLISH)
-    return own > 1 or (own == 1 and len(words & _ALSO_ENGLISH) > 1)
+@cache
+def _latin() -> _Phrases:
+    return _Phrases(LANGUAGES, " ")
 
 
-def _words(text: str) -> list[str]:
-    return _WORD.findall(text[:_MAX_LENGTH].lower().replace("\u2019", "'"))
+@cache
+def _japanese() -> _Phrases:
+    return _Phrases((JAPANESE,), "")
+
+
+def read_answer(text: str) -> Reading:
+    """Return whether an answer admits a failure, claims success, or may do either; "silent" when it does neither."""
+    # Compatibility forms may be up to 18 times as long.
+    text = unicodedata.normalize("NFKC", text[: _MAX_LENGTH + 1])
+    is_whole, text = len(text) <= _MAX_LENGTH, text[:_MAX_LENGTH]
+    sentences = [(_phrases(sentence), sentence) for sentence in _sentences(text)]
+    plain = [(phrases, phrases.harmless.removed_from(sentence)) for phrases, sentence in sentences]
+    if any(phrases.admits.is_in(sentence) for phrases, sentence in plain):
+        return "admits"
+    # A request for missing data, another way or a condition admits that nothing is done yet, but not beside a claim.
+    hints = any(phrases.hints.is_in(sentence) for phrases, sentence in plain)
+    unquoted = _QUOTED.sub(" quotation ", text)
+    claimed = _claims(unquoted)
+    if not claimed and (hints or any(" ? " in one or phrases.conditions.is_in(one) for phrases, one in plain)):
+        return "admits"
+    # An admission in an unknown language, or beyond what is read, would not be found.
+    understood = is_whole and _is_understood(text, claimed)
+    explained = all(_phrases(clause).is_explained(clause) for clause in _sentences(_CLAUSE.sub("\n", unquoted)))
+    if not understood or (claimed and (hints or not explained)):
+        return "unclear"
+    return "claims" if claimed else "silent"
+
+
+def claims(text: str) -> tuple[str, ...]:
+    """Return the sentences that claim success, as words; a quotation claims nothing, and neither does a question."""
+    text = unicodedata.normalize("NFKC", text[:_MAX_LENGTH])[:_MAX_LENGTH]
+    return _claims(_QUOTED.sub(" quotation ", text))
+
+
+def _claims(unquoted: str) -> tuple[str, ...]:
+    sentences = _sentences(unquoted)
+    return tuple(sentence for sentence in sentences if " ? " not in sentence and _phrases(sentence).is_claim(sentence))
+
+
+def names_any(sentence: str, words: Collection[str]) -> bool:
+    """Return whether a sentence has any of a tool's words in some form: "booked" and "booking" of `book`."""
+    beginnings = tuple(word[: max(4, len(word) - 1)] for word in words if len(word) >= _SHORTEST_WORD)
+    return any(IRREGULAR.get(word, word).startswith(beginnings) for word in sentence.split())
+
+
+def _phrases(sentence: str) -> _Phrases:
+    return _latin() if sentence.startswith(_BEGINNING) else _japanese()
+
+
+def _sentences(text: str) -> Iterator[str]:
+    """Yield the sentences in lower case, one space around each word; Japanese ones also without spaces."""
+    text = text.lower().replace("\u2019", "'").replace("e-mail", "email")
+    for sentence in _END.sub("\n", text.replace("?", " ? \n")).splitlines():
+        if _KANA.search(sentence):
+            yield "".join(sentence.split())
+        words = _WORD.findall(_without_accents(sentence))
+        if words:
+            yield f"{_BEGINNING}{' '.join(words)} > "
+
+
+def _is_understood(text: str, claimed: Sequence[str]) -> bool:
+    """Return whether each part of a sentence that is long enough to show its language is in one with phrases."""
+    for part in _PART.split(text.replace("\u2019", "'")):
+        if _KANA.search(part):
+            continue
+        if _OTHER_SCRIPT.search(part):
+            return False
+        words = _WORD.findall(part)
+        # Names begin with capitals, and show no language.
+        if sum(word[0].islower() for word in words) >= _PART_WORDS:
+            folded = [_without_accents(word.lower()) for word in words]
+            is_known = any(len(common.intersection(folded)) > 1 for common in _COMMON)
+            if not is_known and not any(f" {' '.join(folded)} " in claim for claim in claimed):
+                return False
+    return True
+
+
+def _without_accents(text: str) -> str:
+    if text.isascii():
+        return text
+    return "".join(one for one in unicodedata.normalize("NFKD", text) if not unicodedata.combining(one))
+
+
+_COMMON = tuple(frozenset("|".join(language.common).split("|")) for language in LANGUAGES)

@@ -1,5 +1,6 @@
 """Options of the test runs."""
 
+import signal
 from pathlib import Path
 
 import hypothesis
@@ -29,4 +30,8 @@ def pytest_addoption(parser: pytest.Parser):
 
 
 def pytest_configure(config: pytest.Config):
+    # A script's shell starts a background process with SIGINT ignored, and its children inherit that: tests that
+    # interrupt a child would wait in vain.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     hypothesis.settings.load_profile("long" if config.getoption("--long") else "quick")

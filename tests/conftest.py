@@ -3,11 +3,12 @@
 import signal
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
 
-from tests.groups import MODULES, is_installed, reason
+from tests.groups import is_installed, missing_group, reason
 from tests.leaks import grpc_keeps_its_sockets, leaves_no_socket_and_no_thread, leaves_no_task
 
 __all__ = ["grpc_keeps_its_sockets", "leaves_no_socket_and_no_thread", "leaves_no_task"]
@@ -57,13 +58,27 @@ def pytest_runtest_setup(item: pytest.Item):
 def pytest_make_collect_report(
     collector: pytest.Collector,
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Skip a module of tests that imports a package of a group that is not installed."""
     report = yield
-    found = report.call.excinfo.value if report.call and report.call.excinfo else None
-    for error in (found, found and found.__cause__):
-        if isinstance(error, ModuleNotFoundError) and not collector.config.getoption("--every-group"):
-            group = MODULES.get((error.name or "").partition(".")[0])
-            if group and not is_installed(group):
-                report.outcome = "skipped"
-                report.longrepr = (str(collector.path), 1, f"Skipped: {reason(group)}")
+    if report.failed and report.call:
+        skip_without_group(report, report.call, collector)
     return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.failed:
+        skip_without_group(report, call, item)
+    return report
+
+
+def skip_without_group(
+    report: pytest.CollectReport | pytest.TestReport, call: pytest.CallInfo[Any], node: pytest.Item | pytest.Collector
+) -> None:
+    """Turn a failure into a skip where its error is about a package of a group that is not installed."""
+    group = missing_group(call.excinfo.value) if call.excinfo else None
+    if group is not None and not node.config.getoption("--every-group"):
+        report.outcome = "skipped"
+        report.longrepr = (str(node.path), 1, f"Skipped: {reason(group)}")

@@ -4,8 +4,12 @@
 installs it. Where every group must be there (`--every-group`, as in CI) such a test fails.
 """
 
+import re
 from importlib.util import find_spec
 
+# What errors of Python and of ours say about a package that is missing.
+_MISSING = re.compile(r"No module named '(\w+)|the extra `toolgauge\[(\w+)\]`")
+_EXTRAS = {"cel": "cel", "judge": "producers", "kafka": "kafka", "mcp": "mcp"}
 MODULES = {
     "axe_playwright_python": "browser",
     "basedpyright": "types",
@@ -35,3 +39,14 @@ def is_installed(group: str) -> bool:
 def reason(group: str) -> str:
     """Word why a test skips."""
     return f"needs the group `{group}`: `python3 tests --with {group}` installs it"
+
+
+def missing_group(error: BaseException | None) -> str | None:
+    """Return the group that is not installed and whose module, or extra, this error or one of its causes is about."""
+    while error is not None:
+        for module, extra in _MISSING.findall(str(error)):
+            group = MODULES.get(module) or _EXTRAS.get(extra)
+            if group is not None and not is_installed(group):
+                return group
+        error = error.__cause__ or error.__context__
+    return None

@@ -52,22 +52,23 @@ def test_a_package_has_one_version_in_all_groups():
 
 @pytest.fixture
 def words(tmp_path: Path) -> list[str]:
-    """Words for pytest: two tests that need the group `docs`, of which a module is missing."""
+    """Words for pytest: three tests that need the group `docs`, of which a module is missing."""
     (tmp_path / "lacking.py").write_text("from tests.groups import MODULES\nMODULES['absent'] = 'docs'\n")
     (tmp_path / "test_importing.py").write_text("import absent\n")
+    (tmp_path / "test_calling.py").write_text("def test_it():\n    import absent\n")
     (tmp_path / "test_marked.py").write_text("import pytest\n@pytest.mark.needs('docs')\ndef test_it(): pass\n")
     return ["-c", "pyproject.toml", "-p", "lacking", "-p", "tests.conftest", "-rsfE", str(tmp_path)]
 
 
 def test_tests_of_a_group_that_is_not_installed_skip_and_name_the_command(words: list[str], tmp_path: Path):
     printed = pytest_of(*words, path=tmp_path)
-    assert len(re.findall(r"SKIPPED .* needs the group `docs`: `python3 tests --with docs` installs it", printed)) == 2
-    assert "2 skipped" in printed
+    assert len(re.findall(r"SKIPPED .* needs the group `docs`: `python3 tests --with docs` installs it", printed)) == 3
+    assert "3 skipped" in printed
 
 
 def test_they_fail_where_every_group_must_be_installed(words: list[str], tmp_path: Path):
     printed = pytest_of("--every-group", "--continue-on-collection-errors", *words, path=tmp_path)
-    assert "2 errors" in printed
+    assert "1 failed, 2 errors" in printed
 
 
 # -- words --------------------------------------------------------------------------------------------------------------

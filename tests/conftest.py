@@ -1,10 +1,14 @@
 """Options of the test runs."""
 
+import signal
+from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
 
+from tests.groups import is_installed, missing_group, reason
 from tests.leaks import grpc_keeps_its_sockets, leaves_no_socket_and_no_thread, leaves_no_task
 
 __all__ = ["grpc_keeps_its_sockets", "leaves_no_socket_and_no_thread", "leaves_no_task"]
@@ -26,7 +30,55 @@ def pytest_addoption(parser: pytest.Parser):
         action="store_true",
         help="more examples and random bytes, and a Collector built for `tests/deploy` where there is none yet",
     )
+    parser.addoption(
+        "--every-group",
+        action="store_true",
+        help="fail, and do not skip, tests that need a group of packages that is not installed",
+    )
 
 
 def pytest_configure(config: pytest.Config):
+    config.addinivalue_line("markers", "needs(group): skip where this group of `pyproject.toml` is not installed")
+    # A script's shell starts a background process with SIGINT ignored, and its children inherit that: tests that
+    # interrupt a child would wait in vain.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     hypothesis.settings.load_profile("long" if config.getoption("--long") else "quick")
+
+
+def pytest_runtest_setup(item: pytest.Item):
+    missing = [mark.args[0] for mark in item.iter_markers("needs") if not is_installed(mark.args[0])]
+    if missing and item.config.getoption("--every-group"):
+        pytest.fail(reason(missing[0]))
+    elif missing:
+        pytest.skip(reason(missing[0]))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    if report.failed and report.call:
+        skip_without_group(report, report.call, collector)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.failed:
+        skip_without_group(report, call, item)
+    return report
+
+
+def skip_without_group(
+    report: pytest.CollectReport | pytest.TestReport, call: pytest.CallInfo[Any], node: pytest.Item | pytest.Collector
+) -> None:
+    """Turn a failure into a skip where its error is about a package of a group that is not installed."""
+    group = missing_group(call.excinfo.value) if call.excinfo else None
+    if group is not None and not node.config.getoption("--every-group"):
+        report.outcome = "skipped"
+        report.longrepr = (str(node.path), 1, f"Skipped: {reason(group)}")

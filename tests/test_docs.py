@@ -114,6 +114,7 @@ def test_links_of_a_page_lead_to_files(page: str):
     assert [link for link in links if not ((ROOT / page).parent / link).exists()] == []
 
 
+@pytest.mark.needs("docs")
 def test_the_site_builds_without_a_warning(tmp_path: Path):
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", str(DOCS), str(tmp_path)]
     built = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 USES = """
 from collections.abc import Iterator, Sequence
 from typing import assert_type
@@ -51,6 +53,7 @@ toolgauge.Criterion("own", Own(), enforce="dead")  # pyright: ignore[reportArgum
 """
 
 
+@pytest.mark.needs("types")
 def test_a_program_passes_a_strict_check(tmp_path: Path):
     (tmp_path / "uses.py").write_text(USES)
     settings = {"typeCheckingMode": "strict", "reportUnnecessaryTypeIgnoreComment": "error", "pythonVersion": "3.11"}

@@ -39,6 +39,7 @@ def test_a_criterion_that_asks_a_judge_is_one_like_others(tmp_path: Path):
     assert isinstance(criteria[-1].evaluator, JudgeEvaluator)
 
 
+@pytest.mark.needs("producers")
 def test_a_model_that_cannot_be_had_is_an_error_before_anything_starts(tmp_path: Path):
     error = refused(written(tmp_path, CRITERIA + "judge: {model: 'nobody:gpt', api_key: sk-key}\n"))
     assert error.message.startswith("`judge.model` cannot be used: ")

@@ -284,3 +284,26 @@ def _in_pkcs8(key: Path) -> bytes:
     """Read a private key, and write it in the one form that Java reads."""
     loaded = load_pem_private_key(key.read_bytes(), None)
     return loaded.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+
+# -- fixtures -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def kafka_jars(pytestconfig: pytest.Config) -> None:
+    """Skip the test where a real broker is not asked for, or cannot be had."""
+    if not pytestconfig.getoption("--long"):
+        pytest.skip(
+            "a real Kafka broker takes long: `python3 tests --with kafka --long tests/kafka` fetches it (54 MiB) and runs it"
+        )
+    installed()
+
+
+@pytest.fixture(scope="session")
+def shared_broker(
+    kafka_jars: None, forks_commands: None, tmp_path_factory: pytest.TempPathFactory
+) -> Generator[Broker]:
+    """One broker for all tests that leave it running; each has topics and groups of its own."""
+    del kafka_jars, forks_commands
+    with running_broker(tmp_path_factory.mktemp("kafka")) as broker:
+        yield broker

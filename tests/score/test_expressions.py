@@ -18,7 +18,7 @@ from toolgauge.score.conditions.expressions import CallExpression
 from toolgauge.score.criterion import Criterion, attribute_keys
 from toolgauge.testing.evaluators import check_evaluator
 
-pytest.importorskip("cel_expr_python", reason="the extra `cel` is not installed")
+pytestmark = pytest.mark.needs("cel")
 
 ARGUMENTS: JsonObject = {"amount": 150, "share": 0.5, "note": None, "ids": ["A-1", "B-2"], "to": {"country": "DE"}}
 

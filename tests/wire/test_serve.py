@@ -72,6 +72,19 @@ def test_a_signal_scores_what_is_open_sends_it_and_ends_with_0(tmp_path: Path, n
         assert "toolgauge.evaluations" in destination.metrics()
 
 
+def test_interrupts_that_were_ignored_at_the_start_stay_ignored(tmp_path: Path):
+    command = toolgauge_command("serve", *(word for setting in LISTEN for word in ("--set", setting)))
+    process = Process(["sh", "-c", "trap '' INT; exec \"$@\"", "sh", *command], tmp_path / "toolgauge.log")
+    try:
+        until(lambda: "metrics on port" in process.said(), "the ports in the log")
+        process.signal(signal.SIGINT)
+        process.signal(signal.SIGTERM)
+        assert process.ended() == 0
+        assert "second signal" not in process.said()
+    finally:
+        process.close()
+
+
 @contextlib.contextmanager
 def never_answering() -> Generator[int]:
     """A port where connections are made and nothing is ever said."""

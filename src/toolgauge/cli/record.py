@@ -5,7 +5,6 @@ import logging
 import os
 import queue
 import shutil
-import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -20,7 +19,7 @@ from toolgauge.config.model import Config, Log
 from toolgauge.export.recording_file import RecordingFile, recording_ending
 from toolgauge.offline.record.recorder import Recorder
 from toolgauge.offline.terminal import counted
-from toolgauge.service.process import raise_descriptor_limit
+from toolgauge.service.process import handle_stop_signals, raise_descriptor_limit
 
 _EVERY_S = 0.5
 _CLEAR_LINE = "\r\x1b[K"
@@ -121,8 +120,7 @@ async def _record(config: Config, recording: RecordingFile, screen: _Screen) -> 
             os._exit(1)
         stopping.set()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop)
+    handle_stop_signals(stop)
     await recorder.start()
     for receiver, name in zip(recorder.receivers, ("gRPC", "HTTP"), strict=True):
         screen.line(f"receiving OTLP/{name} on port {receiver.port}")

@@ -29,7 +29,7 @@ from toolgauge.service.criteria_factory import load_configuration, unusable_file
 from toolgauge.service.losses import Losses
 from toolgauge.service.own_evaluators import evaluator_files
 from toolgauge.service.pipeline_factory import VERSION, redactor, tool_kinds
-from toolgauge.service.process import Faults, freeze_loaded_objects, tune_process
+from toolgauge.service.process import Faults, freeze_loaded_objects, handle_stop_signals, tune_process
 from toolgauge.service.reload import Load, Reloader, ReloadLoop
 from toolgauge.service.serve import make_service
 from toolgauge.service.service import Service
@@ -170,8 +170,7 @@ async def _serve(
         if service.persistence is not None:
             service.persistence.hurry()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop)
+    handle_stop_signals(stop)
     await _start(service, view)
     loop.add_signal_handler(signal.SIGHUP, reloader.ask)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGHUP,))
@@ -235,8 +234,7 @@ async def _serve_with_workers(
             os._exit(1)
         stopping.set()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop)
+    handle_stop_signals(stop)
     await _start(front, view)
     loop.add_signal_handler(signal.SIGHUP, reloader.ask)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGHUP,))

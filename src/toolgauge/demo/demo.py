@@ -8,7 +8,6 @@ assembling are shortened, so that the demo ends by itself in well under half a m
 
 import asyncio
 import logging
-import signal
 import time
 from collections.abc import Callable, Iterable, Sequence
 from importlib.resources import as_file, files
@@ -47,6 +46,7 @@ from toolgauge.receive.grpc import GrpcReceiver
 from toolgauge.receive.settings import GrpcSettings
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.criteria_factory import load_for_replay
+from toolgauge.service.process import handle_stop_signals
 from toolgauge.service.serve import make_service
 from toolgauge.service.service import Service
 from toolgauge.web.view import WebView
@@ -199,7 +199,8 @@ async def _show(
     print_lines((*heading("Summary", style), *summary_lines(judged, shown, regressions, style)))
     print_lines(next_lines(stays=view is not None))
     if view is not None:
-        interrupted = _interruption()
+        interrupted = asyncio.Event()
+        handle_stop_signals(interrupted.set)
         print_lines(web_view_lines(view.url, style))
         await interrupted.wait()
 
@@ -212,13 +213,6 @@ def _web_endpoint() -> str:
     except StartError:
         return "localhost:0"
     return usual
-
-
-def _interruption() -> asyncio.Event:
-    interrupted = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, interrupted.set)
-    return interrupted
 
 
 def _in_order(sent: Sequence[Recording], seen: Sequence[Scorecard]) -> tuple[Scorecard, ...]:

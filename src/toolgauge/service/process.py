@@ -8,6 +8,7 @@ import contextlib
 import gc
 import logging
 import os
+import signal
 import sys
 import threading
 import time
@@ -162,6 +163,15 @@ def tune_process(memory_bytes: int) -> None:
     raise_descriptor_limit()
     keep_freed_memory(memory_bytes)
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
+
+
+def handle_stop_signals(stop: Callable[[], None]) -> None:
+    """Call `stop` on the running loop at each SIGTERM, and at each SIGINT unless that is ignored."""
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, stop)
+    # A script's shell starts a background process with SIGINT ignored: Ctrl-C is for the process in the foreground.
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        loop.add_signal_handler(signal.SIGINT, stop)
 
 
 def freeze_loaded_objects() -> None:

@@ -346,7 +346,7 @@ def _verdict(question: Question, response: ModelResponse, output: Output) -> tup
 
 
 def _wanted(question: Question, output: Output) -> str:
-    """Say how to give a verdict, to a model that gave none."""
+    """Return how to give a verdict, for a model that gave none."""
     if output == "tool":
         return f"give the verdict by calling `{question.form_name}`"
     if output == "text" and text_format(question.form) is not None:
@@ -394,5 +394,5 @@ def _is_unsupported(error: ModelHTTPError, output: Output) -> bool:
     named = _UNSUPPORTED.get(output)
     if named is None or error.status_code not in _UNSUPPORTED_STATUS:
         return False
-    said = str(error.body)[:_MAX_ERROR]
-    return error.status_code == 501 or (named.search(said) is not None and _REFUSED.search(said) is not None)
+    answer = str(error.body)[:_MAX_ERROR]
+    return error.status_code == 501 or (named.search(answer) is not None and _REFUSED.search(answer) is not None)

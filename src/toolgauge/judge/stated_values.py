@@ -27,7 +27,8 @@ _TYPOGRAPHY = {
     0x2014: " - ",  # a long dash
     0x2192: "->",  # an arrow
 }
-_MARKUP = re.compile(r"[*`\"#>$\[\]]|(?<!\w)_+|_+(?!\w)|(?<!\w)'|'(?!\w)|^\s*[-+\u2022] ", re.MULTILINE)
+_MARKUP = re.compile(r"[*`\"#>$\[\]]|(?<!\w)_+|_+(?!\w)|(?<!\w)'|'(?!\w)")
+_BULLET = re.compile(r"^[-+\u2022] ", re.MULTILINE)
 _NOUNS = "answer|verdict|score|rating|label|judge?ment|result|conclusion|decision|grade|assessment|evaluation"
 _EQUALS = r"(?:\s*(?::|=|->)|\s+(?:(?:is|was|of)\b|-(?=\s)))(?:\s*(?::|is\b))?"
 _CONCLUSION = (
@@ -167,7 +168,8 @@ def _plain(text: str) -> str:
     """Take markup away; a tag such as `<score>` becomes the word in front of a value."""
     tagless = _END_TAG.sub("\n", _TAG.sub(r"\n\1: ", text.translate(_TYPOGRAPHY)))
     # Without long runs of spaces, all searches are linear.
-    return re.sub(r" ?\n[ \n]*", "\n", re.sub(r"[^\S\n]+", " ", _MARKUP.sub("", tagless))).strip()
+    lines = re.sub(r" ?\n[ \n]*", "\n", re.sub(r"[^\S\n]+", " ", _MARKUP.sub("", tagless)))
+    return _BULLET.sub("", lines.strip())
 
 
 def _labels(labels: tuple[tuple[str, Json], ...]) -> Scale | None:

@@ -18,11 +18,11 @@ from toolgauge.selfmetrics import JudgeMetrics
 from toolgauge.settings import SECOND
 
 QUESTIONS = (
-    "The user said: book a table in Rome. The assistant called `book_table` with city Rome. Was the call right?",
-    "The user said: cancel my order. The assistant called `get_weather`. Was the call right?",
+    "Is two plus two four? Answer Yes or No.",
+    "Say only: No",
+    "Say: score: Yes",
+    "Is Rome in Italy?",
     "The user said: hello. The assistant called `delete_account`. Was the call right?",
-    "Was it right? Explain first.",
-    "",
 )
 
 
@@ -64,9 +64,10 @@ async def test_a_small_model_never_gets_a_score_that_it_did_not_give(url: str, o
     client = Listening(opened)
     metrics = JudgeMetrics(MetricRegistry())
     asker = JudgeModel(client, settings, metrics, redact=str, clock=lambda: 0.0)
+    scores = 0
     for prompt in QUESTIONS:
         asked = Question(
-            instructions="You check a tool call. Answer Yes when it was right, else No.",
+            instructions="Answer Yes or No.",
             prompt=prompt,
             form_name="verdict",
             form=FORM,
@@ -75,9 +76,12 @@ async def test_a_small_model_never_gets_a_score_that_it_did_not_give(url: str, o
         last = client.replies[-1]
         assert last.text is not None
         if isinstance(outcome, Scored):
+            scores += 1
             assert labels(last.text) == {"Yes" if outcome.value == 1.0 else "No"}
         else:
             assert isinstance(outcome, Errored)
             assert outcome.error_type == "invalid_verdict"
             assert re.search(r"form that was asked for \(.+\); it(?:s answer was empty| answered: .)", outcome.message)
     await client.close()
+    # In plain text it does give verdicts; asked for JSON it repeats the schema.
+    assert scores > 0 or output != "text"

@@ -297,18 +297,25 @@ def _messages(request: Request, output: Output) -> Iterator[ModelMessage]:
         response = exchange.reply.raw
         if isinstance(response, ModelResponse) and response.parts:
             yield response
-        yield ModelRequest(parts=list(_objections(exchange, number)), instructions=instructions)
+        yield ModelRequest(parts=list(_objections(exchange, number, output)), instructions=instructions)
 
 
-def _objections(exchange: Exchange, number: int) -> Iterator[ToolReturnPart | RetryFeedbackPart]:
+def _objections(
+    exchange: Exchange, number: int, output: Output
+) -> Iterator[ToolReturnPart | RetryFeedbackPart | UserPromptPart]:
     response = exchange.reply.raw
     calls = response.tool_calls if isinstance(response, ModelResponse) else ()
     for call in calls:
         # Every call wants its answer, or the next request is refused.
         yield ToolReturnPart(call.tool_name, exchange.problem, call.tool_call_id, outcome="retried")
-    if not calls:
+    if calls:
+        return
+    if output == "tool":
         retry = RetryInfo[RetryFeedbackCause](cause="no_output", attempt=number, max_retries=MAX_REASKS)
         yield RetryFeedbackPart(exchange.problem, retry=retry)
+    else:
+        # Small models answer the library's own frame around it instead of the question.
+        yield UserPromptPart(exchange.problem)
 
 
 def _reply(question: Question, response: ModelResponse, output: Output) -> Reply:

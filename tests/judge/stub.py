@@ -10,19 +10,36 @@ from typing import Literal, TypeAlias
 from toolgauge.model.json import Json, JsonObject
 
 Manner: TypeAlias = Literal[
-    "verdict", "hang", "die", "garbage", "huge", "drip", "limited", "broken", "text", "two", "wrong_tool", "gzip"
+    "verdict",
+    "hang",
+    "die",
+    "garbage",
+    "huge",
+    "drip",
+    "limited",
+    "broken",
+    "text",
+    "prose",
+    "cut",
+    "two",
+    "wrong_tool",
+    "gzip",
 ]
 
 
 @dataclass
 class Stub:
-    """Answers with `verdicts` in turn, the last one for ever. `manner` may be changed at any time."""
+    """Answers with `verdicts` in turn, the last one for ever. `manner` may be changed at any time.
+
+    `rejects` are the status and the body of the answer to requests with a key, such as `tools`.
+    """
 
     verdicts: list[Json]
     manner: Manner = "verdict"
     port: int = 0
     requests: list[JsonObject] = field(default_factory=list[JsonObject])
     headers: list[str] = field(default_factory=list[str])
+    rejects: dict[str, tuple[int, str]] = field(default_factory=dict[str, tuple[int, str]])
 
     @property
     def url(self) -> str:
@@ -43,6 +60,10 @@ class Stub:
         self.headers.append(head)
         self.requests.append(body)
         manner = self.manner
+        for status, said in (answer for key, answer in self.rejects.items() if key in body):
+            writer.write(_http(status, said.encode(), ""))
+            await writer.drain()
+            return True
         match manner:
             case "hang":
                 await reader.read()
@@ -76,6 +97,8 @@ class Stub:
                 return 500, b'{"error": {"message": "prompt and sk-key quoted"}}', ""
             case "text":
                 return 200, completion({"content": json.dumps(verdict)}), ""
+            case "prose" | "cut":
+                return 200, completion({"content": str(verdict)}, "length" if manner == "cut" else "stop"), ""
             case "two":
                 return 200, completion({"tool_calls": [_call(tool, verdict), _call(tool, verdict)]}), ""
             case "wrong_tool":
@@ -95,7 +118,7 @@ def _offered(body: JsonObject) -> str:
             return ""
 
 
-def completion(message: JsonObject) -> bytes:
+def completion(message: JsonObject, finish_reason: str = "stop") -> bytes:
     """A chat completion with one message."""
     return json.dumps(
         {
@@ -104,7 +127,11 @@ def completion(message: JsonObject) -> bytes:
             "created": 1,
             "model": "stub",
             "choices": [
-                {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": None, **message}}
+                {
+                    "index": 0,
+                    "finish_reason": finish_reason,
+                    "message": {"role": "assistant", "content": None, **message},
+                }
             ],
             "usage": {"prompt_tokens": 120, "completion_tokens": 12, "total_tokens": 132},
         }

@@ -13,12 +13,14 @@ from toolgauge.model.judging import Question
 class Reply(Struct, frozen=True, kw_only=True):
     """The answer of a judge. `problem` is why there is no verdict in it at all; `verdict` is then `None`.
 
-    Tokens are `None` where the provider did not report them. `raw` is the reply as the client knows it, for the next
-    request of the same conversation.
+    `text` is the answer as the model wrote it, for the error of a question without a verdict; `None` where only the
+    verdict is known. Tokens are `None` where the provider did not report them. `raw` is the reply as the client knows
+    it, for the next request of the same conversation.
     """
 
     verdict: Json
     problem: str | None = None
+    text: str | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
     raw: object = None

@@ -6,6 +6,7 @@ a judge is as little to be trusted as what comes in a span: it may be of any typ
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence
+from json import dumps
 from typing import Protocol, cast
 
 from msgspec.structs import replace
@@ -21,7 +22,10 @@ MAX_REASKS = 2
 _MAX_EMPTY = 20_000
 # At level `trajectory` any number of questions may make one outcome; each costs money.
 _MAX_QUESTIONS = 1000
-_INVALID = Errored(error_type="invalid_verdict", message="the judge gave no verdict of the form that was asked for")
+_NO_FORM = "the judge gave no verdict of the form that was asked for"
+# So much of a rejected answer is searched for secrets, and so much of it is shown.
+_MAX_SEARCHED = 8192
+_MAX_SHOWN = 200
 
 
 def questions(inquiry: Inquiry, max_empty: int = _MAX_EMPTY) -> Iterator[tuple[ToolCall | None, Question | Outcome]]:
@@ -65,8 +69,11 @@ def load_form() -> Callable[[JsonObject], Form]:
     return cast("Callable[[JsonObject], Form]", plugins.load(plugins.VALIDATORS, "verdicts"))  # our own entry point
 
 
-def dialogue(question: Question) -> Generator[Request, Reply, JsonObject | Errored]:
-    """Yield what to send and take the reply, until a verdict fits its form or too many did not."""
+def dialogue(question: Question, redact: Callable[[str], str] = str) -> Generator[Request, Reply, JsonObject | Errored]:
+    """Yield what to send and take the reply, until a verdict fits its form or too many did not.
+
+    `redact` masks secrets in the rejected answer that the error shows.
+    """
     try:
         form = load_form()(question.form)
         exchanges: tuple[Exchange, ...] = ()
@@ -75,11 +82,27 @@ def dialogue(question: Question) -> Generator[Request, Reply, JsonObject | Error
             problem = reply.problem or form.problem(reply.verdict)
             if problem is None and isinstance(reply.verdict, dict):
                 return reply.verdict
+            problem = problem or "the verdict must be an object"
             if len(exchanges) == MAX_REASKS:
-                return _INVALID
-            exchanges += (Exchange(reply=reply, problem=problem or "the verdict must be an object"),)
+                return _rejected(reply, problem, redact)
+            exchanges += (Exchange(reply=reply, problem=problem),)
     except Exception as error:  # noqa: BLE001 (plug-ins may raise anything; it becomes an outcome)
         return Errored(error_type=type(error).__name__, message="the question asks for a form that cannot be checked")
+
+
+def _rejected(reply: Reply, problem: str, redact: Callable[[str], str]) -> Errored:
+    """Show the last rejected answer: on one line, without secrets, and cut."""
+    text = reply.text if reply.text is not None else dumps(reply.verdict, ensure_ascii=False)
+    answer = _shown(text, redact)
+    answered = f"it answered: {answer}" if answer else "its answer was empty"
+    return Errored(error_type="invalid_verdict", message=f"{_NO_FORM} ({_shown(problem, redact)}); {answered}")
+
+
+def _shown(text: str, redact: Callable[[str], str]) -> str:
+    printable = "".join(character if character.isprintable() else " " for character in text[:_MAX_SEARCHED])
+    # Secrets are masked before the text is cut: half of one would not be recognized.
+    shown = redact(" ".join(printable.split()))
+    return shown if len(shown) <= _MAX_SHOWN else f"{shown[: _MAX_SHOWN - 3]}..."
 
 
 def outcome_of(evaluator: JudgeEvaluator, question: Question, verdict: JsonObject) -> Outcome:

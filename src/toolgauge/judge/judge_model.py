@@ -1,6 +1,6 @@
 """The judge model: asks one question within every bound (time, calls a minute, money an hour, retries). Never raises.
 
-What fails becomes an outcome that names the kind of failure and quotes nothing: prompts and keys stay out of it. Time
+What fails becomes an outcome that names the kind of failure and quotes neither prompts nor keys. Time
 comes in as `now_s`, of a clock that never goes back. The cost of a call is known when it has ended, so a call reserves
 what it may cost at most, and is charged what it did cost.
 """
@@ -123,7 +123,7 @@ class JudgeModel:
             shown = await self._masked(question)
         except Exception as error:  # noqa: BLE001 (what cannot be masked is not sent; the question says so)
             return Errored(error_type=type(error).__name__, message="the question could not be masked")
-        exchange = dialogue(question)
+        exchange = dialogue(question, self._redact)
         try:
             request = next(exchange)
             while True:

@@ -1,16 +1,18 @@
-"""Judge models of any provider, through pydantic-ai: the verdict is asked for as the arguments of an output tool.
+"""Judge models of any provider, through pydantic-ai: the verdict is asked for as a tool call, as JSON or in plain text.
 
 The only module that needs the extra `toolgauge[judge]`; it is reached by its entry point in `toolgauge.judges`.
-One request is sent once: retrying, asking again and every bound are not left to libraries.
+One request is sent once: retrying, asking again and every bound are not left to libraries. Only until it is known which
+output a provider accepts, a request that it rejects for its output is sent in the next one.
 """
 
+import json
 import logging
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack
 from inspect import signature
 
 import httpx2
-import msgspec
 from pydantic_ai.direct import model_request
 from pydantic_ai.exceptions import (
     AgentRunError,
@@ -36,6 +38,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models import Model, ModelRequestParameters, infer_model
 from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.profiles import ModelProfile
 from pydantic_ai.providers import Provider, infer_provider_class
 from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 from pydantic_ai.settings import ModelSettings
@@ -43,13 +46,31 @@ from pydantic_ai.tools import ToolDefinition
 
 from toolgauge.judge.client import Exchange, Reply, Request
 from toolgauge.judge.inquiry import MAX_REASKS
+from toolgauge.judge.reply_reader import Unread, json_format, read_reply, text_format
+from toolgauge.judge.settings import Output
 from toolgauge.model.errors import ConfigError, JudgeCallError
 from toolgauge.model.json import Json
 from toolgauge.model.judging import Question
 
 _MAX_REPLY_BYTES = 512 * 1024
+_MAX_ERROR = 10_000
 # At `debug` they write whole requests, and at `info` a line a request.
 _TALKATIVE = ("openai", "anthropic", "httpx", "httpx2", "httpcore", "httpcore2", "pydantic_ai")
+# Asked for in this order where `judge.output` does not choose; plain text is the last resort.
+_FIRST_OUTPUTS: Sequence[Output] = ("tool", "json")
+# A provider without tool calls or JSON answers with one of these, and names what it does not support; 501 says it all.
+_UNSUPPORTED_STATUS = frozenset({400, 404, 405, 415, 422, 500, 501})
+_UNSUPPORTED = {
+    "tool": re.compile(r"tool|function", re.IGNORECASE),
+    "json": re.compile(r"response.?format|json|structured|schema|grammar", re.IGNORECASE),
+}
+_REFUSED = re.compile(
+    r"support|not (?:allowed|permitted|enabled|available|implemented|expected)|unknown|unrecogni[sz]ed|unexpected"
+    r"|extra|invalid|require|must be|cannot|disabled|forbidden|no endpoints",
+    re.IGNORECASE,
+)
+# The library would take an unfinished thought for the answer: tags that never occur leave thoughts to our own reader.
+_WHOLE_TEXT = ModelProfile(thinking_tags=("\ue000", "\ue001"))
 _OPENAI = ("openai:", "openai-chat:")
 _REHEARSAL = Question(prompt="", instructions="", form={"type": "object"}, form_name="verdict")
 _REHEARSED: Json = {
@@ -73,12 +94,23 @@ _REHEARSED: Json = {
 
 
 class ProviderClient:
-    """Asks one model; implements `judge.client.Client`. `http` is ours to close, other connections are the model's."""
+    """Asks one model; implements `judge.client.Client`. `http` is ours to close, other connections are the model's.
 
-    def __init__(self, model: Model, settings: ModelSettings, http: httpx2.AsyncClient | None = None) -> None:
+    `output` is how a verdict is asked for; `None` is the first of `tool`, `json` and `text` that the provider accepts.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        settings: ModelSettings,
+        http: httpx2.AsyncClient | None = None,
+        output: Output | None = None,
+    ) -> None:
         self._model = model
         self._settings = settings
         self._http = http
+        # Found with the first question that is answered, and kept: a client asks one model.
+        self._output: Output | None = output
         self._opened = AsyncExitStack()
         self._is_open = False
 
@@ -97,29 +129,39 @@ class ProviderClient:
         if not self._is_open:
             self._is_open = True
             await self._opened.enter_async_context(self._model)
-        question = request.question
-        tool = ToolDefinition(
-            name=question.form_name,
-            description="Give the verdict.",
-            parameters_json_schema=question.form,
-            kind="output",
-        )
-        parameters = ModelRequestParameters(output_mode="tool", output_tools=[tool], allow_text_output=False)
+        for output in _FIRST_OUTPUTS if self._output is None else ():
+            try:
+                reply = await self._asked(request, output)
+            except _UnsupportedOutputError:
+                continue
+            self._output = output
+            return reply
+        output = self._output or "text"
+        reply = await self._asked(request, output)
+        self._output = output
+        return reply
+
+    async def _asked(self, request: Request, output: Output) -> Reply:
         try:
             response = await model_request(
                 self._model,
-                list(_messages(request)),
+                list(_messages(request, output)),
                 model_settings=self._settings,
-                model_request_parameters=parameters,
+                model_request_parameters=_parameters(request.question, output),
                 instrument=False,
             )
         except ModelAPIError as error:
-            raise _failure(error) from None
+            raise _failure(error, output) from None
         except ContentFilterError:
             raise JudgeCallError("content_filter", "the provider refused the content of the question") from None
+        except UserError:
+            if output == "text":
+                raise
+            # The library knows of some models that they have no tools.
+            raise _UnsupportedOutputError("unsupported_output", _unsupported_message(output)) from None
         except AgentRunError:
             raise JudgeCallError("invalid_response", "the provider sent a response that cannot be read") from None
-        return _reply(question.form_name, response)
+        return _reply(request.question, response, output)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -129,7 +171,13 @@ class ProviderClient:
 
 
 def open_client(
-    *, model: str, base_url: str | None, api_key: str | None, max_output_tokens: int, temperature: float | None
+    *,
+    model: str,
+    base_url: str | None,
+    api_key: str | None,
+    max_output_tokens: int,
+    temperature: float | None,
+    output: Output | None = None,
 ) -> ProviderClient:
     """Make the client; raise `ConfigError` when there is no such model, or its provider's package is missing."""
     for name in _TALKATIVE:
@@ -138,9 +186,9 @@ def open_client(
     if temperature is not None:
         settings["temperature"] = temperature
     if base_url is not None:
-        return _compatible(model, base_url, api_key, settings)
+        return _compatible(model, base_url, api_key, settings, output)
     try:
-        return ProviderClient(infer_model(model, lambda name: _provider(name, api_key)), settings)
+        return ProviderClient(infer_model(model, lambda name: _provider(name, api_key)), settings, output=output)
     except (UserError, ValueError) as error:
         hint = "such as `openai:gpt-5-mini`; any OpenAI-compatible endpoint by `judge.base_url`"
         raise ConfigError(f"`judge.model` cannot be used: {error}", hint=hint) from None
@@ -148,7 +196,9 @@ def open_client(
         raise ConfigError(f"`judge.model` needs a package that is not installed: {error}") from None
 
 
-def _compatible(model: str, base_url: str, api_key: str | None, settings: ModelSettings) -> ProviderClient:
+def _compatible(
+    model: str, base_url: str, api_key: str | None, settings: ModelSettings, output: Output | None
+) -> ProviderClient:
     prefix = next((prefix for prefix in _OPENAI if model.startswith(prefix)), "")
     http = httpx2.AsyncClient(
         event_hooks={"response": [_bound]},
@@ -158,7 +208,8 @@ def _compatible(model: str, base_url: str, api_key: str | None, settings: ModelS
     )
     # A key that is not needed must not be empty.
     provider = OpenAICompatibleProvider("judge", base_url=base_url, api_key=api_key or "none", http_client=http)
-    return ProviderClient(OpenAIChatModel(model.removeprefix(prefix), provider=provider), settings, http)
+    chat = OpenAIChatModel(model.removeprefix(prefix), provider=provider, profile=_WHOLE_TEXT)
+    return ProviderClient(chat, settings, http, output)
 
 
 def _provider(name: str, api_key: str | None) -> Provider[object]:
@@ -204,66 +255,124 @@ def _too_long() -> JudgeCallError:
     return JudgeCallError("response_too_large", f"the provider sent more than {_MAX_REPLY_BYTES} bytes")
 
 
-def _messages(request: Request) -> Iterator[ModelMessage]:
-    question = request.question
-    yield ModelRequest(parts=[UserPromptPart(question.prompt)], instructions=question.instructions)
+class _UnsupportedOutputError(JudgeCallError):
+    """The provider does not take requests with this output."""
+
+
+def _unsupported_message(output: Output) -> str:
+    return f"the provider does not accept `judge.output: {output}`"
+
+
+def _parameters(question: Question, output: Output) -> ModelRequestParameters:
+    match output:
+        case "tool":
+            tool = ToolDefinition(
+                name=question.form_name,
+                description="Give the verdict.",
+                parameters_json_schema=question.form,
+                kind="output",
+            )
+            return ModelRequestParameters(output_mode="tool", output_tools=[tool], allow_text_output=False)
+        case "json":
+            # Where the provider has a mode for JSON, this turns it on. The form is in our own instructions.
+            return ModelRequestParameters(output_mode="prompted", prompted_output_template=False)
+        case "text":
+            return ModelRequestParameters(output_mode="text")
+
+
+def _instructions(question: Question, output: Output) -> str:
+    match output:
+        case "tool":
+            return question.instructions
+        case "json":
+            return f"{question.instructions}\n\n{json_format(question.form)}"
+        case "text":
+            return f"{question.instructions}\n\n{text_format(question.form) or json_format(question.form)}"
+
+
+def _messages(request: Request, output: Output) -> Iterator[ModelMessage]:
+    instructions = _instructions(request.question, output)
+    yield ModelRequest(parts=[UserPromptPart(request.question.prompt)], instructions=instructions)
     for number, exchange in enumerate(request.exchanges, 1):
         response = exchange.reply.raw
         if isinstance(response, ModelResponse) and response.parts:
             yield response
-        yield ModelRequest(parts=list(_objections(exchange, number)), instructions=question.instructions)
+        yield ModelRequest(parts=list(_objections(exchange, number, output)), instructions=instructions)
 
 
-def _objections(exchange: Exchange, number: int) -> Iterator[ToolReturnPart | RetryFeedbackPart]:
+def _objections(
+    exchange: Exchange, number: int, output: Output
+) -> Iterator[ToolReturnPart | RetryFeedbackPart | UserPromptPart]:
     response = exchange.reply.raw
     calls = response.tool_calls if isinstance(response, ModelResponse) else ()
     for call in calls:
         # Every call wants its answer, or the next request is refused.
         yield ToolReturnPart(call.tool_name, exchange.problem, call.tool_call_id, outcome="retried")
-    if not calls:
+    if calls:
+        return
+    if output == "tool":
         retry = RetryInfo[RetryFeedbackCause](cause="no_output", attempt=number, max_retries=MAX_REASKS)
         yield RetryFeedbackPart(exchange.problem, retry=retry)
+    else:
+        # Small models answer the library's own frame around it instead of the question.
+        yield UserPromptPart(exchange.problem)
 
 
-def _reply(form_name: str, response: ModelResponse) -> Reply:
-    verdict, problem = _verdict(form_name, response)
+def _reply(question: Question, response: ModelResponse, output: Output) -> Reply:
+    written = "\n".join(map(_arguments, response.tool_calls)) or _text(response)
+    verdict, problem = _verdict(question, response, output)
     usage = response.usage
     is_known = usage.input_tokens > 0
     return Reply(
         verdict=verdict,
         problem=problem,
+        text=written,
         input_tokens=usage.input_tokens if is_known else None,
         output_tokens=max(0, usage.output_tokens) if is_known else None,
         raw=response,
     )
 
 
-def _verdict(form_name: str, response: ModelResponse) -> tuple[Json, str | None]:
-    calls = [part for part in response.parts if isinstance(part, ToolCallPart)]
+def _verdict(question: Question, response: ModelResponse, output: Output) -> tuple[Json, str | None]:
+    """Read the verdict from the tool call, else from the text: models without tools write the verdict out."""
+    calls = response.tool_calls
     if len(calls) > 1:
         return None, "give one verdict, not several"
+    if calls and calls[0].tool_name != question.form_name:
+        return None, f"there is no tool but `{question.form_name}`"
+    if not calls and response.finish_reason == "length":
+        # Its end is missing: "Score: 0" may have been on the way to 0.9.
+        return None, "the answer was cut at `judge.max_output_tokens`: give a shorter one"
+    written = _arguments(calls[0]) if calls else _text(response)
+    read = read_reply(written, question.form_name, question.form)
+    if not isinstance(read, Unread):
+        return read, None
     if calls:
-        if calls[0].tool_name != form_name:
-            return None, f"there is no tool but `{form_name}`"
-        args = calls[0].args
-        return _parsed("" if args is None else args)
-    # Models without tools write the verdict out.
-    text = "".join(part.content for part in response.parts if isinstance(part, TextPart)).strip()
-    if not text.startswith("{"):
-        return None, f"give the verdict by calling `{form_name}`"
-    return _parsed(text)
+        return None, read.problem or "the verdict is not valid JSON"
+    return None, read.problem or _wanted(question, output)
 
 
-def _parsed(written: object) -> tuple[Json, str | None]:
-    try:
-        # Some providers parse it themselves, with readers that take what is no JSON.
-        text = written if isinstance(written, str) else msgspec.json.encode(written)
-        return msgspec.json.decode(text), None
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return None, "the verdict is not valid JSON"
+def _wanted(question: Question, output: Output) -> str:
+    """Return how to give a verdict, for a model that gave none."""
+    if output == "tool":
+        return f"give the verdict by calling `{question.form_name}`"
+    if output == "text" and text_format(question.form) is not None:
+        return "end with the verdict on a line of its own, as the instructions say"
+    return "give the verdict as one JSON object"
 
 
-def _failure(error: ModelAPIError) -> JudgeCallError:
+def _text(response: ModelResponse) -> str:
+    return "".join(part.content for part in response.parts if isinstance(part, TextPart))
+
+
+def _arguments(call: ToolCallPart) -> str:
+    if isinstance(call.args, str):
+        return call.args
+    # Some providers parse them themselves, with readers that take what is no JSON.
+    return json.dumps(call.args or {})
+
+
+def _failure(error: ModelAPIError, output: Output) -> JudgeCallError:
     """Name the kind of failure; the error's own text may quote the request."""
     cause: BaseException | None = error
     while cause is not None:
@@ -276,6 +385,8 @@ def _failure(error: ModelAPIError) -> JudgeCallError:
             kind, message = "rate_limited", "the provider takes no more calls for now"
         case ModelAuthenticationError():
             kind, message = "authentication", "the provider does not accept the key"
+        case ModelHTTPError(status_code=status) if _is_unsupported(error, output):
+            return _UnsupportedOutputError(f"http_{status}", f"{_unsupported_message(output)} (status {status})")
         case ModelHTTPError(status_code=status):
             kind, message = f"http_{status}", f"the provider answered with status {status}"
         case ModelConnectionError():
@@ -283,3 +394,12 @@ def _failure(error: ModelAPIError) -> JudgeCallError:
         case _:
             kind, message = "provider_error", "the provider answered with an error"
     return JudgeCallError(kind, message, retry_after_s=error.retry_after)
+
+
+def _is_unsupported(error: ModelHTTPError, output: Output) -> bool:
+    """Return whether the provider rejects the output and not the question: its answer names one that it does not take."""
+    named = _UNSUPPORTED.get(output)
+    if named is None or error.status_code not in _UNSUPPORTED_STATUS:
+        return False
+    answer = str(error.body)[:_MAX_ERROR]
+    return error.status_code == 501 or (named.search(answer) is not None and _REFUSED.search(answer) is not None)

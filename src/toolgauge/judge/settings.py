@@ -1,11 +1,13 @@
 """The section `judge`: which model is asked, where it is, and what it may cost."""
 
-from typing import Annotated
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field, model_validator
 
 from toolgauge.settings import MIB, SECOND, Count, PositiveDuration, Secret, Section, Size, Url
 
+# How a verdict is asked for: as the arguments of a tool, as JSON, or in plain text.
+Output: TypeAlias = Literal["tool", "json", "text"]
 _Price = Annotated[float, Field(ge=0)]
 
 
@@ -19,13 +21,15 @@ class Prices(Section):
 class JudgeSettings(Section):
     """The model that evaluators ask, and the bounds of asking; `None` is no bound.
 
-    `base_url` is any OpenAI-compatible endpoint. `max_queue` counts trajectories and `max_queue_bytes` about what they
+    `base_url` is any OpenAI-compatible endpoint. `output` is how a verdict is asked for; `None` is the first of `tool`,
+    `json` and `text` that the provider accepts. `max_queue` counts trajectories and `max_queue_bytes` about what they
     keep in memory, those being judged included.
     """
 
     model: Annotated[str, Field(min_length=1)]
     base_url: Url | None = None
     api_key: Secret | None = Field(default=None, repr=False)
+    output: Output | None = None
     timeout: PositiveDuration = 30 * SECOND
     max_concurrent: Annotated[Count, Field(le=1000)] = 4
     max_queue: Count = 1000

@@ -21,7 +21,7 @@ from toolgauge.judge.disabled import DisabledJudges
 from toolgauge.judge.inquiry import load_form
 from toolgauge.judge.judge_model import JudgeModel
 from toolgauge.judge.judges import Judges
-from toolgauge.judge.settings import JudgeSettings
+from toolgauge.judge.settings import JudgeSettings, Output
 from toolgauge.model.judging import Answers, Inquiry, JudgeEvaluator
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.criterion import Criterion
@@ -43,6 +43,7 @@ class OpenClient(Protocol):
         api_key: str | None,
         max_output_tokens: int,
         temperature: float | None,
+        output: Output | None,
     ) -> Client:
         """Raise `ConfigError` when there is no such model."""
         ...
@@ -88,6 +89,7 @@ def open_client(settings: JudgeSettings) -> Client:
         api_key=settings.api_key,
         max_output_tokens=settings.max_output_tokens,
         temperature=settings.temperature,
+        output=settings.output,
     )
 
 

@@ -51,20 +51,21 @@ def test_criteria_that_judged_nothing_are_named_at_the_end(criteria: str):
     assert ended.err.splitlines() == [
         "warning: criterion `other-service` matched no trajectory: look at `when.service: no-such-*`",
         "warning: criterion `other-tool` found no call of its `tools`: look at `tools`",
-        "results: 7 pass, 3 not_evaluated; criteria without a match: 2",
+        "results: 8 pass, 3 not_evaluated; criteria without a match: 2",
     ]
     assert "other-service               matched nothing" in ended.out.splitlines()
 
 
 def test_without_such_criteria_there_is_no_warning():
     ended = run("replay", HEALTHY)
-    assert (ended.code, ended.err) == (0, "results: 6 pass, 2 not_evaluated\n")
+    assert (ended.code, ended.err) == (0, "results: 7 pass, 2 not_evaluated\n")
 
 
 def test_a_table_of_the_criteria_is_at_the_end(refunds: str):
     table = run("replay", "--criteria", refunds, *REFUND).out.partition("\n\n")[2]
     assert table.splitlines() == [
         "criterion                     pass    fail   error   mean      of  not evaluated",
+        "default.run_completed            1       0       0  1.000       1  0",
         "default.tool_success             3       0       0  1.000       3  0",
         "default.known_tool               3       0       0  1.000       3  0",
         "default.arguments_schema         3       0       0  1.000       3  0",

@@ -44,6 +44,7 @@ def test_pydantic_ai_in_process():
         endpoint = f"http://127.0.0.1:{destination.http_port}"
         printed = run_example("pydantic-ai", OTEL_EXPORTER_OTLP_ENDPOINT=endpoint)
         assert printed.splitlines()[1:] == [
+            "pass: default.run_completed of the run",
             "pass: default.tool_success of find_order",
             "pass: default.known_tool of find_order",
             "pass: default.arguments_schema of find_order",

@@ -11,7 +11,7 @@ from toolgauge.evaluators.run_completed import RunCompleted
 from toolgauge.model.observations import CallError
 from toolgauge.model.outcomes import Side
 from toolgauge.model.records import SpanRef
-from toolgauge.model.trajectory import Run
+from toolgauge.model.trajectory import Run, SpanSource
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 RUN = Run(
@@ -59,9 +59,15 @@ def test_calls_that_were_never_answered_are_named_and_fail_nothing():
 
 
 def test_a_run_whose_end_was_not_seen_is_not_evaluated():
-    cut = replace(trajectory(), runs=(RUN,), closed_because="max_duration")
+    models = SpanSource(service=None, scope="s", dialect="d", spans=(), model_calls=1, has_runs=True)
+    whole = replace(RUN, is_agent=False)
+    cut = replace(trajectory(), runs=(whole,), sources=(models,), closed_because="max_duration")
     assert not_evaluated(RunCompleted(), cut) == "incomplete"
-    assert scored(RunCompleted(), replace(cut, runs=(CRASHED,))).value == 0.0
+    assert scored(RunCompleted(), replace(cut, runs=(replace(whole, error=CRASHED.error),))).value == 0.0
+
+
+def test_a_run_whose_span_came_has_ended_however_its_trace_was_closed():
+    assert scored(RunCompleted(), replace(trajectory(), runs=(RUN,), closed_because="shutdown")).value == 1.0
 
 
 def test_tool_spans_alone_show_no_run():

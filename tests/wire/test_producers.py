@@ -40,6 +40,7 @@ from tests.wire.support import OPENMETRICS, Toolgauge, serving, to_grpc, to_http
 RESOURCE = Resource.create({"service.name": "trip-planner"})
 # What really happened: (criterion, tool) -> outcome.
 HAPPENED = {
+    ("default.run_completed", ""): "pass",
     ("default.tool_success", "get_weather"): "pass",
     ("default.known_tool", "get_weather"): "pass",
     ("default.tool_success", "book_hotel"): "fail",
@@ -277,7 +278,9 @@ def judged(destination: Destination) -> dict[tuple[object, object], object]:
     events = until(lambda: destination.events() or None, "evaluation events")
     assert {event.event_name for event in events} == {"gen_ai.evaluation.result"}
     told = [attributes(event) for event in events]
-    outcomes = {(one["gen_ai.evaluation.name"], one["gen_ai.tool.name"]): one["toolgauge.outcome"] for one in told}
+    outcomes = {
+        (one["gen_ai.evaluation.name"], one.get("gen_ai.tool.name", "")): one["toolgauge.outcome"] for one in told
+    }
     assert len(outcomes) == len(events)
     spans = until(lambda: destination.spans() if len(destination.spans()) == SPANS else None, "all spans")
     assert {event.span_id for event in events} <= {span.span_id for span in spans}

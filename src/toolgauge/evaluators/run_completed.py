@@ -48,7 +48,8 @@ def _outcome(trajectory: Trajectory) -> Outcome:
         return _failed(failed, failed.error, trajectory)
     if not trajectory.has_agent_run and not any(source.model_calls for source in trajectory.sources):
         return _NOTHING_SEEN
-    if trajectory.closed_because in CUT_SHORT:
+    # The span of an agent's run arrives when the run has ended.
+    if trajectory.closed_because in CUT_SHORT and not any(run.is_agent for run in runs):
         return _HALF_SEEN
     unanswered = _unanswered(trajectory)
     return replace(_COMPLETED, explanation=_COMPLETED.explanation + unanswered) if unanswered else _COMPLETED

@@ -275,12 +275,11 @@ class _UnknownMethods(grpc.GenericRpcHandler):
     def __init__(self, refusal_log: RefusalLog) -> None:
         self._refusal_log = refusal_log
 
-    def service(self, handler_call_details: grpc.HandlerCallDetails) -> _Handler:
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> _Handler:  # noqa: ARG002 (all unknown methods are refused alike)
         """Make a handler for a method that no other handler knows."""
-        method = handler_call_details.method
 
         async def refuse(_bodies: AsyncIterator[bytes], context: _Context) -> bytes:
-            self._refusal_log.path("grpc", _NO_SUCH_METHOD, _address(context.peer()), method)
+            self._refusal_log.path("grpc", _NO_SUCH_METHOD, _address(context.peer()))
             await _abort(context, _NO_SUCH_METHOD)
 
         return grpc.stream_unary_rpc_method_handler(refuse)

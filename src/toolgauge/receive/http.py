@@ -277,7 +277,7 @@ class _Requests:
         signal = self._paths.get(request.path)
         peer = _peer(request)
         if signal is None:
-            self._handler.refusal_log.path("http", self._no_such_path, peer, request.path)
+            self._handler.refusal_log.path("http", self._no_such_path, peer)
             return _closing(_response(self._no_such_path, media))
         refused = self._precheck(request)
         if refused is not None:

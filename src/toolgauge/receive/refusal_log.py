@@ -1,7 +1,7 @@
 """Logs refused senders: a WARNING with the sender's address, the cause, and the setting that helps.
 
 Without it an operator sees an empty backend and a silent log. Senders repeat their mistakes many times a second, so each cause is
-logged at most once a minute. Headers and bodies may hold secrets and are never shown; a path is escaped and cut.
+logged at most once a minute. Headers, paths and bodies may hold secrets and are never shown.
 """
 
 import logging
@@ -16,7 +16,6 @@ from toolgauge.receive.refusal import Refusal
 Transport: TypeAlias = Literal["grpc", "http"]
 
 _log = logging.getLogger("toolgauge.receive")
-_MAX_PATH = 64
 _NAMES: dict[Transport, str] = {"grpc": "gRPC", "http": "HTTP"}
 _SECTIONS: dict[Transport, str] = {"grpc": "receivers.otlp.protocols.grpc", "http": "receivers.otlp.protocols.http"}
 _LIMITS: dict[Transport, str] = {"grpc": "max_recv_msg_size", "http": "max_request_body_size"}
@@ -113,9 +112,9 @@ class RefusalLog:
             described = _DESCRIPTIONS.get(cause, refused.message)
             self._refused(transport, cause, peer, f"{_answer(transport, refused)}, {described}", _ADVICE[cause])
 
-    def path(self, transport: Transport, refused: Refusal, peer: str | None, path: str) -> None:
+    def path(self, transport: Transport, refused: Refusal, peer: str | None) -> None:
         """Log a request with an unknown path of HTTP, or method of gRPC."""
-        described = f"{_answer(transport, refused)}, {refused.message}, not on {path[:_MAX_PATH]!a}"
+        described = f"{_answer(transport, refused)}, {refused.message}"
         self._refused(transport, "404", peer, described, _ADVICE["404"] if transport == "http" else _METHOD_ADVICE)
 
     def handshake(self, transport: Transport, error: ssl.SSLError, peer: str | None) -> None:

@@ -2,6 +2,8 @@
 
 import json
 import lzma
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ from click.testing import CliRunner, Result
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from tests.cli.command import run
+from tests.mcp_server.support import Called, trace_id, write_runs
 from toolgauge.cli.main import commands
 from toolgauge.model.errors import ConfigError, RecordingError
 
@@ -260,3 +263,39 @@ def test_a_file_that_cannot_be_written(tmp_path: Path):
 def test_writes_stand_alone_among_tools():
     ended = run("expect", SEQUENCE, "--tools", "writes", "--tools", "get_*")
     assert (ended.code, ended.err.splitlines()[0]) == (2, "error: `--tools writes` and `--tools all` stand alone")
+
+
+def pay(*amounts: int, tool: str = "create_payment") -> list[list[Called]]:
+    return [[Called(tool=tool, arguments={"to": "A-17", "amount": amount})] for amount in amounts]
+
+
+def test_a_criterion_that_accepts_every_run_is_named(tmp_path: Path):
+    file = str(write_runs(tmp_path / "runs.jsonl", pay(*range(12))))
+    note = "note: `expect-shop` accepts every one of the 12 runs: it will find nothing in runs like these"
+    assert expect(file, "--key", "service.name").stderr.splitlines()[-1] == note
+    references = str(tmp_path / "references.jsonl")
+    shared = expect(file, "--key", "service.name", "--references", references, "-o", str(tmp_path / "criteria.yaml"))
+    assert shared.stderr.splitlines()[-1] == note.replace("expect-shop", "expected-calls")
+
+
+def test_a_criterion_that_rejects_a_run_or_has_only_one_is_not_named(tmp_path: Path):
+    file = str(write_runs(tmp_path / "runs.jsonl", [*pay(20, 20), *pay(20, tool="delete_payment")]))
+    good = [option for number in (0, 1) for option in ("--trace", trace_id(number))]
+    assert "note:" not in expect(file, *good).stderr
+    one = str(write_runs(tmp_path / "one.jsonl", pay(20)))
+    assert "note:" not in expect(one, "--key", "service.name").stderr
+
+
+def test_runs_from_standard_input_are_tried_too(tmp_path: Path):
+    runs = write_runs(tmp_path / "runs.jsonl", pay(20, 25)).read_bytes()
+    command = [sys.executable, "-m", "toolgauge", "expect", "-", "--key", "service.name"]
+    ended = subprocess.run(command, input=runs, capture_output=True, timeout=300, check=True)
+    assert b"accepts every one of the 2 runs" in ended.stderr
+
+
+def test_many_criteria_that_accept_every_run_are_counted(tmp_path: Path):
+    for number in range(7):
+        write_runs(tmp_path / "runs.jsonl", pay(20, 25), first=2 * number, service=f"shop-{number}")
+    lines = expect(str(tmp_path / "runs.jsonl"), "--key", "service.name").stderr.splitlines()
+    assert len([line for line in lines if "accepts every one of the 2 runs" in line]) == 5
+    assert lines[-1] == "note: 2 more criteria accept every run"

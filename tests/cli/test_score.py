@@ -155,3 +155,31 @@ def test_registered_tools_count_where_a_case_has_no_offer(tmp_path: Path):
     assert json.loads(ended.out)["details"]["calls"][0]["explanation"] == (
         "the arguments of `find` break its schema (as registered): `key` has the wrong type"
     )
+
+
+def test_line_breaks_are_line_breaks_and_no_text_passes_for_a_row(tmp_path: Path):
+    hostile = "y\x1b[31m\r\npass          1.000            forged"
+    ended = score(tmp_path, {**GOOD, "config": {"x": 1, hostile: 2}})
+    lines = ended.out.splitlines()
+    assert lines[0] == "error         invalid_config   good  2 problems in the configuration"
+    assert lines[1].startswith("      config: unknown parameter `x` of evaluator `uipath.tool_call_order`")
+    assert lines[2] == "      config: unknown parameter `y\\x1b[31m"
+    assert lines[3].startswith("    pass          1.000            forged` of evaluator ")
+    assert ended.err.splitlines()[1].startswith("      config: unknown parameter `x` ")
+    assert "\x1b" not in ended.out + ended.err
+
+
+def test_a_wrong_argument_has_expected_beside_actual(tmp_path: Path):
+    case: dict[str, object] = {
+        "id": "trip",
+        "evaluator": "tool_call_f1",
+        "expected": {"calls": [{"name": "book", "args": {"nights": 2, "to": "Rome"}}]},
+        "actual": {"calls": [{"name": "book", "args": {"nights": 3, "to": "Rome"}}]},
+    }
+    row, line = score(tmp_path, case).out.splitlines()
+    assert row.startswith(
+        "fail          0.000            trip  0 of 1 expected calls match; same tool, other arguments: "
+    )
+    assert line == "    book: same tool, other arguments: `nights` 3 instead of 2"
+    nearly = {**case, "evaluator": "tool_call_args"}
+    assert score(tmp_path, nearly).out.splitlines()[1] == "    book: nights: expected 2, got 3"

@@ -1,15 +1,18 @@
 """What decided a result, in words that may leave."""
 
+import pytest
+
 from tests.export.scorecards import call_result, failed, passed, shadow, trajectory_result
 from toolgauge.export.explanations import (
     ShownDifference,
     VerdictWriter,
     brief_reason,
+    comparison,
     deciding,
     worst_result,
 )
 from toolgauge.export.redact import Redactor
-from toolgauge.model.json import Json
+from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import Difference, Errored, NotEvaluated, Result, Scored, Side
 
 SHOWING, HIDING = Redactor(show_values=True), Redactor(show_values=False)
@@ -135,3 +138,55 @@ def test_the_worst_result_is_the_lowest_failure_of_those_that_decide():
     assert worst_result([]) is None
     assert deciding([tried, fine]) == [fine]
     assert deciding([tried]) == [tried]
+
+
+def other_arguments(expected: JsonObject, actual: JsonObject) -> Result:
+    difference = Difference(
+        where="book", rule="other arguments", expected=Side(value=expected), actual=Side(value=actual)
+    )
+    return call_result(Scored(0.0, "no call matches", differences=(difference,), passed=False))
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "words"),
+    [
+        ({"nights": 2}, {"nights": 3}, "`nights` 3 instead of 2"),
+        (
+            {"nights": 2, "to": "Rome"},
+            {"nights": 3, "to": "Oslo"},
+            '`nights` 3 instead of 2, `to` "Oslo" instead of "Rome"',
+        ),
+        ({"nights": 2}, {}, "without `nights`"),
+        ({}, {"x": 1}, "with `x` that was not expected"),
+        ({"token": "abc"}, {"token": "abd"}, "`token` [masked] instead of [masked]"),
+        ({"a\nb": 1}, {"a\nb": 2}, "`a b` 2 instead of 1"),
+        (
+            dict.fromkeys("abcdefg", 1),
+            dict.fromkeys("abcdefg", 2),
+            ", ".join(f"`{name}` 2 instead of 1" for name in "abcde") + ", 2 more",
+        ),
+    ],
+)
+def test_a_call_with_other_arguments_is_one_sentence(expected: JsonObject, actual: JsonObject, words: str):
+    result = other_arguments(expected, actual)
+    sentence = f"book: same tool, other arguments: {words}"
+    (shown,) = VerdictWriter(SHOWING, {}).verdict(result).differences
+    assert comparison(shown) == sentence
+    assert SHOWING.explain(result.outcome) == f"no call matches ({sentence})"
+    assert brief_reason(result.outcome, SHOWING) == sentence
+
+
+def test_long_values_of_other_arguments_are_cut_to_where_they_begin_to_differ():
+    (shown,) = (
+        VerdictWriter(SHOWING, {})
+        .verdict(other_arguments({"text": "same " * 200 + "two"}, {"text": "same " * 200 + "three"}))
+        .differences
+    )
+    assert "three" in shown.in_words
+    assert "two" in shown.in_words
+    assert len(shown.in_words) < 900
+
+
+def test_hidden_values_of_other_arguments_leave_their_names():
+    (shown,) = VerdictWriter(HIDING, {}).verdict(other_arguments({"nights": 2, "y": 1}, {"nights": 3})).differences
+    assert comparison(shown) == "book: same tool, other arguments: `nights` differs, without `y`"

@@ -18,6 +18,7 @@ from toolgauge.model.content import NotRecorded, Unparsed
 from toolgauge.model.expected import ExpectedCall
 from toolgauge.model.json import JsonObject
 from toolgauge.model.observations import CallError
+from toolgauge.model.outcomes import Scored
 
 BY_NAME = ToolCallF1(match="name")
 
@@ -44,7 +45,7 @@ def test_arguments_decide_unless_only_names_are_matched_or_given():
     called = trajectory(tool_call("book", {"id": 2}))
     outcome = scored(ToolCallF1(), called, expected(expect("book", {"id": 1})))
     assert outcome.value == 0.0
-    assert outcome.explanation == "0 of 1 expected calls match; missing: `book`; unexpected: `book`"
+    assert outcome.explanation == "0 of 1 expected calls match; same tool, other arguments: `book` (`id` differs)"
     assert scored(BY_NAME, called, expected(expect("book", {"id": 1}))).value == 1.0
     assert scored(ToolCallF1(), called, expected(expect("book"))).value == 1.0
 
@@ -127,7 +128,7 @@ def test_values_stay_out_of_the_explanation_and_are_kept_as_differences():
     outcome = scored(ToolCallF1(), called, expected(expect("pay", {"card": "4222"})))
     assert "4111" not in outcome.explanation
     assert "4222" not in outcome.explanation
-    assert [difference.where for difference in outcome.differences] == ["pay", "pay"]
+    assert [difference.where for difference in outcome.differences] == ["pay"]
 
 
 def test_ids_bind_where_both_sides_have_one():
@@ -144,8 +145,7 @@ def test_differences_hold_the_arguments_of_what_is_missing_and_of_what_is_extra(
     called = trajectory(tool_call("a", {"x": 2}), tool_call("b", arguments=Unparsed("{")))
     outcome = scored(ToolCallF1(), called, expected(expect("a", {"x": 1})))
     assert [(each.where, each.rule, sides(each)) for each in outcome.differences] == [
-        ("a", "name_and_args", ({"x": 1}, "<absent>")),
-        ("a", "name_and_args", ("<absent>", {"x": 2})),
+        ("a", "other arguments", ({"x": 1}, {"x": 2})),
         ("b", "name_and_args", ("<absent>", None)),
     ]
 
@@ -196,3 +196,44 @@ def test_ten_thousand_calls_are_matched_in_slices():
     calls = [tool_call("a", {"x": number}) for number in range(10_000)]
     reference = expected(*[expect("a", {"x": number}) for number in reversed(range(10_000))])
     assert scored(ToolCallF1(), trajectory(*calls), reference).value == 1.0
+
+
+def other_arguments(outcome: Scored) -> list[tuple[object, object]]:
+    found = [each for each in outcome.differences if each.rule == "other arguments"]
+    return [sides(each) for each in found]
+
+
+def test_a_call_with_other_arguments_has_those_that_decide():
+    called = trajectory(tool_call("book", {"nights": 3, "room": "a", "note": "!", "breakfast": True}))
+    reference = expected(expect("book", {"nights": 2, "room": "A", "note": "?", "name": "Ann"}))
+    rules: dict[str, str] = {"book.note": "ignore", "book.room": "casefold"}
+    outcome = scored(ToolCallF1.model_validate({"arguments": rules}), called, reference)
+    assert other_arguments(outcome) == [({"nights": 2, "name": "Ann"}, {"nights": 3, "breakfast": True})]
+    assert outcome.explanation == (
+        "0 of 1 expected calls match; same tool, other arguments: "
+        "`book` (`nights` differs, without `name`, with `breakfast` that was not expected)"
+    )
+    assert (outcome.parts["missing"], outcome.parts["unexpected"]) == (1, 1)
+
+
+def test_the_most_alike_calls_are_put_together():
+    called = trajectory(
+        tool_call("book", {"id": 1, "n": 3}), tool_call("book", {"id": 9, "n": 9}), tool_call("book", {"id": 2, "n": 4})
+    )
+    reference = expected(expect("book", {"id": 2, "n": 2}), expect("book", {"id": 1, "n": 1}))
+    outcome = scored(ToolCallF1(), called, reference)
+    assert other_arguments(outcome) == [({"n": 2}, {"n": 4}), ({"n": 1}, {"n": 3})]
+    assert outcome.explanation.endswith("`book` (`n` differs), `book` (`n` differs); unexpected: `book`")
+
+
+def test_calls_of_other_tools_and_unreadable_ones_stay_missing_and_unexpected():
+    called = trajectory(tool_call("b", {"x": 1}), tool_call("a", arguments=Unparsed("{")))
+    outcome = scored(ToolCallF1(), called, expected(expect("a", {"x": 1})))
+    assert other_arguments(outcome) == []
+    assert "missing: `a`; unexpected: `b`, `a`" in outcome.explanation
+
+
+def test_calls_with_the_ids_of_others_are_not_put_together():
+    called = trajectory(tool_call("a", {"x": 2}, call_id="call-2"))
+    reference = expected(ExpectedCall(name="a", args={"x": 1}, call_id="call-1"))
+    assert other_arguments(scored(ToolCallF1(), called, reference)) == []

@@ -49,7 +49,7 @@ def test_under_name_and_args_a_call_matches_as_a_whole_or_not_at_all():
     outcome = scored(match(match_mode="name_and_args"), called, reference)
     assert outcome.value == 0.5
     assert outcome.explanation == (
-        "1 of 2 expected calls match by name and arguments; missing: `refund`; unexpected: `refund`"
+        "1 of 2 expected calls match by name and arguments; same tool, other arguments: `refund` (`note` differs)"
     )
     more = trajectory(tool_call("refund", {**REFUND, "channel": "mail"}))
     assert scored(match(match_mode="name_and_args"), more, expected(expect("refund", REFUND))).value == 0.0

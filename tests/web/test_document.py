@@ -6,12 +6,14 @@ import re
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from tests.export.scorecards import call, call_result, failed, passed, scorecard, trajectory, trajectory_result
 from tests.web.html_reader import Html
 from tests.web.test_trajectory_pages import ATTRIBUTES, ELEMENTS, HOSTILE, WRONG_REFUND, hostile_card, recorded
 from toolgauge.export.redact import Redactor
 from toolgauge.model.errors import ToolgaugeError
-from toolgauge.model.outcomes import Scorecard
+from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, Scorecard
 from toolgauge.web.document import TrajectoryDocument
 
 
@@ -101,3 +103,31 @@ def test_file_that_was_not_completed_leaves_nothing(tmp_path: Path):
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(ToolgaugeError, match="No such file or directory"):
         written(tmp_path / "nowhere" / "runs.html")
+
+
+def test_failures_come_first_then_errors_then_what_was_not_evaluated(tmp_path: Path):
+    outcomes: dict[str, Outcome] = {
+        "first-pass": passed(),
+        "unseen": NotEvaluated(reason="no_calls"),
+        "broken": Errored(error_type="ValueError", message="no number"),
+        "wrong": failed(),
+        "last-pass": passed(),
+        "wrong-again": failed(),
+    }
+    cards = [
+        scorecard(call_result(outcome), of=replace(trajectory(call()), service=service))
+        for service, outcome in outcomes.items()
+    ]
+    html = written(tmp_path / "runs.html", *cards)
+    order = re.findall('data-service="([^"]*)"', html)
+    assert order == ["wrong", "wrong-again", "broken", "unseen", "first-pass", "last-pass"]
+    text = Html(html).text
+    assert "2 failed, 1 with an error of the evaluation, 1 not evaluated, 2 passed" in text
+    assert text.index("2 failed, 1 with") < text.index("wrong")
+    assert [path.name for path in tmp_path.iterdir()] == ["runs.html"]
+
+
+def test_a_failure_of_a_criterion_that_is_tried_out_is_no_failure(tmp_path: Path):
+    tried = replace(trajectory_result(failed(), "tried"), enforce="shadow")
+    html = written(tmp_path / "runs.html", scorecard(tried), scorecard(call_result(failed())))
+    assert "1 failed, 1 not evaluated" in Html(html).text

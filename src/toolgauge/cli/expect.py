@@ -13,10 +13,12 @@ from toolgauge.cli.output import reading_progress
 from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.model.trajectory import TrajectoryScope
 from toolgauge.offline.backtest.labels import LabelSet, read_labels
+from toolgauge.offline.expect.acceptance import acceptance_lines
 from toolgauge.offline.expect.choosing import Counted, choose_runs, with_runs_put_together
 from toolgauge.offline.expect.documents import Document, document
 from toolgauge.offline.expect.reference_text import criteria_lines, reference_lines
 from toolgauge.offline.expect.tasks import Choice, Chooser
+from toolgauge.offline.replay.recordings import STDIN
 from toolgauge.offline.terminal import counted, printable
 
 
@@ -115,6 +117,9 @@ def command(
 
     With --promote a failing run becomes a case: calls that no criterion faults are expected, the others stand in comments
     marked CORRECT, below what the user wrote. Until somebody has corrected them, the case fails.
+
+    Each criterion is then tried on the recording: one that accepts every one of several runs is
+    named, as it finds nothing in runs like these.
     """
     choice = Choice(
         scope=scope or ("trace" if traces else "conversation"),
@@ -128,7 +133,9 @@ def command(
     config, criteria = load_to_score(config_paths, with_runs_put_together(choice.scope, overrides), criteria_files)
     counted = Counted(tools=_tools(tools), case_key=case_key)
     with reading_progress(files) as reading:
-        chooser = choose_runs(reading, choice, counted, config, criteria)
+        # Standard input cannot be read again, to try the criteria on it.
+        recording = list(reading) if STDIN in files else reading
+        chooser = choose_runs(recording, choice, counted, config, criteria)
     written = document(
         chooser.tasks(),
         tools=counted.tools,
@@ -138,6 +145,10 @@ def command(
     )
     _write(written, references, output, is_forced=force)
     _print_summary(written, chooser)
+    with reading_progress(files) as reading:
+        again = recording if STDIN in files else reading
+        for line in acceptance_lines(again, written, config, has_references=references is not None):
+            reading.echo(f"note: {printable(line)}", err=True)
 
 
 def _tools(written: Sequence[str]) -> Literal["writes"] | tuple[str, ...] | None:

@@ -17,10 +17,11 @@ from msgspec import Struct
 from toolgauge.export.explanations import brief_reason, deciding, worst_result
 from toolgauge.export.redact import Redactor
 from toolgauge.model.delivery import Outgoing
+from toolgauge.model.error_causes import with_cause
 from toolgauge.model.outcomes import Errored, NotEvaluated, OutcomeWord, Result, Scorecard, Scored, outcome_word
 from toolgauge.model.records import VERSION
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.offline.terminal import Style, counted, printable, shortened
+from toolgauge.offline.terminal import Style, counted, printable, shortened, shortened_error
 from toolgauge.pipeline.pipeline import ScorecardSink
 from toolgauge.score.result_counts import SHADOW, ResultCounts
 from toolgauge.settings import duration_text
@@ -223,7 +224,7 @@ def _why(worst: Result, results: Sequence[Result], redactor: Redactor) -> str:
     shadow = SHADOW if worst.enforce == "shadow" else ""
     others = words["fail"] + words["error"] - 1
     more = f" (and {others} more)" if others else ""
-    explanation = brief_reason(worst.outcome, redactor)[:_MAX_WHY]
+    explanation = with_cause(brief_reason(worst.outcome, redactor), _MAX_WHY)
     tool = "" if worst.call is None else worst.call.name[:_MAX_NAME]
     # Most explanations name the tool.
     of = f" of {tool}" if tool not in explanation else ""
@@ -243,7 +244,8 @@ def line_of(row: Row, style: Style, width: Callable[[], int]) -> str:
     names = filter(None, (service, shortened(row.agent, _MAX_NAME), calls))
     head, word, trace_id = "  ".join(names), _WORDS[row.word], printable(row.trace_id)
     taken = len(f"{_clock(row.time_ns)}  {word}  {head}    {trace_id}")
-    why = shortened(row.why, min(_MAX_WHY, max(_LEAST_ROOM, width() - taken)))
+    shorten = shortened_error if row.word in ("fail", "error") else shortened
+    why = shorten(row.why, min(_MAX_WHY, max(_LEAST_ROOM, width() - taken)))
     return f"{_clock(row.time_ns)}  {_coloured(row.word, word, style)}  {head}  {why}  {style.aside(trace_id)}"
 
 

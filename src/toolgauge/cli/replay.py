@@ -56,7 +56,7 @@ _EXIT_CODES = (
     metavar="FILE",
     type=click.Path(dir_okay=False),
     help="Also write the trajectories as one HTML file that needs no network: verdicts, calls, expected beside actual, "
-    "with filters. Values are in it with `--set redact.values=show` only.",
+    "with filters, those that failed first. Values are in it with `--set redact.values=show` only.",
 )
 @configuration_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a result and line.")

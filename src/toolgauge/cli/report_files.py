@@ -157,7 +157,7 @@ def finding(redactor: Redactor, outcome: Outcome, tool: str = "") -> Finding:
         case NotEvaluated(reason=reason, explanation=explanation):
             return Finding(outcome="not_evaluated", tool=tool, reason=reason, explanation=redactor.mask(explanation))
         case Errored(error_type=error_type, message=message):
-            return Finding(outcome="error", tool=tool, reason=error_type, explanation=redactor.mask(message))
+            return Finding(outcome="error", tool=tool, reason=error_type, explanation=redactor.error(message))
 
 
 class CaseRows:

@@ -4,7 +4,7 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,15 +15,19 @@ from toolgauge.cli.output import terminal_style
 from toolgauge.cli.report_files import CaseRows, Reports, report_options
 from toolgauge.config.load import load
 from toolgauge.config.tool_definitions import load_tool_definitions
+from toolgauge.export.explanations import comparison, shown_difference
+from toolgauge.export.redact import Redactor
 from toolgauge.model.errors import RecordingError
-from toolgauge.model.outcomes import Errored, outcome_word
+from toolgauge.model.outcomes import Errored, Scored, outcome_word
 from toolgauge.offline.cases.case import Case, Unreadable, check_files, lines, parse
 from toolgauge.offline.cases.scoring import CaseResult, Cases, explanation, result_object, value_and_reason
 from toolgauge.offline.replay.recordings import STDIN
 from toolgauge.offline.reports.rows import Report
-from toolgauge.offline.terminal import Style, printable
+from toolgauge.offline.terminal import Style, indented, printable
 from toolgauge.service.pipeline_factory import redactor
 
+_INDENT = " " * 4
+_MAX_DIFFERENCES = 5
 _EXIT_CODES = (
     "Exit codes: 0 fine; 1 a case failed, ended in an error or could not be read, there was none, or a failure at run time; "
     "2 misuse or bad configuration."
@@ -62,6 +66,7 @@ def command(
     words: Counter[str] = Counter()
     places: dict[str, str] = {}
     style = terminal_style()
+    shown = redactor(config, show_values=True)
     reports, rows = Reports("toolgauge score", junit_file, markdown_file, os.environ), CaseRows(redactor(config))
     with _progress(files) as advance:
         for line in lines(files):
@@ -77,7 +82,7 @@ def command(
             words[outcome_word(result.outcome)] += 1
             _complain_of(case, result)
             reports.add((rows.row(result),))
-            click.echo(json.dumps(result_object(result)) if as_json else _row(result, style))
+            click.echo(json.dumps(result_object(result)) if as_json else "\n".join(_lines(result, style, shown)))
     if not words:
         raise RecordingError("there is no case to score", hint="a case is one line of JSON")
     click.echo("cases: " + ", ".join(f"{count} {word}" for word, count in words.most_common()), err=True)
@@ -86,13 +91,20 @@ def command(
     return int(is_failed)
 
 
-def _row(result: CaseResult, style: Style) -> str:
+def _lines(result: CaseResult, style: Style, shown: Redactor) -> Iterator[str]:
+    """Write a row, and below it what was expected of a case that failed beside what was done."""
     value, reason = value_and_reason(result.outcome)
     word = outcome_word(result.outcome)
     colour = {"pass": style.good, "not_evaluated": style.doubtful}.get(word, style.bad)
     figure = f"{value:.3f}" if value is not None else printable(reason or "")
-    reason = printable(explanation(result.outcome))
-    return f"{colour(f'{word:<13}')} {figure:<16} {printable(result.case.name)}  {style.aside(reason)}".rstrip()
+    why = "\n".join(map(style.aside, indented(explanation(result.outcome), _INDENT).split("\n")))
+    yield f"{colour(f'{word:<13}')} {figure:<16} {printable(result.case.name)}  {why}".rstrip()
+    if word == "fail" and isinstance(result.outcome, Scored):
+        compared = [one for one in result.outcome.differences if one.expected is not None]
+        for one in compared[:_MAX_DIFFERENCES]:
+            yield f"{_INDENT}{printable(comparison(shown_difference(one, shown)))}"
+        if len(compared) > _MAX_DIFFERENCES:
+            yield f"{_INDENT}and {len(compared) - _MAX_DIFFERENCES} more differences"
 
 
 def _complain_of(case: Case, result: CaseResult) -> None:
@@ -109,7 +121,7 @@ def _warn_of_twins(case: Case, places: dict[str, str]) -> None:
 
 
 def _complain(problem: str) -> None:
-    click.echo(f"error: {printable(problem)}", err=True)
+    click.echo(f"error: {indented(problem, _INDENT)}", err=True)
 
 
 @contextmanager

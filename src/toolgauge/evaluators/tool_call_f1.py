@@ -12,7 +12,15 @@ from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.align import Alignment, align
 from toolgauge.score.arguments import ArgumentComparison
 from toolgauge.score.selection import Sides, not_observable, readable_arguments
-from toolgauge.score.summary import counts, cut_short_note, greedy_note, leftovers, unparsable_note
+from toolgauge.score.summary import (
+    Mismatch,
+    counts,
+    cut_short_note,
+    greedy_note,
+    leftovers,
+    mismatches,
+    unparsable_note,
+)
 
 _MAX_DIFFERENCES = 20
 
@@ -61,13 +69,16 @@ class ToolCallF1(ArgumentComparison):
         alignment = align(
             sides.slot_items, sides.call_items, weigh, peel=names_only or comparer.may_peel, pins=comparer
         )
-        notes = [*leftovers(sides, alignment), *greedy_note(alignment), *cut_short_note(comparer)]
+        paired = mismatches(comparer, alignment)
+        notes = [*leftovers(sides, alignment, paired), *greedy_note(alignment), *cut_short_note(comparer)]
         if not names_only:
             notes += unparsable_note(sides, alignment)
-        return _outcome(sides, alignment, self.match, notes)
+        return _outcome(sides, alignment, paired, self.match, notes)
 
 
-def _outcome(sides: Sides, alignment: Alignment, match: str, notes: Sequence[str]) -> Scored:
+def _outcome(
+    sides: Sides, alignment: Alignment, paired: Sequence[Mismatch], match: str, notes: Sequence[str]
+) -> Scored:
     matched, made = len(alignment.pairs), len(sides.calls)
     wanted = matched + len(alignment.missing)
     parts = counts(alignment)
@@ -82,14 +93,16 @@ def _outcome(sides: Sides, alignment: Alignment, match: str, notes: Sequence[str
         value=2 * matched / (wanted + made),
         explanation="; ".join([summary, *notes]),
         parts=parts,
-        differences=tuple(islice(_differences(sides, alignment, match), _MAX_DIFFERENCES)),
+        differences=tuple(islice(_differences(sides, alignment, paired, match), _MAX_DIFFERENCES)),
     )
 
 
-def _differences(sides: Sides, alignment: Alignment, match: str) -> Iterator[Difference]:
-    for slot in alignment.missing:
+def _differences(sides: Sides, alignment: Alignment, paired: Sequence[Mismatch], match: str) -> Iterator[Difference]:
+    yield from (one.difference for one in paired)
+    slots, calls = {one.slot for one in paired}, {one.call for one in paired}
+    for slot in (slot for slot in alignment.missing if slot not in slots):
         call = sides.slots[slot]
         yield Difference(where=call.name, rule=match, expected=Side(value=call.args))
-    for index in alignment.unexpected:
+    for index in (index for index in alignment.unexpected if index not in calls):
         made = sides.calls[index]
         yield Difference(where=made.name, rule=match, actual=Side(value=readable_arguments(made)))

@@ -12,7 +12,7 @@ from toolgauge.model.content import NotRecorded, Recorded, Unparsed
 from toolgauge.model.expected import ExpectedCall, ExpectedOutput
 from toolgauge.model.json import Json
 from toolgauge.model.mcp_results import failed_mcp_result
-from toolgauge.model.outcomes import Difference, NotEvaluated, Outcome, Scored, Side
+from toolgauge.model.outcomes import ERROR_RULE, Difference, NotEvaluated, Outcome, Scored, Side
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.align import Alignment, Item, Pair, align
 from toolgauge.score.compare import Comparison, compare, describe
@@ -304,7 +304,7 @@ class _Weighing:
         match output:
             case Failed(texts=texts):
                 error: Json = {"error": texts[-1] if texts else True}
-                differences = (Difference(where=where, rule="error", expected=wanted, actual=Side(value=error)),)
+                differences = (Difference(where=where, rule=ERROR_RULE, expected=wanted, actual=Side(value=error)),)
                 failed = "failed in another way" if _is_error(slot) else "failed and has an error instead of an output"
                 return _Verdict(value, f"{shown(slot.name)} {failed}", differences)
             case Unseen():

@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from toolgauge.model.content import NotRecorded
 from toolgauge.model.expected import Expected
-from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Outcome, Scored, Side
+from toolgauge.model.observations import OTHER_ERROR
+from toolgauge.model.outcomes import ERROR_RULE, Difference, Level, NotEvaluated, Outcome, Scored, Side
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.recoveries import made_good
@@ -72,8 +73,8 @@ def _outcome(call: ToolCall) -> Outcome:
     name = shown(call.name)
     if call.error is not None:
         how = "was rejected" if call.state == "rejected" else "failed"
-        kind = f" with {shown(call.error.kind)}" if call.error.kind else ""
-        message = Difference(where=call.name, rule="error", actual=Side(value=call.error.message))
+        kind = f" with {shown(call.error.kind)}" if call.error.kind not in ("", OTHER_ERROR) else ""
+        message = Difference(where=call.name, rule=ERROR_RULE, actual=Side(value=call.error.message))
         return Scored(value=0.0, explanation=f"{name} {how}{kind}", differences=(message,))
     if call.state == "rejected":
         return Scored(value=0.0, explanation=f"{name} was requested and never executed: it was rejected")

@@ -8,9 +8,12 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
+from toolgauge.export.json_text import MAX_COMPARED, side_by_side
 from toolgauge.export.redact import Redactor
 from toolgauge.model.json import kind
 from toolgauge.model.outcomes import (
+    ERROR_RULE,
+    OTHER_ARGUMENTS,
     Difference,
     Errored,
     NotEvaluated,
@@ -21,6 +24,7 @@ from toolgauge.model.outcomes import (
     Side,
     outcome_word,
 )
+from toolgauge.model.plain_words import rule_words
 
 # Below verdicts whose values are hidden.
 HOW_TO_SHOW_VALUES = "values are hidden; `redact: {values: show}` in the configuration shows them"
@@ -28,10 +32,6 @@ _MAX_DIFFERENCES = 50
 _MAX_WHERE = 200
 _MAX_VALUE = 400
 _MAX_BRIEF_VALUE = 60
-# So much of two long values is looked at for the place where they begin to differ, and so much of the same before it is shown:
-# a tenth of what is.
-_MAX_COMPARED = 8_000
-_BEFORE = 10
 _FAILED = ("fail", "error")
 
 
@@ -39,12 +39,19 @@ class ShownDifference(Struct, frozen=True, kw_only=True):
     """One thing that differed. `where` names tool and argument path, `rule` what decided.
 
     `expected` and `actual` are values, or where those are hidden their kinds (`a number`); `None` where there is none.
+    `in_words` replaces both for a call with other arguments than expected, and is empty elsewhere.
     """
 
     where: str
     rule: str
     expected: str | None
     actual: str | None
+    in_words: str = ""
+
+    @property
+    def rule_words(self) -> str:
+        """The rule as people read it."""
+        return rule_words(self.rule)
 
 
 class Verdict(Struct, frozen=True, kw_only=True):
@@ -83,8 +90,10 @@ class VerdictWriter:
             value=value,
             reason=reason,
             requirement=requirement(result, self._pass_at),
-            explanation=self._redactor.mask(_explanation(outcome)),
-            differences=tuple(_shown(difference, self._redactor) for difference in differences[:_MAX_DIFFERENCES]),
+            explanation=_explanation(outcome, self._redactor),
+            differences=tuple(
+                shown_difference(difference, self._redactor) for difference in differences[:_MAX_DIFFERENCES]
+            ),
             more=max(0, len(differences) - _MAX_DIFFERENCES),
             hides_values=bool(differences) and not self._redactor.shows_values,
         )
@@ -92,21 +101,23 @@ class VerdictWriter:
 
 def brief_reason(outcome: Outcome, redactor: Redactor) -> str:
     """Explain an outcome in a few words; a difference whose values may be shown needs no further ones."""
-    explanation = redactor.mask(_explanation(outcome))
+    explanation = _explanation(outcome, redactor)
     if not isinstance(outcome, Scored) or not outcome.differences or not redactor.shows_values:
         return explanation
     compared = next((each for each in outcome.differences if each.expected is not None), None)
     if compared is None:
         # What came instead of a result: an error's message, a value that no one had seen.
-        actual = _shown(outcome.differences[0], redactor, _MAX_BRIEF_VALUE).actual
+        actual = shown_difference(outcome.differences[0], redactor, _MAX_BRIEF_VALUE).actual
         return explanation if actual is None else redactor.masked(f"{explanation}: {actual}")
     more = len(outcome.differences) - 1
-    shown = comparison(_shown(compared, redactor, _MAX_BRIEF_VALUE))
+    shown = comparison(shown_difference(compared, redactor, _MAX_BRIEF_VALUE))
     return redactor.masked(f"{shown}; {more} more" if more else shown)
 
 
 def comparison(difference: ShownDifference) -> str:
     """Write expected beside actual; where a call failed, no value was expected."""
+    if difference.in_words:
+        return f"{difference.where}: {difference.in_words}"
     wanted = "" if difference.expected is None else f"expected {difference.expected}, "
     return f"{difference.where}: {wanted}got {'nothing' if difference.actual is None else difference.actual}"
 
@@ -149,8 +160,8 @@ def _rank(result: Result) -> tuple[bool, float]:
     return (False, outcome.value) if isinstance(outcome, Scored) else (True, 0.0)
 
 
-def _explanation(outcome: Outcome) -> str:
-    return outcome.message if isinstance(outcome, Errored) else outcome.explanation
+def _explanation(outcome: Outcome, redactor: Redactor) -> str:
+    return redactor.error(outcome.message) if isinstance(outcome, Errored) else redactor.mask(outcome.explanation)
 
 
 def _kind(side: Side | None) -> str | None:
@@ -166,7 +177,7 @@ def _kind(side: Side | None) -> str | None:
             return f"a {word}"
 
 
-def _shown(difference: Difference, redactor: Redactor, room: int = _MAX_VALUE) -> ShownDifference:
+def shown_difference(difference: Difference, redactor: Redactor, room: int = _MAX_VALUE) -> ShownDifference:
     """Show one difference, with at most `room` characters of each value."""
     if redactor.shows_values:
         expected, actual = _sides(difference, redactor, room)
@@ -177,28 +188,13 @@ def _shown(difference: Difference, redactor: Redactor, room: int = _MAX_VALUE) -
         rule=redactor.mask(difference.rule[:_MAX_WHERE]),
         expected=expected,
         actual=actual,
+        in_words=redactor.mask(redactor.in_words(difference, room)) if difference.rule == OTHER_ARGUMENTS else "",
     )
 
 
 def _sides(difference: Difference, redactor: Redactor, room: int) -> tuple[str | None, str | None]:
-    expected = redactor.side(difference, difference.expected, _MAX_COMPARED)
-    actual = redactor.side(difference, difference.actual, _MAX_COMPARED)
-    if expected is None or actual is None:
-        return _window(expected, 0, room), _window(actual, 0, room)
-    start = 0 if max(len(expected), len(actual)) <= room else _same(expected, actual)
-    return _window(expected, start, room), _window(actual, start, room)
-
-
-def _same(one: str, other: str) -> int:
-    """Count the characters that both begin with."""
-    differing = (place for place, (left, right) in enumerate(zip(one, other, strict=False)) if left != right)
-    return next(differing, min(len(one), len(other)))
-
-
-def _window(text: str | None, start: int, room: int) -> str | None:
-    """Cut a long text to the part where it begins to differ."""
-    if text is None or len(text) <= room:
-        return text
-    begin = max(0, start - room // _BEFORE)
-    end = begin + room
-    return ("…" if begin else "") + text[begin:end] + ("…" if end < len(text) else "")
+    if difference.rule == ERROR_RULE:
+        return redactor.side(difference, difference.expected, room), redactor.side(difference, difference.actual, room)
+    expected = redactor.side(difference, difference.expected, MAX_COMPARED)
+    actual = redactor.side(difference, difference.actual, MAX_COMPARED)
+    return side_by_side(expected, actual, room)

@@ -8,6 +8,10 @@ from toolgauge.model.json import Json
 
 MASKED = "[masked]"
 _CUT = "…"
+# So much of two long values is looked at for the place where they begin to differ, and so much of the same before it is shown:
+# a tenth of what is.
+MAX_COMPARED = 8_000
+_BEFORE = 10
 
 
 class Masks(Protocol):
@@ -82,3 +86,26 @@ def _scalar(value: float | None) -> str:
     if isinstance(value, int) and value.bit_length() > 256:
         return "a very large number"
     return json.dumps(value)
+
+
+def side_by_side(expected: str | None, actual: str | None, room: int) -> tuple[str | None, str | None]:
+    """Cut two long texts to the part where they begin to differ."""
+    if expected is None or actual is None:
+        return _window(expected, 0, room), _window(actual, 0, room)
+    start = 0 if max(len(expected), len(actual)) <= room else _same(expected, actual)
+    return _window(expected, start, room), _window(actual, start, room)
+
+
+def _same(one: str, other: str) -> int:
+    """Count the characters that both begin with."""
+    differing = (place for place, (left, right) in enumerate(zip(one, other, strict=False)) if left != right)
+    return next(differing, min(len(one), len(other)))
+
+
+def _window(text: str | None, start: int, room: int) -> str | None:
+    """Cut a long text to the part where it begins to differ."""
+    if text is None or len(text) <= room:
+        return text
+    begin = max(0, start - room // _BEFORE)
+    end = begin + room
+    return (_CUT if begin else "") + text[begin:end] + (_CUT if end < len(text) else "")

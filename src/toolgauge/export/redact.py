@@ -8,15 +8,27 @@ passes here; patterns are masked also where values are shown, and run in RE2 bec
 # pyright: reportUnknownArgumentType=false
 # RE2's Python wrapper is not annotated; `_compile` is the only place that touches it.
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, TypeAlias, cast
 
 import re2
 
-from toolgauge.export.json_text import MASKED, json_text
+from toolgauge.export.json_text import MASKED, MAX_COMPARED, json_text, side_by_side
+from toolgauge.model.error_causes import with_cause
 from toolgauge.model.errors import ConfigError
-from toolgauge.model.json import Json
-from toolgauge.model.outcomes import Difference, Errored, NotEvaluated, Outcome, Scored, Side
+from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.outcomes import (
+    ERROR_RULE,
+    OTHER_ARGUMENTS,
+    Difference,
+    Errored,
+    NotEvaluated,
+    Outcome,
+    Scored,
+    Side,
+)
+from toolgauge.model.plain_words import argument_words, rule_words
 from toolgauge.otlp.encode import fit_text
 
 MAX_EXPLANATION = 1024
@@ -24,7 +36,11 @@ MAX_EXPLANATION = 1024
 # the end of the shown part.
 _SEARCHED_BEYOND = 7 * MAX_EXPLANATION
 _MAX_SECRET = 512
+# So much of the text of an error is searched for its cause.
+_MAX_ERROR = 65_536
+_ERROR_MEMBER = '{"error": }'
 _MAX_VALUE = 200
+_MAX_ARGUMENT = 80
 _MAX_DIFFERENCES = 20
 _MAX_DEPTH = 4
 _MAX_REMEMBERED = 1024
@@ -92,7 +108,7 @@ class Redactor:
             case NotEvaluated(explanation=explanation):
                 return self.mask(explanation)
             case Errored(message=message):
-                return self.mask(message)
+                return self.error(message)
 
     def differences(self, outcome: Scored) -> tuple[str, ...]:
         """Write what was expected beside what was done, one text a difference; none where values are hidden."""
@@ -111,6 +127,10 @@ class Redactor:
                 self._remembered.clear()
             known = self._remembered[text] = self._explanation(text)
         return known
+
+    def error(self, text: str, length: int = MAX_EXPLANATION) -> str:
+        """Mask secrets in the text of an error and cut it to `length`; its cause stays."""
+        return with_cause(self.masked(text, _MAX_ERROR), length)
 
     def content(self, text: str) -> str:
         """Mask secrets in a whole text of any length, such as what a judge is shown; keeps nothing, in any thread."""
@@ -139,7 +159,35 @@ class Redactor:
         """Write one side of a difference; `None` where there is none."""
         if side is None:
             return None
-        return MASKED if self.is_private(difference.where) else self.json(side.value, room, depth=_MAX_DEPTH)
+        if self.is_private(difference.where):
+            return MASKED
+        match side.value:
+            case str(text) if difference.rule == ERROR_RULE:
+                return self._quoted_error(text, room)
+            case {"error": str(text)} if difference.rule == ERROR_RULE:
+                return f'{{"error": {self._quoted_error(text, room - len(_ERROR_MEMBER))}}}'
+            case value:
+                return self.json(value, room, depth=_MAX_DEPTH)
+
+    def _quoted_error(self, text: str, room: int) -> str:
+        """Write the text of an error as JSON of at most `room` characters, escapes included."""
+        quoted = json.dumps(self.error(text, room - 2), ensure_ascii=False)
+        excess = len(quoted) - room
+        return quoted if excess <= 0 else json.dumps(self.error(text, max(0, room - 2 - excess)), ensure_ascii=False)
+
+    def in_words(self, difference: Difference, room: int) -> str:
+        """Write one call of the expected tool with other arguments in words: `3 instead of 2`."""
+        expected, actual = _members(difference.expected), _members(difference.actual)
+
+        def compared(name: str) -> str:
+            if not self.shows_values:
+                return "differs"
+            where = Difference(where=f"{difference.where}: {name}", rule=difference.rule)
+            wanted, made = (self.side(where, Side(value=side[name]), MAX_COMPARED) for side in (expected, actual))
+            wanted, made = side_by_side(wanted, made, room)
+            return f"{made} instead of {wanted}"
+
+        return f"{rule_words(OTHER_ARGUMENTS)}: {argument_words(expected, actual, compared)}"
 
     def _replaced(self, text: str) -> str:
         if self._guard.search(text) is not None:
@@ -157,6 +205,9 @@ class Redactor:
 
     def _differences(self, differences: Sequence[Difference]) -> Iterator[str]:
         for difference in differences[:_MAX_DIFFERENCES]:
+            if difference.rule == OTHER_ARGUMENTS:
+                yield f"{difference.where[:_MAX_VALUE]}: {self.in_words(difference, _MAX_ARGUMENT)}"
+                continue
             actual, expected = (
                 "nothing" if text is None else _cut(text, _MAX_VALUE)
                 for text in (
@@ -166,9 +217,13 @@ class Redactor:
             )
             # Where a difference is not one to a value, such as an error, no value was expected.
             wanted = "" if difference.expected is None else f"expected {expected}, "
-            yield f"{difference.where[:_MAX_VALUE]} ({difference.rule[:_MAX_VALUE]}): {wanted}got {actual}"
+            yield f"{difference.where[:_MAX_VALUE]} ({rule_words(difference.rule)[:_MAX_VALUE]}): {wanted}got {actual}"
         if len(differences) > _MAX_DIFFERENCES:
             yield f"and {len(differences) - _MAX_DIFFERENCES} more"
+
+
+def _members(side: Side | None) -> JsonObject:
+    return side.value if side is not None and isinstance(side.value, dict) else {}
 
 
 def _cut(text: str, limit: int) -> str:

@@ -17,6 +17,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
 from toolgauge.export.identity import begin_uid
 from toolgauge.export.redact import MAX_EXPLANATION, Redactor
 from toolgauge.export.settings import AnnotateMode, EventsMode, MetricsSettings
+from toolgauge.model.error_causes import with_cause
 from toolgauge.model.observations import OTHER_ERROR
 from toolgauge.model.outcomes import (
     Errored,
@@ -28,6 +29,7 @@ from toolgauge.model.outcomes import (
     Scored,
     outcome_word,
 )
+from toolgauge.model.plain_words import error_words
 from toolgauge.model.trajectory import ClosedBecause
 from toolgauge.otlp.encode import MAX_IDENTIFIER, AttributeValue, attribute, elements, fit_text, tag
 
@@ -313,9 +315,11 @@ def _sentence(result: Result, outcome: Outcome, word: OutcomeWord, explanation: 
         case NotEvaluated(reason=reason):
             how = f"not evaluated, {reason[:_MAX_REASON]}"
         case Errored(error_type=error_type):
-            how = f"error, {error_type[:_MAX_REASON] or OTHER_ERROR}"
+            how = f"error, {error_words(error_type)[:_MAX_REASON]}"
     of = "" if result.call is None else f" of {result.call.name[:_MAX_NAME]}"
     why = explanation if len(explanation) <= _MAX_WHY else explanation[:_MAX_WHY] + "..."
+    if isinstance(outcome, Errored):
+        why = with_cause(explanation, _MAX_WHY)
     sentence = fit_text(f"{result.criterion[:MAX_IDENTIFIER]}{of}: {how}{f' ({why})' if why else ''}", _MAX_SENTENCE)
     if sentence.isprintable():
         return sentence

@@ -10,12 +10,13 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from toolgauge.export.explanations import Verdict
+from toolgauge.export.explanations import ShownDifference, Verdict
 from toolgauge.export.redact import Redactor
 from toolgauge.mcp_server.plain_text import MAX_JSON, as_json, cut, more, size_of
 from toolgauge.mcp_server.scoring_files import Scoring
 from toolgauge.mcp_server.trajectory_list import ListedTrajectory, listed, named, named_if_known
-from toolgauge.model.outcomes import MEANINGS, OutcomeWord, Result, outcome_word
+from toolgauge.model.error_causes import with_cause
+from toolgauge.model.outcomes import ERROR_RULE, MEANINGS, OutcomeWord, Result, outcome_word
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.web.kept import KeptTrajectory
 from toolgauge.web.producer_advice import advice
@@ -32,13 +33,14 @@ HOW_TO_SHOW_VALUES = (
 )
 
 
-class ReportedDifference(Struct, frozen=True, kw_only=True):
+class ReportedDifference(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One thing that differed. Where values are hidden, `expected` and `actual` are their kinds, such as `a number`."""
 
     where: Annotated[str, Meta(description="the tool, and the path in its arguments")]
     rule: Annotated[str, Meta(description="the comparison that decided")]
     expected: str | None
     actual: str | None
+    in_words: Annotated[str, Meta(description="both sides in one sentence, for a call with other arguments")] = ""
 
 
 class ReportedVerdict(Struct, frozen=True, kw_only=True):
@@ -258,13 +260,14 @@ class _Report:
             is_shadow=result.enforce == "shadow",
             call=None if result.call is None else self._numbers.get(id(result.call)),
             tool=None if result.call is None else named(result.call.name, self._redactor),
-            explanation=cut(verdict.explanation, _EXPLANATION),
+            explanation=cut(with_cause(verdict.explanation, _EXPLANATION), _EXPLANATION),
             differences=[
                 ReportedDifference(
                     where=cut(one.where, _NAME),
                     rule=cut(one.rule, _NAME),
                     expected=None if one.expected is None else cut(one.expected, value),
-                    actual=None if one.actual is None else cut(one.actual, value),
+                    actual=None if one.actual is None else cut(_within(one, one.actual, value), value),
+                    in_words=cut(one.in_words, _EXPLANATION),
                 )
                 for one in differences
             ],
@@ -297,7 +300,7 @@ class _Report:
             + self._whole(shown.whole),
             more_arguments=shown.more_arguments + more(written, len(shown.arguments)),
             result=cut(shown.result.text or shown.result.note, self._detail.value),
-            error=None if error is None else cut(error, self._detail.value),
+            error=None if error is None else cut(with_cause(error, self._detail.value), self._detail.value),
             verdicts=[
                 cut(f"{one.result.criterion} {one.word}", _NAME)
                 for one in shown.verdicts
@@ -336,6 +339,10 @@ class _Report:
                 switches=list(each.remedy.switches),
                 is_never_recorded=each.remedy.never,
             )
+
+
+def _within(difference: ShownDifference, text: str, length: int) -> str:
+    return with_cause(text, length) if difference.rule == ERROR_RULE else text
 
 
 def _why(described: ListedTrajectory, failed: Sequence[ShownCriterion], results: int) -> str:

@@ -10,6 +10,7 @@ from toolgauge.mcp_server.failure_report import (
     ReportedRemedy,
     ReportedVerdict,
 )
+from toolgauge.model.plain_words import rule_words, state_words
 from toolgauge.offline.terminal import counted
 
 
@@ -55,8 +56,11 @@ def _verdict(verdict: ReportedVerdict) -> Iterator[str]:
         f"{verdict.explanation}"
     )
     for one in verdict.differences:
+        if one.in_words:
+            yield f"  {one.where}: {one.in_words}"
+            continue
         wanted = "" if one.expected is None else f"expected {one.expected}, "
-        yield f"  {one.where} ({one.rule}): {wanted}got {'nothing' if one.actual is None else one.actual}"
+        yield f"  {one.where} ({rule_words(one.rule)}): {wanted}got {'nothing' if one.actual is None else one.actual}"
     if verdict.more_differences:
         yield f"  and {counted(verdict.more_differences, 'more difference')}"
 
@@ -66,7 +70,7 @@ def _call(call: ReportedCall) -> Iterator[str]:
     rest = f", and {call.more_arguments} more" if call.more_arguments else ""
     agent = f" [{call.agent}]" if call.agent else ""
     mark = f"  <-- {', '.join(call.verdicts)}" if call.verdicts else ""
-    yield f"  {call.number} {call.tool}({arguments}{rest}) {call.state}{agent}{mark}"
+    yield f"  {call.number} {call.tool}({arguments}{rest}) {state_words(call.state)}{agent}{mark}"
     if call.error is not None:
         yield f"    {'rejected' if call.state == 'rejected' else 'error'}: {call.error}"
     elif call.result:

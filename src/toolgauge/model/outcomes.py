@@ -5,7 +5,7 @@ never enter a mean, a threshold or a window.
 """
 
 from collections.abc import Mapping
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -76,6 +76,12 @@ class Side(Struct, frozen=True, kw_only=True):
     """One side of a difference; wraps the value so that `null` differs from absent."""
 
     value: Json
+
+
+# The rule of a difference that is the text of an error.
+ERROR_RULE: Final = "error"
+# The rule of a difference that is one call of the expected tool with other arguments; both sides have those alone that differ.
+OTHER_ARGUMENTS: Final = "other arguments"
 
 
 class Difference(Struct, frozen=True, kw_only=True):

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from toolgauge.model.error_causes import with_cause
+
 _RESET = "\x1b[0m"
 
 
@@ -45,6 +47,14 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)
 
 
+def indented(text: str, indent: str) -> str:
+    """Make hostile text safe for a terminal and keep its line breaks: lines after the first one are indented.
+
+    An indented line cannot be taken for a row of ours.
+    """
+    return f"\n{indent}".join(map(printable, text.replace("\r\n", "\n").strip("\n").split("\n")))
+
+
 def counted(count: int, noun: str, nouns: str = "") -> str:
     """Write how many there are, `1 call`, `2,000 calls`; `nouns` where an `s` does not make many of one."""
     return f"{count:,} {noun if count == 1 else nouns or f'{noun}s'}"
@@ -57,3 +67,11 @@ def shortened(text: str, length: int) -> str:
         return f"{printable(text[:length])[: length - 1]}…"
     text = printable(text)
     return text if len(text) <= length else f"{text[: length - 1]}…"
+
+
+def shortened_error(text: str, length: int) -> str:
+    """Make the text of an error safe for a terminal and no longer than `length`; its cause stays."""
+    shown = printable(with_cause(text, length))
+    excess = len(shown) - length
+    # What becomes of one letter may be ten long.
+    return shown if excess <= 0 else shortened(with_cause(text, max(0, length - excess)), length)

@@ -2,16 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 from toolgauge.api.evaluation import CriterionResult, EvaluatedTrajectory, Evaluation
-from toolgauge.export.explanations import ShownDifference
+from toolgauge.export.explanations import ShownDifference, comparison
 from toolgauge.export.redact import Redactor
 from toolgauge.model.content import NotRecorded
 from toolgauge.model.outcomes import MEANINGS, NotEvaluated
+from toolgauge.model.plain_words import error_words, state_words
 from toolgauge.model.trajectory import ToolCall
 from toolgauge.offline.replay.shown_values import ValueWriter
-from toolgauge.offline.terminal import counted, printable, shortened
+from toolgauge.offline.terminal import counted, printable, shortened, shortened_error
 from toolgauge.pytest_plugin.criterion_shortfalls import Shortfall
 from toolgauge.score.unmatched import Unmatched
 
@@ -28,9 +28,8 @@ _NAME = 60
 _MAX_NAMES = 3
 _INDENT = "  "
 # Rules by which evaluators compare whole calls: a difference with one side is a call that is missing, or one too many.
-_BY_ARGUMENTS = "name_and_args"
 _REPEATED = "repeated call"
-_WHOLE_CALLS = (_BY_ARGUMENTS, "name", "missing call", "extra call", "unexpected call", _REPEATED)
+_WHOLE_CALLS = ("name_and_args", "name", "missing call", "extra call", "unexpected call", _REPEATED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,18 +81,17 @@ def _first_line(shortfalls: Sequence[Shortfall], circumstances: Circumstances) -
     first = shortfalls[0]
     more = f" (and {counted(len(shortfalls) - 1, 'more criterion', 'more criteria')})" if len(shortfalls) > 1 else ""
     text = f"`{first.criterion.name}` {first.shortcoming}: {_gist(first, circumstances)}"
-    return f"{shortened(text, _FIRST_LINE)}{more}"
+    return f"{shortened_error(text, _FIRST_LINE)}{more}"
 
 
 def _gist(shortfall: Shortfall, circumstances: Circumstances) -> str:
     if not shortfall.results:
         return _why_unmatched(shortfall, circumstances)
     result = shortfall.results[0]
-    first = next(_beside(result.differences), None)
-    if first is not None:
-        head, expected, actual = _sides(first)
-        sides = (("expected", expected), ("got", actual))
-        return f"{head}: {', '.join(f'{word} {text}' for word, text in sides if text is not None)}"
+    if result.differences:
+        head, expected, actual = _sides(result.differences[0])
+        sides = [f"{word} {text}" for word, text in (("expected", expected), ("got", actual)) if text is not None]
+        return f"{head}: {', '.join(sides)}" if sides else head
     return f"{result.reason}: {result.explanation}" if result.reason else result.explanation
 
 
@@ -113,7 +111,7 @@ def _shortfall_lines(shortfall: Shortfall, circumstances: Circumstances) -> Iter
     for result in shortfall.results[:_MAX_RESULTS]:
         yield ""
         yield _result_line(result)
-        for difference in islice(_beside(result.differences), _MAX_DIFFERENCES):
+        for difference in result.differences[:_MAX_DIFFERENCES]:
             yield from _difference_lines(difference)
         more = len(result.differences) - _MAX_DIFFERENCES + result.verdict.more
         if more > 0:
@@ -129,25 +127,8 @@ def _result_line(result: CriterionResult) -> str:
         figure = f"{result.outcome.replace('_', ' ')}, {result.reason}"
     else:
         figure = f"{result.value:.2f}" + (f", {result.verdict.requirement}" if result.verdict.requirement else "")
-    return shortened(f"{_INDENT}{result.criterion} ({figure}{call}): {result.explanation}", _LINE * 2)
-
-
-def _beside(differences: Sequence[ShownDifference]) -> Iterator[ShownDifference]:
-    """Put a call that is missing beside one that is extra, where both are of one tool and matched by their arguments."""
-    rest = list(differences)
-    while rest:
-        one = rest.pop(0)
-        other = next((other for other in rest if _is_other_side(one, other)), None)
-        if other is not None:
-            rest.remove(other)
-            wanted, made = (one, other) if other.expected is None else (other, one)
-            one = ShownDifference(where=one.where, rule=one.rule, expected=wanted.expected, actual=made.actual)
-        yield one
-
-
-def _is_other_side(one: ShownDifference, other: ShownDifference) -> bool:
-    same_tool = one.rule == other.rule == _BY_ARGUMENTS and one.where == other.where
-    return same_tool and (one.expected is None) != (other.expected is None)
+    shorten = shortened_error if result.outcome == "error" else shortened
+    return shorten(f"{_INDENT}{result.criterion} ({figure}{call}): {result.explanation}", _LINE * 2)
 
 
 def _difference_lines(difference: ShownDifference) -> Iterator[str]:
@@ -164,12 +145,14 @@ def _difference_lines(difference: ShownDifference) -> Iterator[str]:
 def _sides(difference: ShownDifference) -> tuple[str, str | None, str | None]:
     """Write what differs, and both sides; `None` for one that cannot be."""
     where, expected, actual = printable(difference.where), difference.expected, difference.actual
+    if difference.in_words:
+        return printable(comparison(difference)), None, None
     if difference.rule in _WHOLE_CALLS and (expected is None or actual is None):
         extra = _REPEATED if difference.rule == _REPEATED else "extra call"
         return extra if expected is None else "missing call", _called(where, expected), _called(where, actual)
     if expected is not None and actual is None:
         actual = "nothing"
-    head = f"{where} ({printable(difference.rule)})"
+    head = f"{where} ({printable(difference.rule_words)})"
     return head, None if expected is None else printable(expected), None if actual is None else printable(actual)
 
 
@@ -209,14 +192,15 @@ def _call_lines(evaluated: EvaluatedTrajectory, values: ValueWriter) -> Iterator
 
 
 def _call_line(call: ToolCall, values: ValueWriter) -> str:
-    line = f"{_INDENT * 2}turn {call.turn}  {call.name}({values.arguments(call.arguments)})"
+    line = f"{_INDENT * 2}turn {call.turn}  {shortened(call.name, _NAME)}({values.arguments(call.arguments)})"
     if call.state != "executed":
-        line += f"  {call.state}"
+        line += f"  {state_words(call.state)}"
     if call.error is not None:
-        line += f"  {call.error.kind}: {values.text(call.error.message, _RESULT)}"
+        line += f"  {shortened(error_words(call.error.kind), _NAME)}: {values.error(call.error.message, _RESULT)}"
     elif not isinstance(call.result, NotRecorded):
         line += f" -> {shortened(values.content(call.result), _RESULT)}"
-    return shortened(line, _LINE * 2)
+    # Each part is bounded, so that nothing is cut before the cause of an error.
+    return line
 
 
 def _unfinished_lines(unfinished: Sequence[str]) -> Iterator[str]:

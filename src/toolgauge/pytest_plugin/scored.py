@@ -11,6 +11,7 @@ from toolgauge.api.written_criterion import Criterion
 from toolgauge.model.content import Content, Recorded, Unparsed
 from toolgauge.model.errors import ToolgaugeError
 from toolgauge.model.json import Json
+from toolgauge.model.plain_words import error_words
 from toolgauge.model.trajectory import CallState, ToolCall, Trajectory
 from toolgauge.pytest_plugin.collector import Collector, Request, obstacle
 from toolgauge.pytest_plugin.criterion_shortfalls import Shortfall, shortfalls_of, shortfalls_of_all
@@ -146,7 +147,7 @@ def _plain(call: ToolCall) -> Call:
         name=call.name,
         arguments=_value(call.arguments),
         result=_value(call.result),
-        error=None if call.error is None else f"{call.error.kind}: {call.error.message}",
+        error=None if call.error is None else f"{error_words(call.error.kind)}: {call.error.message}",
         turn=call.turn,
         agent=call.agent,
         state=call.state,

@@ -6,13 +6,17 @@ from itertools import islice
 
 from msgspec import Struct
 
-from toolgauge.model.outcomes import Difference, Side
+from toolgauge.model.json import JsonObject
+from toolgauge.model.outcomes import OTHER_ARGUMENTS, Difference, Side
+from toolgauge.model.plain_words import argument_words, rule_words
 from toolgauge.score.align import Alignment
-from toolgauge.score.arguments import ArgumentComparer, Figures
+from toolgauge.score.arguments import ArgumentComparer, Figures, Word
 from toolgauge.score.compare import describe
 from toolgauge.score.selection import Sides, shown
 
 _SHOWN_NAMES = 5
+_MAX_DIFFERENCES = 20
+_DESCRIBED = 4
 
 
 def counts(alignment: Alignment) -> dict[str, float]:
@@ -25,18 +29,79 @@ def counts(alignment: Alignment) -> dict[str, float]:
     }
 
 
-def leftovers(sides: Sides, alignment: Alignment) -> list[str]:
-    """Name the calls that have no counterpart."""
+class Mismatch(Struct, frozen=True, kw_only=True):
+    """An expected call and one of its tool that was made with other arguments, by their indices; `words` hold no value."""
+
+    slot: int
+    call: int
+    difference: Difference
+    words: str
+
+
+def mismatches(comparer: ArgumentComparer, alignment: Alignment) -> tuple[Mismatch, ...]:
+    """Put missing and unexpected calls of one tool together: each two are one call with other arguments, the most alike first."""
+    sides = comparer.sides
+    repeated = set(alignment.repeated)
+    left: dict[str, list[int]] = {}
+    for call in alignment.unexpected:
+        if call not in repeated and sides.call_arguments[call] is not None:
+            left.setdefault(sides.calls[call].name, []).append(call)
+    found: list[Mismatch] = []
+    for slot in alignment.missing[:_MAX_DIFFERENCES]:
+        if sides.slot_arguments[slot] is None:
+            continue
+        calls = left.get(sides.slots[slot].name, [])
+        alike = {
+            call: weight for call in calls[:_MAX_DIFFERENCES] if (weight := comparer.weigh(slot, call)) is not None
+        }
+        call = max(alike, key=alike.__getitem__, default=None)
+        mismatch = None if call is None else _mismatch(comparer, slot, call)
+        if mismatch is not None:
+            calls.remove(mismatch.call)
+            found.append(mismatch)
+    return tuple(found)
+
+
+def _mismatch(comparer: ArgumentComparer, slot: int, call: int) -> Mismatch | None:
+    """Keep the arguments alone that decide; `None` where none does."""
+    agreement = comparer.compare(slot, call)
+    # Where arguments that nobody expects cost nothing, they are no difference.
+    costs_more = any(difference.rule == "invented" for difference in agreement.differences)
+    names = {word: [verdict.name for verdict in agreement.verdicts if verdict.word == word] for word in _WRONG}
+    both = [*names["partly"], *names["differs"]]
+    wanted, made = comparer.sides.slot_values(slot), comparer.sides.call_values(call)
+    expected: JsonObject = {name: wanted[name] for name in (*both, *names["missing"])}
+    actual: JsonObject = {name: made[name] for name in (*both, *(names["invented"] if costs_more else ()))}
+    if not expected and not actual:
+        return None
+    name = comparer.sides.slots[slot].name
+    difference = Difference(where=name, rule=OTHER_ARGUMENTS, expected=Side(value=expected), actual=Side(value=actual))
+    words = argument_words(expected, actual, lambda _name: "differs")
+    return Mismatch(slot=slot, call=call, difference=difference, words=words)
+
+
+_WRONG: tuple[Word, ...] = ("partly", "differs", "missing", "invented")
+
+
+def leftovers(sides: Sides, alignment: Alignment, paired: Sequence[Mismatch] = ()) -> list[str]:
+    """Name the calls that have no counterpart, and those that have one with other arguments (`paired`)."""
     if not alignment.missing and not alignment.unexpected:
         return []
-    repeated = set(alignment.repeated)
-    other = [index for index in alignment.unexpected if index not in repeated]
+    elsewhere = {*alignment.repeated, *(one.call for one in paired)}
+    other = [index for index in alignment.unexpected if index not in elsewhere]
+    slots = {one.slot for one in paired}
     named = (
-        ("missing", [sides.slots[slot].name for slot in alignment.missing]),
+        ("missing", [sides.slots[slot].name for slot in alignment.missing if slot not in slots]),
         ("unexpected", [sides.calls[index].name for index in other]),
         ("repeated", [sides.calls[index].name for index in alignment.repeated]),
     )
-    return [f"{word}: {listed(names)}" for word, names in named if names]
+    return [*_mismatched(paired), *(f"{word}: {listed(names)}" for word, names in named if names)]
+
+
+def _mismatched(paired: Sequence[Mismatch]) -> list[str]:
+    described = [f"{shown(one.difference.where)} ({one.words})" for one in paired[:_SHOWN_NAMES]]
+    more = f" and {len(paired) - _SHOWN_NAMES} more" if len(paired) > _SHOWN_NAMES else ""
+    return [f"{rule_words(OTHER_ARGUMENTS)}: {', '.join(described)}{more}"] if described else []
 
 
 def unparsable_note(sides: Sides, alignment: Alignment) -> list[str]:
@@ -79,10 +144,6 @@ def listed(names: Sequence[str]) -> str:
     return ", ".join(parts) + more
 
 
-_MAX_DIFFERENCES = 20
-_DESCRIBED = 4
-
-
 class Report(Struct, frozen=True, kw_only=True):
     """`notes` hold no values; `parts` are recall and precision of arguments, counts of unexpected ones and of calls."""
 
@@ -105,16 +166,20 @@ def report(comparer: ArgumentComparer, alignment: Alignment) -> Report:
         agreement = comparer.compare(pair.expected, pair.actual, explain=is_asked)
         figures.add(agreement)
         differences += agreement.differences
+    paired = mismatches(comparer, alignment)
     notes = [describe(difference) for difference in differences[:_DESCRIBED]]
     if len(differences) > _DESCRIBED:
         notes.append(f"{len(differences) - _DESCRIBED} more differences")
     return Report(
-        notes=(*notes, *leftovers(sides, alignment), *greedy_note(alignment), *cut_short_note(comparer)),
+        notes=(*notes, *leftovers(sides, alignment, paired), *greedy_note(alignment), *cut_short_note(comparer)),
         parts={**figures.parts(), **counts(alignment)},
-        differences=(*differences, *_missing(sides, alignment))[:_MAX_DIFFERENCES],
+        differences=(*differences, *(one.difference for one in paired), *_missing(sides, alignment, paired))[
+            :_MAX_DIFFERENCES
+        ],
     )
 
 
-def _missing(sides: Sides, alignment: Alignment) -> list[Difference]:
-    slots = (sides.slots[slot] for slot in alignment.missing[:_MAX_DIFFERENCES])
+def _missing(sides: Sides, alignment: Alignment, paired: Sequence[Mismatch]) -> list[Difference]:
+    made = {one.slot for one in paired}
+    slots = (sides.slots[slot] for slot in alignment.missing[:_MAX_DIFFERENCES] if slot not in made)
     return [Difference(where=slot.name, rule="missing call", expected=Side(value=slot.args)) for slot in slots]

@@ -6,15 +6,19 @@ browsers have to open it. A file travels: what its values show is up to the reda
 
 import base64
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
+from shutil import copyfileobj
+from tempfile import TemporaryFile
 from typing import BinaryIO
 
 from toolgauge.export.redact import Redactor
 from toolgauge.export.regression_events import trace_links
 from toolgauge.model.errors import ToolgaugeError
-from toolgauge.model.outcomes import Scorecard
+from toolgauge.model.outcomes import OutcomeWord, Scorecard
 from toolgauge.model.records import VERSION
 from toolgauge.web.kept import KeptTrajectory, trajectory_id
 from toolgauge.web.pages import Pages, static_file, visible
@@ -27,6 +31,13 @@ _MAX_BYTES = 128 * 1024 * 1024
 _CALLS = 200
 _MAX_NAMES, _MAX_NAME = 100, 200
 _BEGINNING = b"<!doctype html>"
+# The order of the entries, and how they are counted above them.
+_WORST_FIRST: Mapping[OutcomeWord, str] = {
+    "fail": "failed",
+    "error": "with an error of the evaluation",
+    "not_evaluated": "not evaluated",
+    "pass": "passed",
+}
 
 
 class TrajectoryDocument:
@@ -48,7 +59,12 @@ class TrajectoryDocument:
         self._trace_url = trace_url
         self._writer = TrajectoryWriter(redactor, pass_at)
         self._pages = Pages()
+        self._title = ""
+        self._files = ExitStack()
         self._stream: BinaryIO | None = None
+        # The file begins with failures, which come at any time: each outcome has its entries until the end.
+        self._entries: dict[OutcomeWord, BinaryIO] = {}
+        self._counts = Counter[OutcomeWord]()
         self._size_bytes = 0
         self._failed = self._others = 0
         self._max_trajectories = max_trajectories
@@ -57,17 +73,14 @@ class TrajectoryDocument:
     def open(self, title: str) -> None:
         """Begin the file. Raise `ToolgaugeError` where that cannot be; a page that is there stays until `close`."""
         self._check_place()
+        self._title = title
         try:
-            self._stream = self._part.open("wb")
+            self._stream = self._files.enter_context(self._part.open("wb"))
+            for word in _WORST_FIRST:
+                entries = TemporaryFile(dir=self._path.parent)  # noqa: SIM115 (the stack closes it)
+                self._entries[word] = self._files.enter_context(entries)
         except OSError as error:
             raise self._error(error) from error
-        style, script = static_file("toolgauge.css"), static_file("toolgauge.js")
-        policy = f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; base-uri 'none'; form-action 'none'"
-        shown = self._pages.fragment("document_head.html", title=title, policy=policy)
-        before, after = shown.split("<!-- style and script -->")
-        self._write(
-            before.encode() + b"<style>" + style + b"</style>\n<script>" + script + b"</script>" + after.encode()
-        )
 
     def add(self, scorecard: Scorecard) -> None:
         """Write one trajectory with its results, as long as there is room."""
@@ -91,30 +104,43 @@ class TrajectoryDocument:
             self._failed += 1
         else:
             self._others += 1
-        self._write(self._entry(kept).encode())
+        self._counts[kept.outcome] += 1
+        self._size_bytes += self._write(self._entries[kept.outcome], self._entry(kept).encode())
 
     def close(self) -> None:
         """Complete the file and put it into its place."""
-        shown = self._pages.fragment(
+        if self._stream is None:
+            return
+        end = self._pages.fragment(
             "document_end.html",
             total=self._failed + self._others,
             failed=self._failed,
             left_out=self.left_out,
             room=self._max_trajectories,
         )
-        self._write(shown.encode())
+        self._write(self._stream, self._head())
         try:
-            if self._stream is not None:
-                self._stream.close()
+            for entries in self._entries.values():
+                entries.seek(0)
+                copyfileobj(entries, self._stream)
+            self._stream.write(end.encode())
+            self._files.close()
             self._part.replace(self._path)
         except OSError as error:
             raise self._error(error) from error
 
     def discard(self) -> None:
         """Remove what was written, where it is not complete."""
-        if self._stream is not None:
-            self._stream.close()
+        self._files.close()
         self._part.unlink(missing_ok=True)
+
+    def _head(self) -> bytes:
+        style, script = static_file("toolgauge.css"), static_file("toolgauge.js")
+        policy = f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; base-uri 'none'; form-action 'none'"
+        counts = [(self._counts[word], text) for word, text in _WORST_FIRST.items() if self._counts[word]]
+        shown = self._pages.fragment("document_head.html", title=self._title, policy=policy, counts=counts)
+        before, after = shown.split("<!-- style and script -->")
+        return before.encode() + b"<style>" + style + b"</style>\n<script>" + script + b"</script>" + after.encode()
 
     def _entry(self, kept: KeptTrajectory) -> str:
         trajectory = kept.trajectory
@@ -147,14 +173,11 @@ class TrajectoryDocument:
         except OSError as error:
             raise self._error(error) from error
 
-    def _write(self, content: bytes) -> None:
-        if self._stream is None:
-            return
+    def _write(self, stream: BinaryIO, content: bytes) -> int:
         try:
-            self._stream.write(content)
+            return stream.write(content)
         except OSError as error:
             raise self._error(error) from error
-        self._size_bytes += len(content)
 
     def _error(self, error: OSError) -> ToolgaugeError:
         return ToolgaugeError(f"cannot write `{self._path}`: {error.strerror or error}")

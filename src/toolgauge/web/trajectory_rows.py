@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from toolgauge.export.explanations import brief_reason, deciding, figure, worst_result
 from toolgauge.export.redact import Redactor
+from toolgauge.model.error_causes import with_cause
 from toolgauge.model.outcomes import NotEvaluated, OutcomeWord, outcome_word
 from toolgauge.model.records import VERSION
 from toolgauge.score.selection import was_stopped
@@ -96,7 +97,7 @@ def row(kept: KeptTrajectory, redactor: Redactor) -> TrajectoryRow:
         criterion="" if worst is None or word == "pass" else worst.criterion,
         score=score,
         tool="" if worst is None or worst.call is None or word == "pass" else worst.call.name,
-        why=why[:_MAX_WHY] + ("…" if len(why) > _MAX_WHY else ""),
+        why=with_cause(why, _MAX_WHY),
         others=failures - 1 if word in ("fail", "error") else 0,
         is_shadow=worst is not None and worst.enforce == "shadow",
     )

@@ -6,7 +6,7 @@ characters of a value. Texts come from spans; templates escape them.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 
 from msgspec import Struct
 
@@ -15,7 +15,8 @@ from toolgauge.export.json_text import MASKED
 from toolgauge.export.redact import Redactor
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json, kind
-from toolgauge.model.outcomes import Difference, OutcomeWord, Result, Scored, outcome_word
+from toolgauge.model.outcomes import OTHER_ARGUMENTS, Difference, OutcomeWord, Result, Scored, Side, outcome_word
+from toolgauge.model.plain_words import error_words, rule_words, state_words
 from toolgauge.model.records import ENVIRONMENT, VERSION
 from toolgauge.model.trajectory import Message, ToolCall, Trajectory
 from toolgauge.model.unobserved import Observed
@@ -73,6 +74,11 @@ class ShownCall(Struct, frozen=True, kw_only=True):
     verdicts: tuple[Verdict, ...]
     missing: tuple[str, ...]
     is_asked: bool
+
+    @property
+    def state(self) -> str:
+        """Its state as people read it."""
+        return state_words(self.call.state)
 
     @property
     def is_cut(self) -> bool:
@@ -261,7 +267,7 @@ class TrajectoryWriter:
             more_arguments=more,
             whole=None if arguments else self._no_arguments(call.arguments, room),
             result=self._result(call.result, room),
-            error_kind="" if call.error is None else self._name(call.error.kind),
+            error_kind="" if call.error is None else self._name(error_words(call.error.kind)),
             error=None if call.error is None else self._error(call.error.message, room),
             verdicts=tuple(sorted(verdicts, key=lambda verdict: _BY_URGENCY.index(verdict.word))),
             missing=tuple(map(reason_text, observed.missing(call))) if self._reads_content else (),
@@ -271,7 +277,7 @@ class TrajectoryWriter:
     def _error(self, message: str, room: int) -> str:
         if not self._shows:
             return ""
-        return self._redactor.masked(message, room)[:room]
+        return self._redactor.error(message, room)
 
     def _name(self, name: str) -> str:
         """Write the name of an argument or an error: keys and classes are what senders make of them, secrets too."""
@@ -307,12 +313,12 @@ class TrajectoryWriter:
             if _argument(difference) != name:
                 continue
             if difference.expected is None:
-                yield criterion, f"not as wanted ({difference.rule})"
+                yield criterion, f"not as wanted ({rule_words(difference.rule)})"
             elif self._shows:
                 expected = self._redactor.side(difference, difference.expected, _ONE_LINE) or ""
                 yield criterion, f"expected {expected[:_ONE_LINE]}{'…' if len(expected) > _ONE_LINE else ''}"
             else:
-                yield criterion, f"differs ({difference.rule})"
+                yield criterion, f"differs ({rule_words(difference.rule)})"
 
     def _no_arguments(self, content: Content, room: int) -> ShownValue:
         if isinstance(content, Recorded) and content.value == {}:
@@ -370,11 +376,29 @@ def _differing(results: Sequence[Result], calls: Sequence[ToolCall]) -> dict[int
     for result in results:
         if not isinstance(result.outcome, Scored) or result.outcome.passed:
             continue
-        for difference in result.outcome.differences:
+        for difference in chain.from_iterable(map(_by_argument, result.outcome.differences)):
             call = result.call or _meant(difference, by_name)
             if call is not None:
                 found.setdefault(id(call), []).append((result.criterion, difference))
     return found
+
+
+def _by_argument(difference: Difference) -> Iterator[Difference]:
+    """Take a call with other arguments apart, so that each argument has what was expected beside it."""
+    if difference.rule != OTHER_ARGUMENTS:
+        yield difference
+        return
+    expected, actual = (
+        side.value if side is not None and isinstance(side.value, dict) else {}
+        for side in (difference.expected, difference.actual)
+    )
+    for name in dict.fromkeys((*expected, *actual)):
+        yield Difference(
+            where=f"{difference.where}: {name}",
+            rule=difference.rule if name in expected else "not expected",
+            expected=Side(value=expected[name]) if name in expected else None,
+            actual=Side(value=actual[name]) if name in actual else None,
+        )
 
 
 def _meant(difference: Difference, by_name: Mapping[str, Sequence[ToolCall]]) -> ToolCall | None:

@@ -13,6 +13,7 @@ from toolgauge.export.redact import Redactor
 from toolgauge.model.content import NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import JsonObject
 from toolgauge.model.outcomes import Result, Scored
+from toolgauge.model.plain_words import error_words
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.offline.expect.freedoms import Freedom, Freedoms, Place, is_writable, without_long_texts
@@ -152,9 +153,10 @@ class RunReader:
     def _call(self, call: ToolCall, freedoms: Freedoms) -> RecordedCall:
         failure = None
         if has_failed(call):
-            failure = (
-                "it was rejected" if call.error is None else f"it failed with {self._redactor.masked(call.error.kind)}"
-            )
+            failure = "it was rejected"
+            if call.error is not None:
+                kind = error_words(call.error.kind)
+                failure = "it failed" if kind == "failed" else f"it failed with {self._redactor.masked(kind)}"
         args, unread = _readable(call)
         if args is not None:
             unread = freedoms.too_much(args)

@@ -7,11 +7,12 @@ named with the kinds of the values; calls with the names of their arguments.
 from collections.abc import Iterator
 from itertools import islice
 
-from toolgauge.export.explanations import HOW_TO_SHOW_VALUES, ShownDifference, Verdict, VerdictWriter
+from toolgauge.export.explanations import HOW_TO_SHOW_VALUES, ShownDifference, Verdict, VerdictWriter, comparison
 from toolgauge.export.redact import Redactor
 from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import Scorecard
+from toolgauge.model.plain_words import error_words, state_words
 from toolgauge.model.trajectory import ToolCall
 from toolgauge.offline.replay.descriptions import call_lines, trajectory_head
 from toolgauge.offline.replay.result_lines import outcome_styled, result_objects
@@ -81,7 +82,10 @@ class VerdictLines:
             yield f"{_INDENT}and {verdict.more} more differences"
 
     def _difference_lines(self, difference: ShownDifference) -> Iterator[str]:
-        yield f"{_INDENT}{printable(difference.where)} ({printable(difference.rule)})"
+        if difference.in_words:
+            yield f"{_INDENT}{printable(comparison(difference))}"
+            return
+        yield f"{_INDENT}{printable(difference.where)} ({printable(difference.rule_words)})"
         if difference.expected is not None:
             yield f"{_INDENT}  expected {self._style.good(printable(difference.expected))}"
         if difference.actual is not None or difference.expected is not None:
@@ -91,9 +95,11 @@ class VerdictLines:
         if self._redactor.shows_values:
             yield from (f"  {line}" for line in call_lines(call, self._values, self._style))
             return
-        error = "" if call.error is None else f"  {self._style.bad(shortened(call.error.kind, _LINE_LENGTH))}"
+        error = (
+            "" if call.error is None else f"  {self._style.bad(shortened(error_words(call.error.kind), _LINE_LENGTH))}"
+        )
         called = shortened(f"{call.name}({', '.join(_argument_names(call))})", _LINE_LENGTH)
-        yield f"{_INDENT}turn {call.turn}  {called}  {call.state}{error}"
+        yield f"{_INDENT}turn {call.turn}  {called}  {state_words(call.state)}{error}"
 
     def _call_object(self, call: ToolCall) -> JsonObject:
         names: Json = list(_argument_names(call))

@@ -5,6 +5,7 @@ from itertools import islice
 
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.plain_words import error_words, state_words
 from toolgauge.model.trajectory import CallState, Tokens, ToolCall, Trajectory
 from toolgauge.offline.replay.shown_values import ValueWriter
 from toolgauge.offline.terminal import PLAIN, Style, shortened
@@ -117,8 +118,8 @@ def call_lines(call: ToolCall, values: ValueWriter, style: Style) -> Iterator[st
     yield f"  turn {call.turn}  {name}({values.arguments(call.arguments)})  {_state(call.state, style)}{agent}"
     if call.error is not None:
         word = "rejected" if call.state == "rejected" else "error"
-        message = values.text(call.error.message, _MESSAGE_LENGTH)
-        yield f"{_INDENT}{style.bad(f'{word}:')} {shortened(call.error.kind, _NAME_LENGTH)}: {message}"
+        message = values.error(call.error.message, _MESSAGE_LENGTH)
+        yield f"{_INDENT}{style.bad(f'{word}:')} {shortened(error_words(call.error.kind), _NAME_LENGTH)}: {message}"
     elif not isinstance(call.result, NotRecorded):
         yield f"{_INDENT}result: {values.content(call.result)}"
     unseen = "; ".join(_unseen(call))
@@ -133,7 +134,7 @@ def _state(state: CallState, style: Style) -> str:
         case "rejected":
             return style.bad(state)
         case "requested_only" | "paused" | "refused":
-            return style.doubtful(state)
+            return style.doubtful(state_words(state))
 
 
 def _unseen(call: ToolCall) -> Iterator[str]:

@@ -6,7 +6,7 @@ from toolgauge.export.json_text import MASKED
 from toolgauge.export.redact import Redactor
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json
-from toolgauge.offline.terminal import shortened
+from toolgauge.offline.terminal import shortened, shortened_error
 
 _VALUE_LENGTH = 80
 _LINE_LENGTH = 240
@@ -46,6 +46,10 @@ class ValueWriter:
     def text(self, text: str, length: int) -> str:
         """Write a text."""
         return shortened(self._redactor.masked(text), length)
+
+    def error(self, text: str, length: int) -> str:
+        """Write the text of an error; its cause stays."""
+        return shortened_error(self._redactor.error(text, length), length)
 
     def _member(self, key: str, value: Json) -> str:
         return MASKED if self._redactor.is_private(key) else self._json(value, _VALUE_LENGTH)

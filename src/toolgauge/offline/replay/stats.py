@@ -23,6 +23,7 @@ from toolgauge.model.observations import (
     ModelCall,
     Reading,
 )
+from toolgauge.model.plain_words import state_words
 from toolgauge.model.ports import Dialect
 from toolgauge.model.records import LogRecord, Record, Span, SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory
@@ -270,7 +271,7 @@ class Stats:
         yield style.head(f"trajectories: {self._trajectories.total()}, {without} (closed because)")
         yield from _rows(self._trajectories)
         yield style.head(f"tool calls: {self._calls.total()} (states)")
-        yield from _rows(self._states)
+        yield from _rows({state_words(state): count for state, count in self._states.items()})
         for title, counts in (
             ("arguments", self._arguments),
             ("results", self._results),

@@ -30,7 +30,7 @@ def annotations(report: Report) -> Iterator[str]:
 def _of_row(level: str, row: Row) -> str:
     lines = [row.details] if row.details else []
     for finding in row.problems:
-        lines += [finding.sentence, *(f"  {difference}" for difference in finding.differences)]
+        lines += [finding.sentence_of(_MAX_TEXT // 2), *(f"  {difference}" for difference in finding.differences)]
     text = "\n".join(printable(line) for line in lines)
     return _command(level, f"{row.criterion}: {row.subject}", text, place=row.place)
 

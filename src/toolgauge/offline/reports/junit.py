@@ -71,7 +71,7 @@ def _case(suite: ET.Element, row: Row, name: str) -> None:
 
 
 def _message(finding: Finding) -> str:
-    return shortened(finding.sentence, _MAX_MESSAGE)
+    return shortened(finding.sentence_of(_MAX_MESSAGE), _MAX_MESSAGE)
 
 
 def _text(row: Row) -> str:

@@ -62,7 +62,7 @@ def _row(row: Row) -> list[str]:
     details = f", {code(row.details, _MAX_NAME)}" if row.details and row.details != row.subject else ""
     lines = [f"- {code(row.criterion, _MAX_NAME)}, {code(row.subject, _MAX_NAME)}{details}{where}"]
     for finding in row.problems[:_MAX_FINDINGS]:
-        lines.append(f"  - {finding.outcome.replace('_', ' ')}: {code(finding.sentence, _MAX_TEXT)}")
+        lines.append(f"  - {finding.outcome.replace('_', ' ')}: {code(finding.sentence_of(_MAX_TEXT), _MAX_TEXT)}")
         lines += (f"    - {code(difference, _MAX_TEXT)}" for difference in finding.differences)
     if len(row.problems) > _MAX_FINDINGS:
         lines.append(f"  - and {len(row.problems) - _MAX_FINDINGS} more results")

@@ -7,6 +7,7 @@ may hold any character, and each form of report makes them safe for its reader.
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from toolgauge.model.error_causes import with_cause
 from toolgauge.model.outcomes import OutcomeWord
 from toolgauge.offline.criterion_counts import CriterionCounts
 
@@ -31,6 +32,10 @@ class Finding:
         score = "" if self.value is None else f"{self.value:.3f}"
         head = " ".join(word for word in (self.tool, score or self.reason) if word)
         return f"{head}: {self.explanation}" if self.explanation else head
+
+    def sentence_of(self, length: int) -> str:
+        """Describe the finding in at most `length` characters, where it is an error with its cause."""
+        return with_cause(self.sentence, length) if self.outcome == "error" else self.sentence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

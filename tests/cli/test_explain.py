@@ -29,6 +29,10 @@ CRITERIA = """
 - {name: choice, evaluator: tool_selection_accuracy}
 - {name: elsewhere, evaluator: tool_success, when: {service: "no-such-*"}}
 """
+FROM_ORDERS = (
+    "from the result of call 2 `list_orders`, whose `customer_id` is from the result of call 1 `find_customer`, whose "
+    "`email` is from the user"
+)
 WITH_VALUES = ("--set", "redact.values=show")
 
 
@@ -61,6 +65,9 @@ def test_expected_and_actual_values_stand_beside_each_other(criteria: tuple[str,
         '            result: [{"order_id": "A-1001", "total": 42.5}]',
         '    turn 2  refund_order(order_id="A-1001", amount=42.5, reason="arrived damaged")  executed  [shop_agent]',
         '            result: {"refund_id": "R-A-1001", "status": "accepted", "amount": 42.5}',
+        f'            `order_id` "A-1001" is {FROM_ORDERS}',
+        f"            `amount` 42.5 is {FROM_ORDERS}",
+        '            `reason` "arrived damaged" is from the user',
     ]
     assert ended.err == "verdicts of `refunds` (tool_call_args, passes at 0.8): 1 fail\n"
 
@@ -75,6 +82,9 @@ def test_without_values_the_arguments_that_differ_are_named(criteria: tuple[str,
         "    turn 0  find_customer(email)  executed",
         "    turn 1  list_orders(customer_id, limit)  executed",
         "    turn 2  refund_order(order_id, amount, reason)  executed",
+        f"            `order_id` is {FROM_ORDERS}",
+        f"            `amount` is {FROM_ORDERS}",
+        "            `reason` is from the user",
     ]
 
 

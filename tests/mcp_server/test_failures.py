@@ -132,3 +132,28 @@ async def test_a_call_far_down_a_long_run_is_shown_with_its_failure(tmp_path: Pa
     assert len(shown) <= 40
     assert shown[250]["verdicts"] == ["default.tool_success fail"]
     assert beginning.structured_content["first_call"] == 0
+
+
+async def test_values_of_the_failing_call_are_followed_back_to_the_user(criteria: Path):
+    async with client(SEQUENCE, criteria=criteria, overrides=SHOWN) as asked:
+        answer = await asked.call_tool("explain_failure", {"trajectory": TRACE})
+    async with client(SEQUENCE, criteria=criteria) as asked:
+        hidden = await asked.call_tool("explain_failure", {"trajectory": TRACE})
+    # Calls are numbered from 0 in these answers.
+    chain = (
+        "from the result of call 1 `list_orders`, whose `customer_id` is from the result of call 0 `find_customer`, "
+        "whose `email` is from the user"
+    )
+    calls = [call for turn in answer.structured_content["turns"] for call in turn["calls"]]
+    assert [call["value_origins"] for call in calls] == [
+        [],
+        [],
+        [
+            f'`order_id` "A-1001" is {chain}',
+            f"`amount` 42.5 is {chain}",
+            '`reason` "arrived damaged" is from the user',
+        ],
+    ]
+    assert f'    `order_id` "A-1001" is {chain}' in text_of(answer).splitlines()
+    assert f"    `order_id` is {chain}" in text_of(hidden).splitlines()
+    assert "cause" not in text_of(answer)

@@ -295,3 +295,27 @@ def test_control_characters_of_a_span_stay_text(run_tests: Run):
     lines = failure(result)
     assert not any("\x1b" in line for line in lines)
     assert any("[2J" in line for line in lines)
+
+
+def test_values_of_the_failing_call_are_followed_back_to_the_user(run_tests: Run):
+    lines = failure(
+        run_tests(
+            """
+            @pytest.mark.toolgauge("criteria.yaml")
+            def test_refund(scored):
+                tracer = trace.get_tracer_provider().get_tracer("shop")
+                asked = [{"role": "user", "parts": [{"type": "text", "content": "Refund my order, I am Ann Lee"}]}]
+                attributes = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "shop", "gen_ai.input.messages": json.dumps(asked)}
+                with tracer.start_as_current_span("invoke_agent shop", attributes=attributes):
+                    call(tracer, "find_order", {"name": "Ann Lee"}, {"order_id": "A-17", "total": 20})
+                    call(tracer, "refund_order", {"order_id": "A-17", "amount": 25})
+                scored.assert_passes("refund-order")
+            """
+        )
+    )
+    at = lines.index("values of call 2 `refund_order`:")
+    assert lines[at + 1 : at + 3] == [
+        '`order_id` "A-17" is from the result of call 1 `find_order`, whose `name` is from the user',
+        "`amount` 25 is the model's own",
+    ]
+    assert lines.index('turn 1  refund_order(order_id="A-17", amount=25)') > at

@@ -16,7 +16,7 @@ from tests.web.streams import shown, worse_release
 from toolgauge.export.redact import Redactor
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.observations import CallError, ToolDefinition
-from toolgauge.model.outcomes import Difference, NotEvaluated, Scorecard, Scored, Side
+from toolgauge.model.outcomes import Difference, NotEvaluated, Scorecard, Scored, Side, outcome_word
 from toolgauge.model.records import VERSION
 from toolgauge.model.trajectory import CallState, Message, ToolCall
 from toolgauge.offline.replay.recordings import find_files, read, scorecards
@@ -390,3 +390,31 @@ def test_calls_that_wait_or_were_refused_say_so_and_are_counted_by_service():
     shown = Html(page(card, path="/trajectories/0af7651916cd43dd8448eb211c80319c")).text
     assert "waits for a person" in shown
     assert "refused by a person" in shown
+
+
+def test_failing_call_has_the_origins_of_its_values():
+    text = Html(page(*recorded(), path=f"/trajectories/{WRONG_REFUND}")).text
+    chain = (
+        "from the result of call 2 `list_orders`, whose `customer_id` is from the result of call 1 `find_customer`, whose "
+        "`email` is from the user"
+    )
+    assert f'origin of values `order_id` "A-1001" is {chain} `amount` 42.5 is {chain} `reason`' in text
+    # Of the call that failed alone.
+    assert text.count("origin of values") == 1
+    hidden = Html(page(*recorded(), path=f"/trajectories/{WRONG_REFUND}", show_values=False)).text
+    assert f"origin of values `order_id` is {chain} `amount` is {chain} `reason` is from the user" in hidden
+
+
+@pytest.mark.parametrize("reads_content", [True, False])
+def test_where_content_is_not_read_no_origins_are_claimed(reads_content: bool):  # noqa: FBT001 (a test's table)
+    (card,) = [one for one in recorded() if one.trajectory.trace_id == WRONG_REFUND]
+    writer = TrajectoryWriter(Redactor(show_values=True), {}, reads_content=reads_content)
+    shown = writer.shown(card.trajectory, card.results)
+    assert any(call.origins for turn in shown.turns for call in turn.calls) is reads_content
+
+
+def test_passed_run_has_no_origins():
+    passed_cards = [one for one in recorded() if all(outcome_word(each.outcome) != "fail" for each in one.results)]
+    assert passed_cards
+    for card in passed_cards:
+        assert "origin of values" not in Html(page(card, path=f"/trajectories/{card.trajectory.trace_id}")).text

@@ -92,6 +92,10 @@ class ReportedCall(Struct, frozen=True, kw_only=True):
     error: str | None
     verdicts: Annotated[list[str], Meta(description="criteria that this call failed or errored under")]
     not_observed: list[str]
+    value_origins: Annotated[
+        list[str],
+        Meta(description="where each argument value is from, back to the user; of failing calls, no step is the cause"),
+    ]
 
 
 class ReportedTurn(Struct, frozen=True, kw_only=True):
@@ -172,7 +176,7 @@ def failure_report(
 ) -> FailureReport:
     """Explain one trajectory, under one criterion or all. `call` is the number of a call to show, with those around it."""
     results = [result for result in kept.results if criterion in (None, result.criterion)]
-    writer = TrajectoryWriter(scoring.redactor, scoring.pass_at, line_length=_NEVER_INDENTED)
+    writer = TrajectoryWriter(scoring.redactor, scoring.pass_at, line_length=_NEVER_INDENTED, first=0)
     numbers = {id(one): number for number, one in enumerate(kept.trajectory.calls)}
     asked = _first_failing(results, numbers) if call is None else call
     reports = (
@@ -307,6 +311,7 @@ class _Report:
                 if one.word in ("fail", "error")
             ],
             not_observed=list(shown.missing),
+            value_origins=[cut(line, _EXPLANATION) for line in shown.origins[: self._detail.arguments]],
         )
 
     def _whole(self, shown: ShownValue | None) -> list[ReportedArgument]:

@@ -77,6 +77,7 @@ def _call(call: ReportedCall) -> Iterator[str]:
         yield f"    result: {call.result}"
     if call.not_observed:
         yield f"    not observed: {', '.join(call.not_observed)}"
+    yield from (f"    {line}" for line in call.value_origins)
 
 
 def _argument(argument: ReportedArgument) -> str:

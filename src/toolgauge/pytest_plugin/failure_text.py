@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from toolgauge.api.evaluation import CriterionResult, EvaluatedTrajectory, Evaluation
 from toolgauge.export.explanations import ShownDifference, comparison
+from toolgauge.export.origin_lines import OriginWriter
 from toolgauge.export.redact import Redactor
 from toolgauge.model.content import NotRecorded
 from toolgauge.model.outcomes import MEANINGS, NotEvaluated
@@ -13,6 +14,7 @@ from toolgauge.model.trajectory import ToolCall
 from toolgauge.offline.replay.shown_values import ValueWriter
 from toolgauge.offline.terminal import counted, printable, shortened, shortened_error
 from toolgauge.pytest_plugin.criterion_shortfalls import Shortfall
+from toolgauge.score.origins.value_chain import failing_chains
 from toolgauge.score.unmatched import Unmatched
 
 _SERVICE = '`OTEL_SERVICE_NAME`, or `attributes={"service.name": ...}` in the mark, sets the service of these spans'
@@ -51,9 +53,10 @@ def failure_text(
     if len(shortfalls) > _MAX_SHORTFALLS:
         lines += ["", f"{_INDENT}and {counted(len(shortfalls) - _MAX_SHORTFALLS, 'more criterion', 'more criteria')}"]
     judged = {result.verdict.result.target for one in shortfalls for result in one.results}
-    values = ValueWriter(redactor)
+    values, origins = ValueWriter(redactor), OriginWriter(redactor)
     for trajectory in in_order(evaluation)[:_MAX_TRAJECTORIES]:
         if not judged or any(result.verdict.result.target in judged for result in trajectory.results):
+            lines += _origin_lines(trajectory, origins)
             lines += _call_lines(trajectory, values)
     lines += _unfinished_lines(circumstances.unfinished)
     return "\n".join(lines)
@@ -176,6 +179,16 @@ def _remedy_lines(result: CriterionResult, circumstances: Circumstances) -> Iter
             yield f"{_INDENT * 2}`pytest --toolgauge-record DIR`, then `toolgauge doctor DIR`, names the setting that records it"
         case reason:
             yield f"{_INDENT * 2}{MEANINGS[reason]}"
+
+
+def _origin_lines(evaluated: EvaluatedTrajectory, writer: OriginWriter) -> Iterator[str]:
+    """Write where the argument values of the failing calls are from."""
+    results = [result.verdict.result for result in evaluated.results]
+    for origins in failing_chains(evaluated.trajectory, results).values():
+        if lines := writer.lines(origins):
+            yield ""
+            yield f"{_INDENT}values of {printable(writer.call(origins))}:"
+            yield from (f"{_INDENT * 2}{printable(line)}" for line in lines)
 
 
 def _call_lines(evaluated: EvaluatedTrajectory, values: ValueWriter) -> Iterator[str]:

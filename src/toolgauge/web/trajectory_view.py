@@ -6,20 +6,24 @@ characters of a value. Texts come from spans; templates escape them.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, groupby, islice
+from itertools import groupby, islice
 
 from msgspec import Struct
 
 from toolgauge.export.explanations import Verdict, VerdictWriter
 from toolgauge.export.json_text import MASKED
+from toolgauge.export.origin_lines import OriginWriter
 from toolgauge.export.redact import Redactor
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json, kind
-from toolgauge.model.outcomes import OTHER_ARGUMENTS, Difference, OutcomeWord, Result, Scored, Side, outcome_word
+from toolgauge.model.outcomes import Difference, OutcomeWord, Result, outcome_word
 from toolgauge.model.plain_words import error_words, rule_words, state_words
 from toolgauge.model.records import ENVIRONMENT, VERSION
 from toolgauge.model.trajectory import Message, ToolCall, Trajectory
 from toolgauge.model.unobserved import Observed
+from toolgauge.model.value_origins import CallOrigins
+from toolgauge.score.failing_calls import argument_of, differences_by_call
+from toolgauge.score.origins.value_chain import failing_chains
 from toolgauge.web.pages import reason_text
 
 # Calls on one page, and what is written of the values of each; of a call that is asked for more.
@@ -74,6 +78,8 @@ class ShownCall(Struct, frozen=True, kw_only=True):
     verdicts: tuple[Verdict, ...]
     missing: tuple[str, ...]
     is_asked: bool
+    # Where the values of its arguments are from; only of calls that a run failed with.
+    origins: tuple[str, ...] = ()
 
     @property
     def state(self) -> str:
@@ -149,7 +155,7 @@ class TrajectoryWriter:
     """Makes what pages show of trajectories; `pass_at` is as in `VerdictWriter`.
 
     Without `reads_content` no criterion looks at results and messages: whether they were recorded is not known. Values that are
-    longer than `line_length` are indented.
+    longer than `line_length` are indented. `first` is the number that lines about other calls give to the first call.
     """
 
     def __init__(
@@ -159,11 +165,13 @@ class TrajectoryWriter:
         *,
         reads_content: bool = True,
         line_length: int = _ONE_LINE,
+        first: int = 1,
     ) -> None:
         self._redactor = redactor
         self._line_length = line_length
         self._reads_content = reads_content
         self._verdicts = VerdictWriter(redactor, pass_at)
+        self._origins = OriginWriter(redactor, first=first)
 
     def shown(
         self,
@@ -231,7 +239,10 @@ class TrajectoryWriter:
         for result in results:
             if result.call is not None and id(result.call) in wanted:
                 about.setdefault(id(result.call), []).append(result)
-        differing = _differing(results, trajectory.calls)
+        differing = differences_by_call(results, trajectory.calls)
+        chains: Mapping[int, CallOrigins] = {}
+        if self._reads_content:
+            chains = failing_chains(trajectory, results, window)
         observed = Observed(trajectory)
         numbered = enumerate(window, start=first)
         for turn, group in groupby(numbered, key=lambda entry: entry[1].turn):
@@ -242,6 +253,7 @@ class TrajectoryWriter:
                     [*map(self._verdicts.verdict, about.get(id(call), ()))],
                     differing.get(id(call), ()),
                     observed,
+                    chains.get(call.order),
                     is_asked=number == asked,
                 )
                 for number, call in group
@@ -255,6 +267,7 @@ class TrajectoryWriter:
         verdicts: Sequence[Verdict],
         differing: Iterable[tuple[str, Difference]],
         observed: Observed,
+        origins: CallOrigins | None,
         *,
         is_asked: bool,
     ) -> ShownCall:
@@ -272,6 +285,7 @@ class TrajectoryWriter:
             verdicts=tuple(sorted(verdicts, key=lambda verdict: _BY_URGENCY.index(verdict.word))),
             missing=tuple(map(reason_text, observed.missing(call))) if self._reads_content else (),
             is_asked=is_asked,
+            origins=self._origins.lines(origins),
         )
 
     def _error(self, message: str, room: int) -> str:
@@ -300,7 +314,7 @@ class TrajectoryWriter:
             room_left -= len(written.text)
             expected = tuple(self._expected(name, differing))
             shown.append(ShownArgument(name=self._name(name), value=written, expected=expected))
-        for name in dict.fromkeys(_argument(difference) for _, difference in differing):
+        for name in dict.fromkeys(argument_of(difference) for _, difference in differing):
             if name is not None and name not in given:
                 absent = ShownValue(note="missing")
                 shown.append(
@@ -310,7 +324,7 @@ class TrajectoryWriter:
 
     def _expected(self, name: str, differing: Sequence[tuple[str, Difference]]) -> Iterator[tuple[str, str]]:
         for criterion, difference in differing[:_MAX_VERDICTS]:
-            if _argument(difference) != name:
+            if argument_of(difference) != name:
                 continue
             if difference.expected is None:
                 yield criterion, f"not as wanted ({rule_words(difference.rule)})"
@@ -362,75 +376,3 @@ class TrajectoryWriter:
 def _missing(trajectory: Trajectory) -> Counter[str]:
     observed = Observed(trajectory)
     return Counter(reason_text(reason) for call in trajectory.calls for reason in observed.missing(call))
-
-
-def _differing(results: Sequence[Result], calls: Sequence[ToolCall]) -> dict[int, list[tuple[str, Difference]]]:
-    """Find the differences in arguments of each call, with the names of their criteria.
-
-    A result about the trajectory names the tool of a difference alone: it is the call's where no other has such a value.
-    """
-    by_name: dict[str, list[ToolCall]] = {}
-    for call in calls:
-        by_name.setdefault(call.name, []).append(call)
-    found: dict[int, list[tuple[str, Difference]]] = {}
-    for result in results:
-        if not isinstance(result.outcome, Scored) or result.outcome.passed:
-            continue
-        for difference in chain.from_iterable(map(_by_argument, result.outcome.differences)):
-            call = result.call or _meant(difference, by_name)
-            if call is not None:
-                found.setdefault(id(call), []).append((result.criterion, difference))
-    return found
-
-
-def _by_argument(difference: Difference) -> Iterator[Difference]:
-    """Take a call with other arguments apart, so that each argument has what was expected beside it."""
-    if difference.rule != OTHER_ARGUMENTS:
-        yield difference
-        return
-    expected, actual = (
-        side.value if side is not None and isinstance(side.value, dict) else {}
-        for side in (difference.expected, difference.actual)
-    )
-    for name in dict.fromkeys((*expected, *actual)):
-        yield Difference(
-            where=f"{difference.where}: {name}",
-            rule=difference.rule if name in expected else "not expected",
-            expected=Side(value=expected[name]) if name in expected else None,
-            actual=Side(value=actual[name]) if name in actual else None,
-        )
-
-
-def _meant(difference: Difference, by_name: Mapping[str, Sequence[ToolCall]]) -> ToolCall | None:
-    tool, path = _parts(difference)
-    calls = by_name.get(tool, ())
-    if len(calls) == 1:
-        return calls[0]
-    name = _first_key(path)
-    if name is None or difference.actual is None or path != name:
-        return None
-    alike = [
-        call
-        for call in islice(calls, _MAX_VERDICTS)
-        if isinstance(call.arguments, Recorded)
-        and isinstance(call.arguments.value, dict)
-        and call.arguments.value.get(name) == difference.actual.value
-    ]
-    return alike[0] if len(alike) == 1 else None
-
-
-def _parts(difference: Difference) -> tuple[str, str]:
-    """Take the place of a difference apart: `turn 2: issue_refund: items[0].sku` is of a tool and a path."""
-    tool, _, path = difference.where.rpartition(": ")
-    return tool.rpartition(": ")[2], path
-
-
-def _argument(difference: Difference) -> str | None:
-    tool, path = _parts(difference)
-    return _first_key(path) if tool else None
-
-
-def _first_key(path: str) -> str | None:
-    """Return the argument that a path begins with."""
-    name = path.split(".", 1)[0].split("[", 1)[0]
-    return name if name.isidentifier() else None

@@ -8,17 +8,20 @@ from collections.abc import Iterator
 from itertools import islice
 
 from toolgauge.export.explanations import HOW_TO_SHOW_VALUES, ShownDifference, Verdict, VerdictWriter, comparison
+from toolgauge.export.origin_lines import OriginWriter
 from toolgauge.export.redact import Redactor
 from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.plain_words import error_words, state_words
 from toolgauge.model.trajectory import ToolCall
+from toolgauge.model.value_origins import CallOrigins
 from toolgauge.offline.replay.descriptions import call_lines, trajectory_head
 from toolgauge.offline.replay.result_lines import outcome_styled, result_objects
 from toolgauge.offline.replay.shown_values import ValueWriter
 from toolgauge.offline.terminal import PLAIN, Style, printable, shortened
 from toolgauge.score.criterion import Criterion
+from toolgauge.score.origins.value_chain import failing_chains
 
 _LINE_LENGTH = 240
 _MAX_CALLS = 50
@@ -33,6 +36,7 @@ class VerdictLines:
         self._redactor = redactor
         self._verdicts = VerdictWriter(redactor, {criterion.revision: criterion.pass_at})
         self._values = ValueWriter(redactor)
+        self._origins = OriginWriter(redactor)
         self._style = style
         # Whether what could be seen of a difference was held back.
         self.has_hidden_values = False
@@ -40,14 +44,15 @@ class VerdictLines:
     def lines(self, scorecard: Scorecard) -> Iterator[str]:
         """Describe the verdicts on one trajectory for a person; the calls of a trajectory come once, behind its verdicts."""
         trajectory = scorecard.trajectory
+        chains = failing_chains(trajectory, scorecard.results)
         yield self._style.head(trajectory_head(trajectory))
         for result in scorecard.results:
             yield from self._verdict_lines(self._verdicts.verdict(result))
             if result.call is not None:
-                yield from self._call_lines(result.call)
+                yield from self._call_lines(result.call, chains.get(result.call.order))
         if any(result.call is None for result in scorecard.results):
             for call in trajectory.calls[:_MAX_CALLS]:
-                yield from self._call_lines(call)
+                yield from self._call_lines(call, chains.get(call.order))
             if len(trajectory.calls) > _MAX_CALLS:
                 yield f"{_INDENT}and {len(trajectory.calls) - _MAX_CALLS} more calls"
             if not trajectory.calls:
@@ -56,6 +61,7 @@ class VerdictLines:
     def objects(self, scorecard: Scorecard) -> Iterator[JsonObject]:
         """Describe each verdict for `--json`."""
         described = result_objects(scorecard, self._redactor)
+        chains = failing_chains(scorecard.trajectory, scorecard.results)
         for result, about in zip(scorecard.results, described, strict=True):
             verdict = self._verdicts.verdict(result)
             calls = scorecard.trajectory.calls if result.call is None else (result.call,)
@@ -65,7 +71,7 @@ class VerdictLines:
                 "requirement": verdict.requirement,
                 "differences": [_difference_object(difference) for difference in verdict.differences],
                 "more_differences": verdict.more,
-                "calls": [self._call_object(call) for call in calls[:_MAX_CALLS]],
+                "calls": [self._call_object(call, chains.get(call.order)) for call in calls[:_MAX_CALLS]],
             }
 
     def _verdict_lines(self, verdict: Verdict) -> Iterator[str]:
@@ -91,17 +97,21 @@ class VerdictLines:
         if difference.actual is not None or difference.expected is not None:
             yield f"{_INDENT}  got      {self._style.bad(printable(difference.actual or 'nothing'))}"
 
-    def _call_lines(self, call: ToolCall) -> Iterator[str]:
+    def _call_lines(self, call: ToolCall, origins: CallOrigins | None) -> Iterator[str]:
         if self._redactor.shows_values:
             yield from (f"  {line}" for line in call_lines(call, self._values, self._style))
-            return
+        else:
+            yield self._call_line(call)
+        yield from (f"{_INDENT * 3}{printable(line)}" for line in self._origins.lines(origins))
+
+    def _call_line(self, call: ToolCall) -> str:
         error = (
             "" if call.error is None else f"  {self._style.bad(shortened(error_words(call.error.kind), _LINE_LENGTH))}"
         )
         called = shortened(f"{call.name}({', '.join(_argument_names(call))})", _LINE_LENGTH)
-        yield f"{_INDENT}turn {call.turn}  {called}  {state_words(call.state)}{error}"
+        return f"{_INDENT}turn {call.turn}  {called}  {state_words(call.state)}{error}"
 
-    def _call_object(self, call: ToolCall) -> JsonObject:
+    def _call_object(self, call: ToolCall, origins: CallOrigins | None) -> JsonObject:
         names: Json = list(_argument_names(call))
         shown: JsonObject = {"arguments": self._values.arguments(call.arguments)} if self._redactor.shows_values else {}
         return {
@@ -112,6 +122,7 @@ class VerdictLines:
             "state": call.state,
             "error": None if call.error is None else call.error.kind,
             "span_id": call.span.span_id,
+            "value_origins": list(self._origins.lines(origins)),
             **shown,
         }
 

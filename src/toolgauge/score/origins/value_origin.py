@@ -90,6 +90,11 @@ def values_of(arguments: Json) -> list[Value]:
     return found
 
 
+def is_prose(text: str) -> bool:
+    """Return whether a text is longer than a name: a message, a reason, a note."""
+    return len(text) > _LONGEST_NAME or text.count(" ") >= _MOST_WORDS
+
+
 def is_id(value: Value) -> bool:
     """Return whether a value is an id: by the name of its argument, or by its form."""
     content = value.content
@@ -146,7 +151,7 @@ def _digits(content: float) -> bytes | None:
 def _source_of_text(value: Value, text: str, tool: str, seen: Seen) -> Origin:
     if len(text) <= _LONGEST_CODE and not any(map(str.isdigit, text)):
         return "free"
-    if len(text) > _LONGEST_NAME or text.count(" ") >= _MOST_WORDS:
+    if is_prose(text):
         return _source_of_prose(text, tool, seen)
     if len(text) <= _LONGEST_LABEL and not is_id(value):
         return "free"

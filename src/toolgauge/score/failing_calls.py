@@ -1,0 +1,114 @@
+"""The calls that a run failed with, and what criteria found different in the arguments of each call."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, islice
+
+from toolgauge.model.content import Recorded
+from toolgauge.model.outcomes import OTHER_ARGUMENTS, Difference, Result, Scored, Side, outcome_word
+from toolgauge.model.trajectory import ToolCall
+from toolgauge.score.selection import has_failed
+
+_MAX_ALIKE = 20
+
+
+def failing_calls(results: Sequence[Result], calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
+    """Return the calls that a run failed with, in order; none of a run that passed.
+
+    Rule: the calls that a live criterion failed, or in whose arguments it found a difference; where it names none, those that
+    failed themselves. Criteria in the shadow count where no other failed.
+    """
+    failed = [result for result in results if outcome_word(result.outcome) == "fail"]
+    deciding = [result for result in failed if result.enforce == "live"] or failed
+    named = {id(result.call) for result in deciding if result.call is not None} | differences_by_call(
+        deciding, calls
+    ).keys()
+    if named:
+        return tuple(call for call in calls if id(call) in named)
+    return tuple(call for call in calls if has_failed(call)) if failed else ()
+
+
+def differences_by_call(
+    results: Sequence[Result], calls: Sequence[ToolCall]
+) -> dict[int, list[tuple[str, Difference]]]:
+    """Find the differences in arguments of each call, with the names of their criteria.
+
+    A result about the trajectory names the tool of a difference alone: it is the call's where no other has such a value.
+    """
+    by_name: dict[str, list[ToolCall]] = {}
+    for call in calls:
+        by_name.setdefault(call.name, []).append(call)
+    found: dict[int, list[tuple[str, Difference]]] = {}
+    for result in results:
+        if not isinstance(result.outcome, Scored) or result.outcome.passed:
+            continue
+        for difference in chain.from_iterable(map(_by_argument, result.outcome.differences)):
+            call = result.call or _meant(difference, by_name)
+            if call is not None:
+                found.setdefault(id(call), []).append((result.criterion, difference))
+    return found
+
+
+def _by_argument(difference: Difference) -> Iterator[Difference]:
+    """Take a call with other arguments apart, so that each argument has what was expected beside it."""
+    if difference.rule != OTHER_ARGUMENTS:
+        yield difference
+        return
+    expected, actual = (
+        side.value if side is not None and isinstance(side.value, dict) else {}
+        for side in (difference.expected, difference.actual)
+    )
+    for name in dict.fromkeys((*expected, *actual)):
+        yield Difference(
+            where=f"{difference.where}: {name}",
+            rule=difference.rule if name in expected else "not expected",
+            expected=Side(value=expected[name]) if name in expected else None,
+            actual=Side(value=actual[name]) if name in actual else None,
+        )
+
+
+def _meant(difference: Difference, by_name: Mapping[str, Sequence[ToolCall]]) -> ToolCall | None:
+    tool, path = _parts(difference)
+    if tool not in by_name:
+        return _not_expected(difference, by_name.get(path, ()))
+    calls = by_name[tool]
+    if len(calls) == 1:
+        return calls[0]
+    name = _first_key(path)
+    if name is None or difference.actual is None or path != name:
+        return None
+    alike = [
+        call
+        for call in islice(calls, _MAX_ALIKE)
+        if isinstance(call.arguments, Recorded)
+        and isinstance(call.arguments.value, dict)
+        and call.arguments.value.get(name) == difference.actual.value
+    ]
+    return alike[0] if len(alike) == 1 else None
+
+
+def _not_expected(difference: Difference, calls: Sequence[ToolCall]) -> ToolCall | None:
+    """Return the call that a difference with one side is about, the last of equal ones."""
+    if difference.expected is not None or difference.actual is None:
+        return None
+    if len(calls) == 1:
+        return calls[0]
+    made = Recorded(value=difference.actual.value)
+    return next((call for call in islice(reversed(calls), _MAX_ALIKE) if call.arguments == made), None)
+
+
+def _parts(difference: Difference) -> tuple[str, str]:
+    """Take the place of a difference apart: `turn 2: issue_refund: items[0].sku` is of a tool and a path."""
+    tool, _, path = difference.where.rpartition(": ")
+    return tool.rpartition(": ")[2], path
+
+
+def argument_of(difference: Difference) -> str | None:
+    """Return the argument that a difference is in; `None` for one that is not in an argument."""
+    tool, path = _parts(difference)
+    return _first_key(path) if tool else None
+
+
+def _first_key(path: str) -> str | None:
+    """Return the argument that a path begins with."""
+    name = path.split(".", 1)[0].split("[", 1)[0]
+    return name if name.isidentifier() else None

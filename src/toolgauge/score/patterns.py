@@ -11,6 +11,8 @@ from toolgauge.model.errors import ConfigError
 
 # What RE2 takes where nothing else is asked for.
 _MAX_BYTES = 8 * 2**20
+# A byte that no UTF-8 has.
+MARK = b"\xff"
 
 
 class Pattern:
@@ -40,6 +42,10 @@ class Pattern:
     def is_in(self, text: str) -> bool:
         """Return whether the pattern matches any part of the text."""
         return self._compiled.search(_encoded(text)) is not None
+
+    def without_matches(self, text: str) -> bytes:
+        """Return the text in UTF-8 with a mark in place of each match."""
+        return bytes(self._compiled.sub(MARK, _encoded(text)))  # pyright: ignore[reportUnknownArgumentType] (it is bytes)
 
 
 def quoted(text: str) -> str:

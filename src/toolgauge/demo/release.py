@@ -59,6 +59,7 @@ def _introduction() -> Iterator[str]:
     yield "A detector needs many conversations and the recordings are few: these are drawn with replacement from the"
     yield "recorded runs of `shop_agent`, each with new ids and the present time. The failures of version 1.1 are made up:"
     yield f"{WORSE.failures_by_tool['list_orders']:.0%} of its calls of `list_orders` fail; of all other calls, {HEALTHY.failures:.0%} do."
+    yield f"One conversation in {WORSE.fault_every} invents a tool, breaks a schema, goes in circles or makes up an order."
     yield "All else stays as it was recorded, so that refunds then name orders that no result has shown."
     yield ""
 

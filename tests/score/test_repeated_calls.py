@@ -74,8 +74,97 @@ def test_identical_state_changing_calls_are_repeats_of_each_other():
 
 
 def test_a_result_that_changes_is_progress():
-    working = [find(result=Recorded({"done": share})) for share in (0.1, 0.5, 1.0, 1.0)]
-    assert values(trajectory(*working)) == [1, 1, 1, 0.5]
+    working = [find(result=Recorded({"done": share})) for share in (0.1, 0.5, 0.5)]
+    assert values(trajectory(*working)) == [1, 1, 0.5]
+
+
+def other(count: int) -> list[ToolCall]:
+    """Identical calls, each with another result."""
+    return [find(result=Recorded({"row": f"{number}"})) for number in range(count)]
+
+
+def test_identical_calls_with_other_results_fall_from_the_third_on_and_fail_from_the_fifth_on():
+    assert values(trajectory(*other(6))) == [1, 1, 0.67, 0.5, 0.4, 0.33]
+    fifth = judge(REPEATED, trajectory(*other(5)))[-1]
+    assert isinstance(fifth, Scored)
+    assert fifth.explanation == (
+        "`find` was called 5 times with the same arguments and no state-changing call in between, whatever the results, "
+        "last before this in call 4"
+    )
+    assert fifth.parts == {"identical": 1, "unlike": 5}
+
+
+def test_state_changing_calls_fall_by_other_results_too():
+    changes = [tool_call("refund", {"order": 1}, result=Recorded({"row": f"{number}"})) for number in range(5)]
+    assert values(trajectory(*changes, writing_tools=["refund"])) == [1, 1, 0.67, 0.5, 0.4]
+
+
+def test_a_state_changing_call_of_a_later_turn_begins_anew_whatever_the_results():
+    first, second, third, fourth, fifth = other(5)
+    change = tool_call("refund")
+    made = trajectory(first, second, third, change, fourth, fifth, writing_tools=["refund"])
+    assert values(made) == [1, 1, 0.67, 1, 1, 1]
+
+
+def test_a_state_changing_call_of_the_turn_of_the_first_call_is_not_in_between():
+    first, *more = (replace(call, turn=turn) for turn, call in enumerate(other(5)))
+    made = trajectory(first, tool_call("refund", turn=0), *more, writing_tools=["refund"])
+    assert values(made) == [1, 1, 1, 0.67, 0.5, 0.4]
+
+
+def test_state_changing_calls_beside_each_identical_call_begin_anew():
+    pairs = [
+        replace(call, turn=turn)
+        for turn, looked in enumerate(other(6))
+        for call in (looked, tool_call("refund", {"order": turn}))
+    ]
+    assert values(trajectory(*pairs, writing_tools=["refund"])) == [1] * 12
+
+
+def test_without_turns_a_state_changing_call_is_in_between():
+    made = [
+        replace(call, turn=0)
+        for number, looked in enumerate(other(6))
+        for call in (looked, tool_call("refund", {"order": number}))
+    ]
+    assert values(trajectory(*made, writing_tools=["refund"])) == [1] * 12
+
+
+def test_a_message_of_the_user_does_not_begin_anew_where_results_are_known():
+    asked = tuple(user(f"look again, {turn}", turn) for turn in range(5))
+    assert values(trajectory(*other(5), messages=asked)) == [1, 1, 0.67, 0.5, 0.4]
+
+
+def test_identical_calls_in_traces_of_one_conversation_are_found():
+    calls = [replace(call, span=SpanRef(f"{number:032x}", "1")) for number, call in enumerate(other(5))]
+    assert values(trajectory(*calls, scope="conversation")) == [1, 1, 0.67, 0.5, 0.4]
+
+
+def test_failures_before_the_first_success_do_not_count_and_later_ones_do():
+    worked = [tool_call("pay", {"card": "a"}, result=Recorded(f"{number}")) for number in range(4)]
+    assert values(trajectory(failing(), failing(), worked[0])) == [1, 1, 1]
+    assert values(trajectory(worked[0], failing(), worked[1], failing(), worked[2]))[-1] == 0.4
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ({"open": 3, "as_of": "2026-01-31T09:30:00Z"}, {"as_of": "2026-01-31T09:30:01Z", "open": 3}),
+        (
+            {"open": 3, "meta": {"requestId": "a", "elapsed_ms": 3}},
+            {"open": 3, "meta": {"requestId": "b", "elapsed_ms": 9}},
+        ),
+        ([{"id": 1}, {"id": 2}], [{"id": 2}, {"id": 1}]),
+        ("3 open (took 12 ms)", "3 open (took 1.5 s)"),
+    ],
+)
+def test_results_that_differ_in_what_changes_by_itself_are_the_same(first: Json, second: Json):
+    results = (first, second, first)
+    assert values(trajectory(*[find(result=Recorded(result)) for result in results])) == [1, 0.5, 0.33]
+    assert values(trajectory(*[find(result=Unparsed(str(result))) for result in ("at 09:30:01", "at 09:30:02")])) == [
+        1,
+        0.5,
+    ]
 
 
 def test_results_that_were_not_recorded_are_taken_for_the_same():
@@ -120,7 +209,8 @@ def test_a_message_of_the_user_excuses_the_first_repeat_of_the_same_result():
 def test_a_message_of_the_user_begins_anew_where_results_are_not_known():
     unseen = find(result=NotRecorded())
     asked = (user("where is it?", 0), user("look again", 2))
-    assert values(trajectory(unseen, unseen, unseen, unseen, messages=asked)) == [1, 0.5, 1, 0.5]
+    # The third call has 2/3 as one of three whatever the results are; as a repeat it would have 1/3.
+    assert values(trajectory(unseen, unseen, unseen, unseen, messages=asked)) == [1, 0.5, 0.67, 0.5]
 
 
 def test_without_messages_each_trace_of_a_conversation_is_one():
@@ -147,6 +237,28 @@ def test_polling_tools_are_not_judged_and_what_follows_them_begins_anew():
     assert not_evaluated(REPEATED, trajectory(tool_call("wait"), tool_call("wait"))) == "no_calls"
     assert values(trajectory(find(), find(), tool_call("look")), RepeatedCalls(polling=("fi*",))) == [1]
     assert values(trajectory(*[tool_call("wait")] * 2), RepeatedCalls(polling=())) == [1, 0.5]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["wait_for_job", "poll_queue", "get_job_status", "check_import_status", "getRunStatus", "jobs__check_run_status"],
+)
+def test_tools_whose_names_show_that_they_poll_are_not_judged(name: str):
+    states = [tool_call(name, {"job": 1}, result=Recorded(state)) for state in ("50 %", "75 %", "75 %", "75 %", "done")]
+    assert not_evaluated(REPEATED, trajectory(*states)) == "no_calls"
+
+
+def test_a_call_of_a_status_is_no_change():
+    status = tool_call("get_job_status", {"job": 1}, result=Recorded("running"))
+    assert values(trajectory(find(), status, find(), status, find())) == [1, 0.5, 0.33]
+
+
+def test_with_polling_of_their_own_tools_are_judged_by_their_results_and_never_for_other_results():
+    chosen = RepeatedCalls(polling=("fetch",))
+    states = [tool_call("get_job_status", {"job": 1}, result=Recorded(f"{number} %")) for number in range(6)]
+    assert values(trajectory(*states, states[-1]), chosen) == [1] * 6 + [0.5]
+    polled = [replace(call, name="fetch") for call in states]
+    assert not_evaluated(chosen, trajectory(*polled)) == "no_calls"
 
 
 @pytest.mark.parametrize("polling", [(), ("wait*",)])

@@ -6,10 +6,11 @@ A recording is several export requests of a real framework against a scripted mo
 There are few recordings and a detector needs many conversations, so conversations are **drawn with replacement**: each is
 a copy of a recorded run with a new trace id, a new conversation id, the time of its drawing, and the version and
 environment of the release. The failures that a release adds are made up, too: the span of a call is marked as failed and
-its output taken out, and what the agent did afterwards stays as it was recorded.
+its output taken out, and what the agent did afterwards stays as it was recorded. So are the faults that it plants.
 """
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 
+import itertools
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,15 +18,14 @@ from importlib.resources import files
 from random import Random
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
-from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
+from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans, Span
 
+from toolgauge.demo.faults import FAULTS, Fault, fail, plant
 from toolgauge.model.records import ENVIRONMENT, VERSION
 
 EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 _TOOL_NAMES = ("gen_ai.tool.name", "tool.name")
-_OUTPUTS = ("gen_ai.tool.call.result", "output.value")
 _CONVERSATIONS = ("gen_ai.conversation.id", "session.id")
 _FAILURE = "TimeoutError"
 _MESSAGE = "no answer within 5 s"
@@ -48,10 +48,13 @@ class Release:
     environment: str = "trial"
     failures: float = 0.02
     failures_by_tool: Mapping[str, float] = field(default_factory=dict[str, float])
+    # Every so many conversations one of these faults is planted, in turn; 0 for never.
+    fault_every: int = 0
+    faults: tuple[Fault, ...] = FAULTS
 
 
 HEALTHY = Release(version="1.0")
-WORSE = Release(version="1.1", failures_by_tool={"list_orders": 0.35})
+WORSE = Release(version="1.1", failures_by_tool={"list_orders": 0.35}, fault_every=12)
 
 
 def recordings() -> tuple[Recording, ...]:
@@ -96,12 +99,16 @@ def drawn(recorded: Sequence[Recording], release: Release, *, seed: int, clock: 
     The same recordings, release, seed and clock give the same requests.
     """
     random = Random(f"{seed} {release.version}")  # noqa: S311 (no secret)
+    # Another one, so that planting changes no drawing.
+    of_faults = Random(f"{seed} {release.version} faults")  # noqa: S311 (no secret)
     runs = [_joined(recording) for recording in recorded]
-    while True:
+    for number in itertools.count():
         conversation = ExportTraceServiceRequest()
         conversation.CopyFrom(random.choice(runs))
         _rename(conversation, random)
         _fail_calls(conversation, release, random)
+        if release.fault_every and number % release.fault_every == 0:
+            _plant(conversation, release.faults[number // release.fault_every % len(release.faults)], of_faults)
         for group in conversation.resource_spans:
             _set_text(group.resource, VERSION, release.version)
             _set_text(group.resource, ENVIRONMENT, release.environment)
@@ -142,21 +149,16 @@ def _fail_calls(conversation: ExportTraceServiceRequest, release: Release, rando
     for span in spans(conversation):
         tool = next((entry.value.string_value for entry in span.attributes if entry.key in _TOOL_NAMES), None)
         if tool is not None and random.random() < release.failures_by_tool.get(tool, release.failures):
-            _fail(span)
+            fail(span, _FAILURE, _MESSAGE)
 
 
-def _fail(span: Span) -> None:
-    kept = [attribute for attribute in span.attributes if attribute.key not in _OUTPUTS]
-    del span.attributes[:]
-    span.attributes.extend((*kept, _text("error.type", _FAILURE)))
-    exception = span.events.add(name="exception", time_unix_nano=span.end_time_unix_nano)
-    exception.attributes.extend((_text("exception.type", _FAILURE), _text("exception.message", _MESSAGE)))
-    span.status.code = Status.STATUS_CODE_ERROR
-    span.status.message = f"{_FAILURE}: {_MESSAGE}"
+def _plant(conversation: ExportTraceServiceRequest, fault: Fault, random: Random) -> None:
+    largest = max((scope for group in conversation.resource_spans for scope in group.scope_spans), key=_size)
+    largest.spans.extend(plant(list(spans(conversation)), fault, random))
 
 
-def _text(key: str, text: str) -> KeyValue:
-    return KeyValue(key=key, value=AnyValue(string_value=text))
+def _size(scope: ScopeSpans) -> int:
+    return len(scope.spans)
 
 
 def _set_text(resource: Resource, key: str, text: str) -> None:

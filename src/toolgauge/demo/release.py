@@ -64,6 +64,7 @@ def _introduction() -> Iterator[str]:
     yield "A detector needs many conversations: these are drawn with replacement from"
     yield "recorded runs of `shop_agent`. The failures of version 1.1 are made up:"
     yield f"{WORSE.failures_by_tool['list_orders']:.0%} of its calls of `list_orders` fail, {HEALTHY.failures:.0%} of all other calls."
+    yield f"One conversation in {WORSE.fault_every} invents a tool, breaks a schema or goes in circles."
     yield "Refunds then name orders that no result has shown."
     yield ""
 

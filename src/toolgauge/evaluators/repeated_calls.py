@@ -15,13 +15,15 @@ from pydantic import Field
 
 from toolgauge.model.content import NotRecorded, Recorded, Unparsed
 from toolgauge.model.expected import Expected
+from toolgauge.model.json import Json
 from toolgauge.model.outcomes import Level, Scored
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.score.criterion import hands_over
+from toolgauge.score.criterion import hands_over, polls, waits
 from toolgauge.score.equality import Identities, canonical
 from toolgauge.score.opened_results import result_value
+from toolgauge.score.passing_values import LastingValues
 from toolgauge.score.patterns import Globs
 from toolgauge.score.selection import (
     CallSelection,
@@ -33,9 +35,9 @@ from toolgauge.score.selection import (
     unseen_arguments,
 )
 
-# Waiting: what comes after it is another state of things.
-POLLING = ("wait*", "sleep*", "poll*")
 _LONGEST_CYCLE = 5
+# So many identical calls with other results count as one call; at 2 the fifth is the first below 1/2.
+_UNLIKE = 2
 _MAX_NAMES = 256
 _TEXTS = frozenset((str,))
 
@@ -47,47 +49,61 @@ class RepeatedCalls(CallSelection):
     """1 for a call that is new, 1/2 for the first repeat of it, 1/3 for the second and so on.
 
     A repeat is an identical call (same agent, tool and arguments) with nothing changed in between: no state-changing call
-    has succeeded, no tool of `polling` and no hand-off was called, and the result is the same or not known. So is a call in the second and
-    later rounds of the same 2 to 5 calls with the same results, also where these change state. Identical calls of one turn
-    were asked for at once: they are repeats whatever their results.
+    has succeeded, no tool that waits or is named in `polling` and no hand-off was called, and the result is the same, apart
+    from times, durations, counters, request ids and order, or not known. So is a call in the second and later rounds of the
+    same 2 to 5 calls with the same results, also where these change state. Identical calls of one turn were asked for at
+    once: they are repeats whatever their results.
+
+    Identical calls with other results count half, so that the third is 2/3, the fourth 1/2 and the fifth 2/5: as many as
+    were made from the first that worked, with nothing changed after its turn.
 
     The first `retries` repeats are excused (1) after an error of the call before, or after a message of the user. Where
     results are not known, a message of the user begins anew.
 
-    Parts of repeats: `identical`, how many identical calls in a row these are by now; `cycle`, how many calls a round has.
+    Parts of repeats: `identical`, how many identical calls in a row these are by now; `cycle`, how many calls a round has;
+    `unlike`, how many identical calls with other results there are by now.
     """
 
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "3"
     level: ClassVar[Level] = "call"
 
     # Tools that are called again and again on purpose: as hand-offs, they are not judged, and a call of them is a change.
-    polling: tuple[str, ...] = POLLING
+    # `None` is those whose names show it; of these, `get_*_status` and `check_*_status` are no change.
+    polling: tuple[str, ...] | None = None
     # How many identical calls after an error or a message of the user are no repeats yet.
     retries: Annotated[int, Field(ge=0, le=100)] = 1
 
     @cached_property
-    def _polls(self) -> Callable[[str], bool]:
-        """Whether a tool is one of `polling`, or hands over. The same few are called all day long: without the cache 12 us a call."""
-        polled = Globs(self.polling)
+    def _begins_anew(self) -> Callable[[str], bool]:
+        """Whether a call of the tool is a change. The same few are called all day long: without the cache 12 us a call."""
+        pauses = waits if self.polling is None else Globs(self.polling).match
 
-        def polls(name: str) -> bool:
-            return polled.match(name) or hands_over(name)
+        def begins_anew(name: str) -> bool:
+            return pauses(name) or hands_over(name)
 
+        return lru_cache(maxsize=_MAX_NAMES)(begins_anew)
+
+    @cached_property
+    def _polls_by_name(self) -> Callable[[str], bool]:
         return lru_cache(maxsize=_MAX_NAMES)(polls)
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
         """Yield one outcome a call."""
-        polls = self._polls
-        calls = [call for call in self.calls(trajectory) if not polls(call.name)]
+        begins_anew, polls_by_name = self._begins_anew, self._polls_by_name
+
+        def is_judged(name: str) -> bool:
+            return not (begins_anew(name) or (self.polling is None and polls_by_name(name)))
+
+        calls = [call for call in self.calls(trajectory) if is_judged(call.name)]
         if not calls:
             yield None, nothing_to_judge(trajectory)
             return
         made = [call for call in trajectory.calls if self.failed_calls == "count" or not has_failed(call)]
-        numbers = _numbers(trajectory, [call for call in made if not polls(call.name)])
+        numbers = _numbers(trajectory, [call for call in made if is_judged(call.name)])
         repeats: Mapping[int, _Repeat] = {}
         # Most trajectories have no identical calls, and then nothing else needs to be looked at.
         if len(set(numbers.values())) < len(numbers):
-            repeats = _Watch(trajectory, polls, self.retries).repeats(made, numbers)
+            repeats = _Watch(trajectory, begins_anew, polls_by_name, self.retries).repeats(made, numbers)
         new = self._usual
         for call in calls:
             unseen = unseen_arguments(call)
@@ -100,19 +116,28 @@ class RepeatedCalls(CallSelection):
 
 
 class _Repeat(Struct, frozen=True):
-    """A call that repeats an earlier one; `cycle` is the length of the round, 1 where it repeats itself."""
+    """A call that repeats an earlier one; `cycle` is the length of the round, 1 where it repeats itself.
+
+    `unlike` counts the identical calls whatever their results.
+    """
 
     identical: int
     cycle: int
+    unlike: int
     before: ToolCall
     is_excused: bool
 
 
 class _Seen(Struct, frozen=True):
-    """The newest of identical calls, how many they are, and what had changed by then."""
+    """The newest of identical calls, how many they are, and what had changed by then.
+
+    `unlike` is how many they are whatever their results, the first of them in the turn `since`.
+    """
 
     call: ToolCall
     identical: int
+    unlike: int
+    since: int
     changes: int
     messages: int
 
@@ -161,14 +186,22 @@ class _Callers:
 class _Watch:
     """Goes through the calls of a trajectory in order and remembers what has changed."""
 
-    def __init__(self, trajectory: Trajectory, polls: Callable[[str], bool], retries: int) -> None:
-        self._polls = polls
+    def __init__(
+        self,
+        trajectory: Trajectory,
+        begins_anew: Callable[[str], bool],
+        polls_by_name: Callable[[str], bool],
+        retries: int,
+    ) -> None:
+        self._begins_anew = begins_anew
+        self._polls_by_name = polls_by_name
         self._retries = retries
         self._writing = trajectory.writing_tools
         self._callers = _Callers(trajectory)
         self._messages = _Messages(trajectory)
         self._results = _Results()
         self._changes = 0
+        self._changed_turn = -1
         self._seen: dict[int, _Seen] = {}
         self._rounds: dict[_Caller, _Rounds] = {}
 
@@ -180,7 +213,7 @@ class _Watch:
             number = numbers.get(call.order)
             if number is None:
                 self._rounds.pop(caller, None)
-                self._changes += self._is_change(call)
+                self._see_change(call)
                 continue
             rounds = self._rounds.get(caller)
             if rounds is None:
@@ -194,19 +227,38 @@ class _Watch:
         messages = self._messages.before(call)
         seen = self._seen.get(number)
         identical = self._identical(call, seen, messages)
+        unlike, since = self._unlike(call, seen)
         turned, cycle = rounds.see(call, number, messages)
         # What it changed itself makes the next one no other call.
-        self._changes += self._is_change(call)
-        self._seen[number] = _Seen(call, identical, self._changes, messages)
+        self._see_change(call)
+        self._seen[number] = _Seen(call, identical, unlike, since, self._changes, messages)
         times = max(identical, turned)
-        if seen is None or times == 1:
+        if seen is None or (times == 1 and unlike <= _UNLIKE):
             return None
         is_asked_anew = not has_taken_effect(seen.call) or seen.messages != messages
         is_excused = is_asked_anew and seen.call.turn != call.turn and times <= self._retries + 1
-        return _Repeat(times, cycle if turned > identical else 1, seen.call, is_excused)
+        return _Repeat(times, cycle if turned > identical else 1, unlike, seen.call, is_excused)
 
-    def _is_change(self, call: ToolCall) -> bool:
-        return has_taken_effect(call) and (call.name in self._writing or self._polls(call.name))
+    def _see_change(self, call: ToolCall) -> None:
+        if has_taken_effect(call) and (call.name in self._writing or self._begins_anew(call.name)):
+            self._changes += 1
+            self._changed_turn = call.turn
+
+    def _unlike(self, call: ToolCall, seen: _Seen | None) -> tuple[int, int]:
+        """Count the identical calls whatever their results, this one included, and return the turn of the first.
+
+        Rule: they count from the first that worked, unless a state-changing call of a later turn than that succeeded since.
+        The calls of one turn are asked for at once, so what changes in the first turn is not in between.
+        """
+        if self._polls_by_name(call.name):
+            return 0, call.turn
+        has_worked = has_taken_effect(call)
+        if seen is None or not seen.unlike:
+            return int(has_worked), call.turn
+        is_change_between = self._changed_turn > seen.since or call.turn == seen.since
+        if seen.changes != self._changes and is_change_between:
+            return int(has_worked), call.turn
+        return seen.unlike + 1, seen.since
 
     def _identical(self, call: ToolCall, seen: _Seen | None, messages: int) -> int:
         """Count the identical calls since something changed, this one included."""
@@ -241,34 +293,46 @@ class _Rounds:
 
 
 class _Results:
-    """Compares what came of identical calls; each result is looked at once."""
+    """Compares the results of identical calls; each is looked at once."""
 
     def __init__(self) -> None:
         self._identities = Identities()
-        self._known: dict[int, int | None] = {}
+        self._lasting = LastingValues()
+        self._known: dict[int, tuple[Json, int] | None] = {}
+        self._numbers: dict[int, int] = {}
 
     def same(self, before: ToolCall, call: ToolCall) -> bool | None:
-        """Return whether the same came of both, `None` when that is not known."""
+        """Return whether both had the same result, `None` when that is not known."""
         if before.turn == call.turn:
             return True
         has_worked = has_taken_effect(call)
         if not (has_worked and has_taken_effect(before)):
-            # What errors say holds times and ids.
+            # The texts of errors hold times and ids.
             return not has_worked and not has_taken_effect(before)
-        first, second = self._number(before), self._number(call)
-        return None if first is None or second is None else first == second
+        first, second = self._content(before), self._content(call)
+        if first is None or second is None:
+            return None
+        # Most results are equal as they are. Looking for what lasts in each of them takes five times as long.
+        return first[1] == second[1] or self._number(before, first[0]) == self._number(call, second[0])
 
-    def _number(self, call: ToolCall) -> int | None:
+    def _content(self, call: ToolCall) -> tuple[Json, int] | None:
+        """Return a result with a number that equal ones share."""
         if call.order not in self._known:
             match call.result:
                 case Recorded(value=value):
-                    number = self._identities.of(result_value(value))
+                    content = result_value(value)
                 case Unparsed(text=text):
-                    number = self._identities.of(text)
+                    content = text
                 case NotRecorded():
-                    number = None
-            self._known[call.order] = number
+                    self._known[call.order] = None
+                    return None
+            self._known[call.order] = content, self._identities.of(content)
         return self._known[call.order]
+
+    def _number(self, call: ToolCall, content: Json) -> int:
+        if call.order not in self._numbers:
+            self._numbers[call.order] = self._lasting.number(content)
+        return self._numbers[call.order]
 
 
 class _Messages:
@@ -294,13 +358,21 @@ def _new(call: ToolCall) -> Scored:
 
 def _outcome(call: ToolCall, repeat: _Repeat) -> Scored:
     name, times = shown(call.name), repeat.identical
+    value = 1.0 if repeat.is_excused else 1 / times
     parts: dict[str, float] = {"identical": times}
-    if repeat.cycle > 1:
+    last = f"last before this in call {repeat.before.order + 1}"
+    if repeat.unlike * value > _UNLIKE:
+        value = _UNLIKE / repeat.unlike
+        parts["unlike"] = repeat.unlike
+        explanation = (
+            f"{name} was called {repeat.unlike} times with the same arguments and no state-changing call in between, "
+            f"whatever the results, {last}"
+        )
+    elif repeat.cycle > 1:
         parts["cycle"] = repeat.cycle
         explanation = f"{name} is in round {times} of the same {repeat.cycle} calls with the same results"
     else:
-        last = f"last before this in call {repeat.before.order + 1}"
         explanation = f"{name} was called {times} times with the same arguments and nothing changed in between, {last}"
-    if repeat.is_excused:
+    if value == 1:
         explanation += "; excused by an error or a message of the user"
-    return Scored(value=1.0 if repeat.is_excused else 1 / times, explanation=explanation, parts=parts)
+    return Scored(value=value, explanation=explanation, parts=parts)

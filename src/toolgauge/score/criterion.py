@@ -77,6 +77,10 @@ NEUTRAL_NAMES = frozenset(
         ("calculate",),
     )
 )
+# What the name of a tool begins with that waits, ...
+_WAITING = (("wait",), ("await",), ("sleep",), ("poll",))
+# ... and of one that asks how far something is, where it ends with `status`.
+_ASKING = (("get",), ("check",))
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 # MCP servers, agents and namespaces stand in front of a tool's own name.
 _NAMESPACE = re.compile(r"__|[./:]")
@@ -232,6 +236,17 @@ def hands_over(name: str) -> bool:
     return (
         _begins(own, _HAND_OFFS) or _begins(own, _HAND_OFFS_TO) or _begins(_split(name[:_READ_LENGTH]), _HAND_OFFS_TO)
     )
+
+
+def waits(name: str) -> bool:
+    """Return whether the name of a tool shows that it waits: `wait_for_job`, `sleep`, `pollQueue`."""
+    return _begins(name_words(name), _WAITING)
+
+
+def polls(name: str) -> bool:
+    """Return whether the name shows a tool to be called again until something is done: one that waits, `get_job_status`."""
+    own = name_words(name)
+    return _begins(own, _WAITING) or (_begins(own, _ASKING) and own[-1] == "status")
 
 
 def _begins(words: tuple[str, ...], beginnings: Iterable[tuple[str, ...]]) -> bool:

@@ -41,9 +41,9 @@ class Pattern:
         """Return whether the pattern matches any part of the text."""
         return self._compiled.search(_encoded(text)) is not None
 
-    def removed_from(self, text: str) -> str:
-        """Return the text with a space in place of each part that the pattern matches."""
-        return self._compiled.sub(b" ", _encoded(text)).decode("utf-8", "replace")
+    def removed_from(self, text: str, mark: bytes = b" ") -> str:
+        """Return the text with a space, or another mark, in place of each part that the pattern matches."""
+        return self._compiled.sub(mark, _encoded(text)).decode("utf-8", "replace")
 
 
 def quoted(text: str) -> str:

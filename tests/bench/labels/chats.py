@@ -5,7 +5,7 @@
 
 AGENTRX is a checkout of microsoft/AgentRx, TAU_BENCH one of sierra-research/tau-bench, of which the tools' definitions are; FILE is
 one of RUCBM/AgentProcessBench. The messages become GenAI spans, one trace a chat: a model call for each message of the
-assistant, a tool call for each of its calls, with made-up times and ids. Errors told as text stay text.
+assistant, a tool call for each of its calls, with made-up times and ids. Errors that were results of tools stay results.
 """
 
 import argparse
@@ -134,8 +134,8 @@ def agent_process_bench(file: Path) -> Iterator[tuple[LabelledRun, dict[str, Any
         tools = json.loads(row["tools"]) if isinstance(row.get("tools"), str) else row.get("tools") or ()
         steps, request = request_of(trace_id, row["messages"], tools)
         errors = [LabelledError(step=step, category="wrong step") for step in _wrong_steps(row["step_labels"])]
-        verdict = row.get("final_label")
-        passed = None if verdict is None else verdict > 0
+        # 0 means that people could not decide.
+        passed = {1: True, -1: False}.get(row["final_label"])
         yield LabelledRun(trace_id=trace_id, passed=passed, steps=steps, errors=errors), request
 
 

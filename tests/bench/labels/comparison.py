@@ -68,12 +68,12 @@ class FailedSteps:
 
     @property
     def precision(self) -> Share:
-        """Of the failed steps, those that people marked."""
+        """Return the share of failed steps that people marked."""
         return Share(self.marked, self.failed)
 
     @property
     def precision_with_repeats(self) -> Share:
-        """The same, where repeats of a marked error are right too."""
+        """Return the same share, where repeats of a marked error are right too."""
         return Share(self.marked + self.repeats, self.failed)
 
 
@@ -118,37 +118,37 @@ class Comparison:
             for at in self.found(criterion)
             if among is None or at in among
         }
-        told: dict[str, set[tuple[str, str]]] = defaultdict(set)
+        marked_failures: dict[str, set[tuple[str, str]]] = defaultdict(set)
         for at, by in failures.items():
             if at in self.marked:
-                told[at.trace_id] |= by
-        counts = Counter(self._evidence(at, by, told[at.trace_id]) for at, by in failures.items())
+                marked_failures[at.trace_id] |= by
+        counts = Counter(self._evidence(at, by, marked_failures[at.trace_id]) for at, by in failures.items())
         return FailedSteps(**counts)
 
-    def _evidence(self, at: Place, by: set[tuple[str, str]], told: set[tuple[str, str]]) -> str:
+    def _evidence(self, at: Place, by: set[tuple[str, str]], marked_failures: set[tuple[str, str]]) -> str:
         if at in self.marked:
             return "marked"
-        if by & told:
+        if by & marked_failures:
             return "repeats"
         return "recorded" if at in self.recorded else "wrong"
 
     def recall(self, criterion: str | None = None) -> Share:
-        """Of the steps with a tool call in which people marked a structural error, those that fail."""
+        """Return the share of steps with a call and a structural error that fail."""
         wanted = self.structural & self.tool_steps
         return Share(len(wanted & self.found(criterion)), len(wanted))
 
     def coverage(self, criterion: str) -> Share:
-        """Of the calls, those that the criterion judged."""
+        """Return the share of calls that the criterion judged."""
         return Share(len(self.judged[criterion]), len(self.calls))
 
     def flagged_runs(self, criterion: str | None = None, *, passed: bool) -> Share:
-        """Of the runs with this verdict, those with a failing result."""
+        """Return the share of runs with this verdict that have a failing result."""
         runs = [run.trace_id for run in self.runs if run.passed is passed]
         flagged = set[str]().union(*(ids for name, ids in self.flagged.items() if criterion in (None, name)))
         return Share(len(flagged.intersection(runs)), len(runs))
 
     def found_of(self, categories: Collection[str]) -> Share:
-        """Of the steps with an error of these categories, those that fail.
+        """Return the share of steps with an error of these categories that fail.
 
         A step that people marked with a structural error too does not count for its other errors: it fails for that one.
         """
@@ -158,7 +158,7 @@ class Comparison:
         return Share(len(wanted & self.found()), len(wanted))
 
     def decisive(self) -> Share:
-        """Of the runs whose decisive step people named, those whose first failing step it is."""
+        """Return the share of runs, of those with a known decisive step, where the first failing step is the decisive one."""
         named = [Place(run.trace_id, error.step or "") for run in self.runs for error in run.errors if error.root]
         return Share(sum(at == self._first_failure(at.trace_id) for at in named), len(named))
 

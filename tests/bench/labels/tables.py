@@ -1,4 +1,4 @@
-"""The tables of `docs/evidence.md`: each stands between two comments there, and the command writes it anew."""
+"""The tables of `docs/evidence.md`, each between two comments by which the command finds and replaces it."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -184,12 +184,15 @@ def test_runs_of_agentrx_have_the_labels_of_their_messages(tmp_path: Path):
     assert '{\\"type\\": \\"function\\", \\"name\\": \\"x\\"}' in json.dumps(request)
 
 
-def test_a_wrong_step_of_agentprocessbench_is_an_error_without_a_category(tmp_path: Path):
-    row = {"messages": chat("find_order"), "tools": "[]", "step_labels": {"1": -1, "3": 1}, "final_label": -1}
+@pytest.mark.parametrize(("label", "passed"), [(1, True), (0, None), (-1, False)])
+def test_a_bad_message_of_agentprocessbench_is_an_error_without_a_category(
+    tmp_path: Path, label: int, *, passed: bool | None
+):
+    row = {"messages": chat("find_order"), "tools": "[]", "step_labels": {"1": -1, "3": 1}, "final_label": label}
     file = tmp_path / "tau2.jsonl"
     file.write_text(json.dumps(row))
     ((run, _),) = agent_process_bench(file)
-    assert (run.passed, [error.step for error in run.errors]) == (False, ["1"])
+    assert (run.passed, [error.step for error in run.errors]) == (passed, ["1"])
 
 
 @pytest.fixture

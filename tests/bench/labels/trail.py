@@ -83,7 +83,7 @@ def _place(
     """Return the step of an error.
 
     Rule: a label whose evidence quotes a recorded error belongs to the last step, up to the labelled one, that has this error:
-    people often mark the model call that was told of it.
+    people often mark the model call that received it.
     """
     labelled = step_of.get(error["location"])
     if labelled is None:

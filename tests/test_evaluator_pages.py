@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from toolgauge import plugins
+from toolgauge.config.model import Defaults
 from toolgauge.model.outcomes import Errored, NotEvaluated, Scored
 from toolgauge.offline.cases.case import Case, Line, parse
 from toolgauge.offline.cases.scoring import Cases
-from toolgauge.service.criteria_factory import load_for_replay
+from toolgauge.service.criteria_factory import default_criteria, load_for_replay
 
 FOLDER = Path(__file__).parent.parent / "docs" / "evaluators"
 ORIGINALS = FOLDER / "originals.md"
@@ -58,6 +59,15 @@ def test_every_original_is_on_their_page_with_its_parameters(name: str):
 def test_every_page_is_about_an_evaluator():
     others = {"index", "originals", "comparison"}
     assert sorted(page.stem for page in FOLDER.glob("*.md") if page.stem not in others) == sorted(NATIVE)
+
+
+def test_every_default_criterion_has_its_figures_and_its_page_links_to_them():
+    evidence = (FOLDER.parent / "evidence.md").read_text()
+    for criterion in default_criteria(Defaults()):
+        name = criterion.evaluator_name
+        section = evidence.partition(f"\n### {name}\n")[2].partition("\n#")[0]
+        assert (f"<!-- figures: {name} -->\n\n| runs |" in section) is (criterion.pass_at > 0), name
+        assert f"](../evidence.md#{name})" in (FOLDER / f"{name}.md").read_text()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

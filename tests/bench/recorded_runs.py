@@ -51,6 +51,12 @@ class Run:
     def has_passed(self) -> bool:
         return self.row["verdict"]["passed"]
 
+    @property
+    def has_wrong_state(self) -> bool:
+        """Whether the benchmark compared the records after the run with the expected ones, and found a difference."""
+        detail = self.row["verdict"]["detail"]
+        return 0.0 in (detail.get("DB"), detail.get("r_actions"))
+
     @cached_property
     def has_failed_call(self) -> bool:
         return any(call["error"] for call in self.row["observed"])

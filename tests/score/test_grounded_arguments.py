@@ -61,10 +61,16 @@ def test_an_invented_id_is_named_with_its_path():
         ("the #W7181492", "#W7181492"),
         ("the order W7181492", "#W7181492"),
         ("my card ending in 7334, the credit card", "credit_card_7334"),
+        ("the order 9502126", "#W9502126"),
+        ("the order #W9502126", "9502126"),
+        ("the order #W9502126", 9502126),
+        ("the order 88-2137", "(R) 88-2137"),
+        ("the order B_K3F9Q2", "#B-K3F9Q2"),
+        ("parcel 40017, please", "P40017"),
         ("it\u2019s \u201cA-17\u201d", "A-17"),
     ],
 )
-def test_an_id_may_be_written_in_other_ways(text: str, value: str):
+def test_an_id_may_be_written_in_other_ways(text: str, value: Json):
     assert is_found(asked(text, {"order_id": value}))
 
 
@@ -76,6 +82,12 @@ def test_an_id_may_be_written_in_other_ways(text: str, value: str):
         ("order W7181492", "W718149"),
         ("order 7181492", "W7181493"),
         ("cards 1 and 2", "card_12"),
+        ("order 9502", "#W9502"),
+        ("orders 9502126 and #B9502126", "#W9502126"),
+        ("orders #A9502126 and #B9502126", "9502126"),
+        ("order #A9502126", "#W9502126"),
+        ("order 9502126", "WX9502126"),
+        ("the flower shop", "Aflower1"),
         ("12 people, 9 nights", "A-17"),
     ],
 )
@@ -221,6 +233,12 @@ def test_labels_and_what_an_agent_names_itself_are_not_looked_for():
 
 def test_a_message_without_text_is_no_evidence():
     assert not_evaluated(GroundedArguments(), asked("", {"order_id": "A-17"})) == "no_content"
+
+
+def test_an_id_in_long_text_may_lack_its_prefix():
+    note = "The customer asked us to look at order W9502126 once more before it leaves the warehouse today."
+    assert is_found(asked("Please look at order 9502126 again.", {"note": note}))
+    assert not is_found(asked("Please look at order 9502127 again.", {"note": note}))
 
 
 def test_long_text_is_looked_at_for_its_ids_only():

@@ -14,6 +14,7 @@ from toolgauge.model.masks import is_digest, is_mask
 from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Outcome, Scored, Side
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.score.origins.free_text import FreeTexts
 from toolgauge.score.origins.grounding import Seen, Source
 from toolgauge.score.origins.value_origin import MAX_VALUES, Value, is_id, origin, values_of
 from toolgauge.score.patterns import Globs
@@ -63,7 +64,7 @@ _EXEMPT = (
 class GroundedArguments(CallSelection):
     """The share of argument values that had been seen before the call, of those that can be looked for."""
 
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     level: ClassVar[Level] = "call"
 
     # What is judged of calls that do not change state: their ids, all values or nothing.
@@ -87,16 +88,19 @@ class GroundedArguments(CallSelection):
         # Names of the arguments under which something was looked up.
         looked_up: set[str] = set()
         schemas = _Schemas(trajectory)
+        free_texts = FreeTexts(trajectory)
         is_any = False
         for call in self.calls(trajectory):
-            outcome = self._outcome(call, schemas, seen, looked_up)
+            outcome = self._outcome(call, schemas, seen, looked_up, free_texts)
             if outcome is not None:
                 is_any = True
                 yield call, outcome
         if not is_any:
             yield None, nothing_to_judge(trajectory)
 
-    def _outcome(self, call: ToolCall, schemas: "_Schemas", seen: Seen, looked_up: set[str]) -> Outcome | None:
+    def _outcome(
+        self, call: ToolCall, schemas: "_Schemas", seen: Seen, looked_up: set[str], free_texts: FreeTexts
+    ) -> Outcome | None:
         writing = schemas.trajectory.writing_tools
         only_ids = call.name not in writing and self.reading != "all"
         if only_ids and self.reading == "none":
@@ -109,6 +113,8 @@ class GroundedArguments(CallSelection):
             values = [value for value in values if value.name in looked_up and is_id(value)]
         elif only_ids:
             values = [value for value in values if is_id(value)]
+        else:
+            values = [value for value in values if is_id(value) or not free_texts.holds(call, value.content)]
         values = [value for value in values if not self._is_exempt(call.name, value)]
         if not values:
             return None

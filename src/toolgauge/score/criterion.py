@@ -219,16 +219,16 @@ class ToolKinds:
 
 
 def _reads_by_name(name: str) -> bool:
-    return any(word in READING_VERBS for word in _words(name)[:1])
+    return any(word in READING_VERBS for word in name_words(name)[:1])
 
 
 def _is_neutral_by_name(name: str) -> bool:
-    return _words(name) in NEUTRAL_NAMES or hands_over(name)
+    return name_words(name) in NEUTRAL_NAMES or hands_over(name)
 
 
 def hands_over(name: str) -> bool:
     """Return whether the name of a tool shows that it hands over, or back, to another agent or to a person."""
-    own = _words(name)
+    own = name_words(name)
     return (
         _begins(own, _HAND_OFFS) or _begins(own, _HAND_OFFS_TO) or _begins(_split(name[:_READ_LENGTH]), _HAND_OFFS_TO)
     )
@@ -238,8 +238,8 @@ def _begins(words: tuple[str, ...], beginnings: Iterable[tuple[str, ...]]) -> bo
     return any(words[: len(beginning)] == beginning for beginning in beginnings)
 
 
-def _words(name: str) -> tuple[str, ...]:
-    """Split the name of a tool, without its namespace."""
+def name_words(name: str) -> tuple[str, ...]:
+    """Split the name of a tool into lower-case words, without its namespace."""
     return _split(_NAMESPACE.split(name[-_READ_LENGTH:])[-1])
 
 

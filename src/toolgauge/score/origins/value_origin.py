@@ -6,7 +6,7 @@ ids only. What any conversation has (small numbers, true and false, codes of thr
 
 import re
 from functools import lru_cache
-from itertools import islice
+from itertools import islice, product
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
@@ -40,9 +40,7 @@ _PERSON_NAME = re.compile(
 )
 _ID_FORM = re.compile(r"#?[\w#-]+")
 # Punctuation, perhaps one letter, and the rest of an id: `#W9502126`, `(B) 88-213`. A letter that more letters follow begins a word.
-_PREFIXED = re.compile(
-    rb"[^a-z0-9\x80-\xff]{0,3}(?:([a-z])(?:[^a-z0-9\x80-\xff]{1,3}|(?=\d)))?([a-z0-9][!-~]{4,63})"
-)
+_PREFIXED = re.compile(rb"[^a-z0-9\x80-\xff]{0,3}(?:([a-z])(?:[^a-z0-9\x80-\xff]{1,3}|(?=\d)))?([a-z0-9][!-~]{4,63})")
 _LETTERS = [bytes((code,)) for code in range(ord("a"), ord("z") + 1)]
 # What joins such a letter to the rest where it stands in a text.
 _JOINTS = (b"", b"_", b"-")
@@ -218,10 +216,10 @@ def _source_without_prefix(content: bytes, tool: str, seen: Seen) -> Source | No
     # Without a joint, a letter before letters would be another word.
     joints = _JOINTS if rest[:1].isdigit() else _JOINTS[1:]
     owners: dict[bytes, Source] = {}
-    for one in _LETTERS:
-        found = next((source for joint in joints if (source := seen.word(one + joint + rest, tool))), None)
-        if found is not None:
-            owners[one] = found
+    for one, joint in product(_LETTERS, joints):
+        source = seen.word(one + joint + rest, tool)
+        if source is not None:
+            owners[one] = source
     if letter is None:
         return next(iter(owners.values())) if len(owners) == 1 else None
     return seen.word(rest, tool) if owners.keys() <= {letter} else None
@@ -271,11 +269,7 @@ def _source_of_prose(text: str, tool: str, seen: Seen) -> Origin:
         spelled = part.decode("utf-8", "replace")
         if not _is_id_by_form(spelled):
             continue
-        found = (
-            seen.word(part, tool)
-            or _source_of_pieces(part, tool, seen)
-            or _source_without_prefix(part, tool, seen)
-        )
+        found = seen.word(part, tool) or _source_of_pieces(part, tool, seen) or _source_without_prefix(part, tool, seen)
         if found is None:
             return None
         source = source or found

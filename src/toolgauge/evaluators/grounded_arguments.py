@@ -66,6 +66,8 @@ class GroundedArguments(CallSelection):
 
     version: ClassVar[str] = "2"
     level: ClassVar[Level] = "call"
+    # Of a trace it wants to know what earlier traces of its conversation showed.
+    wants_earlier_values: ClassVar[bool] = True
 
     # What is judged of calls that do not change state: their ids, all values or nothing.
     reading: Reading = "ids"

@@ -6,6 +6,7 @@ from typing import Final, Literal, TypeAlias
 from msgspec import Struct, field
 
 from toolgauge.model.content import Content
+from toolgauge.model.earlier_values import EarlierValues
 from toolgauge.model.left_out import NOTHING_LEFT_OUT, LeftOut
 from toolgauge.model.observations import CallError, ToolDefinition
 from toolgauge.model.records import SpanRef
@@ -184,6 +185,8 @@ class Trajectory(Struct, frozen=True, kw_only=True, gc=False):
     partition: int | None = None
     # Who wrote its spans.
     sources: tuple[SpanSource, ...] = ()
+    # What earlier traces of its conversation showed, for a trace; filled in by the pipeline. `None` where nobody remembers them.
+    earlier: EarlierValues | None = None
     # Tools that the configuration registers, by name, for what the traffic does not show; filled in by the scorer.
     registered_tools: Mapping[str, ToolDefinition] = field(default_factory=_no_tools)
 

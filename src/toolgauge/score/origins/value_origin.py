@@ -200,6 +200,10 @@ def _source_of_id(text: str, tool: str, seen: Seen) -> Source | None:
     is_spoken = len(pieces) > 1 and any(len(piece) >= _SPOKEN_DIGITS and piece.isdigit() for piece in pieces)
     if is_spoken and all(map(seen.user.has, pieces)):
         return "user"
+    numbers = [run for run in split if run.isdigit()]
+    # Of earlier traces, words without digits are not remembered.
+    if seen.has_earlier and all(seen.word(number, tool) for number in numbers):
+        return "earlier" if numbers else "derived"
     return _source_without_prefix(value_forms.plain(value_forms.folded(text)), tool, seen)
 
 
@@ -286,7 +290,8 @@ def _source_of_name(text: str, tool: str, seen: Seen) -> Source | None:
     for piece in dict.fromkeys((*pieces, b"".join(pieces), *spelled_out)):
         if len(piece) >= fewest and (source := seen.word(piece, tool)) is not None:
             return source
-    return "derived" if seen.names_in_other_letters() or seen.spelled(b"".join(pieces)) else None
+    may_be_elsewhere = seen.has_earlier or seen.names_in_other_letters() or seen.spelled(b"".join(pieces))
+    return "derived" if may_be_elsewhere else None
 
 
 def _pieces(text: str) -> list[bytes]:

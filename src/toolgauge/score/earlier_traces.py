@@ -1,0 +1,153 @@
+"""Remembers which ids and numbers the traces of each conversation showed, so that its next trace can be judged by itself.
+
+Arrives: each trace with a conversation id when it closes. Leaves: the same trace with what earlier ones showed. Without it, an id from an
+earlier turn would look invented. Bounded: the conversations, the values of one and those of all; what had to be forgotten
+is known to be missing, so that it is never held against an agent.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+
+from msgspec.structs import replace
+
+from toolgauge.model.earlier_values import EarlierValues, number_hash
+from toolgauge.model.journal import ShownValues
+from toolgauge.model.left_out import HASH_BYTES, bytes_hash
+from toolgauge.model.trajectory import Trajectory
+from toolgauge.score.origins import value_forms
+from toolgauge.score.origins.grounding import Seen
+
+# Of one conversation, and of all together.
+_MAX_VALUES = 16_384
+MAX_BYTES = 32 * 1024 * 1024
+_KEY_BYTES = 16
+_MAX_SERVICES = 1000
+_LONGEST_WORD = 64
+# Words that may be ids: one with a digit, a joined name, an address.
+_ID_LIKE = re.compile(rb"[\d_@]")
+
+
+class EarlierTraces:
+    """The memory of the newest `capacity` conversations.
+
+    `live_since_ns` is when this process began to receive; `None` where it missed nothing before. A conversation that is new here may
+    have begun before, for `ongoing_ns` from then on. `is_divided` where other processes receive traces of the same conversations.
+    """
+
+    def __init__(
+        self, capacity: int, *, live_since_ns: int | None = None, ongoing_ns: int = 0, is_divided: bool = False
+    ) -> None:
+        self._capacity = capacity
+        self._ongoing_ns = ongoing_ns
+        self._is_divided = is_divided
+        self._since_ns = live_since_ns
+        # Services that were at work at that moment.
+        self._ongoing: set[str | None] = set()
+        # By digests of conversation ids, those that were heard of least recently first; and those of them that have values.
+        self._known: dict[bytes, EarlierValues] = {}
+        self._with_values: dict[bytes, None] = {}
+        self._size_bytes = 0
+        self._changed: dict[bytes, None] = {}
+
+    def receive_since(self, live_since_ns: int) -> None:
+        """Reset the time when this process began to receive, unless nothing was missed before."""
+        if self._since_ns is not None:
+            self._since_ns = live_since_ns
+
+    def with_earlier(self, trajectory: Trajectory) -> Trajectory:
+        """Return a trace with what earlier ones of its conversation showed."""
+        if trajectory.scope != "trace" or trajectory.conversation_id is None:
+            return trajectory
+        known = self._known.get(_key(trajectory.conversation_id))
+        if known is None or (known.gap is None and self._is_divided):
+            gap = self._unseen_turns(trajectory)
+            known = EarlierValues(gap=gap) if known is None else replace(known, gap=gap)
+        return replace(trajectory, earlier=known)
+
+    def remember(self, trajectory: Trajectory) -> None:
+        """Remember what a trace that `with_earlier` has returned showed."""
+        before, conversation_id = trajectory.earlier, trajectory.conversation_id
+        if before is None or conversation_id is None:
+            return
+        if self._spans_start(trajectory) and len(self._ongoing) < _MAX_SERVICES:
+            self._ongoing.add(trajectory.service)
+        seen = Seen(trajectory)
+        seen.take_all()
+        hashes = _merged(before.hashes, seen)
+        gap = before.gap or seen.gap_of_results or (trajectory.incomplete and "incomplete")
+        if len(hashes) > _MAX_VALUES * HASH_BYTES:
+            hashes, gap = b"", gap or "incomplete"
+        has_user = before.has_user or seen.user.is_any
+        self._put(_key(conversation_id), EarlierValues(hashes, has_traces=True, has_user=has_user, gap=gap))
+
+    def forget(self, trajectory: Trajectory) -> None:
+        """Note that a trace was not looked at: what it showed is missing."""
+        if trajectory.scope == "trace" and trajectory.conversation_id is not None:
+            self._put(_key(trajectory.conversation_id), EarlierValues(has_traces=True, gap="incomplete"))
+
+    def take_changes(self) -> Sequence[ShownValues]:
+        """Return what has changed since this was asked last."""
+        changed, self._changed = self._changed, {}
+        return [ShownValues(conversation=key, values=self._known[key]) for key in changed if key in self._known]
+
+    def restore(self, shown: Iterable[ShownValues]) -> None:
+        """Take over what an earlier process remembered, in the order of time."""
+        for one in shown:
+            self._put(one.conversation, one.values)
+        self._changed.clear()
+
+    def _unseen_turns(self, trajectory: Trajectory) -> str | None:
+        """Return why turns before a trace may be unseen, where none of its conversation is remembered.
+
+        Rule: they are where its first input shows earlier turns, where other processes receive traces of the same conversations, and where
+        its service was at work when this process began, a while after that moment.
+        """
+        if trajectory.has_beginning is not None:
+            return None if trajectory.has_beginning else "incomplete"
+        since_ns = self._since_ns
+        is_near_start = since_ns is not None and trajectory.start_ns < since_ns + self._ongoing_ns
+        may_be_older = is_near_start and (trajectory.service in self._ongoing or self._spans_start(trajectory))
+        return "incomplete" if self._is_divided or may_be_older else None
+
+    def _spans_start(self, trajectory: Trajectory) -> bool:
+        return self._since_ns is not None and trajectory.start_ns < self._since_ns < trajectory.end_ns
+
+    def _put(self, key: bytes, values: EarlierValues) -> None:
+        self._take_out(key)
+        self._known[key] = values
+        self._changed[key] = None
+        if values.hashes:
+            self._with_values[key] = None
+            self._size_bytes += len(values.hashes)
+        if len(self._known) > self._capacity:
+            self._take_out(next(iter(self._known)))
+        while self._size_bytes > MAX_BYTES:
+            # That its values are missing stays known.
+            oldest = next(iter(self._with_values))
+            emptied = replace(self._known[oldest], hashes=b"", gap=self._known[oldest].gap or "incomplete")
+            self._size_bytes -= len(self._known[oldest].hashes)
+            del self._with_values[oldest]
+            self._known[oldest] = emptied
+
+    def _take_out(self, key: bytes) -> None:
+        known = self._known.pop(key, None)
+        if known is not None and known.hashes:
+            self._size_bytes -= len(known.hashes)
+            del self._with_values[key]
+
+
+def _key(conversation_id: str) -> bytes:
+    return blake2b(conversation_id.encode("utf-8", "surrogatepass"), digest_size=_KEY_BYTES).digest()
+
+
+def _merged(before: bytes, seen: Seen) -> bytes:
+    found: set[int] = set()
+    for texts in (seen.user, seen.system, seen.results):
+        words = texts.words
+        found.update(bytes_hash(word) for word in words if len(word) <= _LONGEST_WORD and _ID_LIKE.search(word))
+        # Smaller ones are looked for nowhere.
+        found.update(number_hash(number) for number in value_forms.numbers(words) if abs(number) >= 10)
+    hashes = {before[place : place + HASH_BYTES] for place in range(0, len(before), HASH_BYTES)}
+    hashes.update(one.to_bytes(HASH_BYTES, "big") for one in found)
+    return b"".join(sorted(hashes))

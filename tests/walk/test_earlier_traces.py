@@ -8,17 +8,23 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
 
 from tests.walk.shapes import span
 from tests.walk.support import MemoryJournal, Walk, attributes
+from toolgauge.model.json import Json, JsonObject
 
 DIALECTS = ("genai", "openinference")
 
 
 def turn(dialect: str, trace: str, said: str, order: str, at: float, result: str = "done") -> list[ScopeSpans]:
     """The trace of a turn: the user's text, and one call of `cancel_order`."""
-    arguments, shown = {"order_id": order}, {"note": result}
+    arguments: Json = {"order_id": order}
+    shown: Json = {"note": result}
+    chat: JsonObject
+    tool: JsonObject
+    run: JsonObject
+    of: JsonObject
     if dialect == "genai":
         of = {"gen_ai.conversation.id": "c"}
-        given = [{"role": "user", "parts": [{"type": "text", "content": said}]}]
-        call = {"type": "tool_call", "id": trace, "name": "cancel_order", "arguments": arguments}
+        given: Json = [{"role": "user", "parts": [{"type": "text", "content": said}]}]
+        call: Json = {"type": "tool_call", "id": trace, "name": "cancel_order", "arguments": arguments}
         chat = {
             "gen_ai.operation.name": "chat",
             "gen_ai.input.messages": given,

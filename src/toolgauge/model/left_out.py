@@ -50,7 +50,12 @@ class LeftOut(Struct, frozen=True, kw_only=True):
         return False if is_absent else None
 
     def _has(self, token: str) -> bool:
-        return has_hash(self.hashes, token_hash(token))
+        wanted = token_hash(token).to_bytes(HASH_BYTES, "big")
+        place = bisect_left(range(len(self.hashes) // HASH_BYTES), wanted, key=self._at)
+        return self._at(place) == wanted
+
+    def _at(self, place: int) -> bytes:
+        return self.hashes[place * HASH_BYTES : (place + 1) * HASH_BYTES]
 
 
 NOTHING_LEFT_OUT = LeftOut()
@@ -80,19 +85,5 @@ def tokens(text: str) -> Iterator[str]:
 
 def token_hash(token: str) -> int:
     """Hash a token to 64 bits, the same in every process; the upper half is evenly spread."""
-    return bytes_hash(token.encode("utf-8", "surrogatepass"))
-
-
-def bytes_hash(raw: bytes) -> int:
-    """Hash bytes to 64 bits, the same in every process."""
+    raw = token.encode("utf-8", "surrogatepass")
     return crc32(raw) << 32 | adler32(raw)
-
-
-def has_hash(hashes: bytes, wanted: int) -> bool:
-    """Return whether sorted hashes hold this one."""
-
-    def at(place: int) -> bytes:
-        return hashes[place * HASH_BYTES : (place + 1) * HASH_BYTES]
-
-    packed = wanted.to_bytes(HASH_BYTES, "big")
-    return at(bisect_left(range(len(hashes) // HASH_BYTES), packed, key=at)) == packed

@@ -5,15 +5,14 @@ earlier turn would look invented. Bounded: the conversations, the values of one 
 is known to be missing, so that it is never held against an agent.
 """
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from hashlib import blake2b
 
 from msgspec.structs import replace
 
-from toolgauge.model.earlier_values import EarlierValues, number_hash
+from toolgauge.model.earlier_values import HASH_BYTES, EarlierValues, with_words
 from toolgauge.model.journal import ShownValues
-from toolgauge.model.left_out import HASH_BYTES, bytes_hash
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.origins import value_forms
 from toolgauge.score.origins.grounding import Seen
@@ -24,8 +23,8 @@ MAX_BYTES = 32 * 1024 * 1024
 _KEY_BYTES = 16
 _MAX_SERVICES = 1000
 _LONGEST_WORD = 64
-# Words that may be ids: one with a digit, a joined name, an address.
-_ID_LIKE = re.compile(rb"[\d_@]")
+# Longer system prompts are seldom the same for many traces.
+_LONGEST_KNOWN = 65_536
 
 
 class EarlierTraces:
@@ -74,7 +73,7 @@ class EarlierTraces:
             self._ongoing.add(trajectory.service)
         seen = Seen(trajectory)
         seen.take_all()
-        hashes = _merged(before.hashes, seen)
+        hashes = with_words(before.hashes, _words(seen))
         gap = before.gap or seen.gap_of_results or (trajectory.incomplete and "incomplete")
         if len(hashes) > _MAX_VALUES * HASH_BYTES:
             hashes, gap = b"", gap or "incomplete"
@@ -141,13 +140,15 @@ def _key(conversation_id: str) -> bytes:
     return blake2b(conversation_id.encode("utf-8", "surrogatepass"), digest_size=_KEY_BYTES).digest()
 
 
-def _merged(before: bytes, seen: Seen) -> bytes:
-    found: set[int] = set()
-    for texts in (seen.user, seen.system, seen.results):
-        words = texts.words
-        found.update(bytes_hash(word) for word in words if len(word) <= _LONGEST_WORD and _ID_LIKE.search(word))
-        # Smaller ones are looked for nowhere.
-        found.update(number_hash(number) for number in value_forms.numbers(words) if abs(number) >= 10)
-    hashes = {before[place : place + HASH_BYTES] for place in range(0, len(before), HASH_BYTES)}
-    hashes.update(one.to_bytes(HASH_BYTES, "big") for one in found)
-    return b"".join(sorted(hashes))
+def _words(seen: Seen) -> Iterator[bytes]:
+    yield from _of_text(b"  ".join((*seen.user.contents, *seen.results.contents)))
+    for content in seen.system.contents:
+        yield from _known(content) if len(content) <= _LONGEST_KNOWN else _of_text(content)
+
+
+def _of_text(content: bytes) -> frozenset[bytes]:
+    return frozenset(word for word in value_forms.id_words(content) if len(word) <= _LONGEST_WORD)
+
+
+# The instructions of an agent come again with each of its traces.
+_known = lru_cache(maxsize=64)(_of_text)

@@ -105,6 +105,11 @@ class Texts:
             self._chunks.append(content)
 
     @property
+    def contents(self) -> Sequence[bytes]:
+        """The texts, folded."""
+        return self._texts
+
+    @property
     def is_any(self) -> bool:
         """Whether there is any text."""
         return any(self._texts)
@@ -378,12 +383,11 @@ class Seen:
 
     def number(self, value: float, tool: str) -> Source | None:
         """Return where a number had been seen, however it was written."""
-        source = self._first(tool, lambda texts: value in texts.numbers)
-        return "earlier" if source is None and self._earlier.has_number(value) else source
+        return self._first(tool, lambda texts: value in texts.numbers)
 
     def is_computed(self, value: float) -> bool:
         """Return whether a number is a sum, a difference, a multiple or a percentage of numbers that had been seen."""
-        # Numbers of earlier traces are known by their hashes.
+        # What earlier traces showed is known by hashes, which cannot be added.
         if self.has_earlier or self._is_foreign():
             return True
         self._computed += 1

@@ -1,13 +1,14 @@
 """Conversations with a trace for each turn: later traces are judged by what earlier ones showed, in both conventions."""
 
+import json
 from collections.abc import Sequence
 
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
 
-from tests.walk.shapes import span
-from tests.walk.support import MemoryJournal, Walk, attributes
+from tests.walk.shapes import answered, span
+from tests.walk.support import MemoryJournal, Walk, attributes, key_value
 from toolgauge.model.json import Json, JsonObject
 
 DIALECTS = ("genai", "openinference")
@@ -108,3 +109,58 @@ def test_what_was_shown_is_known_after_a_restart(dialect: str):
     send(second, turn(dialect, "t3", "And that one.", "ORD-990000", 30))
     second.wait(10)
     assert outcomes(second) == ["pass", "fail"]
+
+
+def continued(dialect: str, order: str, *, with_result: bool = True) -> list[ScopeSpans]:
+    """A trace whose input holds an earlier turn, with or without the result of its call."""
+    spans = turn(dialect, "t9", "And that one.", order, 0)
+    (chat,) = spans[0].spans
+    inputs = {attribute.key: attribute for attribute in chat.attributes if "input" in attribute.key}
+    earlier: Json = {"type": "tool_call", "id": "early", "name": "get_order", "arguments": {}}
+    if dialect == "genai":
+        results: list[Json] = [answered("early", {"next": "ORD-882211"})] if with_result else []
+        history: Json = [
+            {"role": "user", "parts": [{"type": "text", "content": "Look at ORD-771245."}]},
+            {"role": "assistant", "parts": [earlier]},
+            *results,
+            {"role": "assistant", "parts": [{"type": "text", "content": "There is ORD-990000, too."}]},
+            {"role": "user", "parts": [{"type": "text", "content": "And that one."}]},
+        ]
+        inputs["gen_ai.input.messages"].value.string_value = json.dumps(history)
+        return spans
+    for attribute in inputs.values():
+        chat.attributes.remove(attribute)
+    messages: list[dict[str, str]] = [
+        {"role": "user", "content": "Look at ORD-771245."},
+        {
+            "role": "assistant",
+            "tool_calls.0.tool_call.id": "early",
+            "tool_calls.0.tool_call.function.name": "get_order",
+        },
+        *([{"role": "tool", "tool_call_id": "early", "content": '{"next": "ORD-882211"}'}] if with_result else []),
+        {"role": "assistant", "content": "There is ORD-990000, too."},
+        {"role": "user", "content": "And that one."},
+    ]
+    for place, message in enumerate(messages):
+        for key, value in message.items():
+            chat.attributes.append(key_value(f"llm.input_messages.{place}.message.{key}", value))
+    return spans
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize(
+    ("order", "outcome"), [("ORD-771245", "pass"), ("ORD-882211", "pass"), ("ORD-990000", "fail"), ("ORD-1", "fail")]
+)
+def test_a_trace_is_judged_by_the_turns_that_its_input_holds(dialect: str, order: str, outcome: str):
+    walk = Walk("events=all")
+    send(walk, continued(dialect, order))
+    walk.wait(10)
+    assert outcomes(walk) == [outcome]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_trace_whose_input_lacks_results_of_earlier_turns_is_not_held_against_it(dialect: str):
+    walk = Walk("events=all")
+    send(walk, continued(dialect, "ORD-882211", with_result=False))
+    walk.wait(10)
+    assert outcomes(walk) == ["not_evaluated"]

@@ -79,6 +79,13 @@ class Message(Struct, frozen=True, gc=False):
     time_ns: int = 0
 
 
+class EarlierTurns(Struct, frozen=True, gc=False):
+    """The turns before a trace, where the input of its first model call holds them with the result of each call."""
+
+    user: tuple[str, ...]
+    results: tuple[Content, ...]
+
+
 class Run(Struct, frozen=True, kw_only=True, gc=False):
     """One run of an agent; a trace in which no agent run was seen is one run as a whole.
 
@@ -168,6 +175,8 @@ class Trajectory(Struct, frozen=True, kw_only=True, gc=False):
     hidden_turns: int = 0
     # Whether the first model call had no earlier messages of the user; `None` where inputs do not repeat them.
     has_beginning: bool | None = None
+    # The turns before the first model call; `None` where there were none, or where its input does not hold them all.
+    earlier_turns: EarlierTurns | None = None
     # Whether users sent pictures, sound or files, which are not read.
     has_media: bool = False
     # Agent runs in order of time.

@@ -550,6 +550,9 @@ class Pipeline:
         wants_earlier = self._scorer.wants_earlier_values
         completed = self._earlier_traces.with_earlier(trajectory) if wants_earlier else trajectory
         results = self._results(completed, lacking)
+        if trajectory.earlier_turns is not None:
+            # Nothing but evaluators looks at it, and it may be long.
+            trajectory = replace(trajectory, earlier_turns=None)
         ended = self._clock()
         self._metrics.scoring_duration.record((ended - started) / 1e9)
         self._metrics.scoring_delay.record((max(0, self._now_ns - due_ns) + ended - started) / 1e9)

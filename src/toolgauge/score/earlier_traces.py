@@ -58,11 +58,15 @@ class EarlierTraces:
         """Return a trace with what earlier ones of its conversation showed."""
         if trajectory.scope != "trace" or trajectory.conversation_id is None:
             return trajectory
-        known = self._known.get(_key(trajectory.conversation_id))
-        if known is None or (known.gap is None and self._is_divided):
+        known = self._known.get(_key(trajectory.conversation_id), EarlierValues())
+        if trajectory.has_beginning or trajectory.earlier_turns is not None:
+            # It shows all that came before it.
+            gap = None
+        elif known.has_traces and (known.gap is not None or not self._is_divided):
+            gap = known.gap
+        else:
             gap = self._unseen_turns(trajectory)
-            known = EarlierValues(gap=gap) if known is None else replace(known, gap=gap)
-        return replace(trajectory, earlier=known)
+        return replace(trajectory, earlier=replace(known, gap=gap))
 
     def remember(self, trajectory: Trajectory) -> None:
         """Remember what a trace that `with_earlier` has returned showed."""
@@ -99,11 +103,11 @@ class EarlierTraces:
     def _unseen_turns(self, trajectory: Trajectory) -> str | None:
         """Return why turns before a trace may be unseen, where none of its conversation is remembered.
 
-        Rule: they are where its first input shows earlier turns, where other processes receive traces of the same conversations, and where
+        Rule: they are where its first input shows earlier turns whose results are not in it, where other processes receive traces of the same conversations, and where
         its service was at work when this process began, a while after that moment.
         """
-        if trajectory.has_beginning is not None:
-            return None if trajectory.has_beginning else "incomplete"
+        if trajectory.has_beginning is False:
+            return "incomplete"
         since_ns = self._since_ns
         is_near_start = since_ns is not None and trajectory.start_ns < since_ns + self._ongoing_ns
         may_be_older = is_near_start and (trajectory.service in self._ongoing or self._spans_start(trajectory))

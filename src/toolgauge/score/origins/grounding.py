@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from toolgauge.model.content import NotRecorded, Recorded, Unparsed
+from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.earlier_values import EarlierValues
 from toolgauge.model.json import Json
 from toolgauge.model.outcomes import NotEvaluated, Reason
@@ -270,6 +270,11 @@ class Seen:
         self._gap = gap_of(trajectory)
         for text in known:
             self.known.add(value_forms.folded(text))
+        if trajectory.earlier_turns is not None:
+            for text in trajectory.earlier_turns.user:
+                self.user.add(value_forms.folded(text))
+            for result in trajectory.earlier_turns.results:
+                self._take_result(result)
 
     @property
     def gap(self) -> NotEvaluated | None:
@@ -316,13 +321,12 @@ class Seen:
     def _take(self, call: ToolCall) -> None:
         """Take the result of a call, or note why it cannot be looked at."""
         match call.result:
-            case Recorded(value=value):
-                self._take_value(value, call)
-            case Unparsed(text=text, reason=reason):
-                if text:
-                    self.results.add(value_forms.folded(text))
-                if reason == "truncated":
-                    self._note("truncated", call, "was cut off")
+            case Recorded() | Unparsed(reason="unparsable"):
+                if not self._take_result(call.result):
+                    self._note("truncated", call, "was too deep to read")
+            case Unparsed():
+                self._take_result(call.result)
+                self._note("truncated", call, "was cut off")
             case NotRecorded(reason="redacted"):
                 self._note("redacted", call, "was redacted")
             case NotRecorded() if has_taken_effect(call):
@@ -332,13 +336,19 @@ class Seen:
         if call.error is not None and call.error.message:
             self.results.add(value_forms.folded(call.error.message))
 
-    def _take_value(self, value: Json, call: ToolCall) -> None:
-        for part in result_parts(value):
-            content = folded_json(part)
-            if content is None:
-                self._note("truncated", call, "was too deep to read")
-            elif content:
+    def _take_result(self, result: Content) -> bool:
+        """Take what of a result can be read; False where a part cannot."""
+        match result:
+            case Recorded(value=value):
+                contents = [folded_json(part) for part in result_parts(value)]
+            case Unparsed(text=text):
+                contents = [value_forms.folded(text)]
+            case NotRecorded():
+                contents = []
+        for content in contents:
+            if content:
                 self.results.add(content)
+        return None not in contents
 
     def _note(self, reason: Reason, call: ToolCall, what: str) -> None:
         if self._gap is None:

@@ -39,6 +39,8 @@ def gap_of(trajectory: Trajectory) -> NotEvaluated | None:
         return NotEvaluated(reason="no_content", explanation=explanation)
     if trajectory.earlier is not None:
         return _EARLIER_GAPS.get(trajectory.earlier.gap or "")
+    if trajectory.has_beginning is False and trajectory.earlier_turns is not None:
+        return None
     if trajectory.has_beginning is False:
         explanation = "a value was not found, and the first model call had messages of earlier turns that were not recorded by themselves"
         return NotEvaluated(reason="incomplete", explanation=explanation)

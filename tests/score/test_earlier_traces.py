@@ -10,7 +10,7 @@ from toolgauge.model.journal import ShownValues
 from toolgauge.model.json import Json
 from toolgauge.model.left_out import LeftOut
 from toolgauge.model.outcomes import Outcome, Scored
-from toolgauge.model.trajectory import Trajectory
+from toolgauge.model.trajectory import EarlierTurns, Trajectory
 from toolgauge.score import earlier_traces
 from toolgauge.score.earlier_traces import EarlierTraces
 
@@ -110,6 +110,20 @@ def test_earlier_turns_in_the_first_input_are_unseen_where_their_traces_were():
     assert not is_seen(after(turn("Hello.", {"reason": "x"}, begins=True), late))
 
 
+def test_earlier_turns_whose_results_are_in_the_first_input_had_been_seen():
+    held = EarlierTurns(("Refund ORD-771245.",), (Recorded({"other": "ORD-882211"}),))
+    for order, is_known in (("ORD-771245", True), ("ORD-882211", True), ("ORD-990000", False)):
+        late = replace(turn("Go on.", {"order_id": order}, begins=False), earlier_turns=held)
+        assert is_seen(after(late)) == is_known
+        assert is_seen(after(replace(late, conversation_id=None))) == is_known
+    assert is_seen(after(late, turn("Go on.", {"order_id": "ORD-882211"})))
+
+
+def test_a_trace_that_begins_its_conversation_anew_is_judged_by_itself():
+    unrecorded = turn("Hello.", {"reason": "x"}, result=NOT_RECORDED)
+    assert not is_seen(after(unrecorded, turn("Go on.", {"order_id": "ORD-771246"}, begins=True)))
+
+
 @pytest.mark.parametrize(
     ("first", "expected"),
     [
@@ -147,6 +161,14 @@ def test_where_other_processes_have_traces_of_a_conversation_one_is_judged_by_it
     assert is_seen(judged(memory, turn("Go on.", {"order_id": "ORD-771245"})))
     assert reason(judged(memory, turn("Go on.", {"order_id": "ORD-771246"}))) == "incomplete"
     assert not is_seen(judged(memory, turn("Go on.", {"order_id": "ORD-771246"}, conversation="d", begins=True)))
+
+
+def test_traces_are_judged_by_themselves_where_several_processes_share_a_conversation():
+    memory, evaluator = EarlierTraces(100), GroundedArguments(earlier_traces="unseen")
+    memory.remember(memory.with_earlier(turn("Refund ORD-771245.", {"reason": "x"})))
+    for begins, expected in ((None, "incomplete"), (True, "Scored")):
+        (outcome,) = judge(evaluator, memory.with_earlier(turn("Go on.", {"order_id": "ORD-771245"}, begins=begins)))
+        assert reason(outcome).startswith(expected)
 
 
 def test_a_trace_that_was_not_looked_at_is_missing_from_then_on():

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import ClassVar, Literal, TypeAlias
 
+from msgspec.structs import replace
+
 from toolgauge.model.content import Recorded
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import JsonObject
@@ -23,6 +25,7 @@ from toolgauge.score.selection import CallSelection, has_taken_effect, nothing_t
 
 # What is judged of calls that do not change state.
 Reading: TypeAlias = Literal["ids", "all", "none"]
+EarlierTracesSeen: TypeAlias = Literal["seen", "unseen"]
 
 _MAX_KNOWN = 1000
 _MAX_DIFFERENCES = 20
@@ -66,8 +69,6 @@ class GroundedArguments(CallSelection):
 
     version: ClassVar[str] = "2"
     level: ClassVar[Level] = "call"
-    # Of a trace it wants to know what earlier traces of its conversation showed.
-    wants_earlier_values: ClassVar[bool] = True
 
     # What is judged of calls that do not change state: their ids, all values or nothing.
     reading: Reading = "ids"
@@ -75,6 +76,13 @@ class GroundedArguments(CallSelection):
     exempt: tuple[str, ...] = _EXEMPT
     # Texts that every agent knows beside its conversation.
     known: tuple[str, ...] = ()
+    # Whether this process receives all traces of a conversation; of several that share them, each sees a part.
+    earlier_traces: EarlierTracesSeen = "seen"
+
+    @property
+    def wants_earlier_values(self) -> bool:
+        """Whether it judges a trace by what earlier traces of its conversation showed."""
+        return self.earlier_traces == "seen"
 
     @cached_property
     def _exempt_globs(self) -> Globs:
@@ -86,6 +94,8 @@ class GroundedArguments(CallSelection):
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
         """Yield one outcome for each call that has values to look for."""
+        if self.earlier_traces == "unseen" and trajectory.earlier is not None:
+            trajectory = replace(trajectory, earlier=None)
         seen = Seen(trajectory, self.known)
         # Names of the arguments under which something was looked up.
         looked_up: set[str] = set()

@@ -193,6 +193,7 @@ def test_it_remembers_so_many_conversations():
     memory = EarlierTraces(2)
     for name in ("1", "2", "3"):
         judged(memory, turn("Refund ORD-771245.", {"reason": "x"}, conversation=name))
+    assert len(memory.take_changes()) == 2
     assert [is_seen(judged(memory, turn("Go on.", {"order_id": "ORD-771245"}, conversation=n))) for n in "321"] == [
         True,
         True,

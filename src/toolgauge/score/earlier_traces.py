@@ -1,8 +1,8 @@
-"""Remembers which ids and numbers the traces of each conversation showed, so that its next trace can be judged by itself.
+"""Remembers the ids and numbers that the traces of each conversation showed, to judge its next trace against them.
 
-Arrives: each trace with a conversation id when it closes. Leaves: the same trace with what earlier ones showed. Without it, an id from an
-earlier turn would look invented. Bounded: the conversations, the values of one and those of all; what had to be forgotten
-is known to be missing, so that it is never held against an agent.
+Arrives: each trace with a conversation id when it closes. Leaves: the same trace with the values of earlier ones. Without it, an id from an
+earlier turn would look invented. The conversations, the values of one and those of all are bounded; a conversation whose values
+were dropped is marked, so that the loss never fails an agent.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,8 +30,8 @@ _LONGEST_KNOWN = 65_536
 class EarlierTraces:
     """The memory of the newest `capacity` conversations.
 
-    `live_since_ns` is when this process began to receive; `None` where it missed nothing before. A conversation that is new here may
-    have begun before, for `ongoing_ns` from then on. `is_divided` where other processes receive traces of the same conversations.
+    `live_since_ns` is when this process began to receive; `None` where it missed nothing before. Until `ongoing_ns` later, a
+    conversation that is new here may be older. `is_divided` where other processes receive traces of the same conversations.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class EarlierTraces:
         self._since_ns = live_since_ns
         # Services that were at work at that moment.
         self._ongoing: set[str | None] = set()
-        # By digests of conversation ids, those that were heard of least recently first; and those of them that have values.
+        # By digests of conversation ids, least recently used first; and the keys of those with values.
         self._known: dict[bytes, EarlierValues] = {}
         self._with_values: dict[bytes, None] = {}
         self._size_bytes = 0
@@ -55,7 +55,7 @@ class EarlierTraces:
             self._since_ns = live_since_ns
 
     def with_earlier(self, trajectory: Trajectory) -> Trajectory:
-        """Return a trace with what earlier ones of its conversation showed."""
+        """Return a trace with the values of earlier traces of its conversation."""
         if trajectory.scope != "trace" or trajectory.conversation_id is None:
             return trajectory
         known = self._known.get(_key(trajectory.conversation_id), EarlierValues())
@@ -69,7 +69,7 @@ class EarlierTraces:
         return replace(trajectory, earlier=replace(known, gap=gap))
 
     def remember(self, trajectory: Trajectory) -> None:
-        """Remember what a trace that `with_earlier` has returned showed."""
+        """Add the values of a trace that `with_earlier` has returned."""
         before, conversation_id = trajectory.earlier, trajectory.conversation_id
         if before is None or conversation_id is None:
             return
@@ -85,26 +85,26 @@ class EarlierTraces:
         self._put(_key(conversation_id), EarlierValues(hashes, has_traces=True, has_user=has_user, gap=gap))
 
     def forget(self, trajectory: Trajectory) -> None:
-        """Note that a trace was not looked at: what it showed is missing."""
+        """Mark the conversation of a trace that was not looked at: its values are missing."""
         if trajectory.scope == "trace" and trajectory.conversation_id is not None:
             self._put(_key(trajectory.conversation_id), EarlierValues(has_traces=True, gap="incomplete"))
 
     def take_changes(self) -> Sequence[ShownValues]:
-        """Return what has changed since this was asked last."""
+        """Return the conversations that changed since the last call."""
         changed, self._changed = self._changed, {}
         return [ShownValues(conversation=key, values=self._known[key]) for key in changed if key in self._known]
 
     def restore(self, shown: Iterable[ShownValues]) -> None:
-        """Take over what an earlier process remembered, in the order of time."""
+        """Take over the memory of an earlier process, in the order of time."""
         for one in shown:
             self._put(one.conversation, one.values)
         self._changed.clear()
 
     def _unseen_turns(self, trajectory: Trajectory) -> str | None:
-        """Return why turns before a trace may be unseen, where none of its conversation is remembered.
+        """Return why turns before a trace may be unseen, where no trace of its conversation is remembered.
 
-        Rule: they are where its first input shows earlier turns whose results are not in it, where other processes receive traces of the same conversations, and where
-        its service was at work when this process began, a while after that moment.
+        Rule: they may be unseen where the first input holds earlier turns without their results, where other processes receive
+        traces of the same conversations, and, soon after the start of this process, where the service was at work at that moment.
         """
         if trajectory.has_beginning is False:
             return "incomplete"
@@ -135,6 +135,7 @@ class EarlierTraces:
 
     def _take_out(self, key: bytes) -> None:
         known = self._known.pop(key, None)
+        self._changed.pop(key, None)
         if known is not None and known.hashes:
             self._size_bytes -= len(known.hashes)
             del self._with_values[key]

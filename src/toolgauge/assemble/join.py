@@ -180,8 +180,8 @@ def _trajectory(
     start_ns, end_ns = _span_of_time(index.nodes)
     agents = _agents(index.running, calls)
     offers = _new_offers(index.offering)
-    begins, history = has_beginning(index.speaking), traces[0].history
-    is_alone = len(traces) == 1 and history is not None
+    begins, history = has_beginning(index.speaking), traces[0].history if len(traces) == 1 else None
+    earlier = earlier_turns(index.speaking, history) if begins is False and history is not None else None
     producer, conversation_id = _producer(root, index.nodes), _conversation(last.index.nodes, root)
     return Trajectory(
         scope=scope,
@@ -202,7 +202,7 @@ def _trajectory(
         left_out=merged([trace.left_out for trace in traces]),
         hidden_turns=sum([trace.hidden_turns for trace in planted]),
         has_beginning=begins,
-        earlier_turns=earlier_turns(index.speaking, history) if is_alone and begins is False else None,
+        earlier_turns=earlier,
         has_media=any(seen.has_media for node in index.speaking for seen in node.messages),
         runs=tuple(joined.runs),
         tokens=tokens_of([trace.index.nodes for trace in planted]),

@@ -32,6 +32,14 @@ def test_what_moved_earlier_is_due_earlier():
     )
 
 
+def test_of_those_that_are_due_together_the_first_noted_comes_first():
+    due = {"z": 20, "a": 20, "m": 20}
+    schedule = Schedule(due.get)
+    for key in due:
+        schedule.note(key, 10)
+    assert [schedule.pop_due(20) for _ in due] == ["z", "a", "m"]
+
+
 def test_what_is_gone_is_not_due():
     due = {"a": 10}
     schedule = Schedule(due.get)

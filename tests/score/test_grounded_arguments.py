@@ -10,7 +10,8 @@ from toolgauge.model.json import Json
 from toolgauge.model.left_out import LeftOut, token_hash
 from toolgauge.model.observations import CallError, ToolDefinition
 from toolgauge.model.outcomes import NotEvaluated, Scored
-from toolgauge.model.trajectory import Message, ToolCall, Trajectory, TrajectoryScope
+from toolgauge.model.records import SpanRef
+from toolgauge.model.trajectory import Message, Run, ToolCall, Trajectory, TrajectoryScope
 from toolgauge.testing.evaluators import check_evaluator
 
 WRITES = ("pay", "book", "cancel_order")
@@ -61,10 +62,16 @@ def test_an_invented_id_is_named_with_its_path():
         ("the #W7181492", "#W7181492"),
         ("the order W7181492", "#W7181492"),
         ("my card ending in 7334, the credit card", "credit_card_7334"),
+        ("the order 9502126", "#W9502126"),
+        ("the order #W9502126", "9502126"),
+        ("the order #W9502126", 9502126),
+        ("the order 88-2137", "(R) 88-2137"),
+        ("the order B_K3F9Q2", "#B-K3F9Q2"),
+        ("parcel 40017, please", "P40017"),
         ("it\u2019s \u201cA-17\u201d", "A-17"),
     ],
 )
-def test_an_id_may_be_written_in_other_ways(text: str, value: str):
+def test_an_id_may_be_written_in_other_ways(text: str, value: Json):
     assert is_found(asked(text, {"order_id": value}))
 
 
@@ -76,6 +83,12 @@ def test_an_id_may_be_written_in_other_ways(text: str, value: str):
         ("order W7181492", "W718149"),
         ("order 7181492", "W7181493"),
         ("cards 1 and 2", "card_12"),
+        ("order 9502", "#W9502"),
+        ("orders 9502126 and #B9502126", "#W9502126"),
+        ("orders #A9502126 and #B9502126", "9502126"),
+        ("order #A9502126", "#W9502126"),
+        ("order 9502126", "WX9502126"),
+        ("the flower shop", "Aflower1"),
         ("12 people, 9 nights", "A-17"),
     ],
 )
@@ -223,6 +236,12 @@ def test_a_message_without_text_is_no_evidence():
     assert not_evaluated(GroundedArguments(), asked("", {"order_id": "A-17"})) == "no_content"
 
 
+def test_an_id_in_long_text_may_lack_its_prefix():
+    note = "The customer asked us to look at order W9502126 once more before it leaves the warehouse today."
+    assert is_found(asked("Please look at order 9502126 again.", {"note": note}))
+    assert not is_found(asked("Please look at order 9502127 again.", {"note": note}))
+
+
 def test_long_text_is_looked_at_for_its_ids_only():
     text = (
         "The customer of order {} has written that the parcel arrived broken and that they want to have 20 back at once"
@@ -325,6 +344,80 @@ def test_arguments_can_be_exempt(exempt: str):
     judged = asked("go on", {"lines": [{"order_id": "A-18"}]})
     assert not is_found(judged)
     assert not_evaluated(GroundedArguments(exempt=(exempt,)), judged) == "no_calls"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import requests\nbody = requests.get(base)\nprint(body[:48211])",
+        "const total = orders.map(o => o.total)\nreturn total / 48211",
+        "print(48211 * 17)",
+        "total = compute('48211', rate=17)",
+        "SELECT name FROM orders WHERE number = 48211",
+        "```\nls -l | head -n 48211\n```",
+        "for row in rows:\n    if row.total > 48211:\n        keep(row)",
+    ],
+)
+def test_code_is_not_judged_by_its_form(text: str):
+    assert "no_calls" in str(not_evaluated(GroundedArguments(), asked("Work it out.", {"text": text})))
+
+
+@pytest.mark.parametrize("name", ["python_interpreter", "execute_code", "runScript", "mcp__box__bash", "run_sql"])
+def test_code_is_not_judged_where_the_tool_runs_code(name: str):
+    judged = replace(
+        asked("Work it out.", {"source": "the 48211st prime of them"}, name=name), writing_tools=frozenset((name,))
+    )
+    assert "no_calls" in str(not_evaluated(GroundedArguments(), judged))
+
+
+@pytest.mark.parametrize(
+    "text", ["Refund order X48211 because it broke.", "return order X48211 to sender", '{"order": "X48211"}']
+)
+def test_prose_and_json_are_not_taken_for_code(text: str):
+    assert not is_found(asked("Work it out.", {"text": text}))
+
+
+def asks_agent(name: str, arguments: Json, *runs: Run, agents: tuple[str, ...] = ()) -> Trajectory:
+    """A call to another agent, which `runs` within it."""
+    judged = asked("Work it out.", arguments, name=name)
+    call = replace(judged.calls[0], run=SpanRef("1" * 32, "a" * 16), start_ns=10, end_ns=20)
+    return replace(judged, calls=(call,), runs=runs, agents=agents, writing_tools=frozenset((name,)))
+
+
+@pytest.mark.parametrize(
+    "name", ["research_agent", "transfer_to_billing", "delegate_work", "callSubagent", "Researcher"]
+)
+def test_a_prompt_to_another_agent_is_not_judged(name: str):
+    judged = asks_agent(name, {"task": "Find papers 48211 to X48219 about it."}, agents=("main", "Researcher"))
+    assert "no_calls" in str(not_evaluated(GroundedArguments(), judged))
+
+
+def test_a_tool_within_which_an_agent_ran_is_an_agent():
+    outer = run("a" * 16, None, 0, 30)
+    inner = run("b" * 16, outer.span, 12, 18)
+    arguments: Json = {"task": "Find papers 48211 to X48219 about it."}
+    assert "no_calls" in str(not_evaluated(GroundedArguments(), asks_agent("look_into", arguments, outer, inner)))
+    later = replace(inner, start_ns=25, end_ns=28)
+    assert not is_found(asks_agent("look_into", arguments, outer, later))
+
+
+def test_an_id_that_another_agent_is_given_by_itself_is_judged():
+    judged = asks_agent("refund_agent", {"task": "Refund it, please.", "order_id": "X48219"})
+    assert scored(GroundedArguments(), judged).parts == {"values": 1, "not_found": 1}
+
+
+def run(span_id: str, above: SpanRef | None, start_ns: int, end_ns: int) -> Run:
+    span = SpanRef("1" * 32, span_id)
+    return Run(
+        span=span,
+        above=above,
+        agent=None,
+        prompt=None,
+        response=None,
+        tools_offered=None,
+        start_ns=start_ns,
+        end_ns=end_ns,
+    )
 
 
 def test_a_call_that_failed_is_judged_where_it_left_what_was_looked_up():

@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 
 from tests.state.support import left, opened
-from toolgauge.model.journal import ClosedId, JournalChange, JournalEntry
+from toolgauge.model.earlier_values import EarlierValues
+from toolgauge.model.journal import ClosedId, JournalChange, JournalEntry, ShownValues
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.selfmetrics import StateMetrics
 from toolgauge.state.journal import Journal
+from toolgauge.state.journal_rows import forget_shown
 from toolgauge.state.settings import StateSettings
 from toolgauge.state.store import StateStore
 
@@ -69,6 +71,21 @@ def test_ids_that_have_closed_are_there_after_a_restart(tmp_path: Path):
             ClosedId(id="00ff", scope="trace", closed_ns=2**63 - 1),
             closed[1],
         )
+
+
+def test_what_conversations_have_shown_is_there_after_a_restart(tmp_path: Path):
+    def shown(number: int, size: int = 8, gap: str | None = None) -> ShownValues:
+        values = EarlierValues(bytes(size), has_traces=True, has_user=number % 2 == 0, gap=gap)
+        return ShownValues(conversation=b"%016d" % number, values=values)
+
+    with opened(tmp_path) as first:
+        first.commit(JournalChange(shown=[shown(number) for number in range(5)]))
+        first.commit(JournalChange(shown=(shown(1, 16, "incomplete"),)))
+    with opened(tmp_path, start=False) as later:
+        assert [*later.journal.shown_values()] == [*map(shown, (0, 2, 3, 4)), shown(1, 16, "incomplete")]
+        with later.store.transaction() as connection:
+            forget_shown(connection, capacity=4, max_bytes=30)
+        assert [*later.journal.shown_values()] == [shown(4), shown(1, 16, "incomplete")]
 
 
 def test_commit_about_what_was_submitted_comes_behind_it(tmp_path: Path):

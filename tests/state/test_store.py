@@ -172,8 +172,8 @@ def test_table_that_is_broken_inside_is_moved_aside(tmp_path: Path):
         store.save_watch({b"%d" % key: bytes(1000) for key in range(100)})
     path = tmp_path / FILE_NAME
     content = bytearray(path.read_bytes())
-    assert len(content) > 10 * 4096
-    content[2 * 4096 : 8 * 4096] = b"\xff" * (6 * 4096)
+    assert len(content) > 14 * 4096
+    content[2 * 4096 : 12 * 4096] = b"\xff" * (10 * 4096)
     path.write_bytes(content)
     with opened(tmp_path) as store:
         assert store.moved_aside is not None

@@ -16,7 +16,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from toolgauge.config.load import load
 from toolgauge.export.emitter import Emitter
 from toolgauge.model.delivery import Accepted, Outgoing, Signal
-from toolgauge.model.journal import ClosedId, JournalChange, JournalEntry
+from toolgauge.model.journal import ClosedId, JournalChange, JournalEntry, ShownValues
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.regressions import Regression
 from toolgauge.otlp.request import read_request
@@ -37,6 +37,7 @@ class MemoryJournal:
     def __init__(self) -> None:
         self._entries: dict[int, JournalEntry] = {}
         self.closed: list[ClosedId] = []
+        self.shown: list[ShownValues] = []
         self._last_id = 0
 
     def keeps(self, entries: Collection[int]) -> bool:
@@ -53,6 +54,7 @@ class MemoryJournal:
         for number in change.removed:
             del self._entries[number]
         self.closed.extend(change.closed)
+        self.shown.extend(change.shown)
 
     def left(self) -> list[JournalEntry]:
         return [*self._entries.values()]
@@ -134,6 +136,7 @@ class Walk:
         """Take up what an earlier process left, as a service does at its start."""
         assert self.journal is not None
         self.pipeline.restore(self.journal.closed, self.now_ns)
+        self.pipeline.restore_shown(self.journal.shown)
         for entry in self.journal.left():
             self.pipeline.recover(entry, self.now_ns)
         self.pipeline.end_recovery(self.now_ns)

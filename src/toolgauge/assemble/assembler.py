@@ -74,8 +74,8 @@ class Assembler:
         # When open traces take no more than this, none is evicted.
         self._evict_above = 0
         self._schedule = Schedule(self._due_ns)
-        # Traces whose time may have changed since the schedule was last asked: each span changes that of its trace.
-        self._moved: set[OpenTrace] = set()
+        # Traces whose time may have changed since the schedule was last asked, in the order in which they opened: each span changes that of its trace.
+        self._moved: dict[OpenTrace, None] = {}
         self._recent = RecentSpans(_RECENT_SPANS)
         self._closed = ClosedIds(settings.late_memory.traces, settings.late_memory.for_)
         self._reader = reader
@@ -186,7 +186,7 @@ class Assembler:
             trace.assignment = assignment
             trace.is_begun = bool(self._begun) and reading.ref.trace_id in self._begun
         self._add_to(trace, reading, now_ns, given)
-        self._moved.add(trace)
+        self._moved[trace] = None
         if entry and trace.is_new_entry(entry):
             self._claims += 1
         if self._trace_bytes > self._evict_above:
@@ -206,7 +206,7 @@ class Assembler:
             trace = open_traces.get(trace_id)
             if trace is not None:
                 self._add_head_to(trace, SpanHead(trace_id, rest), now_ns)
-                self._moved.add(trace)
+                self._moved[trace] = None
                 if entry and trace.is_new_entry(entry):
                     self._claims += 1
         if self._trace_bytes > self._evict_above:
@@ -294,7 +294,7 @@ class Assembler:
             for trace in self._open.values():
                 if trace.assignment is not None:
                     trace.postpone(self._clock(now_ns) - since_ns)
-                    self._moved.add(trace)
+                    self._moved[trace] = None
 
     def end_recovery(self, now_ns: int) -> None:
         """Hand traces that were closed before to their conversations."""
@@ -494,7 +494,7 @@ class Assembler:
         if self._is_short and self.open_bytes < self._limits.max_open_bytes // 4:
             self._is_short = False
             self._evict_above = 0
-        self._moved.discard(trace)
+        self._moved.pop(trace, None)
         self._schedule.forget(trace.trace_id)
         self._unindex(trace.trace_id, trace.conversation)
 

@@ -16,7 +16,7 @@ from toolgauge.assemble.calls import Surroundings, in_turns, tool_calls
 from toolgauge.assemble.common_lengths import with_truncated_values
 from toolgauge.assemble.cutting import merged
 from toolgauge.assemble.executions import executed_calls
-from toolgauge.assemble.messages import has_beginning, messages_of, runs_of
+from toolgauge.assemble.messages import earlier_turns, has_beginning, messages_of, runs_of
 from toolgauge.assemble.node import Node, NodeIndex, order, take_apart
 from toolgauge.assemble.pairing import Pair, asked, pair
 from toolgauge.assemble.repair import History, Repair, repair
@@ -180,6 +180,8 @@ def _trajectory(
     start_ns, end_ns = _span_of_time(index.nodes)
     agents = _agents(index.running, calls)
     offers = _new_offers(index.offering)
+    begins, history = has_beginning(index.speaking), traces[0].history if len(traces) == 1 else None
+    earlier = earlier_turns(index.speaking, history) if begins is False and history is not None else None
     producer, conversation_id = _producer(root, index.nodes), _conversation(last.index.nodes, root)
     return Trajectory(
         scope=scope,
@@ -199,7 +201,8 @@ def _trajectory(
         end_ns=end_ns,
         left_out=merged([trace.left_out for trace in traces]),
         hidden_turns=sum([trace.hidden_turns for trace in planted]),
-        has_beginning=has_beginning(index.speaking),
+        has_beginning=begins,
+        earlier_turns=earlier,
         has_media=any(seen.has_media for node in index.speaking for seen in node.messages),
         runs=tuple(joined.runs),
         tokens=tokens_of([trace.index.nodes for trace in planted]),

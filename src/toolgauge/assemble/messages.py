@@ -4,6 +4,7 @@ Whoever judges a call needs the conversation as that agent had it, and not what 
 """
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import Literal, TypeAlias
@@ -11,9 +12,11 @@ from typing import Literal, TypeAlias
 from msgspec.structs import replace
 
 from toolgauge.assemble.node import Node, NodeIndex
-from toolgauge.model.observations import MessageSeen, ToolDefinition
+from toolgauge.assemble.repair import History
+from toolgauge.model.content import Recorded, Unparsed
+from toolgauge.model.observations import CallAnswered, CallRequested, MessageSeen, ToolDefinition
 from toolgauge.model.records import SpanRef
-from toolgauge.model.trajectory import Message, Run
+from toolgauge.model.trajectory import EarlierTurns, Message, Run
 
 Role: TypeAlias = Literal["system", "user", "assistant"]
 # What each role said last in one run.
@@ -44,7 +47,7 @@ def messages_of(speaking: Sequence[Node], turns_ns: Sequence[int]) -> tuple[Mess
 
 def has_beginning(speaking: Sequence[Node]) -> bool | None:
     """Return whether the first model call had nothing earlier in its input; `None` where inputs do not repeat it."""
-    asked = [node for node in speaking if node.model_call is not None and _user_message(node) is not None]
+    asked = _asked(speaking)
     first = _user_message(asked[0]) if asked else None
     if first is None:
         return None
@@ -52,6 +55,33 @@ def has_beginning(speaking: Sequence[Node]) -> bool | None:
         return False
     # A model that is given answers to its calls has no need of the user's text, unless the input is all there is.
     return True if any(node.answers for node in asked) else None
+
+
+def earlier_turns(speaking: Sequence[Node], history: History) -> EarlierTurns | None:
+    """Return the turns in the input of the first model call; `None` where it lacks the result of any of their calls.
+
+    A history without calls may have been stripped of them.
+    """
+    asked = _asked(speaking)
+    answers = [answer for answer in asked[0].answers if not answer.by_provider] if asked else []
+    if not answers or not all(map(_has_result, answers)):
+        return None
+    past = history(asked[0].ref.span_id)
+    calls = [seen.call_id for seen in past if type(seen) is CallRequested]
+    # Producers without ids give the answers in the order of the calls.
+    if not calls or Counter(calls) != Counter(answer.call_id for answer in answers):
+        return None
+    texts = [seen.text for seen in past if type(seen) is MessageSeen]
+    return EarlierTurns(tuple(texts), tuple([answer.result for answer in answers]))
+
+
+def _has_result(answer: CallAnswered) -> bool:
+    result = answer.result
+    return isinstance(result, Recorded) or (isinstance(result, Unparsed) and result.reason != "truncated")
+
+
+def _asked(speaking: Sequence[Node]) -> list[Node]:
+    return [node for node in speaking if node.model_call is not None and _user_message(node) is not None]
 
 
 def _has_earlier_answers(node: Node) -> bool:

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import ClassVar, Literal, TypeAlias
 
+from msgspec.structs import replace
+
 from toolgauge.model.content import Recorded
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import JsonObject
@@ -14,6 +16,7 @@ from toolgauge.model.masks import is_digest, is_mask
 from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Outcome, Scored, Side
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.score.origins.free_text import FreeTexts
 from toolgauge.score.origins.grounding import Seen, Source
 from toolgauge.score.origins.value_origin import MAX_VALUES, Value, is_id, origin, values_of
 from toolgauge.score.patterns import Globs
@@ -22,6 +25,7 @@ from toolgauge.score.selection import CallSelection, has_taken_effect, nothing_t
 
 # What is judged of calls that do not change state.
 Reading: TypeAlias = Literal["ids", "all", "none"]
+EarlierTracesSeen: TypeAlias = Literal["seen", "unseen"]
 
 _MAX_KNOWN = 1000
 _MAX_DIFFERENCES = 20
@@ -63,7 +67,7 @@ _EXEMPT = (
 class GroundedArguments(CallSelection):
     """The share of argument values that had been seen before the call, of those that can be looked for."""
 
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     level: ClassVar[Level] = "call"
 
     # What is judged of calls that do not change state: their ids, all values or nothing.
@@ -72,6 +76,13 @@ class GroundedArguments(CallSelection):
     exempt: tuple[str, ...] = _EXEMPT
     # Texts that every agent knows beside its conversation.
     known: tuple[str, ...] = ()
+    # Whether this process receives all traces of a conversation; of several that share them, each sees a part.
+    earlier_traces: EarlierTracesSeen = "seen"
+
+    @property
+    def wants_earlier_values(self) -> bool:
+        """Whether it judges a trace by what earlier traces of its conversation showed."""
+        return self.earlier_traces == "seen"
 
     @cached_property
     def _exempt_globs(self) -> Globs:
@@ -83,20 +94,25 @@ class GroundedArguments(CallSelection):
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
         """Yield one outcome for each call that has values to look for."""
+        if self.earlier_traces == "unseen" and trajectory.earlier is not None:
+            trajectory = replace(trajectory, earlier=None)
         seen = Seen(trajectory, self.known)
         # Names of the arguments under which something was looked up.
         looked_up: set[str] = set()
         schemas = _Schemas(trajectory)
+        free_texts = FreeTexts(trajectory)
         is_any = False
         for call in self.calls(trajectory):
-            outcome = self._outcome(call, schemas, seen, looked_up)
+            outcome = self._outcome(call, schemas, seen, looked_up, free_texts)
             if outcome is not None:
                 is_any = True
                 yield call, outcome
         if not is_any:
             yield None, nothing_to_judge(trajectory)
 
-    def _outcome(self, call: ToolCall, schemas: "_Schemas", seen: Seen, looked_up: set[str]) -> Outcome | None:
+    def _outcome(
+        self, call: ToolCall, schemas: "_Schemas", seen: Seen, looked_up: set[str], free_texts: FreeTexts
+    ) -> Outcome | None:
         writing = schemas.trajectory.writing_tools
         only_ids = call.name not in writing and self.reading != "all"
         if only_ids and self.reading == "none":
@@ -109,6 +125,8 @@ class GroundedArguments(CallSelection):
             values = [value for value in values if value.name in looked_up and is_id(value)]
         elif only_ids:
             values = [value for value in values if is_id(value)]
+        else:
+            values = [value for value in values if is_id(value) or not free_texts.holds(call, value.content)]
         values = [value for value in values if not self._is_exempt(call.name, value)]
         if not values:
             return None

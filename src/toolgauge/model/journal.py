@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from toolgauge.model.delivery import Signal
+from toolgauge.model.earlier_values import EarlierValues
 from toolgauge.model.trajectory import TrajectoryScope
 
 
@@ -32,6 +33,13 @@ class ClosedId(Struct, frozen=True, kw_only=True, gc=False):
     partition: int | None = None
 
 
+class ShownValues(Struct, frozen=True, kw_only=True, gc=False):
+    """All that a conversation has shown so far; `conversation` stands for its id."""
+
+    conversation: bytes
+    values: EarlierValues
+
+
 class JournalChange(Struct, frozen=True, kw_only=True, gc=False):
     """Changes that are written together, or not at all. `delivered` and `removed` are ids of entries."""
 
@@ -39,3 +47,4 @@ class JournalChange(Struct, frozen=True, kw_only=True, gc=False):
     delivered: Sequence[int] = ()
     removed: Sequence[int] = ()
     closed: Sequence[ClosedId] = ()
+    shown: Sequence[ShownValues] = ()

@@ -6,6 +6,7 @@ from typing import Final, Literal, TypeAlias
 from msgspec import Struct, field
 
 from toolgauge.model.content import Content
+from toolgauge.model.earlier_values import EarlierValues
 from toolgauge.model.left_out import NOTHING_LEFT_OUT, LeftOut
 from toolgauge.model.observations import CallError, ToolDefinition
 from toolgauge.model.records import SpanRef
@@ -76,6 +77,13 @@ class Message(Struct, frozen=True, gc=False):
     turn: int
     # When a model read it, or had written it; 0 when not known.
     time_ns: int = 0
+
+
+class EarlierTurns(Struct, frozen=True, gc=False):
+    """The turns before a trace, where the input of its first model call holds them with the result of each call."""
+
+    user: tuple[str, ...]
+    results: tuple[Content, ...]
 
 
 class Run(Struct, frozen=True, kw_only=True, gc=False):
@@ -167,6 +175,8 @@ class Trajectory(Struct, frozen=True, kw_only=True, gc=False):
     hidden_turns: int = 0
     # Whether the first model call had no earlier messages of the user; `None` where inputs do not repeat them.
     has_beginning: bool | None = None
+    # The turns before the first model call; `None` where there were none, or where its input does not hold them all.
+    earlier_turns: EarlierTurns | None = None
     # Whether users sent pictures, sound or files, which are not read.
     has_media: bool = False
     # Agent runs in order of time.
@@ -184,6 +194,8 @@ class Trajectory(Struct, frozen=True, kw_only=True, gc=False):
     partition: int | None = None
     # Who wrote its spans.
     sources: tuple[SpanSource, ...] = ()
+    # What earlier traces of its conversation showed, for a trace; filled in by the pipeline. `None` where nobody remembers them.
+    earlier: EarlierValues | None = None
     # Tools that the configuration registers, by name, for what the traffic does not show; filled in by the scorer.
     registered_tools: Mapping[str, ToolDefinition] = field(default_factory=_no_tools)
 

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from toolgauge.model.delivery import Outgoing, Signal
-from toolgauge.model.journal import ClosedId, JournalEntry
+from toolgauge.model.journal import ClosedId, JournalEntry, ShownValues
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.records import SpanRef
 from toolgauge.otlp.decoder import Container
@@ -77,6 +77,8 @@ class Egress:
         self._scorecards: list[Scorecard] = []
         # Entries of the journal that the trajectories held which have closed.
         self._closed_entries: list[int] = []
+        # What conversations have shown, for the journal.
+        self._shown: list[ShownValues] = []
 
     @property
     def other_requests(self) -> int:
@@ -139,6 +141,10 @@ class Egress:
     def close(self, entries: Sequence[int]) -> None:
         """Have entries of the journal closed with the next `flush`, together with the scorecards announced until then."""
         self._closed_entries += entries
+
+    def remember(self, shown: Sequence[ShownValues]) -> None:
+        """Have these written to the journal with the next `flush`, together with the scorecards announced until then."""
+        self._shown += shown
 
     def send_again(self, outgoing: Outgoing) -> None:
         """Have a request of our own leave that an earlier process could not deliver; without room it waits."""
@@ -224,7 +230,8 @@ class Egress:
         finally:
             # Also after a fault: what fails again and again after each restart is worse than what is missing.
             closed = [_closed_id(scorecard) for scorecard in scorecards if not scorecard.by_judges]
-            ledger.close([*closed_entries, *[entry.id for entry in own]], closed, own)
+            shown, self._shown = self._shown, []
+            ledger.close([*closed_entries, *[entry.id for entry in own]], closed, own, shown)
         return outgoings
 
 

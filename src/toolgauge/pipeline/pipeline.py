@@ -21,7 +21,7 @@ from toolgauge.export.results import Annotations
 from toolgauge.model.delivery import Accepted, Answer, Assignment, Invalid, Outbox, Outgoing, Signal
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.feedback import FeedbackSink
-from toolgauge.model.journal import ClosedId, JournalEntry
+from toolgauge.model.journal import ClosedId, JournalEntry, ShownValues
 from toolgauge.model.judging import Answers, Judging
 from toolgauge.model.observations import Reading, ToolDefinition, UnreadSpan
 from toolgauge.model.outcomes import Reason, Result, Scorecard
@@ -37,6 +37,7 @@ from toolgauge.pipeline.hold import Hold, is_to_bear_scores
 from toolgauge.pipeline.reader import Reader, given_history
 from toolgauge.recognize.feedback_reader import FEEDBACK_MARK, feedback_of_record, feedback_of_span
 from toolgauge.recognize.recognizer import Recognizer
+from toolgauge.score.earlier_traces import EarlierTraces
 from toolgauge.score.scorer import ReadingScope, Scorer
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.state.ledger import Ledger
@@ -115,6 +116,7 @@ class Pipeline:
         reader: Reader,
         assembler: Assembler,
         scorer: Scorer,
+        earlier_traces: EarlierTraces,
         judging: Judging,
         sink: ScorecardSink,
         hold: Hold[Container],
@@ -134,6 +136,7 @@ class Pipeline:
         self._reader = reader
         self._assembler = assembler
         self._scorer = scorer
+        self._earlier_traces = earlier_traces
         self._judging = judging
         self._sink = sink
         self._hold = hold
@@ -295,6 +298,7 @@ class Pipeline:
     def receive_since(self, live_since_ns: int) -> None:
         """Take another moment for the one at which this process began to receive, where it is live."""
         self._assembler.receive_since(live_since_ns)
+        self._earlier_traces.receive_since(live_since_ns)
 
     def forget(self) -> int:
         """Drop open trajectories of partitions that are lost, without a result, with the spans held for them; return how many."""
@@ -327,6 +331,10 @@ class Pipeline:
     def restore(self, closed: Iterable[ClosedId], now_ns: int) -> None:
         """Remember what an earlier process closed, in the order of time; its entries come next."""
         self._assembler.restore(closed, now_ns)
+
+    def restore_shown(self, shown: Iterable[ShownValues]) -> None:
+        """Remember what conversations have shown to an earlier process, in the order of time."""
+        self._earlier_traces.restore(shown)
 
     def _settle(self, entries: Iterable[int]) -> None:
         if self._ledger is not None:
@@ -539,7 +547,12 @@ class Pipeline:
         if self._lacks_unread(trajectory):
             trajectory, lacking = replace(trajectory, incomplete=_UNREAD), "overload"
         self._look_for_split(trajectory)
-        results = self._results(trajectory, lacking)
+        wants_earlier = self._scorer.wants_earlier_values
+        completed = self._earlier_traces.with_earlier(trajectory) if wants_earlier else trajectory
+        results = self._results(completed, lacking)
+        if trajectory.earlier_turns is not None:
+            # Nothing but evaluators looks at it, and it may be long.
+            trajectory = replace(trajectory, earlier_turns=None)
         ended = self._clock()
         self._metrics.scoring_duration.record((ended - started) / 1e9)
         self._metrics.scoring_delay.record((max(0, self._now_ns - due_ns) + ended - started) / 1e9)
@@ -547,6 +560,7 @@ class Pipeline:
         try:
             self._sink.record(scorecard)
             self._egress.announce(scorecard)
+            self._remember_values(completed)
             # Not before: what is stuck in an evaluator is not closed.
             self._egress.close(self._assembler.take_released())
             if trajectory.scope == "trace":
@@ -558,6 +572,17 @@ class Pipeline:
             if inquiries:
                 self._judging.put(trajectory, inquiries)
 
+    def _remember_values(self, trajectory: Trajectory) -> None:
+        """Remember what a trace showed, for later traces of its conversation."""
+        if trajectory.earlier is None:
+            return
+        if self._is_overloaded(trajectory):
+            self._earlier_traces.forget(trajectory)
+        else:
+            self._earlier_traces.remember(trajectory)
+        if self._ledger is not None:
+            self._egress.remember(self._earlier_traces.take_changes())
+
     def _look_for_split(self, trajectory: Trajectory) -> None:
         sign = trajectory.split_sign
         # What lacks spans for another reason shows the same signs.
@@ -566,11 +591,14 @@ class Pipeline:
         if self._split_detector.add(self._now_ns, has_sign=sign is not None):
             self._on_split(self._split_detector.share)
 
-    def _results(self, trajectory: Trajectory, lacking: Reason) -> tuple[Result, ...]:
+    def _is_overloaded(self, trajectory: Trajectory) -> bool:
         waiting, settings = self._assembler, self._settings
         is_backed_up = waiting.evicted_count > settings.max_queue or waiting.evicted_bytes > settings.max_queue_bytes
         # Given up for want of memory: what is there is a part, and scoring takes memory too.
-        if trajectory.closed_because == "memory" or is_backed_up:
+        return trajectory.closed_because == "memory" or is_backed_up
+
+    def _results(self, trajectory: Trajectory, lacking: Reason) -> tuple[Result, ...]:
+        if self._is_overloaded(trajectory):
             return self._scorer.overloaded(trajectory)
         results = () if self._is_interrupted else self._scorer.score(trajectory, self._now_ns, lacking=lacking)
         # Asked again: what was cut off in the middle is not scored either.

@@ -254,7 +254,7 @@ def _begins(words: tuple[str, ...], beginnings: Iterable[tuple[str, ...]]) -> bo
 
 
 def name_words(name: str) -> tuple[str, ...]:
-    """Split the name of a tool, without its namespace."""
+    """Split the name of a tool into lower-case words, without its namespace."""
     return _split(_NAMESPACE.split(name[-_READ_LENGTH:])[-1])
 
 

@@ -122,6 +122,11 @@ class Scorer:
         self.unmatched = UnmatchedCriteria(registered, on_unmatched)
         self.wanted: frozenset[str] = frozenset(key for criterion in criteria for key in attribute_keys(criterion))
         self.reading_scope = _scope_of(registered)
+        # Whether a criterion judges a trace by what earlier traces of its conversation showed.
+        self.wants_earlier_values = any(
+            one.criterion.scope == "trace" and getattr(one.evaluator, "wants_earlier_values", False)
+            for one in self._scoring
+        )
 
     def score(self, trajectory: Trajectory, now_ns: int, *, lacking: Reason = "incomplete") -> tuple[Result, ...]:
         """Return all results, in the order of the criteria and of the calls.

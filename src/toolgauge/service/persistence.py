@@ -60,6 +60,7 @@ class Persistence:
         count = spoilt = 0
         try:
             pipeline.restore(self.journal.closed_ids(), self._clock())
+            pipeline.restore_shown(self.journal.shown_values())
             for entry in self.journal.entries():
                 if self._is_ending:
                     break

@@ -34,6 +34,7 @@ from toolgauge.pipeline.reader import Reader
 from toolgauge.recognize.mapped_dialect import MappedDialect
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.score.criterion import Criterion, ToolKinds
+from toolgauge.score.earlier_traces import EarlierTraces
 from toolgauge.score.scorer import Deadline, Scorer, no_deadline
 from toolgauge.score.unmatched import OnUnmatched, Unmatched
 from toolgauge.selfmetrics import SelfMetrics
@@ -100,12 +101,13 @@ def make_pipeline(
     live_since_ns: int | None = None,
     on_split: OnSplit = _log_split,
     feedback: FeedbackSink | None = None,
+    is_divided: bool = False,
 ) -> Pipeline:
     """Put the stages together; without `judging`, criteria that ask a judge are answered with `judge_budget`.
 
     Criteria that judge nothing for an hour go to `on_unmatched`. With `content`, results and messages are read although no
     criterion looks at them; so are `attributes`. A run that began before `live_since_ns` may have been received in part by
-    another process. Verdicts of others go to `feedback`; without one they are compared with what criteria find.
+    another process; so may traces of the same conversations where it `is_divided`. Verdicts of others go to `feedback`; without one they are compared with what criteria find.
     """
     late = config.assemble.late_memory
     scorer = _scorer(config, criteria, metrics, deadline, on_unmatched)
@@ -125,6 +127,12 @@ def make_pipeline(
             on_missing_parents=_log_missing_parents,
         ),
         scorer=scorer,
+        earlier_traces=EarlierTraces(
+            late.traces,
+            live_since_ns=live_since_ns,
+            ongoing_ns=config.assemble.conversation_idle_timeout,
+            is_divided=is_divided,
+        ),
         judging=judging or DisabledJudges("judges are asked by `toolgauge serve` only"),
         sink=sink,
         hold=Hold(config.hold.timeout, config.hold.max_bytes),

@@ -114,6 +114,8 @@ def make_service(
         live_since_ns=start_ns if is_live else None,
         on_regressions=ignore_regressions if watching is None else watching.regressed,
         ledger=ledger,
+        # Spans of a trace go to one worker or consumer of a group, those of its conversation perhaps to another.
+        is_divided=worker is not None or config.receivers.kafka is not None,
     )
     # What waits to be read counts against the room of the queues: with half of it, a full inbox never makes them full.
     queues = [destination.queue_capacity_bytes // 2 for destination in outbox.destinations]

@@ -18,12 +18,13 @@ from toolgauge.state.settings import Sync
 _SCHEMA = (
     ("CREATE TABLE watch (key BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID",),
     journal_rows.SCHEMA,
+    journal_rows.SHOWN_SCHEMA,
 )
 VERSION = len(_SCHEMA)
 # "tlga": what `file` and others know the file by. Files of version 1 have none.
 _APPLICATION_ID = 0x746C6761
 # Not the bodies of the journal: to read gigabytes would hold up the start.
-_CHECKED = ("watch", "process", "entries", "closed")
+_CHECKED = ("watch", "process", "entries", "closed", "shown")
 _UNREADABLE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _OWNER_READS_AND_WRITES = 0o600
 _MIB = 1024 * 1024

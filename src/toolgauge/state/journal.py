@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import TypeAlias
 
 from toolgauge.model.errors import StartError, StateError
-from toolgauge.model.journal import ClosedId, JournalChange, JournalEntry
+from toolgauge.model.journal import ClosedId, JournalChange, JournalEntry, ShownValues
 from toolgauge.selfmetrics import StateMetrics
 from toolgauge.state import journal_rows
 from toolgauge.state.journal_rows import EntryRow, Group, Sizes
@@ -29,6 +29,8 @@ _LOG = logging.getLogger("toolgauge.state")
 # The log file beside the database, and what is kept in memory of it, grow with a transaction.
 _MAX_GROUP_BYTES = 4 * 1024 * 1024
 _GATHER_S = 0.05
+# What conversations have shown, as much as is kept in memory.
+_MAX_SHOWN_BYTES = 32 * 1024 * 1024
 _ALIVE_EVERY_S = 1.0
 _FORGET_EVERY_S = 60.0
 _CLOSE_WITHIN_S = 10.0
@@ -185,6 +187,17 @@ class Journal:
             yield from (closed for _, closed in rows)
             after = rows[-1][0]
 
+    def shown_values(self) -> Iterator[ShownValues]:
+        """Read what conversations have shown, those that were heard of least recently first."""
+        after = -1
+        while rows := self._shown_rows(after):
+            yield from (shown for _, shown in rows)
+            after = rows[-1][0]
+
+    def _shown_rows(self, after: int) -> Sequence[tuple[int, ShownValues]]:
+        with self._store.reading() as connection:
+            return tuple(journal_rows.shown_rows(connection, after))
+
     def _entry_rows(self, after: int) -> list[EntryRow]:
         with self._store.reading() as connection:
             return journal_rows.entry_rows(connection, after)
@@ -309,6 +322,7 @@ class Journal:
                 journal_rows.write_alive(connection, self._clock())
             if now_s >= self._forget_due_s:
                 journal_rows.forget_closed(connection, self._clock() - self._closed_for_ns, self._max_closed)
+                journal_rows.forget_shown(connection, self._max_closed, _MAX_SHOWN_BYTES)
         if now_s >= self._alive_due_s:
             self._alive_due_s = now_s + _ALIVE_EVERY_S
         if now_s >= self._forget_due_s:

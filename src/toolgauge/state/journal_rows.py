@@ -7,11 +7,12 @@ gigabytes. Each statement lets other threads in between: a group takes few of th
 import json
 import sqlite3
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from toolgauge.model.delivery import Signal
-from toolgauge.model.journal import ClosedId, JournalChange, JournalEntry
+from toolgauge.model.earlier_values import EarlierValues
+from toolgauge.model.journal import ClosedId, JournalChange, JournalEntry, ShownValues
 from toolgauge.model.trajectory import TrajectoryScope
 
 SCHEMA = (
@@ -22,6 +23,10 @@ SCHEMA = (
     # One row: how often a journal was opened, since when nothing that was sent is missing, and when a process last wrote that it runs.
     "CREATE TABLE process (id INTEGER PRIMARY KEY CHECK (id = 1), starts INTEGER NOT NULL, since_ns INTEGER, alive_ns INTEGER)",
     "INSERT INTO process (id, starts) VALUES (1, 0)",
+)
+SHOWN_SCHEMA = (
+    "CREATE TABLE shown (number INTEGER PRIMARY KEY, conversation BLOB UNIQUE NOT NULL, hashes BLOB NOT NULL,"
+    " has_user INTEGER NOT NULL, gap TEXT)",
 )
 # SDKs and Collectors repeat a request for a minute at least.
 SENDERS_WAIT_NS = 60_000_000_000
@@ -80,6 +85,8 @@ class Group:
         self.delivered: set[int] = set()
         self.removed: set[int] = set()
         self.closed: list[ClosedId] = []
+        # By conversation, the newest of each.
+        self.shown: dict[bytes, ShownValues] = {}
 
     def add(self, change: JournalChange) -> None:
         """Add the next change."""
@@ -91,16 +98,23 @@ class Group:
             if self.appended.pop(removed, None) is None:
                 self.removed.add(removed)
         self.closed.extend(change.closed)
+        self._add_shown(change.shown)
+
+    def _add_shown(self, shown: Iterable[ShownValues]) -> None:
+        for one in shown:
+            self.shown.pop(one.conversation, None)
+            self.shown[one.conversation] = one
 
     def add_missed(self, later: "Group", *, newest: int, max_closed: int) -> None:
         """Add what a later group marks, removes and closes, for when it can be written.
 
-        Entries after `newest` are not in the file. Of the closed ids the newest are kept.
+        Entries after `newest` are not in the file. Of the closed ids and of conversations the newest are kept.
         """
         self.removed.update(entry for entry in later.removed if entry <= newest)
         self.delivered.update(entry for entry in later.delivered if entry <= newest)
         self.delivered -= self.removed
         self.closed = (self.closed + later.closed)[-max_closed:]
+        self._add_shown(later.shown.values())
 
     @property
     def sizes(self) -> Sizes:
@@ -109,7 +123,7 @@ class Group:
         return Sizes(len(self.appended), size, max(self.appended, default=0))
 
     def __bool__(self) -> bool:
-        return bool(self.appended or self.delivered or self.removed or self.closed)
+        return bool(self.appended or self.delivered or self.removed or self.closed or self.shown)
 
 
 def write(connection: sqlite3.Connection, group: Group) -> Sizes:
@@ -129,6 +143,14 @@ def write(connection: sqlite3.Connection, group: Group) -> Sizes:
             (
                 (closed.id.encode(*_ID_CODING), closed.scope, min(closed.closed_ns, _LATEST_NS))
                 for closed in group.closed
+            ),
+        )
+    if group.shown:
+        connection.executemany(
+            "REPLACE INTO shown (conversation, hashes, has_user, gap) VALUES (?, ?, ?, ?)",
+            (
+                (one.conversation, one.values.hashes, one.values.has_user, one.values.gap)
+                for one in group.shown.values()
             ),
         )
     return removed
@@ -204,6 +226,27 @@ def forget_closed(connection: sqlite3.Connection, before_ns: int, capacity: int)
         " min(?, (SELECT ifnull(min(received_ns), ?) FROM entries WHERE NOT own))",
         (capacity, before_ns, before_ns),
     )
+
+
+def forget_shown(connection: sqlite3.Connection, capacity: int, max_bytes: int) -> None:
+    """Delete the oldest conversations, within a transaction: those that are more than may be, in number and in bytes."""
+    connection.execute("DELETE FROM shown WHERE number <= (SELECT max(number) FROM shown) - ?", (capacity,))
+    connection.execute(
+        "DELETE FROM shown WHERE number <= (SELECT max(number) FROM (SELECT number, sum(length(hashes))"
+        " OVER (ORDER BY number DESC) AS size FROM shown) WHERE size > ?)",
+        (max_bytes,),
+    )
+
+
+def shown_rows(connection: sqlite3.Connection, after: int) -> Iterator[tuple[int, ShownValues]]:
+    """Read what the next conversations behind a number have shown, with their numbers."""
+    rows: list[tuple[int, bytes, bytes, int, str | None]] = connection.execute(
+        "SELECT number, conversation, hashes, has_user, gap FROM shown WHERE number > ? ORDER BY number LIMIT ?",
+        (after, _ROWS_A_QUERY),
+    ).fetchall()
+    for number, conversation, hashes, has_user, gap in rows:
+        values = EarlierValues(hashes, has_traces=True, has_user=bool(has_user), gap=gap)
+        yield number, ShownValues(conversation=conversation, values=values)
 
 
 def entry_rows(connection: sqlite3.Connection, after: int) -> list[EntryRow]:

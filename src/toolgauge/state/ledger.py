@@ -11,7 +11,7 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from toolgauge.model.delivery import Outgoing, Signal
-from toolgauge.model.journal import ClosedId, JournalChange, JournalEntry
+from toolgauge.model.journal import ClosedId, JournalChange, JournalEntry, ShownValues
 
 
 class JournalWriter(Protocol):
@@ -128,8 +128,14 @@ class Ledger:
                 self._settle(entry, delivered, removed)
         self._submit(delivered, removed)
 
-    def close(self, entries: Iterable[int], closed: Sequence[ClosedId], own: Sequence[JournalEntry]) -> None:
-        """Note that trajectories have closed: their ids, what we have to send of them, and the entries they needed.
+    def close(
+        self,
+        entries: Iterable[int],
+        closed: Sequence[ClosedId],
+        own: Sequence[JournalEntry],
+        shown: Sequence[ShownValues] = (),
+    ) -> None:
+        """Note that trajectories have closed: their ids, what we have to send of them, what they showed, and the entries they needed.
 
         All of it is written together, or not at all.
         """
@@ -144,7 +150,7 @@ class Ledger:
                     del self._claims[entry]
                     removed.append(entry)
         if removed or closed or own:
-            self._journal.submit(JournalChange(appended=own, removed=removed, closed=closed))
+            self._journal.submit(JournalChange(appended=own, removed=removed, closed=closed, shown=shown))
 
     def _settle(self, entry: int, delivered: list[int], removed: list[int]) -> None:
         claims = self._claims.get(entry)

@@ -130,7 +130,7 @@ class OffsetJournal:
         if self._journal is not None:
             removed = [entry for entry in change.removed if entry > 0]
             delivered = [entry for entry in change.delivered if entry > 0]
-            if change.appended or removed or delivered or change.closed:
+            if change.appended or removed or delivered or change.closed or change.shown:
                 self._journal.submit(replace(change, removed=removed, delivered=delivered))
 
     # -- the receiver's side ------------------------------------------------------------------------------------------

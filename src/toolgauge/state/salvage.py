@@ -20,6 +20,11 @@ _ENTRIES_AT_ONCE = 8
 _SMALL_TABLES = (
     ("watch", "SELECT key, value FROM watch", "INSERT INTO watch VALUES (?, ?)"),
     ("process", "SELECT starts, alive_ns FROM process", "UPDATE process SET starts = ?, alive_ns = ?"),
+    (
+        "shown",
+        "SELECT number, conversation, hashes, has_user, gap FROM shown",
+        "INSERT INTO shown VALUES (?, ?, ?, ?, ?)",
+    ),
     ("closed", "SELECT number, id, scope, closed_ns FROM closed", "INSERT INTO closed VALUES (?, ?, ?, ?)"),
 )
 

@@ -12,16 +12,18 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from toolgauge.model.content import NotRecorded, Recorded, Unparsed
+from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
+from toolgauge.model.earlier_values import EarlierValues
 from toolgauge.model.json import Json
 from toolgauge.model.outcomes import NotEvaluated, Reason
 from toolgauge.model.trajectory import Message, ToolCall, Trajectory
 from toolgauge.score.opened_results import result_parts
 from toolgauge.score.origins import value_forms
+from toolgauge.score.origins.unseen import NO_USER, gap_of
 from toolgauge.score.origins.value_forms import Day
-from toolgauge.score.selection import has_taken_effect, hidden_calls, shown
+from toolgauge.score.selection import has_taken_effect, shown
 
-Source: TypeAlias = Literal["user", "system", "known", "result", "schema", "derived"]
+Source: TypeAlias = Literal["user", "system", "known", "result", "earlier", "schema", "derived"]
 
 # To search a text so often takes half as long as to index it. Without: five times as much for results of 100 KB.
 _SEARCHES = 16
@@ -47,6 +49,7 @@ _MAX_PHRASES = 500
 _PHONE_SUFFIX = 9
 _SHORTEST_SPELLED, _LONGEST_SPELLED = 5, 64
 _MAX_SPELLED = 1 << 14
+_NOTHING_EARLIER = EarlierValues()
 # Ids that a schema gives as examples are nobody's: "the reservation, such as ZFA04Y".
 _EXAMPLES = re.compile(
     rb"\b(such as|e\.?g\.?|examples?|for instance|like)"
@@ -100,6 +103,11 @@ class Texts:
             self._chunks[-1] = b"  ".join((self._chunks[-1], content))
         else:
             self._chunks.append(content)
+
+    @property
+    def contents(self) -> Sequence[bytes]:
+        """The texts, folded."""
+        return self._texts
 
     @property
     def is_any(self) -> bool:
@@ -258,39 +266,67 @@ class Seen:
         self._schemas: dict[str, Texts] = {}
         self._found: dict[bytes, Source] = {}
         self._computed = self._phrases = 0
-        self._gap = _gap(trajectory)
+        self._earlier = trajectory.earlier or _NOTHING_EARLIER
+        self._gap = gap_of(trajectory)
         for text in known:
             self.known.add(value_forms.folded(text))
+        if trajectory.earlier_turns is not None:
+            for text in trajectory.earlier_turns.user:
+                self.user.add(value_forms.folded(text))
+            for result in trajectory.earlier_turns.results:
+                self._take_result(result)
 
     @property
     def gap(self) -> NotEvaluated | None:
         """Why a value that was not found may have been seen all the same; `None` where all there was could be looked at."""
-        if self._gap is None and not self.user.is_any:
-            return _NO_USER
+        if self._gap is None and not (self.user.is_any or self._earlier.has_user):
+            return NO_USER
         return self._gap
+
+    @property
+    def gap_of_results(self) -> Reason | None:
+        """Why what was taken so far may not be all that was shown, whether or not the user wrote anything."""
+        return None if self._gap is None else self._gap.reason
+
+    @property
+    def has_earlier(self) -> bool:
+        """Whether earlier traces of the conversation were seen. Of them, ids and numbers alone are known."""
+        return self._earlier.has_traces
+
+    def take_all(self) -> None:
+        """Take everything that the trajectory shows."""
+        self._take_until(None)
+        while self._prompts:
+            self._take_prompt(self._prompts.popitem()[1])
 
     def before(self, call: ToolCall) -> None:
         """Take what could be known when this call was asked for."""
+        self._take_until(call.turn)
+        prompt = None if call.run is None else self._prompts.pop(call.run, None)
+        if prompt is not None:
+            self._take_prompt(prompt)
+
+    def _take_until(self, turn: int | None) -> None:
         messages, results = self._messages, self._results
-        while messages and messages[-1].turn <= call.turn:
+        while messages and (turn is None or messages[-1].turn <= turn):
             message = messages.pop()
             (self.user if message.role == "user" else self.system).add(value_forms.folded(message.text))
-        while results and _result_turn(results[-1]) <= call.turn:
+        while results and (turn is None or _result_turn(results[-1]) <= turn):
             self._take(results.pop())
-        prompt = None if call.run is None else self._prompts.pop(call.run, None)
-        if prompt is not None and all(prompt != message.text for message in self._trajectory.messages):
+
+    def _take_prompt(self, prompt: str) -> None:
+        if all(prompt != message.text for message in self._trajectory.messages):
             self.user.add(value_forms.folded(prompt))
 
     def _take(self, call: ToolCall) -> None:
         """Take the result of a call, or note why it cannot be looked at."""
         match call.result:
-            case Recorded(value=value):
-                self._take_value(value, call)
-            case Unparsed(text=text, reason=reason):
-                if text:
-                    self.results.add(value_forms.folded(text))
-                if reason == "truncated":
-                    self._note("truncated", call, "was cut off")
+            case Recorded() | Unparsed(reason="unparsable"):
+                if not self._take_result(call.result):
+                    self._note("truncated", call, "was too deep to read")
+            case Unparsed():
+                self._take_result(call.result)
+                self._note("truncated", call, "was cut off")
             case NotRecorded(reason="redacted"):
                 self._note("redacted", call, "was redacted")
             case NotRecorded() if has_taken_effect(call):
@@ -300,13 +336,19 @@ class Seen:
         if call.error is not None and call.error.message:
             self.results.add(value_forms.folded(call.error.message))
 
-    def _take_value(self, value: Json, call: ToolCall) -> None:
-        for part in result_parts(value):
-            content = folded_json(part)
-            if content is None:
-                self._note("truncated", call, "was too deep to read")
-            elif content:
+    def _take_result(self, result: Content) -> bool:
+        """Take what of a result can be read; False where a part cannot."""
+        match result:
+            case Recorded(value=value):
+                contents = [folded_json(part) for part in result_parts(value)]
+            case Unparsed(text=text):
+                contents = [value_forms.folded(text)]
+            case NotRecorded():
+                contents = []
+        for content in contents:
+            if content:
                 self.results.add(content)
+        return None not in contents
 
     def _note(self, reason: Reason, call: ToolCall, what: str) -> None:
         if self._gap is None:
@@ -345,6 +387,8 @@ class Seen:
             if word in texts.words:
                 self._found[word] = name
                 return name
+        if self._earlier.has_word(word):
+            return "earlier"
         return "schema" if self.schema(tool).has(word) else None
 
     def number(self, value: float, tool: str) -> Source | None:
@@ -353,7 +397,8 @@ class Seen:
 
     def is_computed(self, value: float) -> bool:
         """Return whether a number is a sum, a difference, a multiple or a percentage of numbers that had been seen."""
-        if self._is_foreign():
+        # What earlier traces showed is known by hashes, which cannot be added.
+        if self.has_earlier or self._is_foreign():
             return True
         self._computed += 1
         if self._computed > _MAX_COMPUTED or not abs(value) < _LARGEST_COMPUTED:
@@ -406,11 +451,11 @@ class Seen:
                 for near in value_forms.neighbours(day)
             ):
                 return "derived"
-        return "derived" if self.user.has_relative_day or self._is_foreign() else None
+        return "derived" if self.user.has_relative_day or self.has_earlier or self._is_foreign() else None
 
     def phone(self, digits: bytes, tool: str) -> Source | None:
         """Return where a telephone number had been seen."""
-        return self._first(tool, lambda texts: texts.names_phone(digits))
+        return self._first(tool, lambda texts: texts.names_phone(digits)) or ("derived" if self.has_earlier else None)
 
     def _first(self, tool: str, holds: Callable[[Texts], bool]) -> Source | None:
         for source, texts in self._sources:
@@ -438,32 +483,3 @@ def folded_json(value: Json) -> bytes | None:
     content = raw.lower()
     # What is escaped would become part of the word behind it.
     return content.replace(b"\\n", b"  ").replace(b"\\t", b"  ").replace(b"\\r", b"  ") if b"\\" in content else content
-
-
-_NO_USER = NotEvaluated(
-    reason="no_content", explanation="a value was not found, and what the user wrote was not recorded"
-)
-
-
-def _gap(trajectory: Trajectory) -> NotEvaluated | None:
-    """Return what could not be looked at, as far as the trajectory shows."""
-    if trajectory.hidden_turns:
-        return hidden_calls(trajectory)
-    if trajectory.calls and trajectory.calls[-1].order != len(trajectory.calls) - 1:
-        explanation = "a value was not found, and the calls of other agents were not looked at"
-        return NotEvaluated(reason="incomplete", explanation=explanation)
-    if trajectory.left_out.texts:
-        return NotEvaluated(reason="truncated", explanation="a value was not found, and texts were too long to keep")
-    if trajectory.has_media:
-        explanation = "a value was not found, and the user sent pictures, sound or files, which are not read"
-        return NotEvaluated(reason="no_content", explanation=explanation)
-    if trajectory.has_beginning is False:
-        explanation = "a value was not found, and the first model call had messages of earlier turns that were not recorded by themselves"
-        return NotEvaluated(reason="incomplete", explanation=explanation)
-    if trajectory.scope == "trace" and trajectory.conversation_id is not None and not trajectory.has_beginning:
-        explanation = (
-            "a value was not found in this trace, and earlier traces of its conversation were not looked at: "
-            "`scope: conversation` does"
-        )
-        return NotEvaluated(reason="incomplete", explanation=explanation)
-    return None

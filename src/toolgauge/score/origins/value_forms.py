@@ -52,6 +52,8 @@ _AT_JOINTS, _AT_ALL_JOINTS = (
     bytes(32 if code in joints else code for code in range(256)) for joints in (b",:/@+", _SOFT)
 )
 _RUNS = re.compile(rb"\d+|\D+")
+_ID_LIKE = re.compile(rb"[\d_@]")
+_ID_WORD = re.compile(rb"(?<!\S)[^\s\d_@]*+[\d_@]\S*+")
 _NUMBER = re.compile(rb"[-+]?\d[\d,]*(?:\.\d+)?")
 # As many languages write 1,234.50.
 _WITH_COMMA = re.compile(rb"\d{1,3}(?:\.\d{3}){1,4},\d{1,2}")
@@ -196,6 +198,15 @@ def words(content: bytes) -> set[bytes]:
     stripped = {one.strip(_SOFT) for one in raw}
     joined = b" ".join([word for word in stripped if len(word) <= _LONGEST_WORD])
     return {*joined.split(), *joined.translate(_AT_JOINTS).split(), *joined.translate(_AT_ALL_JOINTS).split()}
+
+
+def id_words(content: bytes) -> set[bytes]:
+    """Return the words of folded text that may be ids or numbers: with a digit, a joined name, an address."""
+    # Most words are neither. With `words` alone: half as much again.
+    spaced = content.translate(_TABLE)
+    likely = b" ".join(set(_ID_WORD.findall(spaced))) if content.isascii() else content
+    found = {one for one in words(likely) if _ID_LIKE.search(one)}
+    return found.union([one.replace(b",", b"") for one in found if b"," in one])
 
 
 def word(text: str) -> bytes | None:

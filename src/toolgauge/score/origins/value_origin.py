@@ -6,7 +6,7 @@ ids only. What any conversation has (small numbers, true and false, codes of thr
 
 import re
 from functools import lru_cache
-from itertools import islice
+from itertools import islice, product
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
@@ -39,6 +39,11 @@ _PERSON_NAME = re.compile(
     r"^(?:first|last|middle|full|given|family|sur|user|customer|passenger|guest|patient|recipient)_?name$", re.I
 )
 _ID_FORM = re.compile(r"#?[\w#-]+")
+# Punctuation, perhaps one letter, and the rest of an id: `#W9502126`, `(B) 88-213`. A letter that more letters follow begins a word.
+_PREFIXED = re.compile(rb"[^a-z0-9\x80-\xff]{0,3}(?:([a-z])(?:[^a-z0-9\x80-\xff]{1,3}|(?=\d)))?([a-z0-9][!-~]{4,63})")
+_LETTERS = [bytes((code,)) for code in range(ord("a"), ord("z") + 1)]
+# What joins such a letter to the rest where it stands in a text.
+_JOINTS = (b"", b"_", b"-")
 _SHORTEST_ID, _LONGEST_ID, _FEWEST_ID_DIGITS = 6, 64, 3
 _PHONE_SHAPE = re.compile(r"\+\d(?:[ ().-]{0,3}\d){6,14}")
 _UMLAUTS = str.maketrans(
@@ -137,6 +142,8 @@ def _source_of_number(content: float, tool: str, seen: Seen, *, may_compute: boo
         source = seen.number(float(text), tool)
     if source is None and may_compute and seen.is_computed(float(text)):
         return "derived"
+    if source is None and not may_compute:
+        return _source_without_prefix(text, tool, seen)
     return source
 
 
@@ -196,7 +203,35 @@ def _source_of_id(text: str, tool: str, seen: Seen) -> Source | None:
     if len(split) > 1 and seen.spelled(b"".join(pieces)):
         return "user"
     is_spoken = len(pieces) > 1 and any(len(piece) >= _SPOKEN_DIGITS and piece.isdigit() for piece in pieces)
-    return "user" if is_spoken and all(map(seen.user.has, pieces)) else None
+    if is_spoken and all(map(seen.user.has, pieces)):
+        return "user"
+    numbers = [run for run in split if run.isdigit()]
+    # Of earlier traces, words without digits are not remembered.
+    if seen.has_earlier and all(seen.word(number, tool) for number in numbers):
+        return "earlier" if numbers else "derived"
+    return _source_without_prefix(value_forms.plain(value_forms.folded(text)), tool, seen)
+
+
+def _source_without_prefix(content: bytes, tool: str, seen: Seen) -> Source | None:
+    """Look for an id that stands elsewhere with another prefix, or with none.
+
+    Rule: a prefix of punctuation and one letter makes no other id where the rest has at least five characters, and where no
+    id with the same rest and another letter was seen.
+    """
+    match = _PREFIXED.fullmatch(content)
+    if match is None:
+        return None
+    letter, rest = match.groups()
+    # Without a joint, a letter before letters would be another word.
+    joints = _JOINTS if rest[:1].isdigit() else _JOINTS[1:]
+    owners: dict[bytes, Source] = {}
+    for one, joint in product(_LETTERS, joints):
+        source = seen.word(one + joint + rest, tool)
+        if source is not None:
+            owners[one] = source
+    if letter is None:
+        return next(iter(owners.values())) if len(owners) == 1 else None
+    return seen.word(rest, tool) if owners.keys() <= {letter} else None
 
 
 def _source_of_phone(text: str, tool: str, seen: Seen) -> Origin:
@@ -243,7 +278,7 @@ def _source_of_prose(text: str, tool: str, seen: Seen) -> Origin:
         spelled = part.decode("utf-8", "replace")
         if not _is_id_by_form(spelled):
             continue
-        found = seen.word(part, tool) or _source_of_pieces(part, tool, seen)
+        found = seen.word(part, tool) or _source_of_pieces(part, tool, seen) or _source_without_prefix(part, tool, seen)
         if found is None:
             return None
         source = source or found
@@ -260,7 +295,8 @@ def _source_of_name(text: str, tool: str, seen: Seen) -> Source | None:
     for piece in dict.fromkeys((*pieces, b"".join(pieces), *spelled_out)):
         if len(piece) >= fewest and (source := seen.word(piece, tool)) is not None:
             return source
-    return "derived" if seen.names_in_other_letters() or seen.spelled(b"".join(pieces)) else None
+    may_be_elsewhere = seen.has_earlier or seen.names_in_other_letters() or seen.spelled(b"".join(pieces))
+    return "derived" if may_be_elsewhere else None
 
 
 def _pieces(text: str) -> list[bytes]:

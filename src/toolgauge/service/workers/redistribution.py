@@ -10,8 +10,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from toolgauge.model.errors import DecodeError, InUseError
-from toolgauge.model.journal import ClosedId, JournalEntry
+from toolgauge.model.journal import ClosedId, JournalChange, JournalEntry, ShownValues
 from toolgauge.otlp.parts import Divider
 from toolgauge.service.workers.worker_config import directory_of
 from toolgauge.settings import file_path
@@ -149,13 +151,24 @@ def _append(target: StateStore, entry: JournalEntry, body: bytes) -> None:
 
 
 def _move_closed(source: StateStore, targets: Sequence[StateStore], divider: Divider) -> None:
-    """Have each worker know which of its traces have closed, and all of them which conversations."""
+    """Have each worker know which of its traces have closed, and all of them which conversations.
+
+    What conversations have shown goes to all workers, as a part: their next traces may be on any of them.
+    """
     with source.reading() as connection:
         rows: list[ClosedId] = []
         after = -1
         while page := list(journal_rows.closed_rows(connection, after)):
             rows.extend(closed for _, closed in page)
             after = page[-1][0]
+    shown: list[ShownValues] = []
+    after = -1
+    with source.reading() as connection:
+        while of_page := list(journal_rows.shown_rows(connection, after)):
+            shown += [
+                replace(one, values=replace(one.values, gap=one.values.gap or "incomplete")) for _, one in of_page
+            ]
+            after = of_page[-1][0]
     others = [target for target in targets if target is not source]
     for target in others:
         place = targets.index(target)
@@ -165,12 +178,14 @@ def _move_closed(source: StateStore, targets: Sequence[StateStore], divider: Div
             for closed in rows
             if divider.remembers or closed.scope == "conversation" or divider.worker_of(closed.id) == place
         ]
-        if group.closed:
+        group.add(JournalChange(shown=shown))
+        if group:
             with target.transaction() as connection:
                 journal_rows.write(connection, group)
     if source not in targets:
         with source.transaction() as connection:
             connection.execute("DELETE FROM closed")
+            connection.execute("DELETE FROM shown")
 
 
 def _copy_times(sources: Sequence[StateStore], targets: Sequence[StateStore]) -> None:

@@ -1,0 +1,159 @@
+"""Remembers the ids and numbers that the traces of each conversation showed, to judge its next trace against them.
+
+Arrives: each trace with a conversation id when it closes. Leaves: the same trace with the values of earlier ones. Without it, an id from an
+earlier turn would look invented. The conversations, the values of one and those of all are bounded; a conversation whose values
+were dropped is marked, so that the loss never fails an agent.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from hashlib import blake2b
+
+from msgspec.structs import replace
+
+from toolgauge.model.earlier_values import HASH_BYTES, EarlierValues, with_words
+from toolgauge.model.journal import ShownValues
+from toolgauge.model.trajectory import Trajectory
+from toolgauge.score.origins import value_forms
+from toolgauge.score.origins.grounding import Seen
+
+# Of one conversation, and of all together.
+_MAX_VALUES = 16_384
+MAX_BYTES = 32 * 1024 * 1024
+_KEY_BYTES = 16
+_MAX_SERVICES = 1000
+_LONGEST_WORD = 64
+# Longer system prompts are seldom the same for many traces.
+_LONGEST_KNOWN = 65_536
+
+
+class EarlierTraces:
+    """The memory of the newest `capacity` conversations.
+
+    `live_since_ns` is when this process began to receive; `None` where it missed nothing before. Until `ongoing_ns` later, a
+    conversation that is new here may be older. `is_divided` where other processes receive traces of the same conversations.
+    """
+
+    def __init__(
+        self, capacity: int, *, live_since_ns: int | None = None, ongoing_ns: int = 0, is_divided: bool = False
+    ) -> None:
+        self._capacity = capacity
+        self._ongoing_ns = ongoing_ns
+        self._is_divided = is_divided
+        self._since_ns = live_since_ns
+        # Services that were at work at that moment.
+        self._ongoing: set[str | None] = set()
+        # By digests of conversation ids, least recently used first; and the keys of those with values.
+        self._known: dict[bytes, EarlierValues] = {}
+        self._with_values: dict[bytes, None] = {}
+        self._size_bytes = 0
+        self._changed: dict[bytes, None] = {}
+
+    def receive_since(self, live_since_ns: int) -> None:
+        """Reset the time when this process began to receive, unless nothing was missed before."""
+        if self._since_ns is not None:
+            self._since_ns = live_since_ns
+
+    def with_earlier(self, trajectory: Trajectory) -> Trajectory:
+        """Return a trace with the values of earlier traces of its conversation."""
+        if trajectory.scope != "trace" or trajectory.conversation_id is None:
+            return trajectory
+        known = self._known.get(_key(trajectory.conversation_id), EarlierValues())
+        if trajectory.has_beginning or trajectory.earlier_turns is not None:
+            # It shows all that came before it.
+            gap = None
+        elif known.has_traces and (known.gap is not None or not self._is_divided):
+            gap = known.gap
+        else:
+            gap = self._unseen_turns(trajectory)
+        return replace(trajectory, earlier=replace(known, gap=gap))
+
+    def remember(self, trajectory: Trajectory) -> None:
+        """Add the values of a trace that `with_earlier` has returned."""
+        before, conversation_id = trajectory.earlier, trajectory.conversation_id
+        if before is None or conversation_id is None:
+            return
+        if self._spans_start(trajectory) and len(self._ongoing) < _MAX_SERVICES:
+            self._ongoing.add(trajectory.service)
+        seen = Seen(trajectory)
+        seen.take_all()
+        hashes = with_words(before.hashes, _words(seen))
+        gap = before.gap or seen.gap_of_results or (trajectory.incomplete and "incomplete")
+        if len(hashes) > _MAX_VALUES * HASH_BYTES:
+            hashes, gap = b"", gap or "incomplete"
+        has_user = before.has_user or seen.user.is_any
+        self._put(_key(conversation_id), EarlierValues(hashes, has_traces=True, has_user=has_user, gap=gap))
+
+    def forget(self, trajectory: Trajectory) -> None:
+        """Mark the conversation of a trace that was not looked at: its values are missing."""
+        if trajectory.scope == "trace" and trajectory.conversation_id is not None:
+            self._put(_key(trajectory.conversation_id), EarlierValues(has_traces=True, gap="incomplete"))
+
+    def take_changes(self) -> Sequence[ShownValues]:
+        """Return the conversations that changed since the last call."""
+        changed, self._changed = self._changed, {}
+        return [ShownValues(conversation=key, values=self._known[key]) for key in changed if key in self._known]
+
+    def restore(self, shown: Iterable[ShownValues]) -> None:
+        """Take over the memory of an earlier process, in the order of time."""
+        for one in shown:
+            self._put(one.conversation, one.values)
+        self._changed.clear()
+
+    def _unseen_turns(self, trajectory: Trajectory) -> str | None:
+        """Return why turns before a trace may be unseen, where no trace of its conversation is remembered.
+
+        Rule: they may be unseen where the first input holds earlier turns without their results, where other processes receive
+        traces of the same conversations, and, soon after the start of this process, where the service was at work at that moment.
+        """
+        if trajectory.has_beginning is False:
+            return "incomplete"
+        since_ns = self._since_ns
+        is_near_start = since_ns is not None and trajectory.start_ns < since_ns + self._ongoing_ns
+        may_be_older = is_near_start and (trajectory.service in self._ongoing or self._spans_start(trajectory))
+        return "incomplete" if self._is_divided or may_be_older else None
+
+    def _spans_start(self, trajectory: Trajectory) -> bool:
+        return self._since_ns is not None and trajectory.start_ns < self._since_ns < trajectory.end_ns
+
+    def _put(self, key: bytes, values: EarlierValues) -> None:
+        self._take_out(key)
+        self._known[key] = values
+        self._changed[key] = None
+        if values.hashes:
+            self._with_values[key] = None
+            self._size_bytes += len(values.hashes)
+        if len(self._known) > self._capacity:
+            self._take_out(next(iter(self._known)))
+        while self._size_bytes > MAX_BYTES:
+            # That its values are missing stays known.
+            oldest = next(iter(self._with_values))
+            emptied = replace(self._known[oldest], hashes=b"", gap=self._known[oldest].gap or "incomplete")
+            self._size_bytes -= len(self._known[oldest].hashes)
+            del self._with_values[oldest]
+            self._known[oldest] = emptied
+
+    def _take_out(self, key: bytes) -> None:
+        known = self._known.pop(key, None)
+        self._changed.pop(key, None)
+        if known is not None and known.hashes:
+            self._size_bytes -= len(known.hashes)
+            del self._with_values[key]
+
+
+def _key(conversation_id: str) -> bytes:
+    return blake2b(conversation_id.encode("utf-8", "surrogatepass"), digest_size=_KEY_BYTES).digest()
+
+
+def _words(seen: Seen) -> Iterator[bytes]:
+    yield from _of_text(b"  ".join((*seen.user.contents, *seen.results.contents)))
+    for content in seen.system.contents:
+        yield from _known(content) if len(content) <= _LONGEST_KNOWN else _of_text(content)
+
+
+def _of_text(content: bytes) -> frozenset[bytes]:
+    return frozenset(word for word in value_forms.id_words(content) if len(word) <= _LONGEST_WORD)
+
+
+# The instructions of an agent come again with each of its traces.
+_known = lru_cache(maxsize=64)(_of_text)

@@ -15,6 +15,7 @@ _SOURCES: Mapping[ValueSource, str] = {
     "system": "from the system prompt",
     "schema": "from the description of the tool",
     "result": "from results of earlier calls",
+    "earlier": "from an earlier trace of the conversation",
     "derived": "derived from earlier values",
     "model": "the model's own",
     "common": "too common to trace",

@@ -10,9 +10,11 @@ from msgspec import Struct
 from toolgauge.model.json import Json
 from toolgauge.model.trajectory import ToolCall
 
-# `model` where nothing before the call held the value, `unknown` where not everything before it was recorded; `common` for
+# `earlier` is an earlier trace of the conversation; `model` where nothing before the call held the value, `unknown` where not everything before it was recorded; `common` for
 # values that are in any conversation, such as small numbers; `derived` for sums, dates named in other words and the like.
-ValueSource: TypeAlias = Literal["user", "system", "schema", "result", "derived", "model", "common", "unknown"]
+ValueSource: TypeAlias = Literal[
+    "user", "system", "schema", "result", "earlier", "derived", "model", "common", "unknown"
+]
 
 
 class ValueOrigin(Struct, frozen=True, kw_only=True):

@@ -156,6 +156,8 @@ class Trajectory(Struct, frozen=True, kw_only=True, gc=False):
     end_ns: int
     # Names of the called tools that change state; decided by configuration, filled in by the scorer.
     writing_tools: frozenset[str] = frozenset()
+    # Names of the called tools that hand over, answer or think; filled in by the scorer, too.
+    neutral_tools: frozenset[str] = frozenset()
     # Where `tools_offered` is from: its own spans, or an earlier offer of the conversation or service, which stands in
     # where there is none; filled in by the scorer.
     offer_from: OfferSource = "trace"

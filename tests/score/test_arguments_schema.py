@@ -456,3 +456,27 @@ def test_masked_values_that_fit_are_valid_and_hide_no_other_violation():
     found = outcome({"order_id": 17, "amount": "****"})
     assert (found.value, found.parts) == (0.5, {"wrong_type": 1})
     assert outcome({"order_id": "A", "amount": 2, "note": "****"}).parts == {"unknown_arguments": 1}
+
+
+def test_the_definition_on_the_tools_own_span_comes_first():
+    described = ToolDefinition(name="refund", parameters=properties(answer={"type": "any"}))
+    calls = [replace(tool_call("refund", {"answer": answer}), definition=described) for answer in (185, "x", None)]
+    assert [
+        found.value for found in judge(ArgumentsSchema(), offering(REFUND, *calls)) if isinstance(found, Scored)
+    ] == [
+        1.0,
+        1.0,
+        1.0,
+    ]
+    without = replace(trajectory(calls[0]), runs=())
+    assert scored(ArgumentsSchema(), without).value == 1.0
+
+
+def test_several_runs_have_no_schema_of_each_other():
+    typed = ToolDefinition(name="find", parameters=properties(key={"type": "string"}))
+    call = replace(tool_call("find", {"key": 1}), run=OUTER)
+    judged = replace(trajectory(call), tools_offered=(typed,))
+    named = replace(judged, runs=(run(OUTER, ToolDefinition(name="find")), run(INNER, typed)))
+    assert not_evaluated(ArgumentsSchema(), named) == "no_schema"
+    silent = replace(judged, runs=(replace(run(OUTER), tools_offered=None), run(INNER, typed)))
+    assert not_evaluated(ArgumentsSchema(), silent) == "no_tool_offer"

@@ -66,6 +66,8 @@ class ToolCall(Struct, frozen=True, gc=False):
     is_joined_by_id: bool = False
     # Whether the model's provider ran the tool (web search, code interpreter, hosted MCP).
     by_provider: bool = False
+    # The tool as its own span describes it, `None` where the producer records no schema there.
+    definition: ToolDefinition | None = None
 
 
 class Message(Struct, frozen=True, gc=False):
@@ -96,6 +98,8 @@ class Run(Struct, frozen=True, kw_only=True, gc=False):
     end_ns: int
     # False for the trace as a whole, in which no agent run was seen.
     is_agent: bool = True
+    # Where `tools_offered` is from: its own spans, or an earlier offer that stands in; filled in by the scorer.
+    offer_from: OfferSource = "trace"
     # What it ended with: told by its own span, or by its last model call and what contains that. Of outermost runs alone.
     error: CallError | None = None
 

@@ -10,7 +10,7 @@ from tests.score.support import TRACE, judge, not_evaluated, scored, sides, tool
 from toolgauge.evaluators.arguments_schema import ArgumentsSchema
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Unparsed
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.model.observations import ToolDefinition
+from toolgauge.model.observations import CallError, ToolDefinition
 from toolgauge.model.outcomes import Difference, NotEvaluated, Scored
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import Run, ToolCall, Trajectory
@@ -480,3 +480,28 @@ def test_several_runs_have_no_schema_of_each_other():
     assert not_evaluated(ArgumentsSchema(), named) == "no_schema"
     silent = replace(judged, runs=(replace(run(OUTER), tools_offered=None), run(INNER, typed)))
     assert not_evaluated(ArgumentsSchema(), silent) == "no_tool_offer"
+
+
+def test_only_a_tool_that_ran_without_an_error_accepts_a_violation():
+    wrong: JsonObject = {"order_id": 1, "amount": 2}
+    error = CallError(kind="ValueError", message="no")
+    calls = (
+        tool_call("refund", wrong),
+        tool_call("refund", wrong, error=error),
+        tool_call("refund", wrong, state="rejected", error=error),
+        tool_call("refund", wrong, state="requested_only"),
+        tool_call("refund", wrong, state="paused"),
+        tool_call("refund", arguments=Unparsed('{"order_id": ')),
+        replace(tool_call("refund", wrong), dialect="case"),
+    )
+    judged = offering(REFUND, *calls)
+    exempt = [found.is_exempt for found in judge(ArgumentsSchema(), judged) if isinstance(found, Scored)]
+    assert exempt == [True, False, False, False, False, False, False]
+    strict = ArgumentsSchema(accepted_violations="fail")
+    assert not any(found.is_exempt for found in judge(strict, judged) if isinstance(found, Scored))
+
+
+def test_a_tool_accepts_nothing_of_a_schema_of_the_criterion():
+    own = ArgumentsSchema(schemas={"refund": {"properties": {"amount": {"type": "number", "maximum": 500}}}})
+    found = scored(own, trajectory(tool_call("refund", {"amount": 501})))
+    assert (found.value, found.is_exempt) == (0.0, False)

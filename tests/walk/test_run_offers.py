@@ -3,6 +3,7 @@
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans
 
+import toolgauge
 from tests.walk.shapes import ERROR, Attributes, asked, evaluated, span
 from toolgauge.model.json import Json, JsonObject
 
@@ -200,3 +201,34 @@ def test_a_manager_without_a_span_of_its_own_is_not_judged_by_the_agent_that_its
         chat(asked("c3", "find"), id="m2", parent="sub", at=4, tools=FIND),
     )
     assert judged == [("ask_helper", "not_evaluated", "no_tool_offer"), ("find", "pass", None)]
+
+
+# -- arguments that a tool accepted
+
+AMOUNT: JsonObject = {"amount": {"type": "number"}, "order": {"type": "string"}}
+
+
+def refund(result: str | None) -> tuple[ScopeSpans, ScopeSpans]:
+    arguments: Json = {"amount": "20", "order": "A-17"}
+    return agent("boss", "refund"), ran("refund", arguments, AMOUNT, parent="boss", at=5, result=result)
+
+
+def test_a_violation_that_the_tool_accepted_lowers_the_value_and_fails_nothing():
+    (one,) = evaluated(*refund("refunded"))
+    (judged,) = one.of("default.arguments_schema")
+    assert (judged.outcome, judged.value) == ("pass", 0.5)
+    assert judged.explanation == "the arguments of `refund` break its schema: `amount` has the wrong type"
+    assert "accepted at any score" in str(judged)
+
+
+def test_a_violation_that_the_tool_refused_fails():
+    (one,) = evaluated(*refund(None))
+    (judged,) = one.of("default.arguments_schema")
+    assert (judged.outcome, judged.value) == ("fail", 0.5)
+
+
+def test_accepted_violations_fail_where_the_criterion_says_so():
+    strict = toolgauge.Criterion("strict", "arguments_schema", accepted_violations="fail")
+    (one,) = evaluated(*refund("refunded"), criteria=[strict])
+    (judged,) = one.of("strict")
+    assert (judged.outcome, judged.value) == ("fail", 0.5)

@@ -5,9 +5,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from itertools import islice
-from typing import Annotated, ClassVar, TypeAlias
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 from pydantic import Field, JsonValue, field_validator
 
 from toolgauge.model.content import Unparsed
@@ -28,6 +29,7 @@ from toolgauge.score.schemas.tool_schemas import ToolSchema, ToolSchemas, Unknow
 from toolgauge.score.schemas.violations import MAX_VIOLATIONS, Kind, Steps, Violation, valid_share
 from toolgauge.score.selection import (
     CallSelection,
+    has_run_well,
     nothing_to_judge,
     readable_arguments,
     shown,
@@ -56,7 +58,10 @@ _Schema: TypeAlias = ToolSchema | NotEvaluated
 
 
 class ArgumentsSchema(CallSelection):
-    """The share of a call's arguments that are valid against the JSON Schema of its tool; 1 exactly when all are."""
+    """The share of a call's arguments that are valid against the JSON Schema of its tool; 1 exactly when all are.
+
+    Violations that the tool accepted lower the value and fail nothing, unless `accepted_violations: fail`.
+    """
 
     version: ClassVar[str] = "2"
     level: ClassVar[Level] = "call"
@@ -65,6 +70,8 @@ class ArgumentsSchema(CallSelection):
 
     # What an argument that the schema does not name is, where the schema leaves open whether there may be others.
     unknown_arguments: UnknownArguments = "fail"
+    # Whether violations of a call that the tool took and ran without an error fail. Those of `schemas` always do.
+    accepted_violations: Literal["pass", "fail"] = "pass"
     # By name of the tool: take the place of the schemas on offer. Tools without one here are not judged.
     schemas: Annotated[_WrittenByTool, Field(min_length=1, max_length=_MAX_SCHEMAS)] | None = None
 
@@ -106,7 +113,13 @@ class ArgumentsSchema(CallSelection):
             elif schema.fits_plainly(arguments):
                 yield call, valid
             else:
-                yield call, _outcome(call.name, arguments, schema, steps, check.remark)
+                outcome = _outcome(call.name, arguments, schema, steps, check.remark)
+                is_exempt = isinstance(outcome, Scored) and self._accepts(call)
+                yield call, replace(outcome, is_exempt=True) if is_exempt else outcome
+
+    def _accepts(self, call: ToolCall) -> bool:
+        # Rule: a tool that ran without an error accepted the violation of its schema; it knows nothing of the criterion's own.
+        return self.accepted_violations == "pass" and self.schemas is None and has_run_well(call)
 
     def _check(self, call: ToolCall, definitions: "_Definitions | _WrittenSchemas") -> "_Check":
         definition, remark = definitions.of(call)

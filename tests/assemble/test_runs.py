@@ -16,7 +16,7 @@ from tests.assemble.support import (
     span_id,
 )
 from toolgauge.assemble.join import GatheredTrace, join
-from toolgauge.model.observations import CallAnswered, MessageSeen, ToolDefinition, ToolsOffered
+from toolgauge.model.observations import CallAnswered, MessageSeen, ToolDefinition, ToolDescribed, ToolsOffered
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import Run, Trajectory
 
@@ -178,3 +178,57 @@ def test_a_first_input_with_answers_to_calls_of_other_traces_is_no_beginning():
     assert asking((FIRST, answered("earlier"))).has_beginning is False
     # An answer that another trace brought later is of the model's own call.
     assert asking((FIRST, answered("c0"))).has_beginning is True
+
+
+def test_the_tools_of_a_run_have_the_schemas_that_any_of_its_spans_recorded():
+    full = ToolDefinition(name="search", parameters={"type": "object"})
+    (run,) = joined(
+        reading("run", agent("shop"), ToolsOffered(tools=(SEARCH,)), start=0, end=20),
+        reading("ask", model(), ToolsOffered(tools=(full,)), parent="run", start=1),
+    ).runs
+    assert run.tools_offered == (full,)
+
+
+def test_a_run_that_a_tool_started_is_another_one_under_any_name():
+    for name in ("boss", None):
+        trajectory = joined(
+            reading("run", agent("boss"), ToolsOffered(tools=(REFUND,)), start=0, end=20),
+            reading("tool", executed("ask"), parent="run", start=1, end=15),
+            reading("sub", agent(name), ToolsOffered(tools=(SEARCH,)), parent="tool", start=2, end=9),
+            reading("inner", executed("search"), parent="sub", start=5, end=6),
+        )
+        outer, inner = trajectory.runs
+        assert (outer.span, outer.tools_offered) == (ref("run"), (REFUND,))
+        assert (inner.span, inner.above, inner.tools_offered) == (ref("sub"), ref("run"), (SEARCH,))
+        assert [call.run for call in trajectory.calls] == [ref("run"), ref("sub")]
+
+
+def test_two_instrumentations_of_a_run_that_a_tool_started_are_one_run():
+    trajectory = joined(
+        reading("run", agent("boss"), start=0, end=20),
+        reading("tool", executed("ask"), parent="run", start=1, end=15),
+        reading("sub", agent("helper"), parent="tool", start=2, end=9),
+        reading("twin", agent("helper"), ToolsOffered(tools=(SEARCH,)), parent="sub", start=3, end=8),
+    )
+    assert [(run.span, run.tools_offered) for run in trajectory.runs] == [(ref("run"), None), (ref("sub"), (SEARCH,))]
+
+
+def test_whoever_calls_an_agent_as_a_tool_is_no_part_of_its_run():
+    trajectory = joined(
+        reading("ask", model(), requested("ask"), ToolsOffered(tools=(REFUND,)), start=0, end=1),
+        reading("tool", executed("ask"), start=1, end=15),
+        reading("sub", agent("helper"), ToolsOffered(tools=(SEARCH,)), parent="tool", start=2, end=9),
+        reading("inner", executed("search"), parent="sub", start=5, end=6),
+    )
+    (run,) = trajectory.runs
+    assert (run.span, run.tools_offered) == (ref("sub"), (SEARCH,))
+    assert [call.run for call in trajectory.calls] == [ref("tool"), ref("sub")]
+
+
+def test_a_call_has_the_definition_on_the_span_of_its_tool():
+    full = ToolDefinition(name="search", parameters={"type": "object"})
+    trajectory = joined(
+        reading("run", agent("shop"), start=0, end=20),
+        reading("tool", executed("search"), ToolDescribed(tool=full), parent="run", start=1, end=2),
+    )
+    assert only_call(trajectory).definition == full

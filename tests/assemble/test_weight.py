@@ -17,6 +17,7 @@ from toolgauge.model.observations import (
     MessageSeen,
     Observation,
     ToolDefinition,
+    ToolDescribed,
     ToolsOffered,
 )
 
@@ -93,6 +94,12 @@ def test_tools_told_one_by_one_weigh_little_where_only_their_schemas_are_the_sam
     assert weighed(scale, one) > 4 * 10 * 1000
     again = tuple(ToolDefinition(name=tool.name, parameters=tool.parameters) for tool in one)
     assert weighed(scale, again) < 4000
+
+
+def test_the_schema_on_a_tools_own_span_weighs_once():
+    scale, (tool, *_) = Scale(), tools("d" * 1000)
+    first, second = (scale.weight(reading(n, executed("f"), ToolDescribed(tool=tool), size=9_000)) for n in "ab")
+    assert (first > 3_000, second < 1_500) == (True, True)
 
 
 def test_what_is_remembered_of_shared_objects_is_bounded_in_bytes():

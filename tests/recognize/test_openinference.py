@@ -20,6 +20,7 @@ from toolgauge.model.observations import (
     ModelCall,
     Observation,
     ToolDefinition,
+    ToolDescribed,
     ToolsOffered,
 )
 from toolgauge.model.records import Span
@@ -37,9 +38,52 @@ def read(record: Span) -> list[Observation]:
 
 def tool(attributes: Mapping[str, Value], *, producer: str = "unknown", kind: str = "TOOL") -> CallExecuted:
     found = read(span({KIND: kind, "tool.name": "add", **attributes}, scope=OI + producer, status="ok"))
-    assert len(found) == 1
     assert isinstance(found[0], CallExecuted)
+    assert all(isinstance(one, ToolDescribed) for one in found[1:])
     return found[0]
+
+
+def described(parameters: Value, *, producer: str = "llama_index", given: Value = '{"a": 1}') -> JsonObject | None:
+    attributes = {KIND: "TOOL", "tool.name": "add", "input.value": given, "tool.parameters": parameters}
+    found = [one.tool for one in read(span(attributes, scope=OI + producer)) if isinstance(one, ToolDescribed)]
+    assert [tool.name for tool in found] in ([], ["add"])
+    return found[0].parameters if found else None
+
+
+A_TEXT: JsonObject = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "producer", "schema"),
+    [
+        (A_TEXT, "llama_index", A_TEXT),
+        ({"type": "OBJECT", "properties": {"a": {"type": "STRING"}}, "required": ["a"]}, "crewai", A_TEXT),
+        ({"a": {"type": "string"}}, "llama_index", A_TEXT),
+        ({"a": {"type": "string"}}, "smolagents", A_TEXT),
+        (A_TEXT, "smolagents", A_TEXT),
+        ({"a": {"type": "string", "nullable": True}}, "smolagents", {**A_TEXT, "properties": {"a": {"type": "string", "nullable": True}}, "required": []}),
+        ({"a": {"type": "any"}}, "smolagents", {**A_TEXT, "properties": {"a": {}}}),
+        ({"a": {"type": "image"}}, "smolagents", {**A_TEXT, "properties": {"a": {}}}),
+        ({"type": {"type": "string"}}, "smolagents", {"type": "object", "properties": {"type": {"type": "string"}}, "required": ["type"]}),
+        ({}, "smolagents", {"type": "object", "properties": {}, "required": []}),
+        ({}, "llama_index", None),
+        ({"a": 1}, "autogen_agentchat", None),
+        ({"type": "refund", "amount": 3}, "agno", None),
+        ({"type": "object", "amount": 3}, "agno", None),
+        ({"type": "object"}, "agno", {"type": "object"}),
+        ("no JSON", "smolagents", None),
+    ],
+)  # fmt: skip
+def test_the_schema_on_a_tools_own_span_is_told_from_arguments(
+    parameters: Json, producer: str, schema: JsonObject | None
+):
+    written = parameters if isinstance(parameters, str) else json.dumps(parameters)
+    assert described(written, producer=producer) == schema
+
+
+def test_arguments_that_look_like_a_schema_are_arguments():
+    text = '{"field": {"type": "string"}}'
+    assert described(text, producer="agno", given=text) is None
 
 
 def model(attributes: Mapping[str, Value], *, producer: str = "openai") -> list[Observation]:

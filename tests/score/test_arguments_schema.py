@@ -10,7 +10,7 @@ from tests.score.support import TRACE, judge, not_evaluated, scored, sides, tool
 from toolgauge.evaluators.arguments_schema import ArgumentsSchema
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Unparsed
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.model.observations import ToolDefinition
+from toolgauge.model.observations import CallError, ToolDefinition
 from toolgauge.model.outcomes import Difference, NotEvaluated, Scored
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import Run, ToolCall, Trajectory
@@ -456,3 +456,52 @@ def test_masked_values_that_fit_are_valid_and_hide_no_other_violation():
     found = outcome({"order_id": 17, "amount": "****"})
     assert (found.value, found.parts) == (0.5, {"wrong_type": 1})
     assert outcome({"order_id": "A", "amount": 2, "note": "****"}).parts == {"unknown_arguments": 1}
+
+
+def test_the_definition_on_the_tools_own_span_comes_first():
+    described = ToolDefinition(name="refund", parameters=properties(answer={"type": "any"}))
+    calls = [replace(tool_call("refund", {"answer": answer}), definition=described) for answer in (185, "x", None)]
+    assert [
+        found.value for found in judge(ArgumentsSchema(), offering(REFUND, *calls)) if isinstance(found, Scored)
+    ] == [
+        1.0,
+        1.0,
+        1.0,
+    ]
+    without = replace(trajectory(calls[0]), runs=())
+    assert scored(ArgumentsSchema(), without).value == 1.0
+
+
+def test_several_runs_have_no_schema_of_each_other():
+    typed = ToolDefinition(name="find", parameters=properties(key={"type": "string"}))
+    call = replace(tool_call("find", {"key": 1}), run=OUTER)
+    judged = replace(trajectory(call), tools_offered=(typed,))
+    named = replace(judged, runs=(run(OUTER, ToolDefinition(name="find")), run(INNER, typed)))
+    assert not_evaluated(ArgumentsSchema(), named) == "no_schema"
+    silent = replace(judged, runs=(replace(run(OUTER), tools_offered=None), run(INNER, typed)))
+    assert not_evaluated(ArgumentsSchema(), silent) == "no_tool_offer"
+
+
+def test_only_a_tool_that_ran_without_an_error_accepts_a_violation():
+    wrong: JsonObject = {"order_id": 1, "amount": 2}
+    error = CallError(kind="ValueError", message="no")
+    calls = (
+        tool_call("refund", wrong),
+        tool_call("refund", wrong, error=error),
+        tool_call("refund", wrong, state="rejected", error=error),
+        tool_call("refund", wrong, state="requested_only"),
+        tool_call("refund", wrong, state="paused"),
+        tool_call("refund", arguments=Unparsed('{"order_id": ')),
+        replace(tool_call("refund", wrong), dialect="case"),
+    )
+    judged = offering(REFUND, *calls)
+    exempt = [found.is_exempt for found in judge(ArgumentsSchema(), judged) if isinstance(found, Scored)]
+    assert exempt == [True, False, False, False, False, False, False]
+    strict = ArgumentsSchema(accepted_violations="fail")
+    assert not any(found.is_exempt for found in judge(strict, judged) if isinstance(found, Scored))
+
+
+def test_a_tool_accepts_nothing_of_a_schema_of_the_criterion():
+    own = ArgumentsSchema(schemas={"refund": {"properties": {"amount": {"type": "number", "maximum": 500}}}})
+    found = scored(own, trajectory(tool_call("refund", {"amount": 501})))
+    assert (found.value, found.is_exempt) == (0.0, False)

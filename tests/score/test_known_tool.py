@@ -4,12 +4,15 @@ import pytest
 from msgspec.structs import replace
 
 from tests.assemble.support import functions_called
-from tests.score.support import judge, not_evaluated, scored, tool_call, trajectory
+from tests.score.support import TRACE, judge, not_evaluated, scored, tool_call, trajectory
 from toolgauge.evaluators.known_tool import KnownTool
 from toolgauge.model.content import Recorded
 from toolgauge.model.observations import CallError, ToolDefinition
 from toolgauge.model.outcomes import NotEvaluated, Scored
-from toolgauge.model.trajectory import CallState, ToolCall
+from toolgauge.model.records import SpanRef
+from toolgauge.model.trajectory import CallState, Run, ToolCall
+
+SPAN = SpanRef(TRACE, "00000000000000aa")
 
 
 def invented(name: str) -> ToolCall:
@@ -107,3 +110,17 @@ def test_a_large_offer_is_searched_once_for_tools_that_add_others():
     calls = [tool_call("find", state="rejected") for _ in range(200)]
     judged = trajectory(*calls, offered=[f"tool_{number}" for number in range(500)])
     assert functions_called(lambda: judge(KnownTool(), judged)) < 200 * 100
+
+
+def test_a_call_of_no_known_run_is_judged_by_the_offer_of_the_trajectory():
+    run = Run(span=SPAN, above=None, agent="a", prompt=None, response=None, tools_offered=None, start_ns=0, end_ns=9)
+    assert scored(KnownTool(), replace(trajectory(tool_call("search"), offered=["search"]), runs=(run,))).value == 1.0
+
+
+def test_a_call_of_another_than_the_runs_that_were_seen_has_no_offer():
+    offered = (ToolDefinition(name="search"),)
+    run = Run(span=SPAN, above=None, agent="a", prompt=None, response=None, tools_offered=offered, start_ns=0, end_ns=9)
+    judged = trajectory(replace(tool_call("search"), run=SpanRef(TRACE, "00000000000000cc")), offered=["search"])
+    assert not_evaluated(KnownTool(), replace(judged, runs=(run,))) == "no_tool_offer"
+    registered = replace(judged, runs=(run,), registered_tools={"search": ToolDefinition(name="search")})
+    assert scored(KnownTool(), registered).explanation == "`search` was on offer (as registered)"

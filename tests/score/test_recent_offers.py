@@ -6,14 +6,15 @@ from typing import ClassVar
 import pytest
 from msgspec.structs import replace
 
-from tests.score.support import tool_call, trajectory
+from tests.score.support import TRACE, tool_call, trajectory
 from toolgauge.evaluators.known_tool import KnownTool
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import JsonObject
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.outcomes import Level, Result, Scored
 from toolgauge.model.ports import Evaluation, Evaluator
-from toolgauge.model.trajectory import Trajectory
+from toolgauge.model.records import SpanRef
+from toolgauge.model.trajectory import Run, Trajectory
 from toolgauge.score.criterion import Criterion, ToolKinds
 from toolgauge.score.recent_offers import RecentOffers
 from toolgauge.score.scorer import Scorer
@@ -111,6 +112,68 @@ def test_an_older_trajectory_that_closes_late_replaces_nothing():
 def test_runs_keep_what_was_recorded_of_them():
     asking = run()
     assert after(run("refund"), asking=asking).runs == asking.runs
+
+
+BOSS, WORKER, OTHER = (SpanRef(TRACE, f"{number:016x}") for number in (101, 102, 103))
+
+
+def agent_run(span: SpanRef, agent: str | None, *tools: str, above: SpanRef | None = None) -> Run:
+    offered = tuple(ToolDefinition(name=name) for name in tools) or None
+    return Run(
+        span=span, above=above, agent=agent, prompt=None, response=None, tools_offered=offered, start_ns=0, end_ns=9
+    )
+
+
+def team(*runs: Run, conversation: str | None = "c") -> Trajectory:
+    offered = [tool.name for one in runs for tool in one.tools_offered or ()]
+    return replace(run(*offered, conversation=conversation, agents=("boss", "worker")), runs=runs)
+
+
+def of_runs(completed: Trajectory) -> list[tuple[list[str] | None, str]]:
+    offers = [(one.tools_offered, one.offer_from) for one in completed.runs]
+    return [(None if tools is None else [tool.name for tool in tools], source) for tools, source in offers]
+
+
+@pytest.mark.parametrize(("conversation", "source"), [("c", "conversation"), (None, "service")])
+@pytest.mark.parametrize("names", [("boss", "worker"), ("same", "same"), (None, None)])
+def test_each_run_gets_the_offer_of_the_same_agent(
+    names: tuple[str | None, str | None], conversation: str, source: str
+):
+    boss, worker = names
+    before = team(
+        agent_run(BOSS, boss, "delegate"), agent_run(WORKER, worker, "search", above=BOSS), conversation=conversation
+    )
+    asking = team(agent_run(BOSS, boss), agent_run(WORKER, worker, above=BOSS), conversation=conversation)
+    assert of_runs(after(before, asking=asking)) == [(["delegate"], source), (["search"], source)]
+
+
+def test_a_run_with_an_offer_keeps_it_and_the_other_is_completed():
+    before = team(agent_run(BOSS, "boss", "delegate"), agent_run(WORKER, "worker", "search", above=BOSS))
+    asking = team(agent_run(BOSS, "boss", "new"), agent_run(WORKER, "worker", above=BOSS))
+    assert of_runs(after(before, asking=asking)) == [(["new"], "trace"), (["search"], "conversation")]
+
+
+def test_a_manager_never_gets_the_offer_of_its_worker():
+    silent = team(agent_run(BOSS, "boss"), agent_run(WORKER, "worker", "search", above=BOSS))
+    assert of_runs(after(silent, silent, asking=silent))[0] == (None, "trace")
+    alone = replace(run(agents=("boss",)), runs=(agent_run(BOSS, "boss"),))
+    assert of_runs(after(silent, asking=alone)) == [(None, "trace")]
+    assert names(after(silent, asking=alone)) is None
+
+
+def test_an_agent_alone_gets_the_offer_it_had_in_a_team_and_the_other_way_round():
+    both = team(agent_run(BOSS, "boss", "delegate"), agent_run(WORKER, "worker", "search", above=BOSS))
+    alone = replace(run(agents=("boss",)), runs=(agent_run(BOSS, "boss"),))
+    assert of_runs(after(both, asking=alone)) == [(["delegate"], "conversation")]
+    before = replace(run("delegate", agents=("boss",)), runs=(agent_run(BOSS, "boss", "delegate"),))
+    asking = team(agent_run(BOSS, "boss"), agent_run(WORKER, "worker", above=BOSS))
+    assert of_runs(after(before, asking=asking)) == [(["delegate"], "conversation"), (None, "trace")]
+
+
+def test_of_two_agents_with_one_name_and_different_offers_none_stands_in():
+    twins = (agent_run(WORKER, "worker", "search", above=BOSS), agent_run(OTHER, "worker", "write", above=BOSS))
+    asking = team(agent_run(BOSS, "boss", "x"), agent_run(WORKER, "worker", above=BOSS))
+    assert of_runs(after(team(agent_run(BOSS, "boss", "x"), *twins), asking=asking))[1] == (None, "trace")
 
 
 def test_what_is_kept_is_bounded():

@@ -146,6 +146,14 @@ def test_the_threshold_decides_what_passes(value: float, pass_at: float, word: s
     assert outcome_word(only(trajectory(), rule)) == word
 
 
+@pytest.mark.parametrize("parts", [{}, {"wrong_type": 1.0}])
+def test_an_exempt_score_passes_below_the_threshold(parts: dict[str, float]):
+    rule = criterion(Yields((None, Scored(value=0.2, explanation="x", parts=parts, is_exempt=True))))
+    outcome = only(JUDGED, rule)
+    assert isinstance(outcome, Scored)
+    assert (outcome.value, outcome.passed) == (0.2, True)
+
+
 def test_results_come_in_the_order_of_criteria_and_calls():
     judged = trajectory(tool_call("a"), tool_call("b"), offered=["a"])
     results = score(judged, criterion(KnownTool(), name="second"), criterion(ToolSuccess(), name="first"))
@@ -391,6 +399,7 @@ def test_an_evaluator_that_yields_outcomes_for_ever_is_stopped_at_the_first_repe
         Yields((None, Scored(value=True, explanation="x"))),
         Yields((None, Scored(value=cast("float", "1"), explanation="x"))),
         Yields((None, Scored(value=1.0, explanation=""))),
+        Yields((None, Scored(value=1.0, explanation="x", is_exempt=cast("bool", 1)))),
         Yields((None, NotEvaluated(reason="no_calls", explanation=cast("str", None)))),
         Yields((None, NotEvaluated(reason="no_calls", explanation=cast("str", ["x"])))),
         Yields((None, Errored(error_type=cast("str", ["x"]), message="x"))),

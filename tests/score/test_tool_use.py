@@ -17,9 +17,12 @@ RUN = Run(span=SPAN, above=None, agent=None, prompt=None, response=None, tools_o
 WHOLE = replace(RUN, is_agent=False)
 
 
-def results(of: Trajectory, pass_at: float = 0.0) -> list[tuple[float | None, bool | None]]:
-    criterion = Criterion(name="use", evaluator_name="tool_use", evaluator=ToolUse(), revision="r", pass_at=pass_at)
-    outcomes = [result.outcome for result in Scorer((criterion,), ToolKinds()).score(of, 0)]
+def results(
+    of: Trajectory, pass_at: float = 0.0, *, kinds: ToolKinds | None = None, tools: tuple[str, ...] | None = None
+) -> list[tuple[float | None, bool | None]]:
+    evaluator = ToolUse(tools=tools)
+    criterion = Criterion(name="use", evaluator_name="tool_use", evaluator=evaluator, revision="r", pass_at=pass_at)
+    outcomes = [result.outcome for result in Scorer((criterion,), kinds or ToolKinds()).score(of, 0)]
     return [(getattr(outcome, "value", None), getattr(outcome, "passed", None)) for outcome in outcomes]
 
 
@@ -73,3 +76,27 @@ def test_a_run_without_a_call_passes_at_0_and_fails_at_1():
     run = replace(trajectory(), runs=(RUN,))
     assert results(run) == [(0.0, True)]
     assert results(run, pass_at=1.0) == [(0.0, False)]
+
+
+@pytest.mark.parametrize("name", ["final_answer", "think", "submit", "transfer_to_billing", "agents/respond"])
+def test_answers_thinking_and_hand_offs_are_no_tool_use(name: str):
+    assert results(replace(trajectory(tool_call(name)), runs=(RUN,))) == [(0.0, True)]
+    assert results(replace(trajectory(tool_call(name), tool_call("find")), runs=(RUN,))) == [(1.0, True)]
+
+
+def test_the_configuration_decides_which_tools_are_neutral():
+    run = replace(trajectory(tool_call("calculate"), tool_call("think")), runs=(RUN,))
+    assert results(run) == [(0.0, True)]
+    assert results(run, kinds=ToolKinds(neutral=["think"])) == [(1.0, True)]
+    assert results(run, kinds=ToolKinds(read_only=["calculate"])) == [(1.0, True)]
+    assert results(run, kinds=ToolKinds(neutral=["calc*", "think"])) == [(0.0, True)]
+
+
+def test_a_neutral_tool_that_the_criterion_names_is_tool_use():
+    run = replace(trajectory(tool_call("final_answer")), runs=(RUN,))
+    assert results(run, tools=("final_answer",)) == [(1.0, True)]
+
+
+def test_the_explanation_tells_neutral_tools_from_no_tools():
+    run = replace(trajectory(tool_call("think")), neutral_tools=frozenset({"think"}))
+    assert scored(ToolUse(), run).explanation == "the run called only tools that answer, think or hand over"

@@ -1,7 +1,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import repeat
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import pytest
 
@@ -103,6 +103,7 @@ def test_evaluator_that_keeps_its_contract_passes():
         (Fake(outcome=scoring(1.0, " ")), "without an explanation"),
         (Fake(outcome=scoring(1.0, f"got {SECRET}")), "repeats a recorded value"),
         (Fake(outcome=scoring(1.0, passed=True)), "pass_at"),
+        (Fake(outcome=lambda _: Scored(0.5, "x", is_exempt=cast("bool", 1))), "`is_exempt`"),
         (Fake(outcome=lambda _: Scored(value=1.0, explanation="x", parts={"p": float("inf")})), "no number"),
         (Fake(outcome=explode), "raises KeyError"),
         (OfTrajectory(), "judges a call although its level is trajectory"),

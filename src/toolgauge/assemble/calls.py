@@ -105,7 +105,7 @@ def _tool_call(pair: Pair, became: Fate, whole: Node, place: tuple[int, int, int
     branch = above.branch if above is not None else TOP
     asking = request.node.branch if request is not None else TOP
     agents = branch.agents or asking.agents or _named(request, execution)
-    run = branch.outermost or asking.outermost or whole
+    run = branch.outermost or asking.outermost or _outside(shown, whole)
     arguments = _arguments(request, execution)
     order, turn, position, result_turn = place
     # By position: twenty keywords cost more than all else about a call.
@@ -136,7 +136,20 @@ def _tool_call(pair: Pair, became: Fate, whole: Node, place: tuple[int, int, int
         and request.call_id is not None
         and request.call_id == execution.call_id,
         became.by_provider,
+        execution.node.definition if execution is not None else None,
     )
+
+
+def _outside(node: Node, whole: Node) -> Node:
+    """Return what stands for the run of a call outside of all agent runs.
+
+    Rule: that is the outermost run, unless a tool outside of it started that run: whoever called the tool is no part of it.
+    """
+    if whole.branch.tool_above is None:
+        return whole
+    while node.above is not None:
+        node = node.above
+    return node
 
 
 def _arguments(request: Request | None, execution: Execution | None) -> Content:

@@ -26,6 +26,7 @@ from toolgauge.model.observations import (
     Observation,
     Reading,
     SpanFailed,
+    ToolDescribed,
     ToolsOffered,
 )
 
@@ -134,6 +135,8 @@ def identity(observation: Observation) -> Hashable | None:
             return ("answer", call_id, name, _kind(result), hash(text), len(text), error)
         case ToolsOffered(tools=tools):
             return ("offer", *((tool.name, tool.description, hash(_as_json(tool.parameters))) for tool in tools))
+        case ToolDescribed(tool=tool):
+            return ("described", tool.name, hash(_as_json(tool.parameters)))
         case _:
             return None
 

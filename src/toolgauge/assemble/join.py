@@ -4,7 +4,6 @@ Pure: the same readings in any order give the same trajectory. A call shows up i
 counting one twice or losing a rejected one would move every score.
 """
 
-from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
@@ -18,6 +17,7 @@ from toolgauge.assemble.cutting import merged
 from toolgauge.assemble.executions import executed_calls
 from toolgauge.assemble.messages import earlier_turns, has_beginning, messages_of, runs_of
 from toolgauge.assemble.node import Node, NodeIndex, order, take_apart
+from toolgauge.assemble.offers import new_offers, offer_turns, tools_of
 from toolgauge.assemble.pairing import Pair, asked, pair
 from toolgauge.assemble.repair import History, Repair, repair
 from toolgauge.assemble.requests import requested_calls
@@ -28,12 +28,10 @@ from toolgauge.assemble.states import Offers
 from toolgauge.assemble.token_sums import tokens_of
 from toolgauge.assemble.tree import plant
 from toolgauge.model.left_out import NOTHING_LEFT_OUT, LeftOut
-from toolgauge.model.observations import Reading, ToolDefinition
+from toolgauge.model.observations import Reading
 from toolgauge.model.trajectory import ClosedBecause, Run, SpanSource, ToolCall, Trajectory, TrajectoryScope
 
 Parents = Mapping[str, str | None]
-# When tools were on offer, and which.
-_Offer: TypeAlias = tuple[int, tuple[ToolDefinition, ...]]
 # Service, scope with its version, language and dialect of a span.
 _SourceKey: TypeAlias = tuple[str | None, str, str, str, str]
 
@@ -179,7 +177,7 @@ def _trajectory(
     attributes = _attributes(traces, root)
     start_ns, end_ns = _span_of_time(index.nodes)
     agents = _agents(index.running, calls)
-    offers = _new_offers(index.offering)
+    offers = new_offers(index.offering)
     begins, history = has_beginning(index.speaking), traces[0].history if len(traces) == 1 else None
     earlier = earlier_turns(index.speaking, history) if begins is False and history is not None else None
     producer, conversation_id = _producer(root, index.nodes), _conversation(last.index.nodes, root)
@@ -192,9 +190,9 @@ def _trajectory(
         agents=agents,
         root=root.ref if root is not None else None,
         calls=calls,
-        tools_offered=_tools(offers),
+        tools_offered=tools_of(offers),
         messages=messages,
-        offer_turns=_offer_turns(offers, turns_ns),
+        offer_turns=offer_turns(offers, turns_ns),
         attributes=attributes,
         closed_because=closed_because,
         start_ns=start_ns,
@@ -311,47 +309,6 @@ def _agents(running: Sequence[Node], calls: Sequence[ToolCall]) -> tuple[str, ..
     named = [node.agent_run.agent for node in running if node.agent_run is not None]
     named += [call.agent for call in calls]
     return tuple([agent for agent in dict.fromkeys(named) if agent is not None])
-
-
-def _new_offers(offering: Sequence[Node]) -> list[_Offer]:
-    """Return what was on offer, and when, without the repetitions: every model call of a run has the offer again."""
-    index: list[_Offer] = []
-    newest: tuple[ToolDefinition, ...] | None = None
-    for node in offering:
-        for offer in node.offers:
-            if offer.tools != newest:
-                newest = offer.tools
-                index.append((node.time_ns, newest))
-    return index
-
-
-def _tools(offers: Sequence[_Offer]) -> tuple[ToolDefinition, ...] | None:
-    """Return all tools on offer, each once, with the first description and schema that was recorded."""
-    tools: dict[str, ToolDefinition] = {}
-    for _, offered in offers:
-        for tool in offered:
-            known = tools.get(tool.name)
-            tools[tool.name] = tool if known is None else _complete(known, tool)
-    return tuple(tools.values()) if offers else None
-
-
-def _offer_turns(offers: Sequence[_Offer], turns_ns: Sequence[int]) -> dict[str, int]:
-    first: dict[str, int] = {}
-    for time_ns, offered in offers:
-        turn = bisect_left(turns_ns, time_ns)
-        for tool in offered:
-            first.setdefault(tool.name, turn)
-    return first
-
-
-def _complete(known: ToolDefinition, other: ToolDefinition) -> ToolDefinition:
-    if known.description is not None and known.parameters is not None:
-        return known
-    return ToolDefinition(
-        name=known.name,
-        description=known.description if known.description is not None else other.description,
-        parameters=known.parameters if known.parameters is not None else other.parameters,
-    )
 
 
 def _attributes(traces: Iterable[GatheredTrace], root: Node | None) -> dict[str, str | int | float | bool]:

@@ -12,9 +12,10 @@ from typing import Literal, TypeAlias
 from msgspec.structs import replace
 
 from toolgauge.assemble.node import Node, NodeIndex
+from toolgauge.assemble.offers import new_offers, tools_of
 from toolgauge.assemble.repair import History
 from toolgauge.model.content import Recorded, Unparsed
-from toolgauge.model.observations import CallAnswered, CallRequested, MessageSeen, ToolDefinition
+from toolgauge.model.observations import CallAnswered, CallRequested, MessageSeen
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import EarlierTurns, Message, Run
 
@@ -139,6 +140,9 @@ def _by_run(whole: Node, nodes: Sequence[Node]) -> Iterable[tuple[Node, list[Nod
 
 def _run(run: Node, speaking: Sequence[Node], offering: Sequence[Node]) -> Run:
     outer = run.above.branch.outermost if run.above is not None else None
+    if run.branch.tool_above is not None:
+        # Whoever called the tool that started the run had another offer.
+        offering = [node for node in offering if node.branch.outermost is not None]
     prompt, response = _text(run, "user"), _text(run, "assistant")
     if prompt is None:
         prompt = _first_text(speaking, "user")
@@ -150,7 +154,7 @@ def _run(run: Node, speaking: Sequence[Node], offering: Sequence[Node]) -> Run:
         agent=run.agent_run.agent if run.agent_run is not None else None,
         prompt=prompt,
         response=response,
-        tools_offered=_offered(offering),
+        tools_offered=tools_of(new_offers(offering)),
         start_ns=run.start_ns,
         end_ns=run.end_ns,
         is_agent=run.agent_run is not None,
@@ -202,16 +206,3 @@ def _text(node: Node, role: str) -> str | None:
 
 def _first(texts: Iterator[str | None]) -> str | None:
     return next((text for text in texts if text is not None), None)
-
-
-def _offered(nodes: Sequence[Node]) -> tuple[ToolDefinition, ...] | None:
-    tools: dict[str, ToolDefinition] = {}
-    newest: tuple[ToolDefinition, ...] | None = None
-    for node in nodes:
-        for offer in node.offers:
-            # Every model call of a run repeats the offer.
-            if offer.tools != newest:
-                newest = offer.tools
-                for tool in newest:
-                    tools.setdefault(tool.name, tool)
-    return tuple(tools.values()) if newest is not None else None

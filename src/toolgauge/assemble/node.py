@@ -16,6 +16,7 @@ from toolgauge.model.observations import (
     MessageSeen,
     ModelCall,
     Reading,
+    ToolDefinition,
     ToolsOffered,
 )
 from toolgauge.model.records import SpanRef
@@ -52,6 +53,7 @@ class Node:
         "below",
         "branch",
         "conversation",
+        "definition",
         "end_ns",
         "executions",
         "failure",
@@ -86,6 +88,8 @@ class Node:
         self.executions: list[Execution] = []
         self.answers: list[CallAnswered] = []
         self.offers: list[ToolsOffered] = []
+        # The tool of its execution.
+        self.definition: ToolDefinition | None = None
         self.messages: list[MessageSeen] = []
         # The one of the lowest rank.
         self.conversation: ConversationSeen | None = None

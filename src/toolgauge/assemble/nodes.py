@@ -22,6 +22,7 @@ from toolgauge.model.observations import (
     Observation,
     Reading,
     SpanFailed,
+    ToolDescribed,
     ToolsOffered,
 )
 
@@ -272,6 +273,8 @@ def _observe_seldom(node: Node, seen: Observation) -> None:
         node.offers.append(seen)
     elif isinstance(seen, AgentRun):
         node.agent_run = node.agent_run or seen
+    elif isinstance(seen, ToolDescribed):
+        node.definition = seen.tool
     elif isinstance(seen, SpanFailed):
         node.failure = seen.error
 

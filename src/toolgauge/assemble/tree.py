@@ -202,11 +202,20 @@ def _branch_below(node: Node) -> Branch:
     )
 
 
+def _is_of_tool(node: Node, branch: Branch) -> bool:
+    """Return whether a tool of the run around it started this run: by a span in between, or by the span of the run itself."""
+    if any(not execution.from_log for execution in node.executions):
+        return True
+    tool, inside = branch.tool_above, branch.inside
+    return tool is not None and (inside is None or tool.branch.depth > inside.branch.depth)
+
+
 def _branch_of_run(node: Node, run: AgentRun, branch: Branch) -> Branch:
     agents, outermost = branch.agents, branch.outermost
-    # Two instrumentations of one run nest under the same name.
-    if run.agent is not None and agents[-1:] != (run.agent,):
+    # Rule: two instrumentations of one run nest under the same name; a run that a tool started is another one under any name.
+    is_other = _is_of_tool(node, branch)
+    if run.agent is not None and (is_other or agents[-1:] != (run.agent,)):
         agents = (*agents[: _MAX_AGENT_PATH - 1], run.agent)
-    if branch.inside is None or branch.inside.branch.agents != agents:
+    if is_other or branch.inside is None or branch.inside.branch.agents != agents:
         outermost = node
     return Branch(branch.depth, agents, node, outermost, branch.tool_above, branch.crossed, branch.model_above)

@@ -20,6 +20,8 @@ from toolgauge.model.observations import (
     Observation,
     Reading,
     SpanFailed,
+    ToolDefinition,
+    ToolDescribed,
     ToolsOffered,
 )
 from toolgauge.model.records import Resource
@@ -76,7 +78,7 @@ class Scale:
             if type(seen) is MessageSeen:
                 # Each model call repeats the system prompt; recognised again, it is mostly the same object.
                 size += self._once(seen, seen.text.__sizeof__()) if seen.role == "system" else seen.text.__sizeof__()
-            elif type(seen) is ToolsOffered:
+            elif type(seen) is ToolsOffered or type(seen) is ToolDescribed:
                 offered += self._tools(seen)
             elif is_long:
                 held += astuple(seen)
@@ -96,16 +98,20 @@ class Scale:
         """Return about how many bytes a resource takes, where it is not remembered by now."""
         return self._once(resource, _PARSED * resource.size_bytes)
 
-    def _tools(self, offered: ToolsOffered) -> int:
+    def _tools(self, offered: ToolsOffered | ToolDescribed) -> int:
+        if isinstance(offered, ToolDescribed):
+            return self._schema(offered.tool)
         if id(offered.tools) in self._shared:
             return 0
         size = sum([_TOOL_BYTES + tool.name.__sizeof__() + tool.description.__sizeof__() for tool in offered.tools])
         self._once(offered.tools, size)
         # Told one by one, tools may have the same objects for schemas.
-        for tool in offered.tools:
-            if tool.parameters is not None and id(tool.parameters) not in self._shared:
-                size += self._once(tool.parameters, memory_of([tool.parameters]))
-        return size
+        return size + sum([self._schema(tool) for tool in offered.tools])
+
+    def _schema(self, tool: ToolDefinition) -> int:
+        if tool.parameters is None or id(tool.parameters) in self._shared:
+            return 0
+        return self._once(tool.parameters, memory_of([tool.parameters]))
 
     def _once(self, seen: object, size: int) -> int:
         if id(seen) in self._shared:

@@ -16,6 +16,7 @@ from toolgauge.model.observations import (
     ConversationSeen,
     MessageSeen,
     Observation,
+    ToolDescribed,
     ToolsOffered,
 )
 from toolgauge.model.ports import Grounds
@@ -113,7 +114,7 @@ class OpenInference:
         metadata = _metadata(record)
         yield from _conversation(record, metadata)
         if _is_tool(record, kind, source):
-            yield from _tool(record, source, metadata)
+            yield from _tool(record, source, metadata, self._definitions)
         elif kind == "LLM":
             yield from _model(record, source, metadata)
             yield from self._offered(record)
@@ -175,7 +176,7 @@ def _is_tool(span: Span, kind: str, source: str) -> bool:
     return TOOL_NAME in span.attributes and kind != "LLM" and source != "llama_index"
 
 
-def _tool(span: Span, source: str, metadata: JsonObject) -> Iterator[Observation]:
+def _tool(span: Span, source: str, metadata: JsonObject, definitions: DefinitionReader) -> Iterator[Observation]:
     name = span.attributes.get(TOOL_NAME)
     if is_synthesized(span) or (source == "beeai" and name is None):  # BeeAI makes spans of a tool's events
         return
@@ -200,6 +201,8 @@ def _tool(span: Span, source: str, metadata: JsonObject) -> Iterator[Observation
     )
     # The SDK opens the span of a tool before it asks a person.
     yield ended_without_result(call) if source == "openai_agents" else call
+    if (tool := definitions.called(span, call.name, source)) is not None:
+        yield ToolDescribed(tool=tool)
 
 
 def _names_tools(span: Span) -> bool:

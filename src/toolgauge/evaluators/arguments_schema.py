@@ -2,12 +2,13 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from itertools import islice
-from typing import Annotated, ClassVar, TypeAlias
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 from pydantic import Field, JsonValue, field_validator
 
 from toolgauge.model.content import Unparsed
@@ -21,11 +22,19 @@ from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.recognize.values import is_too_large
 from toolgauge.score.compare import path
-from toolgauge.score.recent_offers import REGISTERED, REMARKS
+from toolgauge.score.recent_offers import REGISTERED
+from toolgauge.score.run_offers import RunOffers
 from toolgauge.score.schemas.masked_values import is_masked
 from toolgauge.score.schemas.tool_schemas import ToolSchema, ToolSchemas, UnknownArguments
 from toolgauge.score.schemas.violations import MAX_VIOLATIONS, Kind, Steps, Violation, valid_share
-from toolgauge.score.selection import CallSelection, nothing_to_judge, readable_arguments, shown, unseen_arguments
+from toolgauge.score.selection import (
+    CallSelection,
+    has_run_well,
+    nothing_to_judge,
+    readable_arguments,
+    shown,
+    unseen_arguments,
+)
 
 # Less than a second for all calls of a trajectory that do not plainly fit.
 _STEPS = 300_000
@@ -49,15 +58,20 @@ _Schema: TypeAlias = ToolSchema | NotEvaluated
 
 
 class ArgumentsSchema(CallSelection):
-    """The share of a call's arguments that are valid against the JSON Schema of its tool; 1 exactly when all are."""
+    """The share of a call's arguments that are valid against the JSON Schema of its tool; 1 exactly when all are.
 
-    version: ClassVar[str] = "1"
+    Violations that the tool accepted lower the value and fail nothing, unless `accepted_violations: fail`.
+    """
+
+    version: ClassVar[str] = "2"
     level: ClassVar[Level] = "call"
     needs_content: ClassVar[bool] = False
     needs_whole: ClassVar[bool] = False
 
     # What an argument that the schema does not name is, where the schema leaves open whether there may be others.
     unknown_arguments: UnknownArguments = "fail"
+    # Whether violations of a call that the tool took and ran without an error fail. Those of `schemas` always do.
+    accepted_violations: Literal["pass", "fail"] = "pass"
     # By name of the tool: take the place of the schemas on offer. Tools without one here are not judged.
     schemas: Annotated[_WrittenByTool, Field(min_length=1, max_length=_MAX_SCHEMAS)] | None = None
 
@@ -83,9 +97,10 @@ class ArgumentsSchema(CallSelection):
             return
         definitions = _Definitions(trajectory) if self.schemas is None else _WrittenSchemas(self.schemas)
         steps = Steps(_STEPS)
-        checks: dict[tuple[str, SpanRef | None], _Check] = {}
+        checks: dict[tuple[str, SpanRef | None, int | None], _Check] = {}
         for call in calls:
-            key = call.name, call.run
+            # By identity: the spans of a tool repeat the same object.
+            key = call.name, call.run, id(call.definition.parameters) if call.definition is not None else None
             check = checks.get(key)
             if check is None:
                 check = checks[key] = self._check(call, definitions)
@@ -98,7 +113,13 @@ class ArgumentsSchema(CallSelection):
             elif schema.fits_plainly(arguments):
                 yield call, valid
             else:
-                yield call, _outcome(call.name, arguments, schema, steps, check.remark)
+                outcome = _outcome(call.name, arguments, schema, steps, check.remark)
+                is_exempt = isinstance(outcome, Scored) and self._accepts(call)
+                yield call, replace(outcome, is_exempt=True) if is_exempt else outcome
+
+    def _accepts(self, call: ToolCall) -> bool:
+        # Rule: a tool that ran without an error accepted the violation of its schema; it knows nothing of the criterion's own.
+        return self.accepted_violations == "pass" and self.schemas is None and has_run_well(call)
 
     def _check(self, call: ToolCall, definitions: "_Definitions | _WrittenSchemas") -> "_Check":
         definition, remark = definitions.of(call)
@@ -133,33 +154,23 @@ class _Check(Struct, frozen=True):
 
 
 class _Definitions:
-    """Looks up the tools of a trajectory: in the offer of the run that made the call, in that of the whole, among those registered."""
+    """Looks up the tools of a trajectory: on the call's own span, in the offer of the run that made it, among those registered."""
 
     def __init__(self, trajectory: Trajectory) -> None:
-        self._offers = {run.span: _by_name(run.tools_offered) for run in trajectory.runs if run.tools_offered}
-        self._offered = _by_name(trajectory.tools_offered or ())
-        self._has_offer = trajectory.tools_offered is not None
-        self._remark = REMARKS[trajectory.offer_from]
-        self._registered = trajectory.registered_tools
+        self._offers = RunOffers(trajectory)
 
     def of(self, call: ToolCall) -> tuple[ToolDefinition | NotEvaluated, str]:
         """Return the definition of the called tool, one with a schema where there is any, and a remark about its origin."""
-        own = self._offers.get(call.run, {}).get(call.name) if call.run is not None else None
-        found = [
-            (definition, remark)
-            for definition, remark in (
-                (own, ""),
-                (self._offered.get(call.name), self._remark),
-                (self._registered.get(call.name), REGISTERED),
-            )
-            if definition is not None
-        ]
-        if found:
-            # The first that has a schema, else the first.
-            return min(found, key=lambda each: each[0].parameters is None)
-        if not self._has_offer and not self._registered:
+        offers = self._offers.of(call)
+        described = [(offer.tools[call.name], offer.remark) for offer in offers if call.name in offer.tools]
+        if call.definition is not None:
+            described.insert(0, (call.definition, ""))
+        if described:
+            # Rule: the schema on the tool's own span counts, else that of the run's offer, else the registered one.
+            return min(described, key=lambda each: each[0].parameters is None)
+        if not offers:
             return NotEvaluated(reason="no_tool_offer", explanation="the tools on offer were not recorded"), ""
-        where = "on offer" if self._has_offer else "registered"
+        where = "registered" if offers[0].remark == REGISTERED else "on offer"
         return NotEvaluated(reason="no_schema", explanation=f"{shown(call.name)} was not among the tools {where}"), ""
 
 
@@ -176,10 +187,6 @@ class _WrittenSchemas:
             explanation = f"the criterion has no schema of {shown(call.name)}"
             return NotEvaluated(reason="no_schema", explanation=explanation), ""
         return ToolDefinition(name=call.name, parameters=schema), _WRITTEN_HERE
-
-
-def _by_name(tools: Sequence[ToolDefinition]) -> Mapping[str, ToolDefinition]:
-    return {tool.name: tool for tool in reversed(tools)}
 
 
 def _valid(name: str, remarks: str = "") -> Scored:

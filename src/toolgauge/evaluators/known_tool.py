@@ -3,18 +3,18 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import ClassVar, TypeAlias
+from typing import ClassVar
 
 from rapidfuzz.distance import Levenshtein
 
-from toolgauge.model.content import NOT_RECORDED
 from toolgauge.model.expected import Expected
 from toolgauge.model.outcomes import Level, NotEvaluated, Outcome, Scored
 from toolgauge.model.ports import Evaluation
-from toolgauge.model.trajectory import CASE_DIALECT, ToolCall, Trajectory
+from toolgauge.model.records import SpanRef
+from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.criterion import hands_over
-from toolgauge.score.recent_offers import REGISTERED, REMARKS
-from toolgauge.score.selection import CallSelection, nothing_to_judge, shown, was_stopped
+from toolgauge.score.run_offers import Offer, RunOffers
+from toolgauge.score.selection import CallSelection, has_run_well, nothing_to_judge, shown, was_stopped
 
 # Names this long are not names; the hint looks no further.
 _COMPARED_LENGTH = 128
@@ -24,17 +24,16 @@ _CLOSE_ENOUGH = 0.5
 _GROWS = re.compile(
     r"tool_search\b|tool_search_|(?:search_tools|ToolSearch|toolSearch|searchTools|mcp|mcp_toolset|namespace)$"
 )
-_Names: TypeAlias = Mapping[str, object] | None
 
 
 class KnownTool(CallSelection):
-    """1 for a call of a tool that was on offer, 0 for any other name.
+    """1 for a call of a tool that its own agent run had on offer, 0 for any other name.
 
     A call that was executed and answered, that the provider ran, or that a person was asked about proves that its tool exists:
     where its name is missing from the recorded offer, that offer is incomplete (`no_tool_offer`).
     """
 
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "3"
     level: ClassVar[Level] = "call"
     needs_content: ClassVar[bool] = False
     binary: ClassVar[bool] = True
@@ -45,25 +44,37 @@ class KnownTool(CallSelection):
         if not calls:
             yield None, nothing_to_judge(trajectory)
             return
-        offered = trajectory.tools_offered
-        names: _Names = None if offered is None else {tool.name: None for tool in offered}
-        remark = REMARKS[trajectory.offer_from]
-        if names is None and trajectory.registered_tools:
-            names, remark = trajectory.registered_tools, REGISTERED
-        # The explanation of an offer from elsewhere differs.
-        on_offer = None if remark else self._usual
-        others: dict[tuple[str, str], Outcome] = {}
-        evidence = _Evidence(trajectory, names or {})
+        offers = RunOffers(trajectory)
+        checks: dict[SpanRef | None, _Check] = {}
         for call in calls:
-            name = call.name
-            if on_offer is not None and names is not None and name in names:
-                yield call, on_offer.get(name) or on_offer.keep(name, _outcome(name, names, remark))
-                continue
-            proof = evidence.of(call) if names is not None and name not in names else ""
-            verdict = others.get((name, proof))
-            if verdict is None:
-                verdict = others[name, proof] = _incomplete(name, proof) if proof else _outcome(name, names, remark)
-            yield call, verdict
+            check = checks.get(call.run)
+            if check is None:
+                check = checks[call.run] = _Check(next(iter(offers.of(call)), None), trajectory)
+            # Own verdicts of offers from elsewhere, whose explanations differ.
+            if check.is_own and call.name in check.names:
+                yield call, self._usual.get(call.name) or self._usual.keep(call.name, check.verdict(call))
+            else:
+                yield call, check.verdict(call)
+
+
+class _Check:
+    """The offer that the calls of one run are compared with, and the outcomes found so far."""
+
+    def __init__(self, offer: Offer | None, trajectory: Trajectory) -> None:
+        self._offer = offer
+        self.names: Mapping[str, object] = {} if offer is None else offer.tools
+        self.is_own = offer is not None and not offer.remark
+        self._evidence = _Evidence(trajectory, self.names)
+        self._known: dict[tuple[str, str], Outcome] = {}
+
+    def verdict(self, call: ToolCall) -> Outcome:
+        """Judge a call; the same object for all calls that are judged alike."""
+        name, offer = call.name, self._offer
+        proof = self._evidence.of(call) if offer is not None and name not in self.names else ""
+        verdict = self._known.get((name, proof))
+        if verdict is None:
+            verdict = self._known[name, proof] = _incomplete(name, proof) if proof else _outcome(name, offer)
+        return verdict
 
 
 class _Evidence:
@@ -79,9 +90,7 @@ class _Evidence:
             return "the model's provider ran it"
         if was_stopped(call):
             return "a person was asked about the call"
-        # No span shows that a call of an offline case ran.
-        is_answered = call.result != NOT_RECORDED or call.dialect != CASE_DIALECT
-        if call.state == "executed" and call.error is None and is_answered:
+        if has_run_well(call):
             return "it was executed and answered"
         called = _letters(call.name)
         if called in self._agent_names or (hands_over(call.name) and called.endswith(self._agent_names)):
@@ -107,9 +116,10 @@ def _incomplete(name: str, proof: str) -> NotEvaluated:
     return NotEvaluated(reason="no_tool_offer", explanation=explanation)
 
 
-def _outcome(name: str, offered: _Names, remark: str) -> Outcome:
-    if offered is None:
+def _outcome(name: str, offer: Offer | None) -> Outcome:
+    if offer is None:
         return NotEvaluated(reason="no_tool_offer", explanation="the tools on offer were not recorded")
+    offered, remark = offer.tools, offer.remark
     if name in offered:
         return Scored(value=1.0, explanation=f"{shown(name)} was on offer{remark}")
     closest = _closest(name, tuple(offered))

@@ -135,6 +135,8 @@ def figure(outcome: Outcome) -> tuple[float | None, str | None]:
 
 def requirement(result: Result, pass_at: Mapping[str, float]) -> str:
     """Return which score is enough, `passes at 0.8`; empty where that is not known."""
+    if isinstance(result.outcome, Scored) and result.outcome.is_exempt:
+        return "accepted at any score"
     if not result.can_fail:
         return "passes at any score"
     least = pass_at.get(result.revision)

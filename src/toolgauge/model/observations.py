@@ -108,6 +108,12 @@ class ToolDefinition(Struct, frozen=True, kw_only=True, gc=False):
     takes_text: bool = False
 
 
+class ToolDescribed(Struct, frozen=True, kw_only=True, gc=False):
+    """The called tool as the span of its own execution describes it."""
+
+    tool: ToolDefinition
+
+
 class ToolsOffered(Struct, frozen=True, kw_only=True, gc=False):
     """The tools a model or agent could choose from."""
 
@@ -145,6 +151,7 @@ Observation: TypeAlias = (
     | CallRequested
     | CallExecuted
     | CallAnswered
+    | ToolDescribed
     | ToolsOffered
     | MessageSeen
     | ConversationSeen

@@ -103,7 +103,8 @@ class Scored(Struct, frozen=True):
     """A score: `value` in [0, 1]; `parts` are named figures in [0, 1] or counts that make it up.
 
     `explanation` says what and why and holds no value from a span but names. `passed` is `None` as it leaves
-    an evaluator: the scorer fills it from the criterion's `pass_at`.
+    an evaluator: the scorer fills it from the criterion's `pass_at`. `is_exempt` where a parameter of the evaluator accepts
+    the flaw that lowers the value: such a score passes below `pass_at`, too.
     """
 
     value: float
@@ -111,6 +112,7 @@ class Scored(Struct, frozen=True):
     parts: Mapping[str, float] = {}
     differences: tuple[Difference, ...] = ()
     passed: bool | None = None
+    is_exempt: bool = False
 
 
 class NotEvaluated(Struct, frozen=True, kw_only=True, gc=False):

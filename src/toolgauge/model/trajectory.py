@@ -67,6 +67,8 @@ class ToolCall(Struct, frozen=True, gc=False):
     is_joined_by_id: bool = False
     # Whether the model's provider ran the tool (web search, code interpreter, hosted MCP).
     by_provider: bool = False
+    # The tool as its own span describes it, `None` where the producer records no schema there.
+    definition: ToolDefinition | None = None
 
 
 class Message(Struct, frozen=True, gc=False):
@@ -104,6 +106,8 @@ class Run(Struct, frozen=True, kw_only=True, gc=False):
     end_ns: int
     # False for the trace as a whole, in which no agent run was seen.
     is_agent: bool = True
+    # Where `tools_offered` is from: its own spans, or an earlier offer that stands in; filled in by the scorer.
+    offer_from: OfferSource = "trace"
     # What it ended with: told by its own span, or by its last model call and what contains that. Of outermost runs alone.
     error: CallError | None = None
 
@@ -164,6 +168,8 @@ class Trajectory(Struct, frozen=True, kw_only=True, gc=False):
     end_ns: int
     # Names of the called tools that change state; decided by configuration, filled in by the scorer.
     writing_tools: frozenset[str] = frozenset()
+    # Names of the called tools that hand over, answer or think; filled in by the scorer, too.
+    neutral_tools: frozenset[str] = frozenset()
     # Where `tools_offered` is from: its own spans, or an earlier offer of the conversation or service, which stands in
     # where there is none; filled in by the scorer.
     offer_from: OfferSource = "trace"

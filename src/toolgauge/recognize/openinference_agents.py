@@ -59,6 +59,13 @@ _MANAGED = re.compile(r"You're a helpful agent named '([^'\n]{1,256})'\.\s")
 _TOOLS_NAMES = "smolagents.tools_names"
 _MANAGED_AGENTS = "smolagents.managed_agents."
 _MAX_MANAGED = 1_000
+# smolagents gives all managed agents this interface, and passes other keywords on to their run.
+_MANAGED_PARAMETERS: JsonObject = {
+    "type": "object",
+    "properties": {"task": {"type": "string"}, "additional_args": {"type": "object"}},
+    "required": ["task"],
+    "additionalProperties": True,
+}
 _TASK = re.compile(r"\n---\nTask:\n(.*?)\n---\n", re.DOTALL)
 
 
@@ -273,13 +280,15 @@ def task_texts(tasks: Value) -> Iterator[MessageSeen]:
 def offered_names(attributes: Mapping[str, Value]) -> tuple[ToolDefinition, ...]:
     """Read the offer of an agent: its tools, and the agents that it manages, which are called like tools."""
     read = content(attributes.get(_TOOLS_NAMES))
-    names = [name for name in as_list(read.value) if isinstance(name, str)] if isinstance(read, Recorded) else []
+    names = as_list(read.value) if isinstance(read, Recorded) else []
+    offered = {name: ToolDefinition(name=name) for name in names if isinstance(name, str) and name}
     for number in range(_MAX_MANAGED):
         managed = as_str(attributes.get(f"{_MANAGED_AGENTS}{number}.name"))
         if managed is None:
             break
-        names.append(managed)
-    return tuple(ToolDefinition(name=name) for name in dict.fromkeys(filter(None, names)))
+        if managed:
+            offered[managed] = ToolDefinition(name=managed, parameters=_MANAGED_PARAMETERS)
+    return tuple(offered.values())
 
 
 def managed_agent_call(span: Span) -> CallExecuted | None:

@@ -50,6 +50,11 @@ _MAX_KNOWN_TEXT = 16_384
 # A tuple: what is looked for in it may be a list or an object, which no set can be asked for.
 _CAPITAL_TYPES = ("OBJECT", "ARRAY", "STRING", "NUMBER", "INTEGER", "BOOLEAN", "NULL")
 
+# What a schema without properties may have beside its type.
+_BESIDE = frozenset(("type", "title", "description", "required", "additionalProperties", "$schema", "$defs"))
+# Types of smolagents.
+_NO_JSON_TYPES = ("any", "audio", "image")
+
 _Reader: TypeAlias = Callable[[Json], Iterator[ToolDefinition]]
 
 
@@ -307,6 +312,18 @@ class DefinitionReader:
         flat = tuple(tool for fields in _flattened(attributes) for tool in self._from_fields(fields))
         return flat or self._from_text(attributes.get(INVOCATION_PARAMETERS), _invoked) or self._requested(attributes)
 
+    def called(self, span: Span, name: str, instrumentation: str) -> ToolDefinition | None:
+        """Return the definition that a tool's own span has in `tool.parameters`, `None` where that holds arguments."""
+        written = span.attributes.get(PARAMETERS)
+        if not isinstance(written, str) or written == span.attributes.get(INPUT):
+            return None
+        is_smolagents = instrumentation == "smolagents"
+        # Arguments would fill the memory of definitions.
+        if not is_smolagents and '"type"' not in written:
+            return None
+        found = self._from_text(written, _inputs if is_smolagents else _described)
+        return ToolDefinition(name=name, parameters=found[0].parameters) if found else None
+
     def _requested(self, attributes: Mapping[str, Value]) -> tuple[ToolDefinition, ...]:
         """Read the tools from the whole request, for producers that record them nowhere else."""
         request = attributes.get(_INPUT)
@@ -344,6 +361,38 @@ class DefinitionReader:
 def _decoded(value: Value) -> Json:
     read = content(value)
     return read.value if isinstance(read, Recorded) else None
+
+
+def _described(recorded: Json) -> Iterator[ToolDefinition]:
+    """Read a schema, or the properties alone."""
+    written = as_object(recorded)
+    if not _is_schema(written) or (
+        "properties" not in written and written.get("type") == "object" and written.keys() - _BESIDE
+    ):
+        return
+    if all(isinstance(item, dict) and isinstance(item.get("type"), str | list) for item in written.values()):
+        yield from _inputs(written)
+    else:
+        yield ToolDefinition(name="", parameters=as_object(_with_small_types(written)))
+
+
+def _inputs(recorded: Json) -> Iterator[ToolDefinition]:
+    """Read the inputs of a smolagents tool: properties, of which those that are nullable or have a default are optional."""
+    if not isinstance(recorded, dict):
+        return
+    properties = {name: _input(item) for name, item in recorded.items() if isinstance(item, dict)}
+    if len(properties) < len(recorded):
+        yield from _described(recorded)
+        return
+    required: list[Json] = [
+        name for name, item in properties.items() if item.get("nullable") is not True and "default" not in item
+    ]
+    yield ToolDefinition(name="", parameters={"type": "object", "properties": {**properties}, "required": required})
+
+
+def _input(item: JsonObject) -> JsonObject:
+    """Drop a type that JSON does not have: any value may be recorded for it."""
+    return {key: value for key, value in item.items() if key != "type" or value not in _NO_JSON_TYPES}
 
 
 def _flattened(attributes: Mapping[str, Value]) -> list[dict[str, Value]]:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -86,6 +86,7 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _NAMESPACE = re.compile(r"__|[./:]")
 _READ_LENGTH = 256
 _MAX_KNOWN = 1000
+ToolKind: TypeAlias = Literal["writes", "reads", "neutral"]
 # How deep the cases of a reference stand in a canonical criterion: below `reference` and `cases`.
 _REFERENCE_DEPTH = 3
 
@@ -176,10 +177,10 @@ def _compact(value: Json) -> str:
 
 
 class ToolKinds:
-    """Decides which tools change state.
+    """Decides which tools change state, and which are neutral: hand-offs, answers and thinking.
 
     A tool named in `writes` does, one named in `read_only` or `neutral` does not. Without `neutral` the words of the name
-    show hand-offs, answers and thinking. Of the others: all write where only `read_only` is configured, none where only
+    show neutral tools. Of the others: all write where only `read_only` is configured, none where only
     `writes` is, and otherwise the verb of the name decides.
     """
 
@@ -196,30 +197,37 @@ class ToolKinds:
         self._writes = None if writes is None else Globs(writes)
         self._neutral = None if neutral is None else Globs(neutral)
         # Agents call the same few tools again and again.
-        self._known: dict[str, bool] = {}
+        self._known: dict[str, ToolKind] = {}
 
     def writes(self, name: str) -> bool:
         """Return whether the tool changes state."""
+        return self._kind(name) == "writes"
+
+    def is_neutral(self, name: str) -> bool:
+        """Return whether the tool hands over, answers or thinks."""
+        return self._kind(name) == "neutral"
+
+    def _kind(self, name: str) -> ToolKind:
         known = self._known.get(name)
         if known is not None:
             return known
-        writes = self._decided(name)
+        kind = self._decided(name)
         if len(name) <= _READ_LENGTH:
             if len(self._known) >= _MAX_KNOWN:
                 self._known.clear()
-            self._known[name] = writes
-        return writes
+            self._known[name] = kind
+        return kind
 
-    def _decided(self, name: str) -> bool:
+    def _decided(self, name: str) -> ToolKind:
         if self._writes is not None and self._writes.match(name):
-            return True
+            return "writes"
         if self._read_only is not None and self._read_only.match(name):
-            return False
+            return "reads"
         if _is_neutral_by_name(name) if self._neutral is None else self._neutral.match(name):
-            return False
+            return "neutral"
         if (self._writes is None) == (self._read_only is None):
-            return not _reads_by_name(name)
-        return self._writes is None
+            return "reads" if _reads_by_name(name) else "writes"
+        return "writes" if self._writes is None else "reads"
 
 
 def _reads_by_name(name: str) -> bool:
@@ -394,6 +402,12 @@ def with_writing_tools(trajectory: Trajectory, expected_names: tuple[str, ...], 
     )
     writing = frozenset(filter(kinds.writes, called))
     return trajectory if writing == trajectory.writing_tools else replace(trajectory, writing_tools=writing)
+
+
+def with_neutral_tools(trajectory: Trajectory, kinds: ToolKinds) -> Trajectory:
+    """Fill in which of the called tools hand over, answer or think."""
+    neutral = frozenset([call.name for call in trajectory.calls if kinds.is_neutral(call.name)])
+    return replace(trajectory, neutral_tools=neutral) if neutral else trajectory
 
 
 def _narrowed(

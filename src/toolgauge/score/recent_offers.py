@@ -1,12 +1,14 @@
-"""Which tools were last on offer, for trajectories whose own spans do not show it.
+"""Which tools were last on offer, for agent runs whose own spans do not show it.
 
 Many producers record the tools with the first model call of a conversation, or in some of their traces only. The last offer
 of the same conversation stands in, else that of the same service, agents and version within an hour. Times are those of
 the trajectories, so that an older one that closes late replaces nothing. Bounded in all it keeps: where an offer had to be
 forgotten, nothing stands in.
+
+Rule: where a trajectory has several agent runs, an offer stands in only for a run with the same agent and the same agents around it.
 """
 
-from collections.abc import Hashable, Mapping, MutableMapping
+from collections.abc import Hashable, Mapping, MutableMapping, Sequence
 from operator import is_
 from typing import TypeAlias, TypeVar
 
@@ -15,8 +17,8 @@ from msgspec.structs import replace
 
 from toolgauge.model.json import Json
 from toolgauge.model.observations import ToolDefinition
-from toolgauge.model.records import VERSION
-from toolgauge.model.trajectory import OfferSource, Trajectory
+from toolgauge.model.records import VERSION, SpanRef
+from toolgauge.model.trajectory import OfferSource, Run, Trajectory
 from toolgauge.settings import HOUR
 
 # What explanations add about an offer from elsewhere.
@@ -31,6 +33,8 @@ _MAX_CONVERSATIONS = 5_000
 _MAX_SERVICES = 500
 _MAX_AGENTS = 8
 _MAX_TOOLS = 1_000
+# Of agents around a run: as deep as paths of agents go.
+_MAX_DEPTH = 32
 # Of all offers together. Each is kept once for all that had it.
 _MAX_BYTES = 16 * 1024 * 1024
 _BYTES_PER_VALUE = 100
@@ -46,10 +50,29 @@ class _Shared(Struct):
     size_bytes: int
 
 
+class _Part(Struct, frozen=True):
+    """A part of a trajectory that has an offer of its own: a run, or the whole where there are not several.
+
+    `agents` are those of a whole in any order, and those around a run from the outermost to its own.
+    """
+
+    run: SpanRef | None
+    agents: tuple[str, ...]
+    is_whole: bool
+    tools: _Tools | None
+
+    def accepts(self, offer: "_Offer") -> bool:
+        """Return whether the offer is from the same agent."""
+        if not offer.agents:
+            return self.is_whole or len(self.agents) == 1
+        return self.agents == offer.agents or (offer.is_whole and set(self.agents) <= set(offer.agents))
+
+
 class _Offer(Struct, frozen=True):
     """An offer, and when these agents had it."""
 
     agents: tuple[str, ...]
+    is_whole: bool
     shared: _Shared
     start_ns: int
     end_ns: int
@@ -66,33 +89,45 @@ class RecentOffers:
         self._size_bytes = 0
 
     def completed(self, trajectory: Trajectory) -> Trajectory:
-        """Return the trajectory with an offer, if any can stand in; remember the one that it has."""
-        if trajectory.tools_offered is not None:
-            # The offer of half a run may lack tools.
-            if trajectory.incomplete is None:
-                self._remember(trajectory, trajectory.tools_offered)
-            return trajectory
+        """Return the trajectory with offers where any can stand in; remember those that it has."""
+        parts = _parts(trajectory)
+        # The offer of half a run may lack tools.
+        if trajectory.incomplete is None:
+            for part in _unambiguous(parts):
+                self._remember(trajectory, part)
         if not trajectory.calls:
             return trajectory
-        tools = self._of_conversation(trajectory)
-        if tools is not None:
-            return replace(trajectory, tools_offered=tools, offer_from="conversation")
-        tools = self._of_service(trajectory)
-        return trajectory if tools is None else replace(trajectory, tools_offered=tools, offer_from="service")
+        found = {part.run: found for part in parts if part.tools is None and (found := self._found(trajectory, part))}
+        if not found:
+            return trajectory
+        runs = [_with_offer(run, *found[run.span]) if run.span in found else run for run in trajectory.runs]
+        completed = replace(trajectory, runs=tuple(runs))
+        if trajectory.tools_offered is not None:
+            return completed
+        tools = {tool.name: tool for offered, _ in reversed(found.values()) for tool in reversed(offered)}
+        source = next(iter(found.values()))[1]
+        return replace(completed, tools_offered=tuple(reversed(tools.values())), offer_from=source)
 
-    def _remember(self, trajectory: Trajectory, tools: _Tools) -> None:
+    def _found(self, trajectory: Trajectory, part: _Part) -> tuple[_Tools, OfferSource] | None:
+        if (tools := self._of_conversation(trajectory, part)) is not None:
+            return tools, "conversation"
+        if (tools := self._of_service(trajectory, part)) is not None:
+            return tools, "service"
+        return None
+
+    def _remember(self, trajectory: Trajectory, part: _Part) -> None:
         # A model call without tools says little about others.
-        shared = self._kept(trajectory, tools) if 0 < len(tools) <= _MAX_TOOLS else None
+        shared = self._kept(trajectory, part.tools) if part.tools and len(part.tools) <= _MAX_TOOLS else None
         if shared is None:
             return
-        offer = _Offer(trajectory.agents, shared, trajectory.start_ns, trajectory.end_ns)
+        offer = _Offer(part.agents, part.is_whole, shared, trajectory.start_ns, trajectory.end_ns)
         if trajectory.conversation_id is not None:
             key = _conversation_key(trajectory)
             known = {one.agents: one for one in self._by_conversation.get(key, ())}
             latest = _latest(offer, known.pop(offer.agents, None))
             _put(self._by_conversation, key, (*known.values(), latest)[-_MAX_AGENTS:], _MAX_CONVERSATIONS)
         if trajectory.service is not None:
-            key = _service_key(trajectory)
+            key = _service_key(trajectory, part)
             _put(self._by_service, key, _latest(offer, self._by_service.get(key)), _MAX_SERVICES)
 
     def _kept(self, trajectory: Trajectory, tools: _Tools) -> _Shared | None:
@@ -111,31 +146,60 @@ class RecentOffers:
             oldest.tools, oldest.size_bytes = None, 0
         return shared if shared.size_bytes else None
 
-    def _of_conversation(self, trajectory: Trajectory) -> _Tools | None:
+    def _of_conversation(self, trajectory: Trajectory, part: _Part) -> _Tools | None:
         if trajectory.conversation_id is None:
             return None
-        # What other agents had on offer says nothing about these.
-        offers = [
-            offer
-            for offer in self._by_conversation.get(_conversation_key(trajectory), ())
-            if not offer.agents or set(trajectory.agents) <= set(offer.agents)
-        ]
+        known = self._by_conversation.get(_conversation_key(trajectory), ())
+        offers = [offer for offer in known if part.accepts(offer)]
         return max(offers, key=lambda offer: offer.end_ns).shared.tools if offers else None
 
-    def _of_service(self, trajectory: Trajectory) -> _Tools | None:
-        offer = None if trajectory.service is None else self._by_service.get(_service_key(trajectory))
+    def _of_service(self, trajectory: Trajectory, part: _Part) -> _Tools | None:
+        offer = None if trajectory.service is None else self._by_service.get(_service_key(trajectory, part))
         if offer is None:
             return None
         apart_ns = max(trajectory.start_ns - offer.end_ns, offer.start_ns - trajectory.end_ns)
         return offer.shared.tools if apart_ns <= HOUR else None
 
 
+def _parts(trajectory: Trajectory) -> list[_Part]:
+    """Return the parts of a trajectory that have an offer each."""
+    runs = trajectory.runs
+    if len(runs) <= 1:
+        return [_Part(runs[0].span if runs else None, trajectory.agents, is_whole=True, tools=trajectory.tools_offered)]
+    by_span = {run.span: run for run in runs}
+    return [_Part(run.span, _agents_down_to(run, by_span), is_whole=False, tools=run.tools_offered) for run in runs]
+
+
+def _agents_down_to(run: Run, by_span: Mapping[SpanRef, Run]) -> tuple[str, ...]:
+    """Return the agents from the outermost to the run's own; "" stands for one without a name."""
+    agents: list[str] = []
+    at: Run | None = run
+    while at is not None and len(agents) < _MAX_DEPTH:
+        agents.append(at.agent or "")
+        at = None if at.above is None else by_span.get(at.above)
+    return tuple(reversed(agents))
+
+
+def _unambiguous(parts: Sequence[_Part]) -> list[_Part]:
+    """Return the parts with an offer, but for runs of the same agents with different offers: any of them may be another agent."""
+    offers: dict[tuple[str, ...], set[tuple[str, ...] | None]] = {}
+    for part in parts:
+        names = None if part.tools is None else tuple([tool.name for tool in part.tools])
+        offers.setdefault(part.agents, set()).add(names)
+    distinct = {part.agents: part for part in parts if len(offers[part.agents]) == 1}
+    return list(distinct.values())
+
+
+def _with_offer(run: Run, tools: _Tools, source: OfferSource) -> Run:
+    return replace(run, tools_offered=tools, offer_from=source)
+
+
 def _conversation_key(trajectory: Trajectory) -> _Key:
     return trajectory.service, trajectory.resource.get(VERSION), trajectory.conversation_id
 
 
-def _service_key(trajectory: Trajectory) -> _Key:
-    return trajectory.service, trajectory.resource.get(VERSION), trajectory.agents
+def _service_key(trajectory: Trajectory, part: _Part) -> _Key:
+    return trajectory.service, trajectory.resource.get(VERSION), part.agents
 
 
 def _latest(offer: _Offer, known: _Offer | None) -> _Offer:

@@ -32,6 +32,7 @@ from toolgauge.score.criterion import (
     outside_sample,
     register,
     seen_by,
+    with_neutral_tools,
     with_writing_tools,
 )
 from toolgauge.score.recent_offers import RecentOffers
@@ -134,7 +135,7 @@ class Scorer:
         Of an incomplete trajectory only calls that were seen whole are judged, by evaluators that look at a call alone;
         `lacking` is the reason why there is nothing else.
         """
-        trajectory = with_writing_tools(trajectory, (), self._kinds)
+        trajectory = with_neutral_tools(with_writing_tools(trajectory, (), self._kinds), self._kinds)
         if self.registered_tools:
             trajectory = replace(trajectory, registered_tools=self.registered_tools)
         self.unmatched.see(trajectory)

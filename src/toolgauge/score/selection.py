@@ -14,12 +14,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict
 
-from toolgauge.model.content import NotRecorded, Recorded, Unparsed
+from toolgauge.model.content import NOT_RECORDED, NotRecorded, Recorded, Unparsed
 from toolgauge.model.expected import Expected, ExpectedCall
 from toolgauge.model.json import JsonObject
 from toolgauge.model.outcomes import Difference, Errored, Level, NotEvaluated, Outcome, Scored
 from toolgauge.model.ports import Evaluation
-from toolgauge.model.trajectory import ClosedBecause, Message, ToolCall, Trajectory
+from toolgauge.model.trajectory import CASE_DIALECT, ClosedBecause, Message, ToolCall, Trajectory
 from toolgauge.score.align import Item
 from toolgauge.score.equality import Identities
 from toolgauge.score.patterns import Globs
@@ -136,6 +136,12 @@ def was_stopped(call: ToolCall) -> bool:
 def has_taken_effect(call: ToolCall) -> bool:
     """Return whether the call may have changed something: it neither failed nor was stopped before it ran."""
     return not has_failed(call) and not was_stopped(call)
+
+
+def has_run_well(call: ToolCall) -> bool:
+    """Return whether the tool took the call and ran without an error; no span shows that a call of an offline case ran."""
+    is_seen = call.result != NOT_RECORDED or call.dialect != CASE_DIALECT
+    return call.state == "executed" and call.error is None and is_seen
 
 
 def not_executed(call: ToolCall) -> NotEvaluated:

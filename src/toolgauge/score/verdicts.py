@@ -44,12 +44,14 @@ class Marks(dict[int, tuple[Outcome, Outcome]]):
             return outcome
         # An integer, or the number of a library, is told from no other that equals it; and no zero is negative.
         value = float(outcome.value) or 0.0
-        passed = value >= self._least
+        passed = outcome.is_exempt or value >= self._least
         # Parts and differences take memory, and are seldom the same again.
         if outcome.parts or outcome.differences:
-            return Scored(value, outcome.explanation, outcome.parts, outcome.differences, passed)
+            return Scored(
+                value, outcome.explanation, outcome.parts, outcome.differences, passed, is_exempt=outcome.is_exempt
+            )
         # Not the evaluator's own parts: they are empty, but it might fill them later, and nobody would check them.
-        marked = Scored(value, outcome.explanation, passed=passed)
+        marked = Scored(value, outcome.explanation, passed=passed, is_exempt=outcome.is_exempt)
         self._keep(outcome, marked, outcome.explanation)
         return marked
 
@@ -149,6 +151,8 @@ def _problem_of_score(scored: Scored) -> str:
         return "the evaluator gave a score that is not a number from 0 to 1"
     if not _is_text(scored.explanation):
         return "the evaluator gave a score without an explanation"
+    if not _is_truth_value(scored.is_exempt):
+        return "the evaluator gave something else for a truth value"
     if not _are_parts(scored.parts) or not _are_differences(scored.differences):
         return "the evaluator gave parts or differences of the wrong type"
     return ""
@@ -168,6 +172,10 @@ def _problem_of_words(*words: object) -> str:
 def _is_number(value: object) -> bool:
     # No comparison holds of what is not a number, and an integer may be larger than any float.
     return isinstance(value, int | float) and not isinstance(value, bool) and -_LARGEST <= value <= _LARGEST
+
+
+def _is_truth_value(value: object) -> bool:
+    return isinstance(value, bool)
 
 
 def _is_text(value: object) -> bool:

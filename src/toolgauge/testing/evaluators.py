@@ -114,6 +114,7 @@ def _check_score(case: str, outcome: Scored) -> None:
     assert outcome.explanation.strip(), f"{case} scores {value!r} without an explanation"
     assert SECRET not in outcome.explanation, f"{case} repeats a recorded value in its explanation"
     assert outcome.passed is None, f"{case} decides itself what passes: that is the criterion's `pass_at`"
+    assert isinstance(outcome.is_exempt, bool), f"{case} gives {outcome.is_exempt!r} as `is_exempt`"
     for part, figure in outcome.parts.items():
         assert part, f"{case} names a part of its score with an empty text"
         assert math.isfinite(figure), f"{case} gives {figure!r} as `{part}`, which is no number"

@@ -232,6 +232,7 @@ def _with_late_results(kept: KeptTrajectory, results: tuple[Result, ...]) -> Kep
 def _schemas(trajectory: Trajectory) -> dict[int, JsonObject]:
     offers = {id(offer): offer for offer in (trajectory.tools_offered, *[run.tools_offered for run in trajectory.runs])}
     tools = [tool for offer in offers.values() if offer is not None for tool in offer]
+    tools += [call.definition for call in trajectory.calls if call.definition is not None]
     return {id(tool.parameters): tool.parameters for tool in tools if tool.parameters is not None}
 
 

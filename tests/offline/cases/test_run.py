@@ -117,6 +117,15 @@ def test_an_evaluator_that_judges_calls_gives_their_mean():
     assert [call["outcome"] for call in details["calls"] if isinstance(call, dict)] == ["pass", "fail"]
 
 
+def test_calls_that_a_tool_accepted_pass_with_any_mean():
+    schema: JsonObject = {"properties": {"n": {"type": "integer"}}}
+    agent: JsonObject = {**AGENT, "available_tools": [{"name": "z", "parameters": schema}]}
+    for more, outcome in (({"result": "ok"}, "pass"), ({}, "fail")):
+        tool: JsonObject = {**TOOL, "args": {"n": "one"}, **more}
+        result = said(case("arguments_schema", {}, {"traces": [{"spans": [agent, tool]}]}))
+        assert (result["outcome"], result["value"]) == (outcome, 0.0)
+
+
 AGENT: JsonObject = {
     "type": "agent",
     "span_id": "r",

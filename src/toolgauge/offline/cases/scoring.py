@@ -229,7 +229,8 @@ def _of_calls(results: Sequence[Result], pass_at: float) -> Outcome:
         value=value,
         explanation=f"mean over {len(scored)} of {len(outcomes)} calls",
         parts={"calls": len(outcomes), "calls_scored": len(scored)},
-        passed=value >= pass_at - _ROUNDING,
+        # An exempt call passes with any value.
+        passed=value >= pass_at - _ROUNDING or all(outcome.passed for outcome in scored),
     )
 
 

@@ -1,0 +1,234 @@
+"""Each agent run is judged by its own offer, in every dialect: a manager never by that of its worker."""
+
+import pytest
+from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans
+
+import toolgauge
+from tests.walk.shapes import ERROR, Attributes, asked, evaluated, span
+from toolgauge.model.json import Json, JsonObject
+
+SMOLAGENTS = "openinference.instrumentation.smolagents"
+ANY: JsonObject = {"answer": {"type": "any", "description": "The final answer"}}
+
+
+def outcomes(criterion: str, *spans: ScopeSpans) -> list[tuple[str, str, str | None]]:
+    (one,) = evaluated(*spans)
+    results = one.of(f"default.{criterion}")
+    return [("" if each.call is None else each.call.name, each.outcome, each.reason) for each in results]
+
+
+# -- smolagents
+
+
+def agent(id: str, *tools: str, managed: tuple[str, ...] = (), parent: str | None = None, name: str = "CodeAgent.run"):
+    task = f"You're a helpful agent named '{id}'.\nYou have been submitted this task by your manager.\n---\nTask:\nfind\n---\n"
+    attributes: dict[str, Json] = {
+        "openinference.span.kind": "AGENT",
+        "input.value": {"task": "go" if parent is None else task},
+        "output.value": "done",
+    }
+    if tools:
+        attributes["smolagents.tools_names"] = list(tools)
+    attributes |= {f"smolagents.managed_agents.{number}.name": each for number, each in enumerate(managed)}
+    return span(name, attributes, id=id, scope=SMOLAGENTS, parent=parent, at=0 if parent is None else 2, seconds=50)
+
+
+def ran(name: str, arguments: Json, parameters: Json, *, parent: str, at: float, result: str | None = "ok"):
+    attributes: dict[str, Json] = {
+        "openinference.span.kind": "TOOL",
+        "tool.name": name,
+        "tool.parameters": parameters,
+        "input.value": {"args": [], "kwargs": arguments},
+    }
+    if result is None:
+        raised = ("TypeError", "no")
+        return span(
+            name, attributes, id=f"{name}{at}", scope=SMOLAGENTS, parent=parent, at=at, status=ERROR, exception=raised
+        )
+    return span(name, {**attributes, "output.value": result}, id=f"{name}{at}", scope=SMOLAGENTS, parent=parent, at=at)
+
+
+def model(*tools: Json, parent: str, at: float):
+    attributes: dict[str, Json] = {f"llm.tools.{n}.tool.json_schema": tool for n, tool in enumerate(tools)}
+    attributes["openinference.span.kind"] = "LLM"
+    return span("LiteLLMModel.__call__", attributes, id=f"llm{parent}{at}", scope=SMOLAGENTS, parent=parent, at=at)
+
+
+def function(name: str, properties: JsonObject) -> JsonObject:
+    schema: JsonObject = {"type": "object", "properties": properties, "required": list(properties)}
+    return {"type": "function", "function": {"name": name, "parameters": schema}}
+
+
+FINAL_TEXT = function("final_answer", {"answer": {"type": "string"}})
+WORKER = (
+    agent("search_agent", "web_search", "final_answer", parent="boss", name="ToolCallingAgent.run"),
+    model(FINAL_TEXT, parent="search_agent", at=3),
+    ran("web_search", {"query": "q"}, {"query": {"type": "string"}}, parent="search_agent", at=4),
+)
+
+
+def test_a_manager_and_its_worker_each_have_their_own_offer():
+    boss = agent("boss", "inspect_file", "final_answer", managed=("search_agent",))
+    missing = ran("web_search", {"query": "q"}, {"query": {"type": "string"}}, parent="boss", at=60, result=None)
+    final = ran("final_answer", {"answer": 185}, ANY, parent="boss", at=70)
+    assert outcomes("known_tool", boss, *WORKER, missing, final) == [
+        ("search_agent", "pass", None),
+        ("web_search", "pass", None),
+        ("web_search", "fail", None),
+        ("final_answer", "pass", None),
+    ]
+
+
+def test_a_manager_without_an_offer_has_none():
+    final = ran("final_answer", {"answer": 185}, ANY, parent="boss", at=70)
+    assert outcomes("known_tool", agent("boss"), *WORKER, final) == [
+        ("search_agent", "not_evaluated", "no_tool_offer"),
+        ("web_search", "pass", None),
+        ("final_answer", "not_evaluated", "no_tool_offer"),
+    ]
+
+
+def test_a_worker_of_the_managers_class_has_its_own_offer():
+    boss = agent("boss", "final_answer", managed=("coder",))
+    coder = agent("coder", "run_tests", parent="boss")
+    calls = [ran("run_tests", {}, {}, parent=parent, at=at, result=None) for parent, at in (("boss", 60), ("coder", 5))]
+    assert outcomes("known_tool", boss, coder, *calls) == [
+        ("coder", "pass", None),
+        ("run_tests", "pass", None),
+        ("run_tests", "fail", None),
+    ]
+
+
+@pytest.mark.parametrize("answer", [185, "185", [1, 2], {"a": None}, None, True])
+def test_the_tools_own_span_decides_about_any_answer(answer: Json):
+    final = ran("final_answer", {"answer": answer}, ANY, parent="boss", at=70)
+    judged = outcomes("arguments_schema", agent("boss", "final_answer"), *WORKER, final)
+    assert judged[-1] == ("final_answer", "pass", None)
+
+
+def test_a_call_is_never_judged_by_the_schema_of_another_run():
+    final = ran("final_answer", {"answer": 185}, "", parent="boss", at=70)
+    judged = outcomes("arguments_schema", agent("boss", "final_answer"), *WORKER, final)
+    assert judged[-1] == ("final_answer", "not_evaluated", "no_schema")
+
+
+def test_names_on_the_agents_span_are_completed_by_its_own_models():
+    boss = agent("boss", "final_answer"), model(FINAL_TEXT, parent="boss", at=1)
+    final = ran("final_answer", {"answer": 185}, "", parent="boss", at=70, result=None)
+    judged = outcomes("arguments_schema", *boss, *WORKER, final)
+    assert judged[-1] == ("final_answer", "fail", None)
+
+
+def test_what_a_managed_agent_takes_is_known():
+    boss = agent("boss", "final_answer", managed=("search_agent",))
+    assert outcomes("arguments_schema", boss, *WORKER)[0] == ("search_agent", "pass", None)
+
+
+# -- the conventions
+
+
+def invoke(agent: str | None, id: str, *, parent: str | None, at: float = 0, tools: Json = None) -> ScopeSpans:
+    attributes: dict[str, Json] = {"gen_ai.operation.name": "invoke_agent"}
+    if agent is not None:
+        attributes["gen_ai.agent.name"] = agent
+    if tools is not None:
+        attributes["gen_ai.tool.definitions"] = tools
+    return span("invoke_agent", attributes, id=id, parent=parent, at=at, seconds=60 - at)
+
+
+def chat(*output: Json, id: str, parent: str | None, at: float, tools: Json = None) -> ScopeSpans:
+    attributes: dict[str, Json] = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.output.messages": [{"role": "assistant", "parts": list(output)}],
+    }
+    if tools is not None:
+        attributes["gen_ai.tool.definitions"] = tools
+    return span("chat m", attributes, id=id, parent=parent, at=at)
+
+
+def execute(name: str, call: str, *, parent: str | None, at: float, more: Attributes | None = None) -> ScopeSpans:
+    attributes: dict[str, Json] = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": name,
+        "gen_ai.tool.call.id": call,
+        "error.type": "ToolError",
+        **(more or {}),
+    }
+    return span(f"execute_tool {name}", attributes, id=call, parent=parent, at=at, seconds=50 - at, status=ERROR)
+
+
+FIND: list[Json] = [{"type": "function", "name": "find"}]
+DELEGATE: list[Json] = [{"type": "function", "name": "ask_helper"}]
+
+
+@pytest.mark.parametrize("names", [("boss", "helper"), ("same", "same"), (None, None), ("boss", None)])
+@pytest.mark.parametrize("is_manager_silent", [True, False])
+def test_an_agent_that_is_a_tool_has_its_own_offer(names: tuple[str | None, str | None], is_manager_silent: bool):  # noqa: FBT001 (a parameter)
+    boss, helper = names
+    judged = outcomes(
+        "known_tool",
+        invoke(boss, "run", parent=None),
+        chat(
+            asked("c1", "ask_helper"),
+            asked("c2", "find"),
+            id="m1",
+            parent="run",
+            at=1,
+            tools=None if is_manager_silent else DELEGATE,
+        ),
+        execute("ask_helper", "c1", parent="run", at=2),
+        invoke(helper, "sub", parent="c1", at=3),
+        chat(
+            asked("c3", "find"),
+            asked("c4", "ask_helper"),
+            id="m2",
+            parent="sub",
+            at=4,
+            tools=FIND if is_manager_silent else None,
+        ),
+    )
+    silent, talking = ("not_evaluated", "no_tool_offer"), [("pass", None), ("fail", None)]
+    expected = [silent, silent, *talking] if is_manager_silent else [*talking, silent, silent]
+    assert [(outcome, reason) for _, outcome, reason in judged] == expected
+
+
+def test_a_manager_without_a_span_of_its_own_is_not_judged_by_the_agent_that_its_tool_runs():
+    judged = outcomes(
+        "known_tool",
+        chat(asked("c1", "ask_helper"), id="m1", parent=None, at=1),
+        execute("ask_helper", "c1", parent=None, at=2),
+        invoke("helper", "sub", parent="c1", at=3),
+        chat(asked("c3", "find"), id="m2", parent="sub", at=4, tools=FIND),
+    )
+    assert judged == [("ask_helper", "not_evaluated", "no_tool_offer"), ("find", "pass", None)]
+
+
+# -- arguments that a tool accepted
+
+AMOUNT: JsonObject = {"amount": {"type": "number"}, "order": {"type": "string"}}
+
+
+def refund(result: str | None) -> tuple[ScopeSpans, ScopeSpans]:
+    arguments: Json = {"amount": "20", "order": "A-17"}
+    return agent("boss", "refund"), ran("refund", arguments, AMOUNT, parent="boss", at=5, result=result)
+
+
+def test_a_violation_that_the_tool_accepted_lowers_the_value_and_fails_nothing():
+    (one,) = evaluated(*refund("refunded"))
+    (judged,) = one.of("default.arguments_schema")
+    assert (judged.outcome, judged.value) == ("pass", 0.5)
+    assert judged.explanation == "the arguments of `refund` break its schema: `amount` has the wrong type"
+    assert "accepted at any score" in str(judged)
+
+
+def test_a_violation_that_the_tool_refused_fails():
+    (one,) = evaluated(*refund(None))
+    (judged,) = one.of("default.arguments_schema")
+    assert (judged.outcome, judged.value) == ("fail", 0.5)
+
+
+def test_accepted_violations_fail_where_the_criterion_says_so():
+    strict = toolgauge.Criterion("strict", "arguments_schema", accepted_violations="fail")
+    (one,) = evaluated(*refund("refunded"), criteria=[strict])
+    (judged,) = one.of("strict")
+    assert (judged.outcome, judged.value) == ("fail", 0.5)

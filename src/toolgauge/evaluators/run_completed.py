@@ -10,7 +10,7 @@ from toolgauge.model.expected import Expected
 from toolgauge.model.observations import OTHER_ERROR, CallError
 from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Outcome, Scored, Side
 from toolgauge.model.ports import Evaluation
-from toolgauge.model.trajectory import Run, Trajectory
+from toolgauge.model.trajectory import Run, ToolCall, Trajectory
 from toolgauge.score.selection import CUT_SHORT, shown
 
 # The same objects for all runs: outcomes that are known need no check, and are written once.
@@ -46,13 +46,26 @@ def _outcome(trajectory: Trajectory) -> Outcome:
     failed = next((run for run in runs if run.error is not None and not _is_made_good(run, runs)), None)
     if failed is not None and failed.error is not None:
         return _failed(failed, failed.error, trajectory)
-    if not trajectory.has_agent_run and not any(source.model_calls for source in trajectory.sources):
-        return _NOTHING_SEEN
-    # The span of an agent's run arrives when the run has ended.
-    if trajectory.closed_because in CUT_SHORT and not any(run.is_agent for run in runs):
-        return _HALF_SEEN
-    unanswered = _unanswered(trajectory)
+    if not trajectory.has_agent_run and (unseen := _unseen(trajectory)) is not None:
+        return unseen
+    unanswered = _unanswered(trajectory.calls)
     return replace(_COMPLETED, explanation=_COMPLETED.explanation + unanswered) if unanswered else _COMPLETED
+
+
+def _unseen(trajectory: Trajectory) -> NotEvaluated | None:
+    """Return why the end of a run without a span of its own was not seen; `None` where its last model call shows it."""
+    if not any(source.model_calls for source in trajectory.sources):
+        return _NOTHING_SEEN
+    if trajectory.closed_because in CUT_SHORT:
+        return _HALF_SEEN
+    # Rule: without an agent run, a last turn with calls that were never answered is no end.
+    last = max((call.turn for call in trajectory.calls), default=0)
+    unanswered = _unanswered([call for call in trajectory.calls if call.turn == last])
+    return (
+        NotEvaluated(reason="incomplete", explanation=f"nothing shows how the run ended{unanswered}")
+        if unanswered
+        else None
+    )
 
 
 def _is_made_good(failed: Run, runs: Sequence[Run]) -> bool:
@@ -70,12 +83,12 @@ def _failed(run: Run, error: CallError, trajectory: Trajectory) -> Scored:
     who = f"the run of {shown(run.agent)}" if run.agent else "the run"
     kind = f": {shown(error.kind)}" if error.kind and error.kind != OTHER_ERROR else ""
     message = Difference(where=run.agent or "run", rule="error", actual=Side(value=error.message))
-    explanation = f"{who} ended with an error{kind}{_unanswered(trajectory)}"
+    explanation = f"{who} ended with an error{kind}{_unanswered(trajectory.calls)}"
     return Scored(value=0.0, explanation=explanation, differences=(message,) if error.message else ())
 
 
-def _unanswered(trajectory: Trajectory) -> str:
-    names = list(dict.fromkeys(shown(call.name) for call in trajectory.calls if call.state == "requested_only"))
+def _unanswered(calls: Sequence[ToolCall]) -> str:
+    names = list(dict.fromkeys(shown(call.name) for call in calls if call.state == "requested_only"))
     if not names:
         return ""
     more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""

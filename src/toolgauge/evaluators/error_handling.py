@@ -17,6 +17,7 @@ from toolgauge.model.trajectory import Message, ToolCall, Trajectory
 from toolgauge.score.admissions import admits_failure, is_english
 from toolgauge.score.criterion import hands_over
 from toolgauge.score.equality import canonical, tagged
+from toolgauge.score.error_texts import with_error_texts
 from toolgauge.score.recoveries import has_succeeded, made_good
 from toolgauge.score.seen import leaves
 from toolgauge.score.selection import (
@@ -53,14 +54,16 @@ class ErrorHandling(CallSelection):
 
     Whether an answer admits a failure is known of English texts only. Otherwise, and for failed calls that change nothing,
     the outcome is not evaluated; nor is a call that waits for a person or was refused by one. Parts: one of the five is 1, the
-    others are 0.
+    others are 0. Results that are errors count as they do for `tool_success`.
     """
 
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "3"
     level: ClassVar[Level] = "call"
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
         """Yield one outcome for each failed call, and one for each that did not run."""
+        recorded = {call.order: call for call in trajectory.calls}
+        trajectory = with_error_texts(trajectory).trajectory
         calls = self.calls(trajectory)
         failed = [call for call in calls if has_failed(call)]
         stopped = [call for call in calls if was_stopped(call)]
@@ -68,12 +71,12 @@ class ErrorHandling(CallSelection):
             yield None, _NO_FAILURE if calls else nothing_to_judge(trajectory)
             return
         for call in stopped:
-            yield call, not_executed(call)
+            yield recorded[call.order], not_executed(call)
         successes = made_good(trajectory.calls)
         later = _Later(trajectory)
         for call in failed:
             success = successes.get(call.order)
-            yield call, later.outcome(call) if success is None else _made_good(call, success)
+            yield recorded[call.order], later.outcome(call) if success is None else _made_good(call, success)
 
 
 def _made_good(call: ToolCall, success: ToolCall) -> Scored:

@@ -13,12 +13,12 @@ from typing import ClassVar, Literal, TypeAlias
 from toolgauge.model.expected import Expected
 from toolgauge.model.outcomes import Level, NotEvaluated, Outcome, Reason, Scored
 from toolgauge.model.ports import Evaluation
+from toolgauge.model.recoveries import has_succeeded, made_good
 from toolgauge.model.trajectory import Message, ToolCall, Trajectory
 from toolgauge.score.admissions import admits_failure, is_english
 from toolgauge.score.criterion import hands_over
 from toolgauge.score.equality import canonical, tagged
 from toolgauge.score.error_texts import with_error_texts
-from toolgauge.score.recoveries import has_succeeded, made_good
 from toolgauge.score.seen import leaves
 from toolgauge.score.selection import (
     CUT_SHORT,

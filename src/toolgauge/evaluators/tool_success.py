@@ -10,9 +10,9 @@ from toolgauge.model.content import NotRecorded
 from toolgauge.model.expected import Expected
 from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Outcome, Scored, Side
 from toolgauge.model.ports import Evaluation
+from toolgauge.model.recoveries import made_good, repaired_code
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.error_texts import ERROR_PAGE, ERROR_TEXT, with_error_texts
-from toolgauge.score.recoveries import made_good
 from toolgauge.score.selection import CallSelection, not_executed, nothing_to_judge, shown, was_stopped
 
 _BY_RESULT = {
@@ -32,12 +32,14 @@ class ToolSuccess(CallSelection):
     whose answer is a page titled `Error NNN`.
 
     `retries: ignore` leaves out failed calls where the same agent called the same tool with success in a later turn;
-    that success has the part `recovered_failures`, how many failures it made good.
+    that success has the part `recovered_failures`, how many failures it made good. A failed step of a code agent is left
+    out where the same agent ran the same cell with success in a later step.
     """
 
     version: ClassVar[str] = "4"
     level: ClassVar[Level] = "call"
     binary: ClassVar[bool] = True
+    judges_code: ClassVar[bool] = True
 
     retries: Literal["count", "ignore"] = "count"
 
@@ -54,11 +56,12 @@ class ToolSuccess(CallSelection):
             yield None, nothing_to_judge(trajectory)
         recorded = {call.order: call for call in trajectory.calls}
         recovered = made_good(calls) if self.retries == "ignore" else {}
+        repaired = repaired_code(trajectory) if self.retries == "ignore" else frozenset[int]()
         recoveries = Counter([success.order for success in recovered.values()])
         # Of most calls the same is to be said: one object a tool costs less to make, check and write.
         succeeded = self._usual
         for call in calls:
-            if call.order in recovered:
+            if call.order in recovered or call.order in repaired:
                 continue
             if call.order in recoveries:
                 yield recorded[call.order], _recovery(call, recoveries[call.order])

@@ -7,7 +7,7 @@ from msgspec import Struct, field
 
 from toolgauge.model.content import Content
 from toolgauge.model.left_out import NOTHING_LEFT_OUT, LeftOut
-from toolgauge.model.observations import CallError, ToolDefinition
+from toolgauge.model.observations import CallError, CallKind, ToolDefinition
 from toolgauge.model.records import SpanRef
 
 # `rejected` only on evidence that somebody refused the call: an error result, the producer's word, an answer that says so.
@@ -66,6 +66,23 @@ class ToolCall(Struct, frozen=True, gc=False):
     is_joined_by_id: bool = False
     # Whether the model's provider ran the tool (web search, code interpreter, hosted MCP).
     by_provider: bool = False
+    kind: CallKind = "tool"
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the call was rejected or ended in an error."""
+        return self.state == "rejected" or self.error is not None
+
+
+class CodeStep(Struct, frozen=True, kw_only=True, gc=False):
+    """A step in which an agent ran code that its model wrote; `code` is `None` where it was not recorded."""
+
+    span: SpanRef
+    name: str
+    agent: str | None
+    code: str | None
+    has_failed: bool
+    start_ns: int
 
 
 class Message(Struct, frozen=True, gc=False):
@@ -171,6 +188,8 @@ class Trajectory(Struct, frozen=True, kw_only=True, gc=False):
     has_media: bool = False
     # Agent runs in order of time.
     runs: tuple[Run, ...] = ()
+    # Steps of code agents in order of time; those that failed by themselves are calls, too.
+    code_steps: tuple[CodeStep, ...] = ()
     # When its first span arrived.
     opened_ns: int = 0
     resource: Mapping[str, str] = {}

@@ -16,9 +16,9 @@ from msgspec.structs import replace
 from toolgauge.model.content import Content, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, nests_too_deep
 from toolgauge.model.observations import CallError
+from toolgauge.model.recoveries import has_succeeded
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.opened_results import result_value
-from toolgauge.score.recoveries import has_succeeded
 from toolgauge.score.selection import has_failed
 
 # What such failures are called where others have the class of an exception.
@@ -82,7 +82,8 @@ def with_error_texts(trajectory: Trajectory) -> ErrorTexts:
     """Find the calls that failed by their results alone, and those whose result only reads like an error."""
     by_tool: defaultdict[str, list[ToolCall]] = defaultdict(list)
     for call in trajectory.calls:
-        by_tool[call.name].append(call)
+        if call.kind == "tool":
+            by_tool[call.name].append(call)
     failures: dict[int, CallError] = {}
     shown: set[int] = set()
     for calls in by_tool.values():

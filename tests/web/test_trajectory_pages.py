@@ -385,3 +385,17 @@ def test_calls_that_wait_or_were_refused_say_so_and_are_counted_by_service():
     shown = Html(page(card, path="/trajectories/0af7651916cd43dd8448eb211c80319c")).text
     assert "waits for a person" in shown
     assert "refused by a person" in shown
+
+
+def test_a_failed_call_that_was_made_good_says_so():
+    failing = call("pay", error=CallError(kind="Timeout", message=""))
+    later = replace(call("pay"), order=1, turn=1)
+    path = "/trajectories/0af7651916cd43dd8448eb211c80319c"
+    assert Html(page(scorecard(of=trajectory(failing, later)), path=path)).text.count("made good later") == 1
+    assert "made good later" not in Html(page(scorecard(of=trajectory(failing)), path=path)).text
+
+
+def test_a_step_of_a_code_agent_is_marked():
+    failing = replace(call("python_interpreter", error=CallError(kind="E", message="")), kind="code")
+    text = Html(page(scorecard(of=trajectory(failing)), path="/trajectories/0af7651916cd43dd8448eb211c80319c")).text
+    assert "python_interpreter ✕ failed code" in text

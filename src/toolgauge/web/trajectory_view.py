@@ -17,6 +17,7 @@ from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json, kind
 from toolgauge.model.outcomes import Difference, OutcomeWord, Result, Scored, outcome_word
 from toolgauge.model.records import ENVIRONMENT, VERSION
+from toolgauge.model.recoveries import recovered
 from toolgauge.model.trajectory import Message, ToolCall, Trajectory
 from toolgauge.model.unobserved import Observed
 from toolgauge.web.pages import reason_text
@@ -73,6 +74,8 @@ class ShownCall(Struct, frozen=True, kw_only=True):
     verdicts: tuple[Verdict, ...]
     missing: tuple[str, ...]
     is_asked: bool
+    # It failed, and a later call made it good.
+    is_recovered: bool
 
     @property
     def is_cut(self) -> bool:
@@ -227,6 +230,7 @@ class TrajectoryWriter:
                 about.setdefault(id(result.call), []).append(result)
         differing = _differing(results, trajectory.calls)
         observed = Observed(trajectory)
+        recoveries = recovered(trajectory)
         numbered = enumerate(window, start=first)
         for turn, group in groupby(numbered, key=lambda entry: entry[1].turn):
             shown = tuple(
@@ -237,6 +241,7 @@ class TrajectoryWriter:
                     differing.get(id(call), ()),
                     observed,
                     is_asked=number == asked,
+                    is_recovered=call.order in recoveries,
                 )
                 for number, call in group
             )
@@ -251,6 +256,7 @@ class TrajectoryWriter:
         observed: Observed,
         *,
         is_asked: bool,
+        is_recovered: bool,
     ) -> ShownCall:
         room = _ROOM_ASKED if is_asked else _ROOM
         arguments, more = self._arguments(call, tuple(differing), room)
@@ -266,6 +272,7 @@ class TrajectoryWriter:
             verdicts=tuple(sorted(verdicts, key=lambda verdict: _BY_URGENCY.index(verdict.word))),
             missing=tuple(map(reason_text, observed.missing(call))) if self._reads_content else (),
             is_asked=is_asked,
+            is_recovered=is_recovered,
         )
 
     def _error(self, message: str, room: int) -> str:

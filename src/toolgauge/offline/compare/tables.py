@@ -79,7 +79,7 @@ def _counts_object(version: str, counts: StreamCounts) -> JsonObject:
         "not_evaluated": counts.not_evaluated,
         "errors": counts.errors,
         # A running process counts nothing but scores.
-        "recovered_failures": None if counts.errors is None else counts.recovered,
+        **({} if counts.errors is None else {"recovered_failures": counts.recovered}),
     }
 
 

@@ -10,7 +10,7 @@ from toolgauge.model.json import Json
 from toolgauge.model.observations import CallError
 from toolgauge.model.outcomes import Outcome, Scored
 from toolgauge.model.trajectory import Message, ToolCall
-from toolgauge.score.error_texts import is_error_text
+from toolgauge.score.error_texts import error_in
 
 ERRORS: tuple[Json, ...] = (
     "Error: the order has been shipped",
@@ -74,16 +74,16 @@ NO_ERRORS: tuple[Json, ...] = (
 
 @pytest.mark.parametrize("value", ERRORS)
 def test_an_error_text_is_known_by_its_form(value: Json):
-    assert is_error_text(Recorded(value))
+    assert error_in(Recorded(value)) == "error_text"
 
 
 def test_a_text_that_was_cut_off_may_be_an_error_text():
-    assert is_error_text(Unparsed("Error: no such or", reason="truncated"))
+    assert error_in(Unparsed("Error: no such or", reason="truncated")) == "error_text"
 
 
 @pytest.mark.parametrize("value", NO_ERRORS)
 def test_other_results_are_no_error_texts(value: Json):
-    assert not is_error_text(Recorded(value))
+    assert error_in(Recorded(value)) is None
 
 
 def answered(name: str, result: Json) -> ToolCall:

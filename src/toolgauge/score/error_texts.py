@@ -66,6 +66,7 @@ _TITLED = re.compile(
 _EXIT_CODES = ("exit_code", "exitCode", "exit_status", "exitStatus", "returncode", "return_code", "returnCode")
 _ERRORS = ("error", "errors", "error_message", "errorMessage")
 _FLAGS = (("is_error", True), ("isError", True), ("success", False), ("ok", False), ("status", "error"))
+_MEMBERS = frozenset((*_EXIT_CODES, *_ERRORS, *(name for name, _ in _FLAGS)))
 
 
 class ErrorTexts(Struct, frozen=True):
@@ -88,8 +89,9 @@ def with_error_texts(trajectory: Trajectory) -> ErrorTexts:
     shown: set[int] = set()
     for calls in by_tool.values():
         succeeded = [call for call in calls if has_succeeded(call)]
-        pages = [call for call in succeeded if _is_error_page(call.result)]
-        texts = [call for call in succeeded if call not in pages and is_error_text(call.result)]
+        kinds = [error_in(call.result) for call in succeeded]
+        pages = [call for call, kind in zip(succeeded, kinds, strict=True) if kind == ERROR_PAGE]
+        texts = [call for call, kind in zip(succeeded, kinds, strict=True) if kind == ERROR_TEXT]
         failures |= {call.order: _error(ERROR_PAGE, call) for call in pages}
         # A call of which the producer itself recorded the error is one of the two.
         failed = sum(call.state == "executed" and has_failed(call) for call in calls)
@@ -105,15 +107,18 @@ def with_error_texts(trajectory: Trajectory) -> ErrorTexts:
     return ErrorTexts(trajectory, frozenset(shown))
 
 
-def is_error_text(result: Content) -> bool:
-    """Return whether a result reads like an error: by its first words, a member for errors, or an exit code."""
+def error_in(result: Content) -> str | None:
+    """Return the kind of error that a result reads like; `None` for all other results."""
     match result:
         case Recorded(value=value):
-            return _is_error(_opened(value))
+            value = _opened(value)
         case Unparsed(text=text):
-            return _is_error(text)
+            value: Json = text
         case _:
-            return False
+            return None
+    if _is_error_page(value):
+        return ERROR_PAGE
+    return ERROR_TEXT if _is_error(value) else None
 
 
 def _error(kind: str, call: ToolCall) -> CallError:
@@ -126,18 +131,15 @@ def _error(kind: str, call: ToolCall) -> CallError:
             return CallError(kind=kind, message="")
 
 
-def _is_error_page(result: Content) -> bool:
-    match result:
-        case Unparsed(text=text):
-            value: Json = text
-        case Recorded(value=value):
-            value = _opened(value)
-        case _:
-            return False
+def _is_error_page(value: Json) -> bool:
     if isinstance(value, dict):
         title = value.get("title")
         return isinstance(title, str) and _ERROR_TITLE.fullmatch(title[:_MAX_HEAD]) is not None
-    return isinstance(value, str) and _TITLED.search(value[:_MAX_PAGE_HEAD]) is not None
+    if not isinstance(value, str):
+        return False
+    # Settles nearly all texts, in a twentieth of the time.
+    head = value[:_MAX_PAGE_HEAD]
+    return ("rror" in head or "RROR" in head) and _TITLED.search(head) is not None
 
 
 def _opened(value: Json) -> Json:
@@ -156,14 +158,19 @@ def _opened(value: Json) -> Json:
 
 def _is_error(value: Json) -> bool:
     if isinstance(value, dict):
-        return _is_error_object(value) or any(
-            isinstance(inner, dict) and _has_exit_code(inner) for inner in value.values()
-        )
+        inner = (one for one in value.values() if isinstance(one, dict))
+        return (not _MEMBERS.isdisjoint(value) and _is_error_object(value)) or any(map(_has_exit_code, inner))
     if not isinstance(value, str):
         return False
     is_long = len(value) > 2 * _MAX_HEAD
     ends = (value[:_MAX_HEAD], value[-_MAX_HEAD:]) if is_long else (value,)
-    return _ERROR.match(ends[0]) is not None or any(_EXIT_CODE.search(end) is not None for end in ends)
+    return _ERROR.match(ends[0]) is not None or any(map(_shows_exit_code, ends))
+
+
+def _shows_exit_code(text: str) -> bool:
+    # Settles nearly all texts, in a twentieth of the time.
+    lower = text.lower()
+    return ("exit" in lower or "return" in lower) and _EXIT_CODE.search(text) is not None
 
 
 def _is_error_object(value: JsonObject) -> bool:
@@ -178,4 +185,6 @@ def _is_error_object(value: JsonObject) -> bool:
 
 def _has_exit_code(value: JsonObject) -> bool:
     codes = (value.get(name) for name in _EXIT_CODES)
-    return any(isinstance(code, int) and not isinstance(code, bool) and code != 0 for code in codes)
+    return not _MEMBERS.isdisjoint(value) and any(
+        isinstance(code, int) and not isinstance(code, bool) and code != 0 for code in codes
+    )

@@ -7,9 +7,11 @@ from deploy.dashboards.scores import (
     BY_VERSION,
     CALLS,
     ENFORCED,
+    FAILED,
     GRADED,
     JOB,
     NEWEST_VERSION,
+    RECOVERED,
     SCORES,
     SERVICES_BEFORE,
     SINCE,
@@ -85,13 +87,20 @@ _NOW = Row(
         Panel(
             kind="stat",
             title="Tool calls a minute",
-            description="Tool calls in closed trajectories, a minute.",
+            description=(
+                "Tool calls in closed trajectories, a minute: all of them, those that failed, and those that failed and were "
+                "made good by a later call."
+            ),
             unit="short",
             width=5,
             height=4,
             decimals=1,
             thresholds=_NEUTRAL,
-            queries=(Query(expr=f"60 * {rate('toolgauge_tool_calls_total', CALLS)}"),),
+            queries=(
+                Query(expr=f"60 * {rate('toolgauge_tool_calls_total', CALLS)}", legend="all"),
+                Query(expr=f"60 * {FAILED}", legend="failed", exemplars=True),
+                Query(expr=f"60 * {RECOVERED}", legend="recovered"),
+            ),
         ),
         Panel(
             kind="stat",

@@ -47,6 +47,11 @@ def share(outcome: str, by: str = "", of: str = ENFORCED) -> str:
     return ratio(evaluations(outcome, by, of), evaluations(WITH_SCORE, by, of))
 
 
+# Failed calls a second, and those of them that a later call made good.
+FAILED = rate("toolgauge_tool_calls_total", f'{CALLS}, error_type!=""')
+RECOVERED = rate("toolgauge_tool_calls_total", f'{CALLS}, toolgauge_recovered="true"')
+
+
 def stream(metric: str, by: str = STREAM) -> str:
     """Read one value a stream where several processes may report it."""
     return f"max by ({by}) (toolgauge_regression_{metric}{{{SCORES}}})"

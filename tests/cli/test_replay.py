@@ -104,7 +104,7 @@ def test_an_object_names_producer_agent_tool_and_time_behind_the_documented_keys
         *("value", "reason", "explanation"),
         *("enforce", "service", "environment", "service_version", "agent", "tool", "time"),
     ]
-    assert (called["version"], called["service_version"], called["environment"]) == ("3", None, None)
+    assert (called["version"], called["service_version"], called["environment"]) == ("4", None, None)
     assert (called["enforce"], called["service"], called["agent"]) == ("live", "shop-assistant", "shop_agent")
     assert (judged["enforce"], judged["agent"], judged["tool"]) == ("shadow", "shop_agent", None)
     assert called["time"] < judged["time"]

@@ -135,11 +135,25 @@ def test_calls_and_trajectories_are_counted():
     invented = replace(call("invented"), state="requested_only", agent=None)
     emitter(registry=registry).record(scorecard(of=trajectory(call(), call(), broken, invented)))
     assert counts(registry, "toolgauge.tool_calls") == {
-        ("support", "", "", "refund-agent", "issue_refund", "executed", ""): 2,
-        ("support", "", "", "refund-agent", "look_up", "executed", "TimeoutError"): 1,
-        ("support", "", "", "", "invented", "requested_only", ""): 1,
+        ("support", "", "", "refund-agent", "issue_refund", "executed", "", ""): 2,
+        ("support", "", "", "refund-agent", "look_up", "executed", "TimeoutError", ""): 1,
+        ("support", "", "", "", "invented", "requested_only", "", ""): 1,
     }
     assert counts(registry, "toolgauge.trajectories") == {("run_ended",): 1}
+
+
+def test_a_failed_call_that_was_made_good_is_recovered():
+    registry = MetricRegistry()
+    failing = call("pay", error=CallError(kind="Timeout", message=""))
+    later = replace(call("pay"), order=1, turn=1)
+    lost = replace(call("find", error=CallError(kind="Timeout", message="")), order=2, turn=2)
+    emitter(registry=registry).record(scorecard(of=trajectory(failing, later, lost)))
+    found = counts(registry, "toolgauge.tool_calls")
+    assert {labels[4:]: count for labels, count in found.items()} == {
+        ("pay", "executed", "Timeout", "true"): 1,
+        ("pay", "executed", "", ""): 1,
+        ("find", "executed", "Timeout", ""): 1,
+    }
 
 
 def test_a_conversation_does_not_count_its_calls_a_second_time():
@@ -532,11 +546,16 @@ def test_all_states_of_a_tool_begin_at_0_and_errors_have_an_exemplar():
     by.record(scorecard(of=trajectory(call("pay"))))
     who = ("support", "", "", "refund-agent", "pay")
     calls = counter_of(registry, "toolgauge.tool_calls")
-    states = {("executed", ""): 1, ("rejected", ""): 0, ("requested_only", ""): 0, ("executed", "_OTHER"): 0}
+    states = {
+        ("executed", "", ""): 1,
+        ("rejected", "", ""): 0,
+        ("requested_only", "", ""): 0,
+        ("executed", "_OTHER", ""): 0,
+    }
     assert calls.cells == {(*who, *state): count for state, count in states.items()}
     by.record(scorecard(of=trajectory(call("pay", error=CallError(kind="E", message="secret")))))
     assert calls.exemplars == {
-        (*who, "executed", "E"): Exemplar(value=1.0, time_ns=SCORED_NS, trace_id=TRACE, span_id=TOOL_SPAN.span_id)
+        (*who, "executed", "E", ""): Exemplar(value=1.0, time_ns=SCORED_NS, trace_id=TRACE, span_id=TOOL_SPAN.span_id)
     }
 
 
@@ -545,7 +564,7 @@ def test_types_of_errors_are_twenty_at_most():
     kinds = [*(f"E{number}" for number in range(25)), "", "_OTHER", "E3"]
     calls = [call(error=CallError(kind=kind, message="")) for kind in kinds]
     emitter(registry=registry).record(scorecard(of=trajectory(*calls)))
-    found = {labels[-1]: count for labels, count in counts(registry, "toolgauge.tool_calls").items()}
+    found = {labels[-2]: count for labels, count in counts(registry, "toolgauge.tool_calls").items()}
     assert found == {**dict.fromkeys((f"E{number}" for number in range(20)), 1), "E3": 2, "_OTHER": 7}
 
 
@@ -555,5 +574,7 @@ def test_types_of_errors_of_one_service_leave_room_for_those_of_another():
     for service, kind in (*(("hostile", f"E{number}") for number in range(25)), ("shop", "Timeout")):
         error = CallError(kind=kind, message="")
         by.record(scorecard(of=replace(trajectory(replace(call("pay"), error=error)), service=service)))
-    assert counts(registry, "toolgauge.tool_calls")["shop", "", "", "refund-agent", "pay", "executed", "Timeout"] == 1
+    assert (
+        counts(registry, "toolgauge.tool_calls")["shop", "", "", "refund-agent", "pay", "executed", "Timeout", ""] == 1
+    )
     assert counts(registry, "toolgauge.labels.capped") == {("error.type",): 5}

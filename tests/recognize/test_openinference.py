@@ -15,6 +15,7 @@ from toolgauge.model.observations import (
     CallError,
     CallExecuted,
     CallRequested,
+    CodeExecuted,
     ConversationSeen,
     MessageSeen,
     ModelCall,
@@ -553,3 +554,48 @@ def test_values_of_any_type_and_shape_are_survived(value: Value, producer: str, 
     name = "Agent.run"
     for found in read(span({**attributes, KIND: kind}, name=name, scope=OI + producer)):
         assert found is not None
+
+
+# -- smolagents' code agents
+
+
+def step_of(*, status: str = "", output: str | None = None, name: str = "Step 3") -> list[Observation]:
+    attributes: dict[str, Value] = {KIND: "CHAIN"} if output is None else {KIND: "CHAIN", "output.value": output}
+    state = "error" if status else "ok"
+    record = span(attributes, name=name, status=state, status_message=status, scope=OI + "smolagents")
+    return [seen for seen in read(record) if isinstance(seen, CodeExecuted)]
+
+
+def test_a_step_with_execution_logs_ran_code():
+    assert step_of(output="Execution logs:\n1\nLast output from code snippet:\nNone") == [
+        CodeExecuted(name="python_interpreter")
+    ]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "AgentExecutionError: Code execution failed at line 'x' due to: InterpreterError: no variable `x`",
+        "AgentExecutionError: Code parsing failed on line 1 due to: SyntaxError",
+        "AgentExecutionError: Code execution exceeded the maximum execution time of 30 seconds",
+        "AgentParsingError: Error in code parsing:\nYour code snippet is invalid",
+        "AgentError: a line of a log\nExecuting code yielded an error:\nZeroDivisionError",
+    ],
+)
+def test_a_step_whose_code_failed_ran_code(message: str):
+    error = CallError(kind="_OTHER", message=message)
+    assert step_of(status=message) == [CodeExecuted(name="python_interpreter", error=error)]
+
+
+@pytest.mark.parametrize(
+    ("status", "output", "name"),
+    [
+        ("AgentExecutionError: Error when executing tool `pay`", None, "Step 3"),
+        ("AgentGenerationError: Error in generating model output", None, "Step 3"),
+        ("", "Address: https://example.org", "Step 3"),
+        ("", None, "Step 3"),
+        ("", "Execution logs:\n1", "Retrieve"),
+    ],
+)
+def test_other_steps_ran_no_code(status: str, output: str | None, name: str):
+    assert step_of(status=status, output=output, name=name) == []

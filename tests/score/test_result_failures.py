@@ -7,6 +7,7 @@ from toolgauge.config.criteria import read_criterion
 from toolgauge.config.nodes import Place, written
 from toolgauge.evaluators.error_handling import ErrorHandling
 from toolgauge.evaluators.tool_success import ToolSuccess
+from toolgauge.evaluators.tool_use import ToolUse
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.observations import CallError
@@ -76,10 +77,8 @@ def test_evaluators_that_ask_what_became_of_a_failure_see_it_too():
 
 
 def test_results_are_read_for_it_and_otherwise_not():
-    with_failures = Criterion(
-        name="c", evaluator_name="e", evaluator=ToolSuccess(), revision="r", failures=("Error: *",)
-    )
-    without = Criterion(name="c", evaluator_name="e", evaluator=ToolSuccess(), revision="r")
+    with_failures = Criterion(name="c", evaluator_name="e", evaluator=ToolUse(), revision="r", failures=("Error: *",))
+    without = Criterion(name="c", evaluator_name="e", evaluator=ToolUse(), revision="r")
     assert Scorer([with_failures], ToolKinds()).reading_scope.content
     assert not Scorer([without], ToolKinds()).reading_scope.content
 

@@ -418,3 +418,17 @@ def test_passed_run_has_no_origins():
     assert passed_cards
     for card in passed_cards:
         assert "origin of values" not in Html(page(card, path=f"/trajectories/{card.trajectory.trace_id}")).text
+
+
+def test_a_failed_call_that_was_made_good_says_so():
+    failing = call("pay", error=CallError(kind="Timeout", message=""))
+    later = replace(call("pay"), order=1, turn=1)
+    path = "/trajectories/0af7651916cd43dd8448eb211c80319c"
+    assert Html(page(scorecard(of=trajectory(failing, later)), path=path)).text.count("made good later") == 1
+    assert "made good later" not in Html(page(scorecard(of=trajectory(failing)), path=path)).text
+
+
+def test_a_step_of_a_code_agent_is_marked():
+    failing = replace(call("python_interpreter", error=CallError(kind="E", message="")), kind="code")
+    text = Html(page(scorecard(of=trajectory(failing)), path="/trajectories/0af7651916cd43dd8448eb211c80319c")).text
+    assert "python_interpreter ✕ failed code" in text

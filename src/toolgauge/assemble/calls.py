@@ -137,6 +137,7 @@ def _tool_call(pair: Pair, became: Fate, whole: Node, place: tuple[int, int, int
         and request.call_id == execution.call_id,
         became.by_provider,
         execution.node.definition if execution is not None else None,
+        execution.kind if execution is not None else "tool",
     )
 
 

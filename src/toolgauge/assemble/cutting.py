@@ -20,6 +20,7 @@ from toolgauge.model.observations import (
     CallError,
     CallExecuted,
     CallRequested,
+    CodeExecuted,
     ConversationSeen,
     MessageSeen,
     ModelCall,
@@ -114,8 +115,8 @@ def texts(observation: Observation) -> Iterator[str]:
             yield _text(arguments)
             yield _text(result)
             yield error.message if error is not None else ""
-        case SpanFailed(error=error):
-            yield error.message
+        case SpanFailed(error=CallError(message=message)) | CodeExecuted(error=CallError(message=message)):
+            yield message
         case _:
             return
 
@@ -152,7 +153,7 @@ def fingerprint(observation: Observation) -> Hashable:
             known = (observation.name, observation.call_id, observation.agent, observation.error)
             kinds = (_kind(arguments), _kind(result))
             return ("executed", *known, kinds, hash(_text(arguments)), hash(_text(result)))
-        case AgentRun() | ModelCall() | ConversationSeen() | SpanFailed():
+        case AgentRun() | ModelCall() | ConversationSeen() | SpanFailed() | CodeExecuted():
             return observation
         case _:
             return identity(observation)
@@ -180,6 +181,8 @@ def cut(observation: Observation, level: int) -> Observation:
                 result=_cut_content(observation.result, level),
                 error=_cut_error(observation.error, level),
             )
+        case CodeExecuted(error=error):
+            return replace(observation, error=_cut_error(error, level))
         case SpanFailed(error=error):
             return SpanFailed(error=replace(error, message=cut_text(error.message, level)))
         case _:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from toolgauge.assemble.answers import Answers
 from toolgauge.assemble.calls import Surroundings, in_turns, tool_calls
+from toolgauge.assemble.code_steps import code_steps, failed_steps
 from toolgauge.assemble.common_lengths import with_truncated_values
 from toolgauge.assemble.cutting import merged
 from toolgauge.assemble.executions import executed_calls
@@ -203,6 +204,7 @@ def _trajectory(
         earlier_turns=earlier,
         has_media=any(seen.has_media for node in index.speaking for seen in node.messages),
         runs=tuple(joined.runs),
+        code_steps=code_steps(index),
         tokens=tokens_of([trace.index.nodes for trace in planted]),
         split_sign=joined.split_sign,
         sources=tuple([_source(key, group) for key, group in _by_source(index.nodes).items()]),
@@ -247,7 +249,7 @@ def _pairs(trace: _Planted) -> list[Pair]:
     executions = executed_calls(trace.index.executing, requests)
     pairs = pair(requests, executions)
     trace.has_tool_spans = bool(executions) and any(one.execution is not None for one in pairs)
-    return pairs
+    return pairs if not trace.index.coding else sorted([*pairs, *failed_steps(trace.index, pairs)], key=asked)
 
 
 def _span_of_time(nodes: Sequence[Node]) -> tuple[int, int]:

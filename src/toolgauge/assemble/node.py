@@ -12,6 +12,8 @@ from toolgauge.model.observations import (
     AgentRun,
     CallAnswered,
     CallError,
+    CallKind,
+    CodeExecuted,
     ConversationSeen,
     MessageSeen,
     ModelCall,
@@ -52,6 +54,7 @@ class Node:
         "answers",
         "below",
         "branch",
+        "code_step",
         "conversation",
         "definition",
         "end_ns",
@@ -95,6 +98,7 @@ class Node:
         self.conversation: ConversationSeen | None = None
         # The error that the span ended with, where it is no execution of a tool.
         self.failure: CallError | None = None
+        self.code_step: CodeExecuted | None = None
         self.time_ns: int = first.start_ns
         # Its end on the same clock, never before its start: some clocks are set back in between.
         self.until_ns: int = first.end_ns if first.end_ns > first.start_ns else first.start_ns
@@ -195,6 +199,7 @@ class Execution(_View, eq=False):
     is_unfinished: bool = False
     # The end of the inner span that the error comes from.
     failed_ns: int | None = None
+    kind: CallKind = "tool"
 
     @property
     def run(self) -> Node | None:
@@ -253,6 +258,8 @@ class NodeIndex:
         # Those that are runs of agents.
         self.running: list[Node] = []
         self.failing: list[Node] = []
+        # Those that are steps of code agents.
+        self.coding: list[Node] = []
         self._sort()
 
     @property
@@ -279,3 +286,5 @@ class NodeIndex:
                 self.running.append(node)
             if node.failure is not None:
                 self.failing.append(node)
+            if node.code_step is not None:
+                self.coding.append(node)

@@ -16,6 +16,7 @@ from toolgauge.model.observations import (
     CallAnswered,
     CallExecuted,
     CallRequested,
+    CodeExecuted,
     ConversationSeen,
     MessageSeen,
     ModelCall,
@@ -277,6 +278,8 @@ def _observe_seldom(node: Node, seen: Observation) -> None:
         node.definition = seen.tool
     elif isinstance(seen, SpanFailed):
         node.failure = seen.error
+    elif isinstance(seen, CodeExecuted):
+        node.code_step = seen
 
 
 def one_model_call(known: ModelCall | None, seen: ModelCall) -> ModelCall:

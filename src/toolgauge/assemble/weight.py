@@ -16,6 +16,7 @@ from toolgauge.model.observations import (
     CallError,
     CallExecuted,
     CallRequested,
+    CodeExecuted,
     MessageSeen,
     Observation,
     Reading,
@@ -146,6 +147,8 @@ def contents_of(observation: Observation) -> tuple[object, ...]:
         return observation.call_id, observation.arguments, observation.result, observation.error
     if type(observation) is CallRequested:
         return observation.call_id, observation.arguments
+    if type(observation) is CodeExecuted:
+        return (observation.error,)
     if type(observation) is CallAnswered:
         return observation.call_id, observation.result, observation.error
     return ()

@@ -28,6 +28,7 @@ from toolgauge.recognize.langchain import agent_name, node_answers, refused_call
 from toolgauge.recognize.openinference_agents import (
     agent_run,
     called_name,
+    code_step,
     crew_history,
     haystack_history,
     instrumentation,
@@ -297,8 +298,8 @@ def _enclosing(span: Span, kind: str, source: str, metadata: JsonObject) -> Iter
         yield from _crew_task(span, run.agent if run is not None else None)
     elif source == "crewai":
         yield from task_texts(span.attributes.get("crew_tasks"))
-    elif source == "smolagents" and (call := managed_agent_call(span)):
-        yield call
+    elif source == "smolagents" and (found := managed_agent_call(span) or code_step(span)):
+        yield found
     elif source == "haystack" and run is not None:
         yield from haystack_history(span.attributes.get(INPUT), span.attributes.get(OUTPUT))
     elif source == "claude_agent_sdk" and kind == "AGENT":

@@ -13,11 +13,12 @@ from typing import ClassVar, Literal, TypeAlias, get_args
 from toolgauge.model.expected import Expected
 from toolgauge.model.outcomes import Level, NotEvaluated, Outcome, Reason, Scored
 from toolgauge.model.ports import Evaluation
+from toolgauge.model.recoveries import has_succeeded, made_good
 from toolgauge.model.trajectory import Message, ToolCall, Trajectory
 from toolgauge.score.admissions import Reading, claims, names_any, read_answer
 from toolgauge.score.criterion import hands_over, name_words
 from toolgauge.score.equality import canonical, tagged
-from toolgauge.score.recoveries import has_succeeded, made_good
+from toolgauge.score.error_texts import with_error_texts
 from toolgauge.score.seen import leaves
 from toolgauge.score.selection import (
     CUT_SHORT,
@@ -55,6 +56,7 @@ class ErrorHandling(CallSelection):
 
     An answer that neither admits the failure nor claims success leaves the call not evaluated (`undecided`). Neither is a failed
     call evaluated that changes nothing, waits for a person, or was refused by one. Parts: one of the five is 1, the others are 0.
+    Results that are errors count as they do for `tool_success`.
     """
 
     version: ClassVar[str] = "3"
@@ -62,6 +64,8 @@ class ErrorHandling(CallSelection):
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
         """Yield one outcome for each failed call, and one for each that did not run."""
+        recorded = {call.order: call for call in trajectory.calls}
+        trajectory = with_error_texts(trajectory).trajectory
         calls = self.calls(trajectory)
         failed = [call for call in calls if has_failed(call)]
         stopped = [call for call in calls if was_stopped(call)]
@@ -69,12 +73,12 @@ class ErrorHandling(CallSelection):
             yield None, _NO_FAILURE if calls else nothing_to_judge(trajectory)
             return
         for call in stopped:
-            yield call, not_executed(call)
+            yield recorded[call.order], not_executed(call)
         successes = made_good(trajectory.calls)
         later = _Later(trajectory)
         for call in failed:
             success = successes.get(call.order)
-            yield call, later.outcome(call) if success is None else _made_good(call, success)
+            yield recorded[call.order], later.outcome(call) if success is None else _made_good(call, success)
 
 
 def _made_good(call: ToolCall, success: ToolCall) -> Scored:

@@ -30,11 +30,13 @@ from toolgauge.export.settings import MetricsSettings
 from toolgauge.model.metrics import MAX_LABEL, Exemplar, Labels, MetricRegistry, fit_label
 from toolgauge.model.outcomes import NotEvaluated, Outcome, Scorecard, Scored, outcome_word
 from toolgauge.model.records import SpanRef
+from toolgauge.model.recoveries import recovered
 from toolgauge.model.trajectory import CallState, ClosedBecause, Trajectory
 from toolgauge.model.unobserved import UNOBSERVED, Observed
 
 _ENFORCE = "toolgauge.enforce"
 _STATE = "toolgauge.state"
+_RECOVERED = "toolgauge.recovered"
 # Upper bounds, inclusive. The first bucket is exactly 0, what is above the last is 1.
 SCORE_BOUNDS = (0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999)
 # Where nothing lies between: the bounds that tell 0, between and 1 apart, which all label sets share.
@@ -53,9 +55,9 @@ class _Series(Struct, frozen=True):
 
 # States whose series begin at 0 for each tool; the series of paused and refused calls, which are rare, begin with the first call.
 _BEGUN: Final[tuple[CallState, ...]] = ("executed", "rejected", "requested_only")
-# What labels are made of: number of the producer, agent, tool; then state and type of error, or else criterion, revision,
+# What labels are made of: number of the producer, agent, tool; then state, type of error and recovery, or else criterion, revision,
 # level, enforcement, outcome and reason.
-_Called: TypeAlias = tuple[int, str | None, str, CallState, str]
+_Called: TypeAlias = tuple[int, str | None, str, CallState, str, str]
 _Evaluated: TypeAlias = tuple[int, str | None, str | None, str, str, str, str, str, str]
 _Resource: TypeAlias = tuple[str | None, ...]
 _MAX_PRODUCERS = 1000
@@ -89,7 +91,7 @@ class ScoreMetrics:
             "toolgauge.tool_calls",
             "{call}",
             "Tool calls of traces, by what became of them.",
-            (*who_labels, _STATE, ERROR_TYPE),
+            (*who_labels, _STATE, ERROR_TYPE, _RECOVERED),
         )
         self._unobserved = registry.counter(
             "toolgauge.tool_calls.unobserved",
@@ -156,9 +158,18 @@ class ScoreMetrics:
         # As the counter's `add` does; this is done of every call.
         counted, unobserved = self._tool_calls.cells, self._unobserved.cells
         missing = Observed(trajectory).missing
+        recoveries = recovered(trajectory)
         for call in trajectory.calls:
             error_type = "" if call.error is None else call.error.kind or OTHER_ERROR
-            key = (producer, call.agent, call.name, call.state, error_type)
+            # Rule: a failed call that was made good in the same trace is `true`; no other call has the label.
+            key = (
+                producer,
+                call.agent,
+                call.name,
+                call.state,
+                error_type,
+                "true" if call.order in recoveries else "",
+            )
             series = known.get(key)
             if series is None:
                 series, known = self._call_series(key, trajectory, now_ns), self._known_calls
@@ -180,13 +191,14 @@ class ScoreMetrics:
         self._unobserved.begin(*((*who[:-1], reason) for reason in UNOBSERVED))
 
     def _call_series(self, called: _Called, trajectory: Trajectory, now_ns: int) -> _Series:
-        _, agent, tool, state, error = called
+        _, agent, tool, state, error, is_recovered = called
         who, label_set = self._caps.find(*self._whose(trajectory), agent, tool, rule=(), now_ns=now_ns)
         error_type = self._caps.error_type(who[0], error)
-        states = ((state, "") for state in _BEGUN)
-        self._tool_calls.begin(*((*who, *end) for end in (*states, ("executed", OTHER_ERROR), (state, error_type))))
+        states = ((state, "", "") for state in _BEGUN)
+        end = (state, error_type, is_recovered)
+        self._tool_calls.begin(*((*who, *one) for one in (*states, ("executed", OTHER_ERROR, ""), end)))
         self._begin_unobserved(who)
-        series = _Series((*who, state, error_type), (), label_set or LabelSet(who, (), now_ns))
+        series = _Series((*who, *end), (), label_set or LabelSet(who, (), now_ns))
         if label_set is not None and not has_capped(who) and error_type == fit_label(error):
             self._known_calls.keep(called, series, _size_bytes((agent, tool, error)))
         return series

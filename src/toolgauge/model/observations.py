@@ -22,6 +22,10 @@ REFUSED: Final = "refused"
 OTHER_ERROR: Final = "_OTHER"
 
 
+# Rule: a failed step in which an agent ran code that its model wrote is a call of kind `code`; all other calls are of tools.
+CallKind: TypeAlias = Literal["tool", "code"]
+
+
 class CallError(Struct, frozen=True, kw_only=True, gc=False):
     """Why a call failed. `kind` is `error.type` or the exception's class; `message` may hold argument values."""
 
@@ -84,6 +88,13 @@ class CallExecuted(Struct, frozen=True, kw_only=True, gc=False):
     # The id of the tool itself, which all its calls share, where a producer tells one.
     tool_id: str | None = None
     is_unfinished: bool = False
+
+
+class CodeExecuted(Struct, frozen=True, kw_only=True, gc=False):
+    """The span is a step in which an agent ran code, or tried to; the code is in the output of the model call beneath it."""
+
+    name: str
+    error: CallError | None = None
 
 
 class CallAnswered(Struct, frozen=True, kw_only=True, gc=False):
@@ -150,6 +161,7 @@ Observation: TypeAlias = (
     | ModelCall
     | CallRequested
     | CallExecuted
+    | CodeExecuted
     | CallAnswered
     | ToolDescribed
     | ToolsOffered

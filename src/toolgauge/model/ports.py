@@ -210,7 +210,8 @@ class Evaluator(Protocol):
     criterion looks at them, they are not read. One of level `call` that looks at nothing but the call and the
     tools on offer has `needs_whole: ClassVar[bool] = False`: where spans of a trajectory are missing, it still judges
     the calls that were seen whole. One that looks at attributes of the trace has
-    `attributes: tuple[str, ...]`, their keys: others are not read. One whose scores are 0 or 1 and nothing between has
+    `attributes: tuple[str, ...]`, their keys: others are not read. One that judges failed steps of code agents like calls has
+    `judges_code: ClassVar[bool] = True`. One whose scores are 0 or 1 and nothing between has
     `binary: ClassVar[bool] = True`: its histogram has fewer buckets.
     """
 

@@ -8,7 +8,7 @@ from msgspec import Struct, field
 from toolgauge.model.content import Content
 from toolgauge.model.earlier_values import EarlierValues
 from toolgauge.model.left_out import NOTHING_LEFT_OUT, LeftOut
-from toolgauge.model.observations import CallError, ToolDefinition
+from toolgauge.model.observations import CallError, CallKind, ToolDefinition
 from toolgauge.model.records import SpanRef
 
 # `rejected` only on evidence that somebody refused the call: an error result, the producer's word, an answer that says so.
@@ -69,6 +69,23 @@ class ToolCall(Struct, frozen=True, gc=False):
     by_provider: bool = False
     # The tool as its own span describes it, `None` where the producer records no schema there.
     definition: ToolDefinition | None = None
+    kind: CallKind = "tool"
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the call was rejected or ended in an error."""
+        return self.state == "rejected" or self.error is not None
+
+
+class CodeStep(Struct, frozen=True, kw_only=True, gc=False):
+    """A step in which an agent ran code that its model wrote; `code` is `None` where it was not recorded."""
+
+    span: SpanRef
+    name: str
+    agent: str | None
+    code: str | None
+    has_failed: bool
+    start_ns: int
 
 
 class Message(Struct, frozen=True, gc=False):
@@ -187,6 +204,8 @@ class Trajectory(Struct, frozen=True, kw_only=True, gc=False):
     has_media: bool = False
     # Agent runs in order of time.
     runs: tuple[Run, ...] = ()
+    # Steps of code agents in order of time; those that failed by themselves are calls, too.
+    code_steps: tuple[CodeStep, ...] = ()
     # When its first span arrived.
     opened_ns: int = 0
     resource: Mapping[str, str] = {}

@@ -34,6 +34,9 @@ class Observed:
 
     def missing(self, call: ToolCall) -> tuple[Reason, ...]:
         """Return why each thing that could not be observed of a call could not; nothing for most calls."""
+        if call.kind == "code":
+            # No tool was called, and the model's own output is all that there is of its code.
+            return ()
         found = self._arguments(call), self._end(call), self._definition(call)
         return () if found == _NOTHING else tuple([reason for reason in found if reason is not None])
 

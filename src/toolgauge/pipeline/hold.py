@@ -12,14 +12,14 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct
 
-from toolgauge.model.observations import AgentRun, CallExecuted, Reading, UnreadSpan
+from toolgauge.model.observations import AgentRun, CallExecuted, CodeExecuted, Reading, UnreadSpan
 from toolgauge.model.records import SpanRef
 
 C = TypeVar("C")
 
 # What an entry costs beside the span's bytes: the entry, its place in two indexes, ids, bytes header.
 ENTRY_BYTES = 512
-_JUDGED = frozenset((CallExecuted, AgentRun))
+_JUDGED = frozenset((CallExecuted, CodeExecuted, AgentRun))
 
 
 def is_to_bear_scores(reading: Reading | UnreadSpan) -> bool:

@@ -211,6 +211,8 @@ def call_error(span: Span) -> CallError | None:
 def span_failure(span: Span, observations: Sequence[Observation]) -> SpanFailed | None:
     """Read the error that a span ended with; `None` for the execution of a tool, whose error is that of its call.
 
+    The step of a code agent is a part of the run: a run whose last step failed has failed.
+
     Exceptions count without an error status on the runs of agents alone: elsewhere, they may have been caught.
     """
     if span.status != "error" and (span.status == "ok" or not any(type(seen) is AgentRun for seen in observations)):

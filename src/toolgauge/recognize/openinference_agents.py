@@ -18,6 +18,7 @@ from toolgauge.model.observations import (
     CallError,
     CallExecuted,
     CallRequested,
+    CodeExecuted,
     MessageSeen,
     Observation,
     ToolDefinition,
@@ -66,6 +67,14 @@ _MANAGED_PARAMETERS: JsonObject = {
     "required": ["task"],
     "additionalProperties": True,
 }
+# A step of smolagents' CodeAgent that ran its code, and the errors of one that did not.
+_STEP = re.compile(r"Step \d{1,9}")
+_CODE_RAN = "Execution logs:"
+_CODE_FAILED = re.compile(r"(?:Code (?:execution|parsing)\b|Error in code parsing\b|Executing code yielded an error\b)")
+_LOGGED = re.compile(r"\nExecuting code yielded an error:")
+# The name by which smolagents records the code of a step as a call.
+_CODE_NAME = "python_interpreter"
+_MAX_LOGS = 20_000
 _TASK = re.compile(r"\n---\nTask:\n(.*?)\n---\n", re.DOTALL)
 
 
@@ -315,3 +324,27 @@ def _arguments(prompt: str, given: JsonObject) -> Content:
     if given.get("additional_args"):
         arguments["additional_args"] = given["additional_args"]
     return Recorded(arguments)
+
+
+# Tells the steps in which a code agent of smolagents ran code, or tried to.
+#
+# Such a step has a span of its own, a chain; its code is in the output of the model call beneath it. Calls in the code
+# show only where their tools have spans.
+
+
+def code_step(span: Span) -> CodeExecuted | None:
+    """Return the step in which code ran, `None` for any other step.
+
+    Rule: a step ran code if its output holds the logs of an execution, or its error is one of parsing or executing code.
+    """
+    if _STEP.fullmatch(span.name) is None:
+        return None
+    error = span_error(span)
+    if error is None:
+        output = span.attributes.get(OUTPUT)
+        return CodeExecuted(name=_CODE_NAME) if isinstance(output, str) and output.startswith(_CODE_RAN) else None
+    message = error.message
+    # A status without an exception event begins with the class.
+    own = message.partition(": ")[2] if message.startswith("Agent") else message
+    has_run = _CODE_FAILED.match(own) is not None or _LOGGED.search(message, 0, _MAX_LOGS) is not None
+    return CodeExecuted(name=_CODE_NAME, error=error) if has_run else None

@@ -65,6 +65,10 @@ def _is_within(scope: str, prefix: str) -> bool:
 CONTENT_IS_ON = Remedy(
     how="its content is recorded, this is not: no switch is known that adds it; instrument the model client as well"
 )
+OUTPUTS_ARE_RECORDED = Remedy(
+    how="outputs of this producer are recorded, so no switch hides these: update the instrumentation, whose early releases leave "
+    "results out; a tool that returns nothing has none",
+)
 RECORDED_ELSEWHERE = Remedy(
     how="other traces of this producer have it: it records it only in some, often the first of a conversation, or not "
     "all of its processes are set up alike"

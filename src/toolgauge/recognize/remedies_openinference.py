@@ -4,7 +4,9 @@ from toolgauge.recognize.producers import JAVA, JAVASCRIPT, PYTHON
 from toolgauge.recognize.remedies import MODEL_SIDE_IDS, Fact, Remedy, Row, never
 
 _DIALECTS = ("openinference", "uipath")
-_INPUTS, _OUTPUTS = "OPENINFERENCE_HIDE_INPUTS", "OPENINFERENCE_HIDE_OUTPUTS"
+_INPUTS = "OPENINFERENCE_HIDE_INPUTS"
+# Hides what models and tools gave back, all of it.
+HIDES_OUTPUTS = "OPENINFERENCE_HIDE_OUTPUTS"
 _INPUT_MESSAGES, _OUTPUT_MESSAGES = "OPENINFERENCE_HIDE_INPUT_MESSAGES", "OPENINFERENCE_HIDE_OUTPUT_MESSAGES"
 _INPUT_TEXT, _TOOLS = "OPENINFERENCE_HIDE_INPUT_TEXT", "OPENINFERENCE_HIDE_LLM_TOOLS"
 _AS_OPTIONS = {PYTHON: " (or the same in `TraceConfig`)", JAVASCRIPT: " (or the same in the option `traceConfig`)"}
@@ -37,13 +39,13 @@ def _hidden(switches: tuple[str, ...], language: str) -> Remedy:
 def _by_variables(language: str) -> dict[Fact, Remedy]:
     tools = _hidden((_TOOLS, _INPUTS), language)
     return {
-        "calls": _hidden((_OUTPUTS, _OUTPUT_MESSAGES), language),
+        "calls": _hidden((HIDES_OUTPUTS, _OUTPUT_MESSAGES), language),
         "arguments": Remedy(
-            how=f"remove `{_INPUTS}` and, for the model's side, `{_OUTPUTS}` and `{_OUTPUT_MESSAGES}`"
+            how=f"remove `{_INPUTS}` and, for the model's side, `{HIDES_OUTPUTS}` and `{_OUTPUT_MESSAGES}`"
             f"{_AS_OPTIONS.get(language, '')}",
-            switches=(_INPUTS, _OUTPUTS, _OUTPUT_MESSAGES),
+            switches=(_INPUTS, HIDES_OUTPUTS, _OUTPUT_MESSAGES),
         ),
-        "results": _hidden((_OUTPUTS,), language),
+        "results": _hidden((HIDES_OUTPUTS,), language),
         "user_text": _hidden((_INPUTS, _INPUT_MESSAGES, _INPUT_TEXT), language),
         "tool_definitions": Remedy(
             how=f"{tools.how}; where neither is set, this instrumentation does not record them: instrument the model client "

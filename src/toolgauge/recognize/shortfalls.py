@@ -13,7 +13,15 @@ from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.recognize.producers import Producer, producer_of
-from toolgauge.recognize.remedies import CONTENT_IS_ON, OFFERED_ELSEWHERE, RECORDED_ELSEWHERE, Fact, Remedy
+from toolgauge.recognize.remedies import (
+    CONTENT_IS_ON,
+    OFFERED_ELSEWHERE,
+    OUTPUTS_ARE_RECORDED,
+    RECORDED_ELSEWHERE,
+    Fact,
+    Remedy,
+)
+from toolgauge.recognize.remedies_openinference import HIDES_OUTPUTS
 from toolgauge.recognize.remedy_table import remedy
 
 # Without these the calls themselves cannot be judged; the rest narrows what can be asked about them.
@@ -102,6 +110,8 @@ class _Counts:
     hidden: int = 0
     # Traces in which some call came with its arguments: whatever switches content on, is on.
     with_content: int = 0
+    # Traces with some output of a model or a tool: whatever hides all outputs, is off.
+    with_outputs: int = 0
     places: Counter[Fact] = field(default_factory=Counter[Fact])
     missing: Counter[Fact] = field(default_factory=Counter[Fact])
     traces: Counter[Fact] = field(default_factory=Counter[Fact])
@@ -133,11 +143,12 @@ class Shortfalls:
 
     def add(self, trajectory: Trajectory, trace: TraceCounts) -> None:
         """Take one trajectory."""
-        if not trajectory.calls:
+        calls_of_tools = [call for call in trajectory.calls if call.kind == "tool"]
+        if not calls_of_tools:
             self._add_trace_without_calls(trace, trajectory)
             return
         by_producer: dict[Producer, list[ToolCall]] = {}
-        for call in trajectory.calls:
+        for call in calls_of_tools:
             executed_by = trace.producer(call.executed_by)
             if executed_by is not None:
                 self._executing.add(executed_by.service)
@@ -197,6 +208,8 @@ class Shortfalls:
     def _add_surroundings(self, producer: Producer, trajectory: Trajectory) -> None:
         counts = self._of(producer)
         counts.with_content += any(not _is_kept_back(call.arguments) for call in trajectory.calls)
+        answered = any(message.role == "assistant" and message.text != _WITHHELD for message in trajectory.messages)
+        counts.with_outputs += answered or any(not _is_kept_back(call.result) for call in trajectory.calls)
         asked = any(message.role == "user" and message.text != _WITHHELD for message in trajectory.messages)
         counts.add("tool_definitions", 1, trajectory.tools_offered is None)
         counts.add("conversation_id", 1, trajectory.conversation_id is None)
@@ -224,6 +237,9 @@ def _remedy(fact: Fact, producer: Producer, dialects: Collection[str], counts: _
     # The remedy that records the calls records everything in them.
     asked: Fact = "calls" if fact in _OF_A_CALL and not counts.calls else fact
     found = remedy(asked, producer, dialects)
+    # Rule: a variable that hides all outputs is not set where any output was recorded.
+    if asked == "results" and HIDES_OUTPUTS in found.switches and counts.with_outputs:
+        return OUTPUTS_ARE_RECORDED
     if fact in _AROUND and counts.missing[fact] < counts.places[fact]:
         return OFFERED_ELSEWHERE if fact == "tool_definitions" else RECORDED_ELSEWHERE
     is_on = fact in _AROUND and counts.with_content == counts.places[fact]

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,6 +23,7 @@ from toolgauge.model.trajectory import ToolCall, Trajectory, TrajectoryScope
 from toolgauge.score.equality import same
 from toolgauge.score.patterns import Globs
 from toolgauge.score.result_failures import with_failures
+from toolgauge.score.selection import without_code
 from toolgauge.score.verdicts import MakeResult, Marks
 
 # What a tool's name begins with when the tool only looks. Everything else may change something.
@@ -292,6 +293,8 @@ class Registered(Struct, frozen=True):
     needs_whole: bool
     # Its evaluator sees an earlier offer where the trajectory has none.
     accepts_recent_offer: bool
+    # Its evaluator judges steps of code agents, too.
+    judges_code: bool
     # Its evaluator gets to see each of these as it is, and nothing else.
     sees_all: bool
     marks: Marks
@@ -323,6 +326,7 @@ def register(criterion: Criterion) -> Registered:
         needs_agent_run=needs_agent_run,
         needs_whole=asks or evaluator.level != "call" or bool(getattr(evaluator, "needs_whole", True)),
         accepts_recent_offer=bool(getattr(evaluator, "accepts_recent_offer", False)),
+        judges_code=bool(getattr(evaluator, "judges_code", False)),
         sees_all=(
             criterion.sample >= 1
             and when.agent is None
@@ -375,7 +379,7 @@ def attribute_keys(criterion: Criterion) -> Iterator[str]:
 def seen_by(registered: Registered, trajectory: Trajectory, kinds: ToolKinds) -> Seen | NotEvaluated:
     """Narrow the trajectory to the part that the criterion is for, or explain why there is none."""
     if registered.sees_all:
-        return Seen(trajectory, None)
+        return Seen(_seen_code(registered, trajectory, None), None)
     criterion = registered.criterion
     if (outside := outside_sample(criterion, trajectory)) is not None:
         return outside
@@ -417,7 +421,22 @@ def _narrowed(
         trajectory = with_writing_tools(trajectory, tuple(call.name for call in expected.calls), kinds)
     if registered.failures is not None:
         trajectory = with_failures(trajectory, registered.failures)
-    return narrowed_to_agent(registered, trajectory)
+    return narrowed_to_agent(registered, _seen_code(registered, trajectory, expected))
+
+
+def _seen_code(registered: Registered, trajectory: Trajectory, expected: Expected | None) -> Trajectory:
+    """Leave out steps of code agents.
+
+    Rule: they are judged by evaluators that declare it, and by others where the reference or `tools` names them in full.
+    """
+    if not trajectory.code_steps or registered.judges_code:
+        return trajectory
+    tools: object = getattr(registered.criterion.evaluator, "tools", None)
+    # Nothing is known about a plug-in's tuple.
+    named = set(cast("tuple[object, ...]", tools)) if isinstance(tools, tuple) else set[object]()
+    if expected is not None:
+        named.update(call.name for call in expected.calls)
+    return without_code(trajectory, named)
 
 
 def narrowed_to_agent(registered: Registered, trajectory: Trajectory) -> Trajectory:

@@ -5,7 +5,7 @@ Expected calls become slots; actual calls get readable arguments.
 
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
 from typing import ClassVar, Literal, TypeAlias
@@ -96,6 +96,12 @@ class CallSelection(BaseModel):
         return self._globs is None or self._globs.match(name)
 
 
+def without_code(trajectory: Trajectory, named: Collection[object] = ()) -> Trajectory:
+    """Leave out the calls of kind `code`, but for those of these names."""
+    calls = tuple(call for call in trajectory.calls if call.kind == "tool" or call.name in named)
+    return trajectory if len(calls) == len(trajectory.calls) else replace(trajectory, calls=calls)
+
+
 def nothing_to_judge(trajectory: Trajectory) -> NotEvaluated:
     """Return the outcome without calls: none was made, or those that were made were not recorded."""
     if trajectory.hidden_turns:
@@ -125,7 +131,7 @@ def unseen_arguments(call: ToolCall) -> NotEvaluated | None:
 
 def has_failed(call: ToolCall) -> bool:
     """Return whether the call was rejected or ended in an error."""
-    return call.state == "rejected" or call.error is not None
+    return call.has_failed
 
 
 def was_stopped(call: ToolCall) -> bool:

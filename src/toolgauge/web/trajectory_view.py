@@ -19,6 +19,7 @@ from toolgauge.model.json import Json, kind
 from toolgauge.model.outcomes import Difference, OutcomeWord, Result, outcome_word
 from toolgauge.model.plain_words import error_words, rule_words, state_words
 from toolgauge.model.records import ENVIRONMENT, VERSION
+from toolgauge.model.recoveries import recovered
 from toolgauge.model.trajectory import Message, ToolCall, Trajectory
 from toolgauge.model.unobserved import Observed
 from toolgauge.model.value_origins import CallOrigins
@@ -78,6 +79,8 @@ class ShownCall(Struct, frozen=True, kw_only=True):
     verdicts: tuple[Verdict, ...]
     missing: tuple[str, ...]
     is_asked: bool
+    # It failed, and a later call made it good.
+    is_recovered: bool
     # Where the values of its arguments are from; only of calls that a run failed with.
     origins: tuple[str, ...] = ()
 
@@ -244,6 +247,7 @@ class TrajectoryWriter:
         if self._reads_content:
             chains = failing_chains(trajectory, results, window)
         observed = Observed(trajectory)
+        recoveries = recovered(trajectory)
         numbered = enumerate(window, start=first)
         for turn, group in groupby(numbered, key=lambda entry: entry[1].turn):
             shown = tuple(
@@ -255,6 +259,7 @@ class TrajectoryWriter:
                     observed,
                     chains.get(call.order),
                     is_asked=number == asked,
+                    is_recovered=call.order in recoveries,
                 )
                 for number, call in group
             )
@@ -270,6 +275,7 @@ class TrajectoryWriter:
         origins: CallOrigins | None,
         *,
         is_asked: bool,
+        is_recovered: bool,
     ) -> ShownCall:
         room = _ROOM_ASKED if is_asked else _ROOM
         arguments, more = self._arguments(call, tuple(differing), room)
@@ -286,6 +292,7 @@ class TrajectoryWriter:
             missing=tuple(map(reason_text, observed.missing(call))) if self._reads_content else (),
             is_asked=is_asked,
             origins=self._origins.lines(origins),
+            is_recovered=is_recovered,
         )
 
     def _error(self, message: str, room: int) -> str:

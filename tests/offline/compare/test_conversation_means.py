@@ -47,6 +47,13 @@ def test_what_is_no_score_is_counted_beside_the_scores():
     assert observations.observed().streams["1.0"][stream("find")] == StreamCounts(Sample(1, 0.5, 0.25), 1, 1)
 
 
+def test_failures_that_were_made_good_are_counted_beside_the_scores():
+    observations = Observations()
+    made_good = replace(score(1), parts={"recovered_failures": 2})
+    observations.add(scorecard([("find", made_good), ("find", score(1))]), "1.0")
+    assert observations.observed().streams["1.0"][stream("find")] == StreamCounts(Sample(1, 1.0, 1.0), recovered=2)
+
+
 def test_a_conversation_without_a_score_is_no_observation():
     observations = Observations()
     observations.add(scorecard([(None, NO_CONTENT)]), "1.0")

@@ -1,5 +1,6 @@
 """Names come from clients: they stay names, on a terminal and in a pull request."""
 
+import json
 import re
 
 import pytest
@@ -68,6 +69,13 @@ def test_a_name_stays_a_name_on_a_terminal(name: str):
 def test_a_plain_name_is_readable_in_markdown():
     text = "\n".join(markdown_lines(compared("default.tool_success", counts(100, 95), counts(10, 5))))
     assert "| <code>default.tool_success</code> |" in text
+
+
+def test_failures_that_were_made_good_stand_beside_the_verdict():
+    comparison = compared("find", StreamCounts(counts(100, 95).sample, recovered=3), counts(100, 95))
+    assert "(recovered failures 3 -> 0)" in "\n".join(table_lines(comparison))
+    assert "(recovered failures 3 -> 0)" in "\n".join(markdown_lines(comparison))
+    assert '"recovered_failures": 3' in json.dumps(comparison_object(comparison))
 
 
 def test_colours_say_what_matters():

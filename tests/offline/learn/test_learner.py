@@ -295,3 +295,49 @@ def test_a_planted_value_is_never_written(secret: str):
     assert "refund" in text
     assert secret not in text
     assert not any(word in text for word in secret.split() if len(word) > 4)
+
+
+def test_results_before_repeats_of_a_tool_that_never_worked_are_proposed_as_failures():
+    failing = [
+        run(
+            number,
+            call("find_order", result={"id": "A-17"}),
+            call("refund", {"id": number}, "Error: order 4111 has been shipped"),
+            call("refund", {"id": number}, "Error: order 4112 has been shipped"),
+        )
+        for number in range(100, 103)
+    ]
+    single = run(200, call("find_order", result="Error: no such order"))
+    criterion = learned([*USUAL, *failing, single])["failures"]
+    assert criterion["evaluator"] == "tool_success"
+    assert (criterion["retries"], criterion["enforce"]) == ("ignore", "shadow")
+    assert criterion["failures"] == {"match": ["Error:*"]}
+    text = learned_text([*USUAL, *failing, single])
+    assert (
+        "# 3 results of 1 tool in 3 runs, before repeats of a tool that never worked; 7 results in 4 runs begin so"
+        in text
+    )
+    assert "4111" not in text
+    assert "shipped" not in text
+
+
+def test_objects_with_a_member_for_errors_are_proposed_as_their_globs_see_them():
+    failing = [
+        run(number, *(call("refund", {"id": number}, {"error": "shipped", "code": 7}) for _ in range(2)))
+        for number in range(100, 103)
+    ]
+    assert learned([*USUAL, *failing])["failures"]["failures"] == {"match": ['{"error":*']}
+
+
+def test_the_class_of_an_exception_is_proposed_when_two_runs_have_it():
+    failing = [
+        run(number, *(call("refund", {"id": number}, "shop.ShippedError: order 4111") for _ in range(2)))
+        for number in range(100, 102)
+    ]
+    assert learned([*USUAL, *failing])["failures"]["failures"] == {"match": ["shop.ShippedError:*"]}
+    assert "failures" not in learned([*USUAL, failing[0]])
+
+
+def test_a_single_error_text_proposes_no_failures():
+    single = run(200, call("find_order", result="Error: no such order"))
+    assert "failures" not in learned([*USUAL, single])

@@ -208,6 +208,37 @@ def test_values_that_openinference_masks_are_missing(tmp_path: Path):
     assert facts(diagnosis, "problem") == ["arguments", "results"]
 
 
+def test_a_switch_that_hides_all_outputs_is_not_advised_where_outputs_were_recorded(tmp_path: Path):
+    scope = "openinference.instrumentation.smolagents"
+    silent = {"openinference.span.kind": "TOOL", "tool.name": "final_answer", "input.value": '{"kwargs": {"a": 1}}'}
+    (alone,) = diagnosed([recorded(tmp_path, scope, silent)])
+    assert [missing.remedy.switches for missing in alone.missing if missing.fact == "results"] == [
+        ("OPENINFERENCE_HIDE_OUTPUTS",)
+    ]
+    model = {
+        "openinference.span.kind": "LLM",
+        "llm.output_messages.0.message.role": "assistant",
+        "llm.output_messages.0.message.content": "The answer is 7.",
+    }
+    (beside,) = diagnosed([recorded(tmp_path, scope, silent, model)])
+    (results,) = [missing for missing in beside.missing if missing.fact == "results"]
+    assert "OPENINFERENCE_HIDE_OUTPUTS" not in results.remedy.how
+    assert results.remedy.how.startswith("outputs of this producer are recorded, so no switch hides these")
+
+
+def test_a_code_agent_is_told_from_one_that_calls_tools():
+    (diagnosis,) = diagnosed(recordings("openinference-smolagents-code"))
+    assert (diagnosis.code_steps, diagnosis.failed_code_steps) == (5, 0)
+    assert list(diagnosis_lines(diagnosis))[2:5] == [
+        "  note: a code agent: 5 steps wrote code, 0 of them failed by their own code",
+        "    calls inside the code show only where their tools have spans; all other calls are unknown",
+        "    judged: each failed step, as a call of kind `code`, by `tool_success`; each call with a span, by every evaluator",
+    ]
+    assert diagnosis_object(diagnosis)["code_steps"] == 5
+    (other,) = diagnosed(recordings("openinference-smolagents"))
+    assert "code_steps" not in diagnosis_object(other)
+
+
 def test_log_events_that_name_no_trace_are_a_problem_of_their_own(tmp_path: Path):
     body: Json = {
         "resourceLogs": [
@@ -331,17 +362,20 @@ def attributes(values: Mapping[str, Json]) -> Json:
     return [{"key": key, "value": {"stringValue": value}} for key, value in values.items()]
 
 
-def recorded(folder: Path, scope: str, values: Mapping[str, Json]) -> str:
-    """Record one root span as OTLP JSON."""
-    span: Json = {
-        "traceId": TRACE,
-        "spanId": "0102040810203040",
-        "name": "span",
-        "startTimeUnixNano": "1700000000000000000",
-        "endTimeUnixNano": "1700000001000000000",
-        "attributes": attributes(values),
-    }
-    group: Json = {"scope": {"name": scope}, "spans": [span]}
+def recorded(folder: Path, scope: str, *values: Mapping[str, Json]) -> str:
+    """Record root spans of one trace as OTLP JSON."""
+    spans: list[Json] = [
+        {
+            "traceId": TRACE,
+            "spanId": f"{0x102040810203040 + number:016x}",
+            "name": "span",
+            "startTimeUnixNano": "1700000000000000000",
+            "endTimeUnixNano": "1700000001000000000",
+            "attributes": attributes(one),
+        }
+        for number, one in enumerate(values)
+    ]
+    group: Json = {"scope": {"name": scope}, "spans": spans}
     resource: Json = {"attributes": attributes({"service.name": "shop"})}
     folder.mkdir(exist_ok=True)
     path = folder / "spans.json"

@@ -27,6 +27,8 @@ class StreamCounts:
     sample: Sample = NOTHING
     not_evaluated: int | None = 0
     errors: int | None = 0
+    # Failed calls that successes of the stream made good, where its criterion counts them.
+    recovered: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,10 +45,12 @@ class _Tally:
     scores: dict[str, tuple[int, float]] = field(default_factory=dict[str, tuple[int, float]])
     not_evaluated: int = 0
     errors: int = 0
+    recovered: int = 0
 
     def add(self, conversation: str, result: Result) -> None:
         match result.outcome:
-            case Scored(value=value):
+            case Scored(value=value, parts=parts):
+                self.recovered += int(parts.get("recovered_failures", 0))
                 count, total = self.scores.get(conversation, (0, 0.0))
                 self.scores[conversation] = (count + 1, total + value)
             case NotEvaluated():
@@ -60,11 +64,12 @@ class _Tally:
             self.scores[conversation] = (so_far + count, sum_so_far + total)
         self.not_evaluated += other.not_evaluated
         self.errors += other.errors
+        self.recovered += other.recovered
 
     def counts(self) -> StreamCounts:
         means = [total / count for count, total in self.scores.values()]
         sample = Sample(len(means), sum(means), sum(mean * mean for mean in means))
-        return StreamCounts(sample, self.not_evaluated, self.errors)
+        return StreamCounts(sample, self.not_evaluated, self.errors, self.recovered)
 
 
 class Observations:

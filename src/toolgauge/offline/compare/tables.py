@@ -78,6 +78,8 @@ def _counts_object(version: str, counts: StreamCounts) -> JsonObject:
         "mean": sample.mean if sample.count else None,
         "not_evaluated": counts.not_evaluated,
         "errors": counts.errors,
+        # A running process counts nothing but scores.
+        **({} if counts.errors is None else {"recovered_failures": counts.recovered}),
     }
 
 
@@ -147,12 +149,13 @@ def _verdict(judged: Judged) -> str:
 
 
 def _beside(base: StreamCounts, new: StreamCounts) -> str:
-    """Count results that are no scores, where there are any."""
+    """Count results that are no scores, and failures that were made good, where there are any."""
     texts = (
         f"{name} {old} -> {current}"
         for name, old, current in (
             ("not evaluated", base.not_evaluated, new.not_evaluated),
             ("errors", base.errors, new.errors),
+            ("recovered failures", base.recovered, new.recovered),
         )
         if old or current
     )

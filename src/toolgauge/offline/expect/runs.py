@@ -18,7 +18,7 @@ from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.offline.expect.freedoms import Freedom, Freedoms, Place, is_writable, without_long_texts
 from toolgauge.score.criterion import ToolKinds
-from toolgauge.score.selection import CUT_SHORT, has_failed
+from toolgauge.score.selection import CUT_SHORT, has_failed, without_code
 
 # Names a call in the trajectory of a trace and in that of its conversation alike.
 CallKey: TypeAlias = tuple[SpanRef, str | None, str, int]
@@ -132,7 +132,7 @@ class RunReader:
         case = self.case_of(trajectory)
         if case is not None and not self._is_plain(str(case)):
             return "its case looks like a secret or an address"
-        names = {call.name for call in trajectory.calls if self._counts(call.name)}
+        names = {call.name for call in without_code(trajectory).calls if self._counts(call.name)}
         return None if all(map(self._is_plain, names)) else "it calls a tool whose name cannot be written"
 
     def _is_plain(self, name: str) -> bool:
@@ -143,7 +143,7 @@ class RunReader:
 
     def _calls(self, trajectory: Trajectory) -> Iterator[RecordedCall]:
         freedoms = Freedoms(trajectory, self._redactor)
-        for call in trajectory.calls:
+        for call in without_code(trajectory).calls:
             freedoms.before(call)
             if self._counts(call.name):
                 yield self._call(call, freedoms)

@@ -28,6 +28,8 @@ criteria_files: ["{criteria}"]
 
 # The criteria that need no reference. With `scope: conversation` they look at all turns of a conversation together.
 defaults: {{enabled: true, scope: {scope}}}
+# In its place, to count failed calls that a later call made good too:
+# defaults: {{enabled: true, scope: {scope}, tool_success: {{retries: count}}}}
 """
 _TOOLS = """\
 

@@ -86,6 +86,7 @@ class Candidates:
             ("origins", "data_flow", _as_mapping("rules", self.sources, requirements)),
             ("always", "tool_call_count", _as_mapping("counts", self.always, requirements)),
             ("budget", "budget", self._budget(requirements)),
+            ("failures", "tool_success", self._failures(requirements)),
         ):
             if parameters:
                 yield {"name": f"{prefix}.{kind}", "evaluator": evaluator, **common, **parameters}
@@ -151,6 +152,11 @@ class Candidates:
             if tool.arguments.objects.runs >= requirements.runs
         }
         return {"schemas": schemas} if schemas else {}
+
+    def _failures(self, requirements: Requirements) -> Criterion:
+        """Propose results that are failures: in the shadow, as the same words may be an answer elsewhere."""
+        globs = self._usage.error_results.globs() if self._usage.all.runs >= requirements.runs else []
+        return {"retries": "ignore", "enforce": "shadow", "failures": {"match": globs}} if globs else {}
 
     def _budget(self, requirements: Requirements) -> Criterion:
         limits: Criterion = {

@@ -11,7 +11,7 @@ from toolgauge.offline.learn.learned_criteria import learn
 from toolgauge.offline.learn.names import is_plain, may_be_written, slug
 from toolgauge.offline.learn.service_usage import ServiceUsage
 from toolgauge.offline.learn.yaml_text import Commented, Written, yaml_text
-from toolgauge.score.selection import CUT_SHORT
+from toolgauge.score.selection import CUT_SHORT, without_code
 
 _MAX_SERVICES = 200
 _PREFIX = "learned"
@@ -49,7 +49,7 @@ class Learner:
                 self.further_services += 1
                 return
             self._services[service] = ServiceUsage()
-        self._services[service].add(trajectory)
+        self._services[service].add(without_code(trajectory))
 
     @property
     def calls(self) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from toolgauge.evaluators.budget import Budget
 from toolgauge.model.records import VERSION
 from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.offline.learn.error_results import ErrorResults
 from toolgauge.offline.learn.evidence import Evidence, Largest
 from toolgauge.offline.learn.tool_usage import ToolUsage, identifying_values, scores, trails
 from toolgauge.offline.quantiles import Quantiles
@@ -48,6 +49,7 @@ class ServiceUsage:
         self.called: dict[str, Evidence] = {}
         self.figures: dict[str, Figure] = {name: Figure() for name in FIGURES}
         self.calls_of: defaultdict[str, Figure] = defaultdict(Figure)
+        self.error_results = ErrorResults()
 
     def add(self, trajectory: Trajectory) -> None:
         """Add one run."""
@@ -59,6 +61,7 @@ class ServiceUsage:
         if version is not None and (version in self.versions or len(self.versions) < _MAX_NAMES):
             self.versions[version] += 1
         self._add_offer(trajectory)
+        self.error_results.add(trajectory)
         by_tool = self._by_tool(trajectory)
         self._add_calls(run, trajectory, by_tool)
         for name in by_tool.keys() - self.called.keys():

@@ -41,6 +41,7 @@ def _call_object(call: ToolCall) -> JsonObject:
         "order": call.order,
         "turn": call.turn,
         "name": call.name,
+        "kind": call.kind,
         "arguments": arguments,
         "arguments_state": arguments_state,
         "result": result,
@@ -115,7 +116,8 @@ def call_lines(call: ToolCall, values: ValueWriter, style: Style) -> Iterator[st
     path = " > ".join(shortened(agent, _NAME_LENGTH) for agent in call.agent_path[-5:] or (call.agent,) if agent)
     agent = f"  {style.aside(f'[{path}]')}" if path else ""
     name = style.head(shortened(call.name, _NAME_LENGTH))
-    yield f"  turn {call.turn}  {name}({values.arguments(call.arguments)})  {_state(call.state, style)}{agent}"
+    state = _state(call.state, style) + (" code" if call.kind == "code" else "")
+    yield f"  turn {call.turn}  {name}({values.arguments(call.arguments)})  {state}{agent}"
     if call.error is not None:
         word = "rejected" if call.state == "rejected" else "error"
         message = values.error(call.error.message, _MESSAGE_LENGTH)

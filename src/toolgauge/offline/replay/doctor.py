@@ -1,5 +1,6 @@
 """What each producer of a recording leaves out, what turns it on, and what cannot be evaluated meanwhile."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -43,12 +44,17 @@ class Missing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
-    """One producer: what it sent and what it leaves out. `calls` counts those it recorded itself."""
+    """One producer: what it sent and what it leaves out. `calls` counts those it recorded itself.
+
+    `code_steps` are the steps in which its agents ran code, `failed_code_steps` those that failed by their own code.
+    """
 
     producer: Producer
     sent: ProducerCounts
     calls: int
     missing: tuple[Missing, ...]
+    code_steps: int = 0
+    failed_code_steps: int = 0
 
     @property
     def has_problems(self) -> bool:
@@ -66,6 +72,8 @@ class Doctor:
         # Trajectories with calls, and those that show that spans of them went elsewhere.
         self.with_calls = 0
         self.split = 0
+        self._code_steps: Counter[Producer] = Counter()
+        self._failed_code_steps: Counter[Producer] = Counter()
 
     def add(self, trajectory: Trajectory) -> None:
         """Take one trajectory, once the spans of its trace have been read."""
@@ -73,7 +81,11 @@ class Doctor:
         self.split += is_split
         self.with_calls += is_split or bool(trajectory.calls)
         self._tally.unread_tools.add(trajectory)
-        self._shortfalls.add(trajectory, self._tally.take(trajectory.trace_id))
+        trace = self._tally.take(trajectory.trace_id)
+        self._shortfalls.add(trajectory, trace)
+        self._code_steps.update(filter(None, (trace.producer(step.span) for step in trajectory.code_steps)))
+        failed = (call.span for call in trajectory.calls if call.kind == "code")
+        self._failed_code_steps.update(filter(None, map(trace.producer, failed)))
 
     def diagnoses(self) -> Iterator[Diagnosis]:
         """Yield one diagnosis a producer, sorted."""
@@ -81,7 +93,14 @@ class Doctor:
             calls = self._shortfalls.calls(producer)
             found = self._shortfalls.of(producer, sent.dialects, sent.without_trace)
             missing = tuple(self._missing(shortfall, sent, calls) for shortfall in found)
-            yield Diagnosis(producer=producer, sent=sent, calls=calls, missing=missing)
+            yield Diagnosis(
+                producer=producer,
+                sent=sent,
+                calls=calls,
+                missing=missing,
+                code_steps=self._code_steps[producer],
+                failed_code_steps=self._failed_code_steps[producer],
+            )
 
     def _missing(self, shortfall: Shortfall, sent: ProducerCounts, calls: int) -> Missing:
         fact = shortfall.fact
@@ -125,6 +144,7 @@ def diagnosis_object(diagnosis: Diagnosis) -> JsonObject:
         "ok": not diagnosis.has_problems,
         "missing": [_missing_object(missing) for missing in diagnosis.missing],
         **_unread_object(diagnosis),
+        **_code_object(diagnosis),
     }
 
 
@@ -134,6 +154,12 @@ def _unread_object(diagnosis: Diagnosis) -> JsonObject:
         for (name, operation), count in diagnosis.sent.unread.most_common(_MAX_UNREAD_LINES)
     ]
     return {"unread": found} if found and not diagnosis.calls else {}
+
+
+def _code_object(diagnosis: Diagnosis) -> JsonObject:
+    if not diagnosis.code_steps:
+        return {}
+    return {"code_steps": diagnosis.code_steps, "failed_code_steps": diagnosis.failed_code_steps}
 
 
 def _missing_object(missing: Missing) -> JsonObject:
@@ -161,6 +187,8 @@ def diagnosis_lines(diagnosis: Diagnosis, style: Style = PLAIN) -> Iterator[str]
     records = f", {sent.log_records} log records" if sent.log_records else ""
     language = f"{producer.language}; " if producer.language else ""
     yield f"  {language}dialect {dialects}: {sent.spans} spans{records}; tells of {counted(diagnosis.calls, 'call')}"
+    if diagnosis.code_steps:
+        yield from _code_lines(diagnosis, style)
     # One switch mostly governs several facts: they are listed together.
     alike: dict[tuple[str, Remedy], list[Missing]] = {}
     for missing in diagnosis.missing:
@@ -171,6 +199,13 @@ def diagnosis_lines(diagnosis: Diagnosis, style: Style = PLAIN) -> Iterator[str]
         yield from _unread_lines(diagnosis, style)
     elif not diagnosis.missing:
         yield f"  {style.good('nothing is missing')}" if diagnosis.calls else "  no tool call: nothing to judge"
+
+
+def _code_lines(diagnosis: Diagnosis, style: Style) -> Iterator[str]:
+    steps, failed = counted(diagnosis.code_steps, "step"), diagnosis.failed_code_steps
+    yield f"  {style.doubtful('note')}: a code agent: {steps} wrote code, {failed} of them failed by their own code"
+    yield "    calls inside the code show only where their tools have spans; all other calls are unknown"
+    yield "    judged: each failed step, as a call of kind `code`, by `tool_success`; each call with a span, by every evaluator"
 
 
 def _unread_lines(diagnosis: Diagnosis, style: Style) -> Iterator[str]:

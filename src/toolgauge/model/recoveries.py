@@ -1,0 +1,79 @@
+"""Which failed calls were made good: the same agent called the same tool again, and it worked."""
+
+from collections import deque
+from collections.abc import Sequence
+
+from toolgauge.model.content import NotRecorded, Recorded
+from toolgauge.model.trajectory import ToolCall, Trajectory
+
+# The share of a failed step's lines that are in the later step, for both to be the same cell.
+_SAME_CELL = 0.5
+
+
+def made_good(calls: Sequence[ToolCall]) -> dict[int, ToolCall]:
+    """Map the order of each failed call of a tool that was made good to the first success after it."""
+    successes: dict[int, ToolCall] = {}
+    failed: dict[tuple[str | None, str], deque[ToolCall]] = {}
+    for call in calls:
+        if call.kind == "code":
+            continue
+        key = call.agent, call.name
+        if call.has_failed:
+            failed.setdefault(key, deque()).append(call)
+        elif key in failed and has_succeeded(call):
+            # Calls of one turn were asked for together: none of them is a retry of another.
+            waiting = failed[key]
+            while waiting and waiting[0].turn < call.turn:
+                successes[waiting.popleft().order] = call
+    return successes
+
+
+def repaired_code(trajectory: Trajectory) -> frozenset[int]:
+    """Return the orders of the failed code steps that were made good.
+
+    Rule: a later step of the same agent ran the same cell: at least half of the lines that failed, comments aside.
+    """
+    failed = [call for call in trajectory.calls if call.kind == "code" and call.has_failed]
+    if not failed:
+        return frozenset()
+    worked = [
+        (step.name, step.agent, step.start_ns, _lines(step.code))
+        for step in trajectory.code_steps
+        if step.code is not None and not step.has_failed
+    ]
+    return frozenset(
+        call.order
+        for call in failed
+        if (lines := _lines_of(call))
+        and any(
+            (name, agent) == (call.name, call.agent)
+            and start_ns >= call.end_ns
+            and len(lines & later) >= _SAME_CELL * len(lines)
+            for name, agent, start_ns, later in worked
+        )
+    )
+
+
+def recovered(trajectory: Trajectory) -> frozenset[int]:
+    """Return the orders of all failed calls that were made good."""
+    if not any(call.has_failed for call in trajectory.calls):
+        return frozenset()
+    return repaired_code(trajectory).union(made_good(trajectory.calls))
+
+
+def has_succeeded(call: ToolCall) -> bool:
+    """Return whether the call was executed, or answered, without an error."""
+    if call.has_failed or call.state in ("paused", "refused"):
+        return False
+    return call.state == "executed" or not isinstance(call.result, NotRecorded)
+
+
+def _lines_of(call: ToolCall) -> frozenset[str]:
+    written = call.arguments.value if isinstance(call.arguments, Recorded) else None
+    code = written.get("code") if isinstance(written, dict) else None
+    return _lines(code) if isinstance(code, str) else frozenset()
+
+
+def _lines(code: str) -> frozenset[str]:
+    stripped = (line.strip() for line in code.splitlines())
+    return frozenset(line for line in stripped if line and not line.startswith("#"))

@@ -1,0 +1,190 @@
+"""Finds failed calls that show as nothing but a result: errors written as text, exit codes, error pages.
+
+Rule: the calls of a tool failed where it answered with an error at least twice in the run and never worked; a page titled
+`Error NNN` failed by itself; any other single error text fails nothing, as it may be what the tool found.
+"""
+
+import json
+import re
+from collections import defaultdict
+from http import HTTPStatus
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from toolgauge.model.content import Content, Recorded, Unparsed
+from toolgauge.model.json import Json, JsonObject, nests_too_deep
+from toolgauge.model.observations import CallError
+from toolgauge.model.recoveries import has_succeeded
+from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.score.opened_results import result_value
+from toolgauge.score.selection import has_failed
+
+# What such failures are called where others have the class of an exception.
+ERROR_TEXT: Final = "error_text"
+ERROR_PAGE: Final = "error_page"
+_LEAST = 2
+
+# An error text says so at once, and an exit code in its first or last lines.
+_MAX_HEAD = 300
+_MAX_PAGE_HEAD = 2000
+_MAX_JSON = 64 * 1024
+_MAX_MESSAGE = 4096
+_MAX_DEPTH = 90
+
+_PHRASES = "|".join(sorted({re.escape(status.phrase) for status in HTTPStatus if status >= HTTPStatus.BAD_REQUEST}))
+_SUBJECTS = (
+    "authentication|call|command|connection|execution|function|operation|query|request|tool|transaction|validation"
+)
+_ERROR = re.compile(
+    # Marks and brackets in front of the words: `[ERROR] `, `**Error**: `.
+    r"\W{0,6}(?:"
+    # `Error: no such order`, `Tool error (404): ...`, `An error occurred while ...`, `Error executing tool pay: ...`
+    r"(?:(?:an?|the) )?(?:\w{1,30} ){0,2}(?:error|exception|failure|fatal)(?: code)?(?: ?[(\[]?[\w.-]{0,20}\d[)\]]?)?(?:[\])*]{0,3} ?[:\u2013\u2014]|[\])*]{1,3} | - |$|\n)"
+    r"|(?:(?:an?|the) )?(?:\w{1,30} ){0,2}error (?:[45]\d\d\b|occurred\b|while\b|during\b|when\b|calling\b|creating\b|executing\b|fetching\b|getting\b|invoking\b|loading\b|parsing\b|processing\b|reading\b|running\b|updating\b|writing\b)"
+    # `psycopg2.errors.UniqueViolationError: ...`
+    r"|(?:\w{1,60}\.){0,8}(?-i:[A-Z])\w{0,60}(?-i:Error|Exception)\b(?:[:(]|$|\n)"
+    r"|traceback \(most recent call last\)"
+    r"|(?:failed|unable) to \w|(?:cannot|can't|could not|couldn't) \w"
+    rf"|(?:{_SUBJECTS})(?: (?:call|execution))? (?:failed|timed out|refused)\b"
+    r"|(?:permission denied|access denied|unauthorized|forbidden|timed out|timeout|connection refused)(?:[.:!]|$|\n)"
+    r"|invalid [^\n:]{1,60}(?::|\.?$|\.?\n)"
+    rf"|(?:http\S{{0,8}} (?:status )?)?[45]\d\d[ :-]{{1,3}}(?:{_PHRASES}|client error|server error)\b|http (?:status )?[45]\d\d\b"
+    r")",
+    re.IGNORECASE,
+)
+_EXIT_CODE = re.compile(
+    r"^[^\n]{0,60}?\b(?:exit(?:ed)?(?: with)?[ _]?(?:status|code)|exited with|return[ _]?code)(?: (?:of|is))?[ :=]{1,3}-?[1-9]\d{0,9}\b(?:\W{0,3}$|[.:,;)])",
+    re.IGNORECASE | re.MULTILINE,
+)
+_TITLE = rf"(?:HTTP )?Error [45]\d\d\b(?:\W{{1,4}}(?:{_PHRASES}))?\W{{0,8}}"
+_ERROR_TITLE = re.compile(_TITLE, re.IGNORECASE)
+_TITLED = re.compile(
+    rf"^[ \t]{{0,8}}(?:page )?title: ?{_TITLE}$|<title>\s{{0,8}}{_TITLE}</title>", re.IGNORECASE | re.MULTILINE
+)
+_EXIT_CODES = ("exit_code", "exitCode", "exit_status", "exitStatus", "returncode", "return_code", "returnCode")
+_ERRORS = ("error", "errors", "error_message", "errorMessage")
+_FLAGS = (("is_error", True), ("isError", True), ("success", False), ("ok", False), ("status", "error"))
+_MEMBERS = frozenset((*_EXIT_CODES, *_ERRORS, *(name for name, _ in _FLAGS)))
+
+
+class ErrorTexts(Struct, frozen=True):
+    """A trajectory with an error for each call that failed by its result alone.
+
+    `shown` are the orders of all other calls whose result reads like an error.
+    """
+
+    trajectory: Trajectory
+    shown: frozenset[int]
+
+
+def with_error_texts(trajectory: Trajectory) -> ErrorTexts:
+    """Find the calls that failed by their results alone, and those whose result only reads like an error."""
+    by_tool: defaultdict[str, list[ToolCall]] = defaultdict(list)
+    for call in trajectory.calls:
+        if call.kind == "tool":
+            by_tool[call.name].append(call)
+    failures: dict[int, CallError] = {}
+    shown: set[int] = set()
+    for calls in by_tool.values():
+        succeeded = [call for call in calls if has_succeeded(call)]
+        kinds = [error_in(call.result) for call in succeeded]
+        pages = [call for call, kind in zip(succeeded, kinds, strict=True) if kind == ERROR_PAGE]
+        texts = [call for call, kind in zip(succeeded, kinds, strict=True) if kind == ERROR_TEXT]
+        failures |= {call.order: _error(ERROR_PAGE, call) for call in pages}
+        # A call of which the producer itself recorded the error is one of the two.
+        failed = sum(call.state == "executed" and has_failed(call) for call in calls)
+        has_worked = len(pages) + len(texts) < len(succeeded)
+        # In a trajectory that lacks spans, the tool may have worked in a call that was not seen.
+        if has_worked or failed + len(succeeded) < _LEAST or trajectory.incomplete is not None:
+            shown.update(call.order for call in texts)
+        else:
+            failures |= {call.order: _error(ERROR_TEXT, call) for call in texts}
+    if failures:
+        calls = [replace(call, error=failures.get(call.order, call.error)) for call in trajectory.calls]
+        trajectory = replace(trajectory, calls=tuple(calls))
+    return ErrorTexts(trajectory, frozenset(shown))
+
+
+def error_in(result: Content) -> str | None:
+    """Return the kind of error that a result reads like; `None` for all other results."""
+    match result:
+        case Recorded(value=value):
+            value = _opened(value)
+        case Unparsed(text=text):
+            value: Json = text
+        case _:
+            return None
+    if _is_error_page(value):
+        return ERROR_PAGE
+    return ERROR_TEXT if _is_error(value) else None
+
+
+def _error(kind: str, call: ToolCall) -> CallError:
+    match call.result:
+        case Recorded(value=str() as text) | Unparsed(text=text):
+            return CallError(kind=kind, message=text[:_MAX_MESSAGE])
+        case Recorded(value=value) if not nests_too_deep(value, _MAX_DEPTH):
+            return CallError(kind=kind, message=json.dumps(value, ensure_ascii=False)[:_MAX_MESSAGE])
+        case _:
+            return CallError(kind=kind, message="")
+
+
+def _is_error_page(value: Json) -> bool:
+    if isinstance(value, dict):
+        title = value.get("title")
+        return isinstance(title, str) and _ERROR_TITLE.fullmatch(title[:_MAX_HEAD]) is not None
+    if not isinstance(value, str):
+        return False
+    # Settles nearly all texts, in a twentieth of the time.
+    head = value[:_MAX_PAGE_HEAD]
+    return ("rror" in head or "RROR" in head) and _TITLED.search(head) is not None
+
+
+def _opened(value: Json) -> Json:
+    """Return the value without the wrapping of MCP servers and frameworks, an object that is written as text decoded."""
+    value = result_value(value)
+    if isinstance(value, dict) and len(value) == 1 and isinstance(only := next(iter(value.values())), str):
+        # `{"error": "..."}` stays as it is: the name of the member is what says so.
+        value = only if value.keys().isdisjoint((*_ERRORS, "title")) else value
+    if isinstance(value, str) and value[:1] == "{" and len(value) <= _MAX_JSON:
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+    return value
+
+
+def _is_error(value: Json) -> bool:
+    if isinstance(value, dict):
+        inner = (one for one in value.values() if isinstance(one, dict))
+        return (not _MEMBERS.isdisjoint(value) and _is_error_object(value)) or any(map(_has_exit_code, inner))
+    if not isinstance(value, str):
+        return False
+    is_long = len(value) > 2 * _MAX_HEAD
+    ends = (value[:_MAX_HEAD], value[-_MAX_HEAD:]) if is_long else (value,)
+    return _ERROR.match(ends[0]) is not None or any(map(_shows_exit_code, ends))
+
+
+def _shows_exit_code(text: str) -> bool:
+    # Settles nearly all texts, in a twentieth of the time.
+    lower = text.lower()
+    return ("exit" in lower or "return" in lower) and _EXIT_CODE.search(text) is not None
+
+
+def _is_error_object(value: JsonObject) -> bool:
+    # A number under `error` is a measure: `{"mean": 3.1, "error": 0.02}`.
+    errors = (value.get(name) for name in _ERRORS)
+    return (
+        any(error and (error is True or isinstance(error, str | list | dict)) for error in errors)
+        or any(value.get(name) is flag or (value.get(name) == flag == "error") for name, flag in _FLAGS)
+        or _has_exit_code(value)
+    )
+
+
+def _has_exit_code(value: JsonObject) -> bool:
+    codes = (value.get(name) for name in _EXIT_CODES)
+    return not _MEMBERS.isdisjoint(value) and any(
+        isinstance(code, int) and not isinstance(code, bool) and code != 0 for code in codes
+    )

@@ -1,0 +1,89 @@
+"""Failed steps of code agents: who judges them, and when they are made good."""
+
+from msgspec.structs import replace
+
+from tests.score.support import expect, expected, tool_call, trajectory
+from toolgauge.evaluators.budget import Budget
+from toolgauge.evaluators.known_tool import KnownTool
+from toolgauge.evaluators.tool_call_f1 import ToolCallF1
+from toolgauge.evaluators.tool_success import ToolSuccess
+from toolgauge.evaluators.tool_use import ToolUse
+from toolgauge.model.content import Recorded
+from toolgauge.model.expected import Expected
+from toolgauge.model.observations import CallError
+from toolgauge.model.outcomes import Result, Scored
+from toolgauge.model.ports import Evaluator
+from toolgauge.model.records import SpanRef
+from toolgauge.model.recoveries import recovered
+from toolgauge.model.trajectory import CodeStep, ToolCall, Trajectory
+from toolgauge.score.criterion import Criterion, Inline, NoReference, ToolKinds
+from toolgauge.score.scorer import Scorer
+
+NAME = "python_interpreter"
+CELL = "import json\n# read it\ntext = read('a')\nrows = json.loads(text)"
+FIXED = "import json\n# read it again\ntext = read('b')\nrows = json.loads(text)"
+
+
+def failed(code: str | None = CELL, *, agent: str | None = None) -> ToolCall:
+    error = CallError(kind="AgentExecutionError", message="Code execution failed")
+    arguments = None if code is None else Recorded({"code": code})
+    return replace(tool_call(NAME, arguments=arguments, error=error, agent=agent), kind="code")
+
+
+def step(code: str | None, *, start: int, has_failed: bool = False, agent: str | None = None) -> CodeStep:
+    span = SpanRef("0af7651916cd43dd8448eb211c80319c", "00000000000000aa")
+    return CodeStep(span=span, name=NAME, agent=agent, code=code, has_failed=has_failed, start_ns=start)
+
+
+def coded(*calls: ToolCall, later: str | None = None, agent: str | None = None) -> Trajectory:
+    steps = [step(CELL, start=0, has_failed=True)]
+    if later is not None:
+        steps.append(step(later, start=10, agent=agent))
+    return replace(trajectory(*calls, offered=("find",)), code_steps=tuple(steps))
+
+
+def results(evaluator: Evaluator, judged: Trajectory, reference: Expected | None = None) -> list[Result]:
+    held = NoReference() if reference is None else Inline(reference)
+    criterion = Criterion(name="c", evaluator_name="e", evaluator=evaluator, revision="r", reference=held)
+    return list(Scorer([criterion], ToolKinds()).score(judged, 0))
+
+
+def values(found: list[Result]) -> list[float | str]:
+    return [one.outcome.value if isinstance(one.outcome, Scored) else str(one.outcome) for one in found]
+
+
+def test_a_failed_step_fails_tool_success():
+    (result,) = results(ToolSuccess(), coded(failed()))
+    assert isinstance(result.outcome, Scored)
+    assert result.outcome.explanation == "`python_interpreter` failed with `AgentExecutionError`"
+    assert result.outcome.value == 0.0
+
+
+def test_other_evaluators_see_no_steps():
+    judged = coded(tool_call("find"), failed())
+    assert values(results(KnownTool(), judged)) == [1.0]
+    assert values(results(Budget(calls=1), judged)) == [1.0]
+    assert values(results(ToolCallF1(), judged, expected(expect("find")))) == [1.0]
+    assert values(results(ToolUse(), coded(failed()))) == [0.0]
+
+
+def test_steps_that_are_expected_by_name_count():
+    judged = coded(tool_call("find"), failed())
+    assert values(results(ToolCallF1(), judged, expected(expect("find"), expect(NAME)))) == [1.0]
+    assert len(results(KnownTool(tools=(NAME,)), judged)) == 1
+
+
+def test_a_later_step_with_the_same_cell_makes_good_a_failed_one():
+    ignore = ToolSuccess(retries="ignore")
+    assert values(results(ignore, coded(tool_call("find"), failed(), later=FIXED))) == [1.0]
+    assert values(results(ignore, coded(failed(), later="print('another cell')"))) == [0.0]
+
+
+def test_a_step_of_another_agent_or_without_its_code_makes_good_nothing():
+    assert recovered(coded(failed(), later=FIXED)) == {0}
+    assert recovered(coded(failed(), later=FIXED, agent="another")) == frozenset()
+    assert recovered(coded(failed(None), later=FIXED)) == frozenset()
+
+
+def test_a_call_of_a_tool_with_the_name_of_the_interpreter_makes_good_no_step():
+    assert recovered(coded(failed(), tool_call(NAME))) == frozenset()

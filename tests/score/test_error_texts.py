@@ -1,0 +1,180 @@
+"""Calls that failed by nothing but their results: errors as text, exit codes and error pages."""
+
+import pytest
+
+from tests.score.support import judge, not_evaluated, scored, tool_call, trajectory
+from toolgauge.evaluators.error_handling import ErrorHandling
+from toolgauge.evaluators.tool_success import ToolSuccess
+from toolgauge.model.content import Recorded, Unparsed
+from toolgauge.model.json import Json
+from toolgauge.model.observations import CallError
+from toolgauge.model.outcomes import Outcome, Scored
+from toolgauge.model.trajectory import Message, ToolCall
+from toolgauge.score.error_texts import error_in
+
+ERRORS: tuple[Json, ...] = (
+    "Error: the order has been shipped",
+    "ERROR - no such table",
+    "[ERROR] disk is full",
+    "**Error**: no such order",
+    "Tool error (404): no such page",
+    "Error 503",
+    "An error occurred while booking the flight",
+    "Error executing tool pay: card declined",
+    "Internal server error",
+    "ValueError: invalid literal for int()",
+    "sqlalchemy.exc.OperationalError: (psycopg2) connection refused",
+    "Traceback (most recent call last):\n  File ...",
+    "Failed to fetch https://example.org",
+    "Unable to cancel the order.",
+    "Could not connect to the database",
+    "Request failed with status code 500",
+    "Permission denied",
+    "Invalid order id",
+    "404 Not Found",
+    "HTTP 502",
+    "Exit code: 2\nls: no such file",
+    "make: *** [all] Error 2\nCommand exited with code 2",
+    "ls: cannot access 'x'\n[exit code 2]",
+    {"error": "no such order"},
+    {"error": {"code": 404, "message": "no such order"}},
+    {"errors": [{"message": "no such field"}], "data": None},
+    {"stdout": "", "stderr": "no such file", "exit_code": 1},
+    {"output": "no such file", "metadata": {"exit_code": 127, "duration_seconds": 0.1}},
+    {"success": False, "message": "no such order"},
+    {"status": "error", "message": "no such order"},
+    '{"error": "no such order"}',
+    {"result": "Error: no such order"},
+    {"content": [{"type": "text", "text": "Error: no such order"}]},
+)
+NO_ERRORS: tuple[Json, ...] = (
+    "",
+    "3 orders",
+    "No results found for 'error handling'",
+    "Error handling in Python: a tutorial",
+    "The error rate is 5 %",
+    "Errors and how to avoid them",
+    "Forbidden City - Wikipedia",
+    "Timeouts are 30 s by default",
+    "Exit code: 0\ndone",
+    "Process exited with code 0",
+    "An exit code of 1 means that a program failed.",
+    "404 items in stock",
+    {"error": None, "result": 3},
+    {"error": "", "result": 3},
+    {"mean": 3.1, "error": 0.02},
+    {"exit_code": 0, "stdout": "Error: a line of a log"},
+    {"status": "failed", "build": 7},
+    {"success": True},
+    ["Error: one", "Error: two"],
+    None,
+    7,
+)
+
+
+@pytest.mark.parametrize("value", ERRORS)
+def test_an_error_text_is_known_by_its_form(value: Json):
+    assert error_in(Recorded(value)) == "error_text"
+
+
+def test_a_text_that_was_cut_off_may_be_an_error_text():
+    assert error_in(Unparsed("Error: no such or", reason="truncated")) == "error_text"
+
+
+@pytest.mark.parametrize("value", NO_ERRORS)
+def test_other_results_are_no_error_texts(value: Json):
+    assert error_in(Recorded(value)) is None
+
+
+def answered(name: str, result: Json) -> ToolCall:
+    return tool_call(name, result=Recorded(result))
+
+
+def passed(*calls: ToolCall, incomplete: str | None = None) -> list[float]:
+    outcomes = judge(ToolSuccess(), trajectory(*calls, incomplete=incomplete))
+    return [outcome.value for outcome in outcomes if isinstance(outcome, Scored)]
+
+
+def test_a_tool_that_answered_twice_with_errors_and_never_worked_has_failed():
+    calls = answered("pay", "Error: declined"), answered("find", "x"), answered("pay", "Error: no such card")
+    assert passed(*calls) == [0.0, 1.0, 0.0]
+
+
+def test_the_text_is_in_the_differences_and_not_in_the_explanation():
+    calls = answered("pay", "Error: card 4111 declined"), answered("pay", "Error: card 4111 declined")
+    first, _ = judge(ToolSuccess(), trajectory(*calls))
+    assert isinstance(first, Scored)
+    assert first.explanation == "`pay` failed: all its answers in the run are errors"
+    assert [difference.actual.value for difference in first.differences if difference.actual] == [
+        "Error: card 4111 declined"
+    ]
+
+
+def test_a_single_error_text_is_shown_and_fails_nothing():
+    outcome = scored(ToolSuccess(), trajectory(answered("pay", "Error: declined")))
+    assert (outcome.value, outcome.parts) == (1.0, {"error_text": 1})
+    assert outcome.explanation == "`pay` was executed without an error; its answer reads like an error"
+
+
+def test_error_texts_of_a_tool_that_worked_in_the_run_fail_nothing():
+    assert passed(answered("pay", "Error: a"), answered("pay", "done"), answered("pay", "Error: b")) == [1.0, 1.0, 1.0]
+    assert passed(answered("pay", "Error: a"), answered("pay", "Error: b"), tool_call("pay")) == [1.0, 1.0, 1.0]
+
+
+def test_errors_of_two_tools_are_two_single_ones():
+    assert passed(answered("pay", "Error: a"), answered("refund", "Error: a")) == [1.0, 1.0]
+
+
+def test_exit_codes_and_error_members_count_towards_the_two():
+    assert passed(answered("sh", {"exit_code": 1}), answered("sh", "Error: no such file")) == [0.0, 0.0]
+    assert passed(answered("pay", {"error": "a"}), answered("pay", {"error": "b"})) == [0.0, 0.0]
+
+
+def test_an_error_that_the_producer_recorded_counts_towards_the_two():
+    failed = tool_call("pay", error=CallError(kind="TimeoutError", message=""))
+    assert passed(failed, answered("pay", "Error: declined")) == [0.0, 0.0]
+    rejected = tool_call("pay", state="rejected")
+    assert passed(rejected, answered("pay", "Error: declined")) == [0.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "Address: https://example.org/a\nTitle: Error 403\nViewport position: page 1 of 1",
+        "Title: Error 404 - Not Found\n",
+        "<html><head><title>Error 503</title></head></html>",
+        {"title": "HTTP Error 404", "text": ""},
+    ],
+)
+def test_a_page_titled_with_an_error_number_fails_by_itself(page: Json):
+    outcome, other = judge(ToolSuccess(), trajectory(answered("visit", page), answered("visit", "Title: News\n")))
+    assert isinstance(outcome, Scored)
+    assert (outcome.value, outcome.explanation) == (0.0, "`visit` failed: its answer is a page titled `Error NNN`")
+    assert isinstance(other, Scored)
+    assert other.value == 1.0
+
+
+@pytest.mark.parametrize("page", ["Title: Error\n", "Title: Error 403, a novel by B. Author\n", "Title: Room 404\n"])
+def test_other_titles_fail_nothing(page: str):
+    assert passed(answered("visit", page)) == [1.0]
+
+
+def test_a_tool_may_have_worked_in_a_call_that_was_not_seen():
+    calls = answered("pay", "Error: a"), answered("pay", "Error: b")
+    assert passed(*calls, incomplete="spans are missing") == [1.0, 1.0]
+
+
+def test_later_successes_make_good_an_error_page():
+    page, news = answered("visit", "Title: Error 403\n"), answered("visit", "Title: News\n")
+    (outcome,) = judge(ToolSuccess(retries="ignore"), trajectory(page, news))
+    assert isinstance(outcome, Scored)
+    assert outcome.parts == {"recovered_failures": 1}
+
+
+def test_error_handling_asks_what_became_of_such_failures():
+    calls = answered("pay", "Error: a"), answered("pay", "Error: b")
+    message = Message(role="assistant", text="Your payment has been made, and the order is with you soon.", turn=2)
+    judged = trajectory(*calls, messages=(message,), writing_tools=("pay",))
+    outcomes: list[Outcome] = judge(ErrorHandling(), judged)
+    assert [outcome.value for outcome in outcomes if isinstance(outcome, Scored)] == [0.0, 0.0]
+    assert not_evaluated(ErrorHandling(), trajectory(calls[0], writing_tools=("pay",))) == "no_calls"

@@ -3,12 +3,16 @@
 import pytest
 
 from tests.assemble.support import agent, args, executed, joined, model, reading, requested
-from toolgauge.model.observations import CallError, ModelCall, Reading, SpanFailed
+from toolgauge.model.observations import CallError, MessageSeen, ModelCall, Reading, SpanFailed
 from toolgauge.model.trajectory import Trajectory
 
 
 def failed(message: str = "rate limit reached", kind: str = "RateLimitError") -> SpanFailed:
     return SpanFailed(error=CallError(kind=kind, message=message))
+
+
+def said(text: str) -> MessageSeen:
+    return MessageSeen(role="assistant", text=text)
 
 
 def ended(*readings: Reading) -> list[str | None]:
@@ -91,6 +95,7 @@ def test_a_sub_agent_that_failed_ends_no_run_that_went_on():
         ("*errors.errorString", "context canceled"),
         ("AbortError", "This operation was aborted"),
         ("System.Threading.Tasks.TaskCanceledException", "A task was canceled."),
+        ("_OTHER", "Guardrail tripwire triggered: {'guardrail': 'no_pii', 'type': 'input'}"),
         ("agents.exceptions.OutputGuardrailTripwireTriggered", "Guardrail NoPii triggered tripwire"),
     ],
 )
@@ -115,7 +120,37 @@ def test_the_error_of_a_tool_that_is_copied_upward_is_no_error_of_a_run_that_wen
         reading("tool", executed("find", args(), id="1", error=broke), parent="run", start=2, end=3),
     ]
     assert ended(*spans) == ["no answer"]
-    assert ended(*spans, reading("end", model(), failed("no answer"), parent="run", start=5)) == [None]
+    assert ended(*spans, reading("end", model(), said("Sorry."), failed("no answer"), parent="run", start=5)) == [None]
+
+
+def test_an_error_in_the_words_of_a_tool_is_the_runs_own_where_no_answer_came_after_it():
+    broke = CallError(kind="ConnectionError", message="Connection error.")
+    copied = failed("Connection error.", "APIConnectionError")
+    spans = [
+        reading("run", agent("shop"), copied, end=20),
+        reading("ask", model(), requested("find", id="1"), parent="run", start=1, end=2),
+        reading("tool", executed("find", args(), id="1", error=broke), parent="run", start=2, end=3),
+        reading("again", model(), requested("look", id="2"), parent="run", start=5, end=6),
+    ]
+    assert ended(*spans) == ["Connection error."]
+    assert ended(*spans, reading("end", model(), copied, parent="run", start=9)) == ["Connection error."]
+    assert ended(*spans, reading("end", model(), said("Sorry."), parent="run", start=9)) == [None]
+
+
+def test_a_class_in_front_of_the_copied_words_does_not_matter():
+    broke = CallError(kind="DbError", message="db gone")
+    spans = [
+        reading("run", agent("shop"), failed("DbError: db gone", "DbError"), end=20),
+        reading("ask", model(), requested("find", id="1"), parent="run", start=1, end=2),
+        reading("tool", executed("find", args(), id="1", error=broke), parent="run", start=2, end=3),
+    ]
+    assert ended(*spans, reading("end", model(), said("Sorry."), parent="run", start=9)) == [None]
+
+
+def test_a_cancellation_by_a_timeout_is_an_error():
+    text = "The request was canceled due to the configured HttpClient.Timeout of 100 seconds elapsing."
+    run = reading("run", agent("shop"), failed(text, "System.Threading.Tasks.TaskCanceledException"), end=20)
+    assert ended(run, reading("ask", model(), parent="run", start=1)) == [text]
 
 
 def test_the_error_of_a_turn_rejects_the_call_that_it_names():

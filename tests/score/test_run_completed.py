@@ -47,6 +47,8 @@ def test_an_error_without_a_class_is_no_class_called_other():
 
 def test_a_run_that_was_done_again_with_success_is_made_good():
     assert scored(RunCompleted(), replace(trajectory(), runs=(CRASHED, AGAIN))).value == 1.0
+    unknown = replace(CRASHED, prompt=None), replace(AGAIN, prompt=None)
+    assert scored(RunCompleted(), replace(trajectory(), runs=unknown)).value == 0.0
     other = replace(AGAIN, prompt="Cancel A-17")
     assert scored(RunCompleted(), replace(trajectory(), runs=(CRASHED, other))).value == 0.0
 

@@ -16,24 +16,32 @@ from toolgauge.model.observations import CallError
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import Run, ToolCall
 
-# Classes without their modules. Python, .NET, the JVM, JavaScript and Go; LangGraph; OpenAI Agents.
-_CONTROL_FLOW = frozenset(
+# Classes without their modules. Python, .NET, the JVM, JavaScript and Go.
+_CANCELLATIONS = frozenset(
     (
         *("CancelledError", "KeyboardInterrupt", "GeneratorExit", "StopIteration", "StopAsyncIteration"),
         *("OperationCanceledException", "TaskCanceledException", "CancellationException", "JobCancellationException"),
         *("InterruptedException", "AbortError", "ResponseAborted", "ClientDisconnect"),
+        # As `error.type` of libraries without exceptions, and of gRPC.
+        *("canceled", "cancelled", "Canceled", "Cancelled", "CANCELLED"),
+    )
+)
+# Some of them are how a timeout ends what it waited for.
+_TIMED_OUT = re.compile(r"time[sd]?[ _-]?out|deadline", re.IGNORECASE)
+# LangGraph; OpenAI Agents.
+_STEERING = frozenset(
+    (
         *("ParentCommand", "GraphBubbleUp"),
         *("InputGuardrailTripwireTriggered", "OutputGuardrailTripwireTriggered"),
         *("ToolInputGuardrailTripwireTriggered", "ToolOutputGuardrailTripwireTriggered"),
     )
 )
-# As `error.type` of libraries without exceptions, and of gRPC.
-_CANCELLED = ("canceled", "cancelled")
 _MAX_TEXT = 600
+_WORDS_ALONE = frozenset(("canceled", "cancelled"))
 # A status without an exception event, which begins with the class or is the library's own words for a cancellation.
 _CLASS = re.compile(r"(?:[A-Za-z_]\w{0,60}\.){0,8}([A-Z]\w{2,60})(?=\s*$|[(:])")
 _WORDS = re.compile(
-    r"Command\(graph="
+    r"Command\(graph=|Guardrail tripwire triggered\b"
     r"|(?:(?:rpc error: code = Canceled desc = )?context canceled|(?:This|The) operation was (?:aborted|cancel+ed)"
     r"|(?:The )?(?:run|request|task|stream) (?:was |has been )?(?:aborted|cancel+ed)(?: by (?:the )?(?:user|client|caller))?)\.?\s*$",
     re.IGNORECASE,
@@ -66,34 +74,49 @@ def with_errors(runs: Sequence[Run], whole: Node, index: NodeIndex, calls: Seque
 
 def is_control_flow(error: CallError) -> bool:
     """Return whether the error is a framework's way to steer a run, or somebody's wish to end it."""
-    kind = error.kind.rpartition(".")[2]
-    if kind in _CONTROL_FLOW or kind.lower() in _CANCELLED or not_executed(error, NOT_RECORDED) is not None:
+    if not_executed(error, NOT_RECORDED) is not None or _WORDS.match(error.message[:_MAX_TEXT]) is not None:
         return True
     raised = _CLASS.match(error.message, 0, _MAX_TEXT)
-    if raised is not None and raised[1] in _CONTROL_FLOW:
+    # A bare word at the beginning of a message is no class: `Canceled: no such card`.
+    named = raised[1] if raised is not None and raised[1].lower() not in _WORDS_ALONE else ""
+    names = {error.kind.rpartition(".")[2], named}
+    if names & _STEERING:
         return True
-    return _WORDS.match(error.message[:_MAX_TEXT]) is not None
+    return bool(names & _CANCELLATIONS) and _TIMED_OUT.search(error.message, 0, _MAX_TEXT) is None
 
 
 def _ends_of_failures(calls: Sequence[ToolCall]) -> Mapping[str, int]:
-    """Return when the last call that failed with each message ended."""
+    """Return when the last call that failed in the same words ended."""
     ends: dict[str, int] = {}
     for call in calls:
         if call.error is not None and call.error.message:
-            ends[call.error.message] = max(call.end_ns, ends.get(call.error.message, 0))
+            words = _words(call.error)
+            ends[words] = max(call.end_ns, ends.get(words, 0))
     return ends
+
+
+def _words(error: CallError) -> str:
+    """Return the message without the class that some producers write in front of it."""
+    return error.message.removeprefix(f"{error.kind}: ").removeprefix(f"{error.kind.rpartition('.')[2]}: ")
 
 
 def _is_no_failure(node: Node, failed_ns: Mapping[str, int], index: NodeIndex) -> bool:
     if node.failure is None or is_control_flow(node.failure):
         return True
-    # Rule: some producers copy the error of a tool to the spans around it. It is the run's only if no model was asked after it.
-    ended_ns = failed_ns.get(node.failure.message)
+    # Rule: some producers copy the error of a tool to the spans around it. It is none of theirs where a model answered after it.
+    ended_ns = failed_ns.get(_words(node.failure))
     if ended_ns is None:
         return False
-    return node.model_call is not None or any(
-        one.model_call is not None and one.start_ns >= ended_ns for one in index.nodes
-    )
+    if node.model_call is not None:
+        return _has_output(node)
+    after = [one for one in index.nodes if one.model_call is not None and one.start_ns >= ended_ns]
+    return bool(after) and _has_output(after[-1]) and not after[-1].requests
+
+
+def _has_output(node: Node) -> bool:
+    """Return whether anything shows that a model call ended with an output."""
+    is_counted = node.model_call is not None and bool(node.model_call.output_tokens)
+    return is_counted or bool(node.requests) or any(seen.role == "assistant" for seen in node.messages)
 
 
 def _last_models(index: NodeIndex, whole: Node) -> Mapping[SpanRef, Node]:

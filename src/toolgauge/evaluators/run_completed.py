@@ -69,14 +69,9 @@ def _unseen(trajectory: Trajectory) -> NotEvaluated | None:
 
 
 def _is_made_good(failed: Run, runs: Sequence[Run]) -> bool:
-    """Return whether the same agent later did the same run without an error."""
-    return any(
-        run.error is None
-        and run.start_ns >= failed.end_ns
-        and run.agent == failed.agent
-        and run.prompt == failed.prompt
-        for run in runs
-    )
+    """Return whether the same agent later did the same run without an error; without its prompt no run is known as the same."""
+    same = [run for run in runs if run.error is None and (run.agent, run.prompt) == (failed.agent, failed.prompt)]
+    return failed.prompt is not None and any(run.start_ns >= failed.end_ns for run in same)
 
 
 def _failed(run: Run, error: CallError, trajectory: Trajectory) -> Scored:

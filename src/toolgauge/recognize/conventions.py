@@ -22,6 +22,7 @@ from toolgauge.model.observations import (
     CallRequested,
     ConversationSeen,
     MessageSeen,
+    ModelCall,
     Observation,
     SpanFailed,
 )
@@ -213,14 +214,18 @@ def span_failure(span: Span, observations: Sequence[Observation]) -> SpanFailed 
 
     The step of a code agent is a part of the run: a run whose last step failed has failed.
 
-    Exceptions count without an error status on the runs of agents alone: elsewhere, they may have been caught.
+    Exceptions count without an error status on agent runs and model calls alone: elsewhere, they may have been caught.
     """
-    if span.status != "error" and (span.status == "ok" or not any(type(seen) is AgentRun for seen in observations)):
+    if span.status != "error" and (span.status == "ok" or not _may_fail_by_exception(span, observations)):
         return None
     if any(type(seen) is CallExecuted for seen in observations):
         return None
     error = call_error(span)
     return SpanFailed(error=error) if error is not None else None
+
+
+def _may_fail_by_exception(span: Span, observations: Sequence[Observation]) -> bool:
+    return any(type(seen) is AgentRun or (type(seen) is ModelCall and span.events) for seen in observations)
 
 
 def ended_without_result(call: CallExecuted) -> CallExecuted:

@@ -1,6 +1,10 @@
 """Joining a large trace: every call keeps both its views, and the work grows with the calls and no faster."""
 
+import sys
 from collections.abc import Callable, Iterator
+from functools import partial
+from types import FrameType
+from typing import TypeAlias
 
 import pytest
 
@@ -22,7 +26,7 @@ from toolgauge.assemble.pairing import Pair
 from toolgauge.assemble.resumption import mark_paused
 from toolgauge.assemble.tree import plant
 from toolgauge.model.content import Recorded
-from toolgauge.model.observations import PAUSED, CallError, CallExecuted, ModelCall, Reading
+from toolgauge.model.observations import PAUSED, CallError, CallExecuted, CodeExecuted, ModelCall, Reading, SpanFailed
 from toolgauge.model.trajectory import Trajectory
 
 
@@ -154,6 +158,65 @@ def test_each_of_many_equal_calls_that_wait_is_compared_with_few_later_ones():
     assert many < 5 * few
 
 
+def copies_of_the_error_of_a_tool(count: int) -> list[Reading]:
+    failed = CallError(kind="ValueError", message="declined")
+    return [
+        reading("ask", model(), parent="run"),
+        reading("tool", executed("pay", error=failed), parent="run", start=1, end=2),
+        *[reading(f"{number}", SpanFailed(error=failed), parent="run", start=3 + number) for number in range(count)],
+    ]
+
+
+def runs_that_failed(count: int) -> list[Reading]:
+    errors = [SpanFailed(error=CallError(kind="ValueError", message=f"{number}")) for number in range(count)]
+    return [reading(f"r{number}", agent("shop"), error, start=10 * number) for number, error in enumerate(errors)]
+
+
+def requests_below_a_long_chain(count: int) -> list[Reading]:
+    return [
+        *[reading(f"d{number}", model(), parent=f"d{number - 1}" if number else "run") for number in range(count)],
+        *[
+            reading(f"m{number}", model(), requested("pay", id=f"c{number}"), parent=f"d{count - 1}", start=9)
+            for number in range(count)
+        ],
+    ]
+
+
+def tools_below_a_long_chain_beside_a_run(count: int) -> list[Reading]:
+    return [
+        *[reading(f"d{number}", model(), parent=f"d{number - 1}" if number else None) for number in range(count)],
+        *[reading(f"t{number}", executed("pay"), parent=f"d{count - 1}", start=9) for number in range(count)],
+        reading("tool", executed("ask_shop"), parent="d0", start=9000),
+        reading("inner", agent("shop"), parent="tool", start=9001),
+    ]
+
+
+def steps_of_code_and_calls_that_failed(count: int) -> list[Reading]:
+    failed = CallError(kind="ValueError", message="declined")
+    return [
+        *[reading(f"s{number}", CodeExecuted(name="py", error=failed), parent="run") for number in range(count)],
+        *[reading(f"t{number}", executed("pay", error=failed), parent="run", start=9) for number in range(count)],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("readings", "whole"),
+    [
+        (copies_of_the_error_of_a_tool, True),
+        (runs_that_failed, False),
+        (requests_below_a_long_chain, True),
+        (tools_below_a_long_chain_beside_a_run, False),
+        (steps_of_code_and_calls_that_failed, True),
+    ],
+)
+def test_four_times_as_many_failures_take_about_four_times_the_lines(
+    readings: Callable[[int], list[Reading]], *, whole: bool
+):
+    run = [reading("run", agent("boss"), end=10_000)] if whole else []
+    few, many = (_lines_run([*run, *readings(count)]) for count in (100, 400))
+    assert many < 5 * few
+
+
 class _NodesReadOnce(list[Node]):
     """Nodes of which a function may ask once."""
 
@@ -174,6 +237,30 @@ def test_all_nodes_are_looked_at_once_for_all_calls_without_result():
 
 
 def _functions_called(readings: list[Reading]) -> int:
+    return functions_called(partial(join, [_gathered(readings)], scope="trace", closed_because="idle"))
+
+
+TraceFunction: TypeAlias = "Callable[[FrameType, str, object], TraceFunction | None]"
+
+
+def _lines_run(readings: list[Reading]) -> int:
+    """Join a trace and count the lines that were run for it: loops call no functions."""
+    lines = 0
+
+    def count(_frame: FrameType, event: str, _argument: object) -> TraceFunction:
+        nonlocal lines
+        lines += event == "line"
+        return count
+
+    before = sys.gettrace()
+    sys.settrace(count)
+    try:
+        join([_gathered(readings)], scope="trace", closed_because="idle")
+    finally:
+        sys.settrace(before)
+    return lines
+
+
+def _gathered(readings: list[Reading]) -> GatheredTrace:
     parents = {one.ref.span_id: one.parent_span_id for one in readings if not one.is_log}
-    trace = GatheredTrace(trace_id=TRACE, readings=readings, parents=parents)
-    return functions_called(lambda: join([trace], scope="trace", closed_because="idle"))
+    return GatheredTrace(trace_id=TRACE, readings=readings, parents=parents)

@@ -2,7 +2,7 @@
 
 from tests.assemble.support import TRACE, agent, answered, executed, joined, model, reading, requested, span_id
 from toolgauge.assemble.join import GatheredTrace, join
-from toolgauge.model.observations import MessageSeen, Reading
+from toolgauge.model.observations import CallError, CodeExecuted, MessageSeen, Reading
 
 UNASKED = "a tool ran for which the request of the model never came"
 UNSEEN = "a model was given the answer to a call of which no span came"
@@ -31,6 +31,12 @@ def test_a_whole_run_shows_none():
 
 def test_a_tool_that_ran_without_a_request_is_a_sign():
     assert sign(*without(SECOND_ASK, LAST_ANSWER)) == UNASKED
+
+
+def test_a_step_of_a_code_agent_needs_no_request():
+    error = CallError(kind="AgentExecutionError", message="Code execution failed")
+    step = reading("t2", CodeExecuted(name="find", error=error), parent="run", start=31, end=32)
+    assert sign(RUN, FIRST_ASK, FIRST_TOOL, step) is None
 
 
 def test_a_tool_without_call_ids_is_one_where_its_model_asked_for_it_before():

@@ -79,6 +79,12 @@ def test_a_later_step_with_the_same_cell_makes_good_a_failed_one():
     assert values(results(ignore, coded(failed(), later="print('another cell')"))) == [0.0]
 
 
+def test_a_failed_step_is_compared_with_the_next_fifty_that_worked():
+    for others, repaired in ((49, {0}), (50, frozenset[int]())):
+        steps = [*(step("print(1)", start=10 + number) for number in range(others)), step(FIXED, start=100)]
+        assert recovered(replace(trajectory(failed()), code_steps=tuple(reversed(steps)))) == repaired
+
+
 def test_a_step_of_another_agent_or_without_its_code_makes_good_nothing():
     assert recovered(coded(failed(), later=FIXED)) == {0}
     assert recovered(coded(failed(), later=FIXED, agent="another")) == frozenset()

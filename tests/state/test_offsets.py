@@ -1,7 +1,10 @@
 """Which offsets may be committed, by what the ledger says of the messages."""
 
+from collections.abc import Collection
+
 from toolgauge.model.delivery import Assignment
-from toolgauge.model.journal import ClosedId, JournalChange, JournalEntry
+from toolgauge.model.earlier_values import EarlierValues
+from toolgauge.model.journal import ClosedId, JournalChange, JournalEntry, ShownValues
 from toolgauge.state.ledger import Ledger
 from toolgauge.state.offsets import Committable, OffsetJournal
 
@@ -67,6 +70,29 @@ def test_a_message_is_needed_until_the_scores_of_its_trajectory_are_delivered():
     ledger.settle((scorecard.id, entry))
     assert at(journal) == (8, 8, 1000)
     assert journal.take_closed() == [closed("a")]
+
+
+class Changes:
+    """A `JournalWriter` that keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.submitted: list[JournalChange] = []
+
+    def next_id(self) -> int:
+        return 1
+
+    def keeps(self, entries: Collection[int]) -> bool:
+        return bool(entries)
+
+    def submit(self, change: JournalChange) -> None:
+        self.submitted.append(change)
+
+
+def test_values_that_a_conversation_showed_are_written_without_any_other_change():
+    journal = Changes()
+    shown = ShownValues(conversation=b"c", values=EarlierValues(has_traces=True))
+    Ledger(journal).close((), (), (), (shown,))
+    assert [change.shown for change in journal.submitted] == [(shown,)]
 
 
 def test_ids_wait_for_all_scores_and_not_for_ever_when_the_partition_is_lost():

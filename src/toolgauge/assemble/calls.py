@@ -146,11 +146,7 @@ def _outside(node: Node, whole: Node) -> Node:
 
     Rule: that is the outermost run, unless a tool outside of it started that run: whoever called the tool is no part of it.
     """
-    if whole.branch.tool_above is None:
-        return whole
-    while node.above is not None:
-        node = node.above
-    return node
+    return whole if whole.branch.tool_above is None else node.branch.topmost or node
 
 
 def _arguments(request: Request | None, execution: Execution | None) -> Content:

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from toolgauge.assemble.node import Execution, Node, NodeIndex
 from toolgauge.assemble.pairing import Pair
 from toolgauge.model.content import NOT_RECORDED, Recorded
-from toolgauge.model.observations import CallError
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import CodeStep
 
@@ -17,6 +16,9 @@ from toolgauge.model.trajectory import CodeStep
 _CODE = re.compile(
     r"<code>[ \t]*\n?([^<]*(?:<(?!/code>|code>)[^<]*)*)</code>|```(?:python|py)?[ \t]*\n([^`]*(?:`(?!``)[^`]*)*)```"
 )
+# So many steps around a call are looked at, and so much of the error of each: all calls of a trace may lie deep within them.
+_MAX_STEPS = 32
+_MAX_SEARCHED = 65_536
 
 
 def failed_steps(index: NodeIndex, pairs: Sequence[Pair]) -> Iterator[Pair]:
@@ -25,10 +27,12 @@ def failed_steps(index: NodeIndex, pairs: Sequence[Pair]) -> Iterator[Pair]:
     Rule: a step whose error is that of a call within it has not failed by itself: the call has, and counts once.
     """
     codes = _codes(index)
-    failed = [one.execution for one in pairs if one.execution is not None and one.execution.error is not None]
+    failed_by_call = {
+        step.ref for pair in pairs if pair.execution is not None for step in _steps_with_error_of(pair.execution)
+    }
     for node in index.coding:
         step = node.code_step
-        if step is None or step.error is None or any(_is_error_of(node, step.error, call) for call in failed):
+        if step is None or step.error is None or node.ref in failed_by_call:
             continue
         code = codes.get(node.ref)
         arguments = NOT_RECORDED if code is None else Recorded({"code": code})
@@ -67,14 +71,16 @@ def code_steps(index: NodeIndex) -> tuple[CodeStep, ...]:
     )
 
 
-def _is_error_of(step: Node, error: CallError, call: Execution) -> bool:
-    """Return whether the error of a step is that of a call within it."""
-    if call.error is None or not call.error.message or call.error.message not in error.message:
-        return False
-    at = call.node.above
-    while at is not None and at is not step:
-        at = at.above
-    return at is not None
+def _steps_with_error_of(call: Execution) -> Iterator[Node]:
+    """Yield the steps around a call that ended with its error: code agents call each other within steps."""
+    message = "" if call.error is None else call.error.message
+    step = call.node.branch.step_above if message else None
+    for _ in range(_MAX_STEPS):
+        if step is None or step.code_step is None:
+            return
+        if step.code_step.error is not None and message in step.code_step.error.message[:_MAX_SEARCHED]:
+            yield step
+        step = step.branch.step_above
 
 
 def _codes(index: NodeIndex) -> Mapping[SpanRef, str]:

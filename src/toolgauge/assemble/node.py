@@ -38,6 +38,10 @@ class Branch(Struct, frozen=True, eq=False):
     crossed: bool
     # The nearest span above that shows a model's own output.
     model_above: "Node | None"
+    # The topmost span above, and the nearest ones that failed and that are steps of code agents.
+    topmost: "Node | None" = None
+    failed_above: "Node | None" = None
+    step_above: "Node | None" = None
 
 
 # Where spans hang that have none above them, and where one hangs as long as that is not known.

@@ -5,7 +5,7 @@ framework steers a run: a cancellation, an interrupt for a person, a hand-off, a
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -54,25 +54,37 @@ def with_errors(runs: Sequence[Run], whole: Node, index: NodeIndex, calls: Seque
     `whole` stands for a trace in which no agent run was seen.
     """
     failed_ns = _ends_of_failures(calls)
-    failing = [node for node in index.failing if not _is_no_failure(node, failed_ns, index)]
-    if not failing:
+    models = [node for node in index.nodes if node.model_call is not None]
+    asked = max(models, key=lambda node: node.start_ns, default=None)
+    failed = {
+        node.ref: node.failure
+        for node in index.failing
+        if node.failure is not None and not _is_no_failure(node, node.failure, failed_ns, asked)
+    }
+    if not failed:
         return runs
-    failed = {node.ref: node.failure for node in failing if node.failure is not None}
     nodes = {node.ref: node for node in index.nodes}
     last_models = _last_models(index, whole)
     errors: dict[SpanRef, CallError] = {}
+    passed: set[SpanRef] = set()
     outermost = [nodes.get(run.span, whole) for run in runs if run.above is None]
     # The latest first: what contains several runs failed with the last one.
     for run in sorted(outermost, key=lambda node: (node.until_ns, node.place), reverse=True):
-        found = [one.ref for one in _way_up(last_models.get(run.ref, run)) if one.ref in failed]
+        found: list[SpanRef] = []
+        at: Node | None = last_models.get(run.ref, run)
+        # From where a later run came by, all errors are that run's.
+        while at is not None and at.ref not in passed:
+            passed.add(at.ref)
+            if at.ref in failed:
+                found.append(at.ref)
+            at = at.above
         if found:
             # A run's own words say most; else those of the innermost span.
             errors[run.ref] = failed[run.ref if run.ref in found else found[0]]
-            failed = {ref: error for ref, error in failed.items() if ref not in found}
     return [replace(run, error=errors[run.span]) if run.span in errors else run for run in runs]
 
 
-def is_control_flow(error: CallError) -> bool:
+def _is_control_flow(error: CallError) -> bool:
     """Return whether the error is a framework's way to steer a run, or somebody's wish to end it."""
     if not_executed(error, NOT_RECORDED) is not None or _WORDS.match(error.message[:_MAX_TEXT]) is not None:
         return True
@@ -100,17 +112,17 @@ def _words(error: CallError) -> str:
     return error.message.removeprefix(f"{error.kind}: ").removeprefix(f"{error.kind.rpartition('.')[2]}: ")
 
 
-def _is_no_failure(node: Node, failed_ns: Mapping[str, int], index: NodeIndex) -> bool:
-    if node.failure is None or is_control_flow(node.failure):
+def _is_no_failure(node: Node, failure: CallError, failed_ns: Mapping[str, int], asked: Node | None) -> bool:
+    """Return whether the error ended no run; `asked` is the model call that began last."""
+    if _is_control_flow(failure):
         return True
     # Rule: some producers copy the error of a tool to the spans around it. It is none of theirs where a model answered after it.
-    ended_ns = failed_ns.get(_words(node.failure))
+    ended_ns = failed_ns.get(_words(failure))
     if ended_ns is None:
         return False
     if node.model_call is not None:
         return _has_output(node)
-    after = [one for one in index.nodes if one.model_call is not None and one.start_ns >= ended_ns]
-    return bool(after) and _has_output(after[-1]) and not after[-1].requests
+    return asked is not None and asked.start_ns >= ended_ns and _has_output(asked) and not asked.requests
 
 
 def _has_output(node: Node) -> bool:
@@ -145,11 +157,3 @@ def _outermost(node: Node, known: dict[SpanRef, Node | None]) -> Node | None:
         found = found if found is not None else one if one.agent_run is not None else None
         known[one.ref] = found
     return found
-
-
-def _way_up(start: Node) -> Iterator[Node]:
-    """Yield a span and all above it."""
-    at: Node | None = start
-    while at is not None:
-        yield at
-        at = at.above

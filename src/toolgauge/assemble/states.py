@@ -173,10 +173,8 @@ def _failure_around(request: Request) -> CallError | None:
 
     OpenAI Agents: `Tool not found: {'tool_name': 'get_forecast'}` on the turn.
     """
-    at: Node | None = request.node
-    while at is not None and at.failure is None:
-        at = at.above
-    return at.failure if at is not None else None
+    node = request.node if request.node.failure is not None else request.node.branch.failed_above
+    return node.failure if node is not None else None
 
 
 def _refusal_in(answered: Content) -> CallError | None:

@@ -7,6 +7,8 @@ clocks of two services may disagree: both are repaired here, so that nothing aft
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
 
+from msgspec.structs import replace
+
 from toolgauge.assemble.node import NOWHERE, TOP, Branch, Node, order
 from toolgauge.assemble.nodes import nodes_of
 from toolgauge.model.observations import AgentRun, Reading
@@ -199,6 +201,9 @@ def _branch_below(node: Node) -> Branch:
         node if shows_tool else branch.tool_above,
         is_barrier or (not shows_tool and branch.crossed),
         node if node.is_primary else branch.model_above,
+        branch.topmost or node,
+        node if node.failure is not None else branch.failed_above,
+        node if node.code_step is not None else branch.step_above,
     )
 
 
@@ -218,4 +223,4 @@ def _branch_of_run(node: Node, run: AgentRun, branch: Branch) -> Branch:
         agents = (*agents[: _MAX_AGENT_PATH - 1], run.agent)
     if is_other or branch.inside is None or branch.inside.branch.agents != agents:
         outermost = node
-    return Branch(branch.depth, agents, node, outermost, branch.tool_above, branch.crossed, branch.model_above)
+    return replace(branch, agents=agents, inside=node, outermost=outermost)

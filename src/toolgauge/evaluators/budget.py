@@ -13,7 +13,7 @@ from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Outcome, S
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import Tokens, ToolCall, Trajectory
 from toolgauge.score.patterns import Globs
-from toolgauge.score.selection import CUT_SHORT, has_failed, hidden_calls, shown, was_stopped
+from toolgauge.score.selection import CUT_SHORT, hidden_calls, shown, was_stopped
 from toolgauge.settings import WrittenDuration, duration_ns
 
 _NS_PER_S = 1_000_000_000
@@ -223,7 +223,7 @@ def _figure(limit: _Limit, calls: Sequence[ToolCall], trajectory: Trajectory) ->
         case "calls":
             return len(calls), _hidden(trajectory)
         case "errors":
-            return sum(map(has_failed, calls)), _hidden(trajectory) or _unknown_end(calls)
+            return sum(call.has_failed for call in calls), _hidden(trajectory) or _unknown_end(calls)
         case "duration" if limit.globs is None:
             return _run_time(trajectory), None
         case "duration":

@@ -23,7 +23,6 @@ from toolgauge.score.seen import leaves
 from toolgauge.score.selection import (
     CUT_SHORT,
     CallSelection,
-    has_failed,
     not_executed,
     nothing_to_judge,
     readable_arguments,
@@ -67,7 +66,7 @@ class ErrorHandling(CallSelection):
         recorded = {call.order: call for call in trajectory.calls}
         trajectory = with_error_texts(trajectory).trajectory
         calls = self.calls(trajectory)
-        failed = [call for call in calls if has_failed(call)]
+        failed = [call for call in calls if call.has_failed]
         stopped = [call for call in calls if was_stopped(call)]
         if not failed and not stopped:
             yield None, _NO_FAILURE if calls else nothing_to_judge(trajectory)

@@ -17,7 +17,7 @@ from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.conditions.call_patterns import CallPattern, Match, not_empty, regular_expression
 from toolgauge.score.conditions.confirmation import Dialogue
 from toolgauge.score.patterns import Pattern
-from toolgauge.score.selection import FailedCalls, has_failed, has_taken_effect, hidden_calls, nothing_to_judge, shown
+from toolgauge.score.selection import FailedCalls, has_taken_effect, hidden_calls, nothing_to_judge, shown
 
 # Closed for want of room or time, or with spans missing: what is missed may have come later.
 _CUT_SHORT = frozenset(("max_duration", "max_open", "max_open_bytes", "memory", "shutdown", "open_idle"))
@@ -301,7 +301,7 @@ class OrderRules(BaseModel):
     def _outcome(self, trajectory: Trajectory) -> Outcome:
         calls = trajectory.calls
         if self.failed_calls == "ignore":
-            calls = tuple(call for call in calls if not has_failed(call))
+            calls = tuple(call for call in calls if not call.has_failed)
         if not calls:
             return nothing_to_judge(trajectory)
         turns = tuple(tuple(turn) for _, turn in groupby(calls, key=attrgetter("turn")))

@@ -27,7 +27,6 @@ from toolgauge.score.passing_values import LastingValues
 from toolgauge.score.patterns import Globs
 from toolgauge.score.selection import (
     CallSelection,
-    has_failed,
     has_taken_effect,
     nothing_to_judge,
     readable_arguments,
@@ -98,7 +97,7 @@ class RepeatedCalls(CallSelection):
         if not calls:
             yield None, nothing_to_judge(trajectory)
             return
-        made = [call for call in trajectory.calls if self.failed_calls == "count" or not has_failed(call)]
+        made = [call for call in trajectory.calls if self.failed_calls == "count" or not call.has_failed]
         numbers = _numbers(trajectory, [call for call in made if is_judged(call.name)])
         repeats: Mapping[int, _Repeat] = {}
         # Most trajectories have no identical calls, and then nothing else needs to be looked at.

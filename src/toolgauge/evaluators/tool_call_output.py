@@ -19,7 +19,7 @@ from toolgauge.score.compare import Comparison, compare, describe
 from toolgauge.score.equality import Identities
 from toolgauge.score.opened_results import result_value
 from toolgauge.score.rules import Exact, Rule, Similarity
-from toolgauge.score.selection import CallComparison, Sides, has_failed, make_sides, not_executed, shown, was_stopped
+from toolgauge.score.selection import CallComparison, Sides, make_sides, not_executed, shown, was_stopped
 from toolgauge.score.summary import counts, greedy_note, leftovers
 
 _ENVELOPE = "content"
@@ -53,7 +53,7 @@ Output: TypeAlias = Returned | Failed | Unseen
 
 def output_of(call: ToolCall) -> Output:
     """Return the output of a call; a failed one has an error, even where an output was recorded, too."""
-    if has_failed(call):
+    if call.has_failed:
         error = call.error
         return Failed(() if error is None else tuple(text for text in (error.kind, error.message) if text))
     if was_stopped(call):

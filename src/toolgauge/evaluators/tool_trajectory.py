@@ -16,7 +16,7 @@ from toolgauge.score.arguments import ArgumentComparer, ArgumentComparison
 from toolgauge.score.compare import describe
 from toolgauge.score.edit_script import Edit, Free, edits, script_lines, script_summary
 from toolgauge.score.patterns import Globs
-from toolgauge.score.selection import Sides, has_failed, not_observable, readable_arguments, shown
+from toolgauge.score.selection import Sides, not_observable, readable_arguments, shown
 from toolgauge.score.summary import counts, cut_short_note, greedy_note, unparsable_note
 
 _Name: TypeAlias = Annotated[str, Field(min_length=1)]
@@ -168,7 +168,7 @@ class ToolTrajectory(ArgumentComparison):
         unobservable = None if self.match == "name" else not_observable(expected, calls)
         if unobservable is not None:
             return unobservable
-        made = [call for call in trajectory.calls if self.failed_calls == "count" or not has_failed(call)]
+        made = [call for call in trajectory.calls if self.failed_calls == "count" or not call.has_failed]
         waiting = self._precedences.check(calls, made)
         story = self._story(expected, calls, trajectory)
         base = self._base(story)

@@ -157,9 +157,8 @@ def _statements(plain: str, name: str, scale: Scale) -> Iterator[re.Match[str]]:
     for found in (
         match for pattern in (named, f"{marker}{value}{_ENDS}") for match in _compiled(pattern).finditer(plain)
     ):
-        sentence = max(
-            0, found.start() - _MAX_SENTENCE, *(plain.rfind(mark, 0, found.start()) + 1 for mark in ".!?;\n")
-        )
+        begin = max(0, found.start() - _MAX_SENTENCE)
+        sentence = max(begin, *(plain.rfind(mark, begin, found.start()) + 1 for mark in ".!?;\n"))
         if not _NOT_STATED.search(plain[sentence : found.start()]):
             yield found
 

@@ -1,13 +1,18 @@
 """Which failed calls were made good: the same agent called the same tool again, and it worked."""
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Sequence
+from itertools import islice
+from operator import attrgetter, itemgetter
 
 from toolgauge.model.content import NotRecorded, Recorded
 from toolgauge.model.trajectory import ToolCall, Trajectory
 
 # The share of a failed step's lines that are in the later step, for both to be the same cell.
 _SAME_CELL = 0.5
+# So many steps after a failed one are compared with it: each with each would take a minute for a trace of 10,000.
+_MAX_LATER = 50
 
 
 def made_good(calls: Sequence[ToolCall]) -> dict[int, ToolCall]:
@@ -31,26 +36,24 @@ def made_good(calls: Sequence[ToolCall]) -> dict[int, ToolCall]:
 def repaired_code(trajectory: Trajectory) -> frozenset[int]:
     """Return the orders of the failed code steps that were made good.
 
-    Rule: a later step of the same agent ran the same cell: at least half of the lines that failed, comments aside.
+    Rule: one of the next steps of the same agent that worked ran the same cell: at least half of the lines that failed,
+    comments aside.
     """
     failed = [call for call in trajectory.calls if call.kind == "code" and call.has_failed]
     if not failed:
         return frozenset()
-    worked = [
-        (step.name, step.agent, step.start_ns, _lines(step.code))
-        for step in trajectory.code_steps
-        if step.code is not None and not step.has_failed
-    ]
-    return frozenset(
-        call.order
-        for call in failed
-        if (lines := _lines_of(call))
-        and any(
-            (name, agent) == (call.name, call.agent)
-            and start_ns >= call.end_ns
-            and len(lines & later) >= _SAME_CELL * len(lines)
-            for name, agent, start_ns, later in worked
-        )
+    worked: dict[tuple[str, str | None], list[tuple[int, frozenset[str]]]] = {}
+    for step in sorted(trajectory.code_steps, key=attrgetter("start_ns")):
+        if step.code is not None and not step.has_failed:
+            worked.setdefault((step.name, step.agent), []).append((step.start_ns, _lines(step.code)))
+    return frozenset(call.order for call in failed if _is_repaired(call, worked.get((call.name, call.agent), ())))
+
+
+def _is_repaired(call: ToolCall, worked: Sequence[tuple[int, frozenset[str]]]) -> bool:
+    lines = _lines_of(call)
+    first = bisect_left(worked, call.end_ns, key=itemgetter(0))
+    return bool(lines) and any(
+        len(lines & later) >= _SAME_CELL * len(lines) for _, later in islice(worked, first, first + _MAX_LATER)
     )
 
 

@@ -296,7 +296,7 @@ class Pipeline:
         self._egress.flush(self._now_ns)
 
     def receive_since(self, live_since_ns: int) -> None:
-        """Take another moment for the one at which this process began to receive, where it is live."""
+        """Reset the time when this process began to receive, where it is live."""
         self._assembler.receive_since(live_since_ns)
         self._earlier_traces.receive_since(live_since_ns)
 

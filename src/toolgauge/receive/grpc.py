@@ -135,7 +135,7 @@ class GrpcReceiver:
         self._health: GrpcHealth | None = None
         self._server: grpc.aio.Server | None = None
         self._port = 0
-        self._first_call = _FirstCall(self._handler.refusal_log)
+        self._first_call = FirstCall(self._handler.refusal_log)
 
     @property
     def port(self) -> int:
@@ -231,7 +231,7 @@ class _Methods(grpc.GenericRpcHandler):
         return self._open.get(handler_call_details.method)
 
 
-class _FirstCall(grpc.GenericRpcHandler):
+class FirstCall(grpc.GenericRpcHandler):
     """Logs that TLS connections bring no call, as long as none has come since the start.
 
     Rule: a connection without a call within 10 s, when no sender has ever got in, is a handshake that failed. gRPC shows neither
@@ -241,14 +241,16 @@ class _FirstCall(grpc.GenericRpcHandler):
     def __init__(self, refusal_log: RefusalLog) -> None:
         self._refusal_log = refusal_log
         self._is_over = False
+        self._is_waiting = False
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> None:  # noqa: ARG002 - gRPC's signature
         """Take notice of a call, and leave it to the next handler."""
         self._is_over = True
 
     def connected(self) -> None:
-        """Wait for the first call of a connection."""
-        if not self._is_over:
+        """Wait for the first call, once for all connections meanwhile: a sender may open any number of them."""
+        if not self._is_over and not self._is_waiting:
+            self._is_waiting = True
             asyncio.get_running_loop().call_later(_FIRST_CALL_WITHIN_S, self._log)
 
     def stop(self) -> None:
@@ -256,6 +258,7 @@ class _FirstCall(grpc.GenericRpcHandler):
         self._is_over = True
 
     def _log(self) -> None:
+        self._is_waiting = False
         if not self._is_over:
             self._refusal_log.no_call(_FIRST_CALL_WITHIN_S)
 

@@ -19,7 +19,6 @@ from toolgauge.model.observations import CallError
 from toolgauge.model.recoveries import has_succeeded
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.opened_results import result_value
-from toolgauge.score.selection import has_failed
 
 # What such failures are called where others have the class of an exception.
 ERROR_TEXT: Final = "error_text"
@@ -94,7 +93,7 @@ def with_error_texts(trajectory: Trajectory) -> ErrorTexts:
         texts = [call for call, kind in zip(succeeded, kinds, strict=True) if kind == ERROR_TEXT]
         failures |= {call.order: _error(ERROR_PAGE, call) for call in pages}
         # A call of which the producer itself recorded the error is one of the two.
-        failed = sum(call.state == "executed" and has_failed(call) for call in calls)
+        failed = sum(call.state == "executed" and call.has_failed for call in calls)
         has_worked = len(pages) + len(texts) < len(succeeded)
         # In a trajectory that lacks spans, the tool may have worked in a call that was not seen.
         if has_worked or failed + len(succeeded) < _LEAST or trajectory.incomplete is not None:

@@ -6,7 +6,6 @@ from itertools import chain, islice
 from toolgauge.model.content import Recorded
 from toolgauge.model.outcomes import OTHER_ARGUMENTS, Difference, Result, Scored, Side, outcome_word
 from toolgauge.model.trajectory import ToolCall
-from toolgauge.score.selection import has_failed
 
 _MAX_ALIKE = 20
 
@@ -24,7 +23,7 @@ def failing_calls(results: Sequence[Result], calls: Sequence[ToolCall]) -> tuple
     ).keys()
     if named:
         return tuple(call for call in calls if id(call) in named)
-    return tuple(call for call in calls if has_failed(call)) if failed else ()
+    return tuple(call for call in calls if call.has_failed) if failed else ()
 
 
 def differences_by_call(

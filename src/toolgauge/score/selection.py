@@ -77,7 +77,7 @@ class CallSelection(BaseModel):
         """Pick the calls that count, in order."""
         calls = trajectory.calls
         if self.failed_calls != "count":
-            calls = tuple(call for call in calls if not has_failed(call))
+            calls = tuple(call for call in calls if not call.has_failed)
         return calls if self.tools is None else tuple(call for call in calls if self._counts(call.name, trajectory))
 
     def names_call(self, trajectory: Trajectory) -> bool:
@@ -129,11 +129,6 @@ def unseen_arguments(call: ToolCall) -> NotEvaluated | None:
             return None
 
 
-def has_failed(call: ToolCall) -> bool:
-    """Return whether the call was rejected or ended in an error."""
-    return call.has_failed
-
-
 def was_stopped(call: ToolCall) -> bool:
     """Return whether the call waits for a person or was refused by one: it did not run, and nothing failed."""
     return call.state in ("paused", "refused")
@@ -141,7 +136,7 @@ def was_stopped(call: ToolCall) -> bool:
 
 def has_taken_effect(call: ToolCall) -> bool:
     """Return whether the call may have changed something: it neither failed nor was stopped before it ran."""
-    return not has_failed(call) and not was_stopped(call)
+    return not call.has_failed and not was_stopped(call)
 
 
 def has_run_well(call: ToolCall) -> bool:

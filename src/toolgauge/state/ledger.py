@@ -149,7 +149,7 @@ class Ledger:
                 if not claims.trajectories and not claims.deliveries:
                     del self._claims[entry]
                     removed.append(entry)
-        if removed or closed or own:
+        if removed or closed or own or shown:
             self._journal.submit(JournalChange(appended=own, removed=removed, closed=closed, shown=shown))
 
     def _settle(self, entry: int, delivered: list[int], removed: list[int]) -> None:

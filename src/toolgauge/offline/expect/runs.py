@@ -18,7 +18,7 @@ from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.offline.expect.freedoms import Freedom, Freedoms, Place, is_writable, without_long_texts
 from toolgauge.score.criterion import ToolKinds
-from toolgauge.score.selection import CUT_SHORT, has_failed, without_code
+from toolgauge.score.selection import CUT_SHORT, without_code
 
 # Names a call in the trajectory of a trace and in that of its conversation alike.
 CallKey: TypeAlias = tuple[SpanRef, str | None, str, int]
@@ -147,12 +147,12 @@ class RunReader:
             freedoms.before(call)
             if self._counts(call.name):
                 yield self._call(call, freedoms)
-            if self._kinds.writes(call.name) and not has_failed(call):
+            if self._kinds.writes(call.name) and not call.has_failed:
                 freedoms.note_made(call)
 
     def _call(self, call: ToolCall, freedoms: Freedoms) -> RecordedCall:
         failure = None
-        if has_failed(call):
+        if call.has_failed:
             failure = "it was rejected"
             if call.error is not None:
                 kind = error_words(call.error.kind)

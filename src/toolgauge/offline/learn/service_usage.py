@@ -11,7 +11,6 @@ from toolgauge.offline.learn.evidence import Evidence, Largest
 from toolgauge.offline.learn.tool_usage import ToolUsage, identifying_values, scores, trails
 from toolgauge.offline.quantiles import Quantiles
 from toolgauge.score.criterion import agent_of
-from toolgauge.score.selection import has_failed
 
 _MAX_TOOLS = 300
 _MAX_NAMES = 100
@@ -140,5 +139,5 @@ def _tools_before(trajectory: Trajectory) -> Iterator[tuple[str, frozenset[str]]
         if call.name not in seen:
             seen.add(call.name)
             yield call.name, frozenset(worked)
-        if not has_failed(call):
+        if not call.has_failed:
             here.add(call.name)

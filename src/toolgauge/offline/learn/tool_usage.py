@@ -21,7 +21,7 @@ from toolgauge.score.patterns import Globs
 from toolgauge.score.places import Place, Step
 from toolgauge.score.rules import Exact
 from toolgauge.score.seen import leaves
-from toolgauge.score.selection import has_failed, readable_arguments
+from toolgauge.score.selection import readable_arguments
 
 _MAX_SETS = 500
 _MAX_ALTERNATIVES = 3
@@ -128,10 +128,10 @@ class ToolUsage:
         self.before.add(run, before)
         for call in calls:
             self.calls += 1
-            self.failed += has_failed(call)
+            self.failed += call.has_failed
             self.all.add(run, holds=True)
             arguments = readable_arguments(call)
-            if arguments is not None and not has_failed(call):
+            if arguments is not None and not call.has_failed:
                 self.arguments.add(arguments, run=run, source=source)
 
     def add_confirmation(self, run: int, trajectory: Trajectory) -> None:

@@ -14,7 +14,6 @@ from toolgauge.model.errors import ConfigError, ExpressionError
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.criterion import agent_of
-from toolgauge.score.selection import has_failed
 
 _EXTRA = "cel_expr_python"
 _VARIABLES = ("arguments", "call", "attributes")
@@ -79,7 +78,7 @@ class CallExpression:
             "agent": agent_of(call, trajectory),
             "order": call.order,
             "turn": call.turn,
-            "failed": has_failed(call),
+            "failed": call.has_failed,
             "state": call.state,
         }
         variables: JsonObject = {

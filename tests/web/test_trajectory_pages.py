@@ -418,3 +418,9 @@ def test_passed_run_has_no_origins():
     assert passed_cards
     for card in passed_cards:
         assert "origin of values" not in Html(page(card, path=f"/trajectories/{card.trajectory.trace_id}")).text
+
+
+def test_turns_have_the_numbers_of_the_terminal():
+    card = scorecard(call_result(passed()))
+    html = page(card, path=f"/trajectories/{card.trajectory.trace_id}")
+    assert (card.trajectory.calls[0].turn, "Turn 0<" in html, "Turn 1<" in html) == (0, True, False)

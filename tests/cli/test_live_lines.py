@@ -212,7 +212,9 @@ def test_no_more_lines_a_second_than_somebody_can_read_and_the_others_are_counte
 def test_first_spans_are_announced_before_their_results_and_not_after():
     screen = Screen()
     lines = on(screen)
-    lines.announce_first(0, AssembleSettings(run_end_grace=SECOND, idle_timeout=20 * SECOND, open_idle_timeout=5 * MINUTE))
+    lines.announce_first(
+        0, AssembleSettings(run_end_grace=SECOND, idle_timeout=20 * SECOND, open_idle_timeout=5 * MINUTE)
+    )
     (line,) = screen.lines
     assert line.endswith(
         "  first spans of a run have arrived; its results come 1s after the end of its root agent span, "

@@ -195,7 +195,7 @@ def test_grpc_over_tls_to_the_port_for_http_is_logged(mutual: Toolgauge, made: C
     )
     with (
         grpc.secure_channel(f"localhost:{mutual.http_port}", credentials) as channel,
-        pytest.raises(grpc.RpcError, match="Trying to connect an http1.x server"),
+        pytest.raises(grpc.RpcError, match=r"Trying to connect an http1\.x server"),
     ):
         channel.unary_unary(TRACES)(BODY, timeout=60)
     line = refused(mutual, f"a sender speaks gRPC to port {mutual.http_port}, which takes OTLP over HTTP: ")

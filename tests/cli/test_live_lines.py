@@ -8,10 +8,12 @@ import pytest
 from msgspec.structs import replace
 
 from tests.export.scorecards import call, call_result, failed, passed, scorecard, shadow, trajectory, trajectory_result
+from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.cli.live_lines import LINES_PER_SECOND, LiveLines
 from toolgauge.export.redact import Redactor
 from toolgauge.model.outcomes import Difference, Errored, NotEvaluated, Scorecard, Scored, Side
 from toolgauge.offline.terminal import PLAIN, Style
+from toolgauge.settings import MINUTE, SECOND
 
 UNSEEN = NotEvaluated(reason="no_reference")
 
@@ -95,6 +97,18 @@ def test_the_worst_result_is_shown_and_how_many_more_failed():
     )
     line = shown(scorecard(*results))
     assert "  worst 0.10 (and 2 more): too few calls  " in line
+
+
+def test_a_failing_score_between_0_and_1_stands_beside_the_score_that_passes():
+    screen = Screen()
+    lines = on(screen)
+    result = trajectory_result(failed(0.9, "one step is missing"), criterion="rubric")
+    lines.adopt(Redactor(show_values=False), {result.revision: 1.0})
+    lines.show(scorecard(result))
+    lines.show(scorecard(trajectory_result(failed(0.0, "all is missing"), criterion="rubric")))
+    assert "  FAIL   " in screen.results()[0]
+    assert "  rubric 0.90 (passes at 1): one step is missing  " in screen.results()[0]
+    assert "  rubric 0.00: all is missing  " in screen.results()[1]
 
 
 def test_a_pass_counts_what_passed_and_what_could_not_be_looked_at():
@@ -198,12 +212,17 @@ def test_no_more_lines_a_second_than_somebody_can_read_and_the_others_are_counte
 def test_first_spans_are_announced_before_their_results_and_not_after():
     screen = Screen()
     lines = on(screen)
-    lines.announce_first(0, 6_000_000_000)
+    lines.announce_first(
+        0, AssembleSettings(run_end_grace=SECOND, idle_timeout=20 * SECOND, open_idle_timeout=5 * MINUTE)
+    )
     (line,) = screen.lines
-    assert line.endswith("  first spans of a run have arrived; its results come 6s after its end")
+    assert line.endswith(
+        "  first spans of a run have arrived; its results come 1s after the end of its root agent span, "
+        "or without one 20s after its last span (5m while a parent span is missing)"
+    )
 
     lines.show(scorecard(call_result(passed())))
-    lines.announce_first(0, 6_000_000_000)
+    lines.announce_first(0, AssembleSettings())
     assert sum("first spans" in line for line in screen.lines) == 1
 
 

@@ -181,6 +181,34 @@ def test_an_ambiguous_reply_has_no_verdict(reply: str):
 
 
 @pytest.mark.parametrize(
+    ("reply", "of", "verdict"),
+    [
+        ('{"reasoning": "fine", "score": "yes", "confidence": 0.9}', REASONED, {"reasoning": "fine", "score": "Yes"}),
+        ('{"score": "yes", "meta": {"steps": ["a", {"b": null}], "confidence": "no"}}', FORM, YES),
+        ('{"score": "yes", "finalVerdict": "Yes."}', FORM, YES),
+        ('{"score": 0.8, "confidence": 0.9, "confidence_score": 0.5}', FRACTION, {"score": 0.8}),
+        ('Here it is: {"score": 4, "comment": "good", "max_score": 5}', FIVE, {"score": 4}),
+    ],
+)
+def test_properties_that_the_form_does_not_have_are_left_out(reply: str, of: JsonObject, verdict: JsonObject):
+    assert read_reply(reply, "verdict", of) == verdict
+
+
+@pytest.mark.parametrize(
+    ("reply", "of"),
+    [
+        ('{"score": "yes", "verdict": "no"}', FORM),
+        ('{"score": "yes", "final_score": "No."}', FORM),
+        ('{"score": "yes", "revised": [{"score": "no"}]}', FORM),
+        ('{"score": 0.8, "overallRating": 0.3}', FRACTION),
+        ('{"score": true, "answer": false}', PASSED),
+    ],
+)
+def test_a_second_verdict_beside_the_form_is_refused(reply: str, of: JsonObject):
+    assert read_reply(reply, "verdict", of) == Unread("give one verdict, not several")
+
+
+@pytest.mark.parametrize(
     ("reply", "label"),
     [
         ("I'd say: Correct - because the user named it", "Correct"),

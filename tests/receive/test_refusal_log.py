@@ -134,3 +134,16 @@ def test_causes_of_a_failed_handshake(reason: str, cause: str, caplog: pytest.Lo
 def test_a_client_that_only_goes_away_is_not_logged(caplog: pytest.LogCaptureFixture):
     RefusalLog(lambda: 0.0).handshake("http", ssl.SSLEOFError(8, "EOF"), "10.0.0.1:1")
     assert lines(caplog) == []
+
+
+@pytest.mark.parametrize(
+    ("reason", "names_grpc"), [("HTTP_REQUEST", False), ("WRONG_VERSION_NUMBER", True), ("RECORD_LAYER_FAILURE", True)]
+)
+def test_plain_text_that_is_not_http_1_may_be_grpc(reason: str, names_grpc: bool, caplog: pytest.LogCaptureFixture):  # noqa: FBT001 (a test's table)
+    error = ssl.SSLError(1, reason)
+    error.reason = reason
+    RefusalLog(lambda: 0.0).handshake("http", error, "10.0.0.1:1")
+    assert ("`receivers.otlp.protocols.grpc.endpoint`" in caplog.text, "`https://`" in caplog.text) == (
+        names_grpc,
+        True,
+    )

@@ -41,6 +41,29 @@ def test_an_id_that_the_user_named_is_grounded():
     assert outcome.parts == {"values": 1, "not_found": 0, "from_user": 1}
 
 
+def test_a_failed_call_passes_for_the_ids_alone_that_were_judged():
+    read = tool_call("get_order", {"order_id": "A-17"}, result=Recorded({"total": 40}))
+    error = CallError(kind="ValueError", message="no")
+    failing = tool_call("pay", {"order_id": "A-17", "amount": -40.0}, error=error)
+    judged = trajectory(read, failing, messages=(user("Charge order A-17.", 0),), writing_tools=WRITES)
+    _, outcome = judge(GroundedArguments(), judged)
+    assert isinstance(outcome, Scored)
+    assert outcome.explanation == (
+        "the values of `pay` that are judged had been seen before: `order_id`; of a call that failed or never ran, only ids are judged"
+    )
+
+
+def test_a_passing_text_names_the_judged_values_where_some_were_not():
+    read = asked("Show order A-17.", {"order_id": "A-17", "detail": "full history"}, name="get_order")
+    assert scored(GroundedArguments(), read).explanation == (
+        "the values of `get_order` that are judged had been seen before: `order_id`"
+    )
+    exempt = asked("Pay order A-17.", {"order_id": "A-17", "idempotency_key": "zx-81"})
+    assert scored(GroundedArguments(), exempt).explanation == (
+        "the values of `pay` that are judged had been seen before: `order_id`"
+    )
+
+
 def test_an_invented_id_is_named_with_its_path():
     judged = asked("Cancel order A-17.", {"order_id": "A-17", "parts": [{"part_id": "A-17"}, {"part_id": "P-9"}]})
     outcome = scored(GroundedArguments(), judged)

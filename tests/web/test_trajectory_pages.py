@@ -432,3 +432,9 @@ def test_a_step_of_a_code_agent_is_marked():
     failing = replace(call("python_interpreter", error=CallError(kind="E", message="")), kind="code")
     text = Html(page(scorecard(of=trajectory(failing)), path="/trajectories/0af7651916cd43dd8448eb211c80319c")).text
     assert "python_interpreter ✕ failed code" in text
+
+
+def test_turns_have_the_numbers_of_the_terminal():
+    card = scorecard(call_result(passed()))
+    html = page(card, path=f"/trajectories/{card.trajectory.trace_id}")
+    assert (card.trajectory.calls[0].turn, "Turn 0<" in html, "Turn 1<" in html) == (0, True, False)

@@ -189,6 +189,19 @@ def test_plain_text_to_a_tls_port_for_http_is_logged_with_address_and_setting(mu
     assert "`https://`" in line
 
 
+def test_grpc_over_tls_to_the_port_for_http_is_logged(mutual: Toolgauge, made: Certificates):
+    credentials = grpc.ssl_channel_credentials(
+        made.ca_file.read_bytes(), made.client_key.read_bytes(), made.client_cert.read_bytes()
+    )
+    with (
+        grpc.secure_channel(f"localhost:{mutual.http_port}", credentials) as channel,
+        pytest.raises(grpc.RpcError, match=r"Trying to connect an http1\.x server"),
+    ):
+        channel.unary_unary(TRACES)(BODY, timeout=60)
+    line = refused(mutual, f"a sender speaks gRPC to port {mutual.http_port}, which takes OTLP over HTTP: ")
+    assert "`receivers.otlp.protocols.grpc.endpoint`" in line
+
+
 @pytest.mark.parametrize("is_plain", [True, False])
 def test_a_failed_handshake_of_grpc_is_logged_as_long_as_no_call_has_come(
     tmp_path: Path, made: Certificates, *, is_plain: bool

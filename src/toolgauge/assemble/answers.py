@@ -91,7 +91,15 @@ class Answers:
         if first is None or call_id is None:
             waiting = self._paused.get(call_id) if call_id is not None and not _has_run(pair) else None
             return waiting or self._by_order.get(id(pair))
-        answers = first.answers
+        asked, answers = self._asked[call_id], first.answers
+        number, asked_before = self._occurrence.get(id(pair), 0), bisect_right(asked, first.time_ns)
+        held = len(given.answers) if (given := self._given(pair)) is not None else 0
+        if given is not None and answers[held - 1 : held] == given.answers[-1:]:
+            # Rule: of a history that repeats the answers that the asking span was given, only those after them can be to its calls.
+            answers, number = answers[held:], number - bisect_left(asked, pair.asking.time_ns)
+            asked_before = len(answers)
+            if number >= len(answers):
+                return None
         if 1 < len(answers) <= _MAX_OF_ONE_ID:
             # Where one id stands for several calls, their answers may name the tool.
             name = fold_name(pair.name)
@@ -100,8 +108,7 @@ class Answers:
         if len(answers) == 1:
             return answers[0]
         # An id that is used again has several answers in one history: the newest belong to the newest calls.
-        asked_before = bisect_right(self._asked[call_id], first.time_ns)
-        index = len(answers) - asked_before + self._occurrence.get(id(pair), 0)
+        index = len(answers) - asked_before + number
         return answers[min(max(index, 0), len(answers) - 1)]
 
     def answered_ns(self, pair: Pair) -> int:
@@ -116,14 +123,27 @@ class Answers:
         first, asked_ns, trace_id = sightings[0], pair.asking.time_ns, pair.asking.ref.trace_id
         if first.time_ns > asked_ns and first.node.ref.trace_id == trace_id:
             return first
-        # What the asking span itself was told is about an earlier call, unless the provider ran the tool.
+        # What the asking span itself was given answers earlier calls, unless the provider ran the tool.
+        given = self._given(pair)
         for after in (bisect_right, bisect_left):
             place = after(sightings, asked_ns, key=_time)
-            if place < len(sightings):
+            later = [one for one in sightings[place : place + 2] if one is not given]
+            if later:
                 own = self._in_trace(pair.call_id, trace_id)
                 own_place = after(own, asked_ns, key=_time)
-                return own[own_place] if own_place < len(own) else sightings[place]
+                return next((one for one in own[own_place : own_place + 2] if one is not given), later[0])
         return None
+
+    def _given(self, pair: Pair) -> _Sighting | None:
+        """Return the answers to earlier calls with the same id that the asking model was given."""
+        asking = pair.asking
+        if pair.call_id is None or not asking.is_primary or self._asked[pair.call_id][0] >= asking.time_ns:
+            return None
+        own = self._in_trace(pair.call_id, asking.ref.trace_id)
+        place = bisect_left(own, asking.time_ns, key=_time)
+        # Few spans of a trace begin in the same nanosecond.
+        together = own[place : place + _MAX_OF_ONE_ID]
+        return next((one for one in together if one.node is asking and not one.answers[-1].by_provider), None)
 
     def _in_trace(self, call_id: str, trace_id: str) -> Sequence[_Sighting]:
         """Return what a trace holds: each of thousands of calls with one id asks for it."""

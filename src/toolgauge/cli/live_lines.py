@@ -8,13 +8,14 @@ import shutil
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from toolgauge.export.explanations import brief_reason, deciding, worst_result
+from toolgauge.assemble.settings import AssembleSettings
+from toolgauge.export.explanations import brief_reason, deciding, requirement, worst_result
 from toolgauge.export.redact import Redactor
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.error_causes import with_cause
@@ -78,6 +79,8 @@ class LiveLines:
         self._write = write
         self._style = style
         self._width = width
+        # The least score that passes, by the criterion's revision, as far as known.
+        self._pass_at: Mapping[str, float] = {}
         # The address of a trajectory's page; to be set before the first scorecard.
         self.page_url: Callable[[Trajectory], str] = lambda _trajectory: ""
         self._tally = Tally()
@@ -107,9 +110,10 @@ class LiveLines:
         self._hidden += counts.scorecards if self._shows_all else counts.failed
         self._hidden_failed += counts.failed
 
-    def adopt(self, redactor: Redactor) -> None:
-        """Write explanations by these settings from here on."""
+    def adopt(self, redactor: Redactor, pass_at: Mapping[str, float] | None = None) -> None:
+        """Write explanations by these settings from here on; `pass_at` has the least score that passes, by the criterion's revision."""
         self._redactor = redactor
+        self._pass_at = {**self._pass_at, **(pass_at or {})}
 
     def tick(self) -> None:
         """Begin another second: count what was not shown in the last one."""
@@ -119,11 +123,16 @@ class LiveLines:
         if more and self._write(partial(_counted_line, more, more_failed, self._style)):
             self._counted, self._counted_failed = hidden, failed
 
-    def announce_first(self, now_ns: int, run_end_grace_ns: int) -> None:
+    def announce_first(self, now_ns: int, waits: AssembleSettings) -> None:
         """Show that spans of a run have arrived, unless results came first: these wait for what senders keep back."""
         if self._written:
             return
-        text = f"first spans of a run have arrived; its results come {duration_text(run_end_grace_ns)} after its end"
+        # Rule: only the end of a root agent span shows the end of a run; any other trace waits until no more spans come.
+        grace, idle, missing = map(duration_text, (waits.run_end_grace, waits.idle_timeout, waits.open_idle_timeout))
+        text = (
+            f"first spans of a run have arrived; its results come {grace} after the end of its root agent span, "
+            f"or without one {idle} after its last span ({missing} while a parent span is missing)"
+        )
         self._write(lambda: f"{_clock(now_ns)}  {self._style.head(text)}")
 
     def summary(self) -> None:
@@ -146,7 +155,7 @@ class LiveLines:
         if not (self._shows_all or is_failed):
             return
         if self._has_room:
-            row = _row(scorecard, self._redactor, self.page_url(scorecard.trajectory))
+            row = _row(scorecard, self._redactor, self._pass_at, self.page_url(scorecard.trajectory))
             self._put(partial(line_of, row, self._style, self._width), is_failed=is_failed)
         else:
             self._hidden += 1
@@ -191,7 +200,7 @@ _WORDS: dict[OutcomeWord | None, str] = {
 }
 
 
-def _row(scorecard: Scorecard, redactor: Redactor, page: str) -> Row:
+def _row(scorecard: Scorecard, redactor: Redactor, pass_at: Mapping[str, float], page: str) -> Row:
     trajectory = scorecard.trajectory
     results = deciding(scorecard.results)
     worst = worst_result(results)
@@ -202,7 +211,7 @@ def _row(scorecard: Scorecard, redactor: Redactor, page: str) -> Row:
         agent=_agents(trajectory),
         calls=len(trajectory.calls),
         word=None if worst is None else outcome_word(worst.outcome),
-        why="no criterion applies" if worst is None else _why(worst, results, redactor),
+        why="no criterion applies" if worst is None else _why(worst, results, redactor, pass_at),
         trace_id=trajectory.trace_id[:_MAX_NAME],
         page=page,
         by_judges=scorecard.by_judges,
@@ -216,7 +225,7 @@ def _agents(trajectory: Trajectory) -> str:
     return trajectory.agents[0][:_MAX_NAME] + (f" +{more}" if more else "")
 
 
-def _why(worst: Result, results: Sequence[Result], redactor: Redactor) -> str:
+def _why(worst: Result, results: Sequence[Result], redactor: Redactor, pass_at: Mapping[str, float]) -> str:
     words = Counter(outcome_word(result.outcome) for result in results)
     match worst.outcome:
         case Scored(passed=True):
@@ -225,7 +234,9 @@ def _why(worst: Result, results: Sequence[Result], redactor: Redactor) -> str:
         case NotEvaluated(reason=reason):
             return f"{words['not_evaluated']} not evaluated, {worst.criterion[:_MAX_NAME]}: {reason}"
         case Scored(value=value):
-            figure = f" {value:.2f}"
+            # Rule: a failing score between 0 and 1 stands beside the score that passes.
+            needed = "" if value == 0 else requirement(worst, pass_at)
+            figure = f" {value:.2f}{f' ({needed})' if needed else ''}"
         case Errored(error_type=error_type):
             figure = f" {error_type[:_MAX_NAME]}"
     shadow = SHADOW if worst.enforce == "shadow" else ""

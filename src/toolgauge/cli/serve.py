@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.cli.live_lines import LINES_PER_SECOND, LiveLines, Printed, terminal_width
 from toolgauge.cli.logs import LogThread, log_to_stderr
 from toolgauge.cli.main import configuration_options
@@ -98,7 +99,7 @@ def command(
     tune_process(config.memory.limit)
     code = 1
     try:
-        lines = _live_lines(printed, config, log)
+        lines = _live_lines(printed, config, criteria, log)
         if number_of_workers(config) == 1:
             code = asyncio.run(_serve(config, criteria, load, files, watch, log, lines))
         else:
@@ -111,12 +112,16 @@ def command(
     sys.exit(code)
 
 
-def _live_lines(printed: Printed | None, config: Config, log: LogThread) -> LiveLines | None:
+def _live_lines(
+    printed: Printed | None, config: Config, criteria: Sequence[Criterion], log: LogThread
+) -> LiveLines | None:
     """Make what prints results; `None` where nothing is printed."""
     wanted = printed or ("all" if sys.stdout.isatty() else "off")
     if wanted == "off":
         return None
-    return LiveLines(wanted, redactor(config), log.print_line, terminal_style(), width=terminal_width)
+    lines = LiveLines(wanted, redactor(config), log.print_line, terminal_style(), width=terminal_width)
+    lines.adopt(redactor(config), _pass_at(criteria))
+    return lines
 
 
 def _web_view(config: Config, criteria: Sequence[Criterion], lines: LiveLines | None) -> WebView | None:
@@ -177,7 +182,7 @@ async def _serve(
     _announce(service, config, criteria, view)
     log.write_held()
     watching = _watch(watch, service.metrics, reloader)
-    ticking = None if lines is None else asyncio.create_task(_tick(lines, service, config.assemble.run_end_grace))
+    ticking = None if lines is None else asyncio.create_task(_tick(lines, service, config.assemble))
     await stopping.wait()
     left = "scoring what is open" if service.persistence is None else "leaving what is open to the journal"
     _LOG.info("stopping: %s%s", left, "" if _is_leaf(service) else " and sending what is queued")
@@ -241,7 +246,7 @@ async def _serve_with_workers(
     _announce(front, config, criteria, view)
     log.write_held()
     watching = _watch(watch, front.metrics, reloader)
-    ticking = None if lines is None else asyncio.create_task(_tick(lines, front, config.assemble.run_end_grace))
+    ticking = None if lines is None else asyncio.create_task(_tick(lines, front, config.assemble))
     await stopping.wait()
     _LOG.info("stopping %d workers", len(front.workers.processes))
     front.health.enter("stopping")
@@ -280,7 +285,7 @@ def _adopt(
     """Log, show and learn by another configuration."""
     log_to_stderr(new.log, log)
     if lines is not None:
-        lines.adopt(redactor(new))
+        lines.adopt(redactor(new), _pass_at(criteria))
     if view is not None:
         view.adopt(redactor(new), new.trace_url, _pass_at(criteria))
     learning.adopt(tool_kinds(new))
@@ -318,13 +323,13 @@ def _watch(watch: ConfigWatch | None, metrics: SelfMetrics, reloader: ReloadLoop
     return asyncio.create_task(watch.run(reloader.ask, Faults(metrics)))
 
 
-async def _tick(lines: LiveLines, service: Service | Front, run_end_grace_ns: int) -> None:
+async def _tick(lines: LiveLines, service: Service | Front, waits: AssembleSettings) -> None:
     is_waiting = True
     while True:
         await asyncio.sleep(1)
         if is_waiting and service.trajectories_open:
             is_waiting = False
-            lines.announce_first(service.clock(), run_end_grace_ns)
+            lines.announce_first(service.clock(), waits)
         lines.tick()
 
 

@@ -119,7 +119,7 @@ class GroundedArguments(CallSelection):
             return None
         if not isinstance(call.arguments, Recorded):
             return unseen_arguments(call) or _unparsable(call)
-        values = values_of(call.arguments.value)
+        values = given = values_of(call.arguments.value)
         if not has_taken_effect(call):
             # It changed nothing. What counts is whether it was meant for something else than was looked at before.
             values = [value for value in values if value.name in looked_up and is_id(value)]
@@ -131,7 +131,7 @@ class GroundedArguments(CallSelection):
         if not values:
             return None
         seen.before(call)
-        outcome = _judged(call, values, seen, schemas)
+        outcome = _judged(call, values, seen, schemas, is_whole=len(values) == len(given))
         if has_taken_effect(call) and call.name not in writing:
             looked_up.update([value.name for value in values if only_ids or is_id(value)])
         return outcome
@@ -179,8 +179,12 @@ def _is_masked(call: ToolCall, value: Value, schemas: _Schemas) -> bool:
     return is_mask(text) or (is_digest(text) and takes_no_id(schema_at(schemas.by_name.get(call.name), value.steps)))
 
 
-def _judged(call: ToolCall, values: Sequence[Value], seen: Seen, schemas: _Schemas) -> Outcome | None:
+def _judged(
+    call: ToolCall, values: Sequence[Value], seen: Seen, schemas: _Schemas, *, is_whole: bool
+) -> Outcome | None:
+    """Judge the values that are looked for; `is_whole` where these are all values of the call."""
     found: dict[Source, int] = {}
+    grounded: list[Value] = []
     missing: list[Value] = []
     masked: list[Value] = []
     for value in values:
@@ -195,13 +199,17 @@ def _judged(call: ToolCall, values: Sequence[Value], seen: Seen, schemas: _Schem
             missing.append(value)
         elif source != "free":
             found[source] = found.get(source, 0) + 1
+            grounded.append(value)
     checked = sum(found.values()) + len(missing)
     if not checked:
         return _redacted(call, masked) if masked else None
     parts: dict[str, float] = {"values": checked, "not_found": len(missing)}
     parts.update((f"from_{source}", count) for source, count in found.items())
     value = (checked - len(missing)) / checked
-    return Scored(value, _explanation(call, values, missing), parts, tuple(_differences(call, missing)))
+    is_whole = is_whole and len(grounded) == len(values)
+    bound = f"; the first {MAX_VALUES} values were looked at" if len(values) == MAX_VALUES else ""
+    explanation = _missing_text(call, missing) if missing else _grounded_text(call, grounded, is_whole=is_whole)
+    return Scored(value, explanation + bound, parts, tuple(_differences(call, missing)))
 
 
 def _redacted(call: ToolCall, masked: Sequence[Value]) -> NotEvaluated:
@@ -209,14 +217,22 @@ def _redacted(call: ToolCall, masked: Sequence[Value]) -> NotEvaluated:
     return NotEvaluated(reason="redacted", explanation=f"values of {shown(call.name)} were redacted: {paths}")
 
 
-def _explanation(call: ToolCall, values: Sequence[Value], missing: Sequence[Value]) -> str:
+def _grounded_text(call: ToolCall, grounded: Sequence[Value], *, is_whole: bool) -> str:
+    """Rule: the text claims nothing of values that were not judged; where some were not, it names those that were."""
     name = shown(call.name)
-    bound = f"; the first {MAX_VALUES} values were looked at" if len(values) == MAX_VALUES else ""
-    if not missing:
-        return f"what {name} was called with had been seen before{bound}"
-    paths = ", ".join([shown(value.path) for value in missing[:_MAX_SHOWN]])
-    more = f" and {len(missing) - _MAX_SHOWN} more" if len(missing) > _MAX_SHOWN else ""
-    return f"{name} was called with values that had not been seen before: {paths}{more}{bound}"
+    if is_whole:
+        return f"what {name} was called with had been seen before"
+    only = "" if has_taken_effect(call) else "; of a call that failed or never ran, only ids are judged"
+    return f"the values of {name} that are judged had been seen before: {_paths(grounded)}{only}"
+
+
+def _missing_text(call: ToolCall, missing: Sequence[Value]) -> str:
+    return f"{shown(call.name)} was called with values that had not been seen before: {_paths(missing)}"
+
+
+def _paths(values: Sequence[Value]) -> str:
+    more = f" and {len(values) - _MAX_SHOWN} more" if len(values) > _MAX_SHOWN else ""
+    return ", ".join([shown(value.path) for value in values[:_MAX_SHOWN]]) + more
 
 
 def _differences(call: ToolCall, missing: Sequence[Value]) -> Iterator[Difference]:

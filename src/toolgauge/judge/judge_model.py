@@ -6,6 +6,7 @@ what it may cost at most, and is charged what it did cost.
 """
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
 
@@ -18,6 +19,7 @@ from toolgauge.model.errors import JudgeCallError
 from toolgauge.model.json import JsonObject
 from toolgauge.model.judging import JudgeEvaluator, Question
 from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome
+from toolgauge.net.throttle import Throttle, repetitions
 from toolgauge.selfmetrics import JudgeMetrics
 from toolgauge.settings import SECOND
 
@@ -91,6 +93,16 @@ _MAX_RETRIES = 2
 # Longer texts are masked in another thread, because the loop would notice.
 _LONG_TEXT = 16_384
 _CHARACTERS_PER_TOKEN = 3
+# Failures that one question causes: the judge answers others.
+_OF_A_QUESTION = frozenset(("content_filter", "response_too_large"))
+_ADVICE = {
+    "authentication": "check `judge.api_key`",
+    "connection": "check `judge.base_url` and the network",
+    "http_404": "check `judge.model` and `judge.base_url`",
+    "rate_limited": "set `judge.calls_per_minute` to what the provider allows",
+    "timeout": "raise `judge.timeout`, or ask a faster model",
+}
+_LOG = logging.getLogger("toolgauge.judge")
 _OVER_BUDGET = NotEvaluated(reason="judge_budget", explanation="the money for judges is spent for this hour")
 
 
@@ -116,6 +128,14 @@ class JudgeModel:
         self._rate_limit = RateLimit(settings.calls_per_minute)
         self._budget = Budget(settings.max_cost_per_hour)
         self._resume_s = 0.0
+        self._throttle = Throttle(clock=clock)
+        # Since when the judge fails, and how the last call failed.
+        self._failing: tuple[float, str] | None = None
+
+    @property
+    def trouble(self) -> tuple[str, float] | None:
+        """How the last call failed, and for how many seconds no call has been answered; `None` while the judge answers."""
+        return None if self._failing is None else (self._failing[1], self._clock() - self._failing[0])
 
     async def ask(self, evaluator: JudgeEvaluator, question: Question) -> Outcome:
         """Ask until there is a verdict; without one, return the reason as an outcome."""
@@ -198,6 +218,9 @@ class JudgeModel:
         try:
             async with asyncio.timeout(self._settings.timeout / SECOND):
                 reply = await self._client.ask(request)
+            if self._failing is not None:
+                self._failing = None
+                _LOG.info("the judge answers again")
         finally:
             self._metrics.duration.record(self._clock() - begun)
         return reply
@@ -214,6 +237,14 @@ class JudgeModel:
     def _failed(self, error_type: str, message: str) -> Errored:
         self._metrics.calls.add(1, ("failed",))
         self._metrics.failures.add(1, (error_type,))
+        # Rule: a judge that fails is logged, once a minute for each kind of failure, and shown in `/status` until it answers a call.
+        if error_type not in _OF_A_QUESTION:
+            self._failing = (self._clock() if self._failing is None else self._failing[0], f"{error_type}: {message}")
+            suppressed = self._throttle.suppressed(error_type)
+            if suppressed is not None:
+                advice = _ADVICE.get(error_type, "look at the log of the provider")
+                text = "the judge failed (%s): %s: %s%s"
+                _LOG.warning(text, error_type, message, advice, repetitions(suppressed))
         return Errored(error_type=error_type, message=message)
 
 

@@ -108,6 +108,11 @@ class Judges:
         metrics.in_flight.observe = lambda: {(): len(self._calls)}
 
     @property
+    def trouble(self) -> tuple[str, float] | None:
+        """How the last call failed, and for how many seconds no call has been answered."""
+        return self._model.trouble
+
+    @property
     def open_count(self) -> int:
         """Trajectories that wait or are being judged."""
         return len(self._open)

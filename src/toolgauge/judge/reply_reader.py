@@ -10,7 +10,15 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from toolgauge.judge.stated_values import Ambiguous, Scale, contradicts, normalized, scale_of, stated_value
+from toolgauge.judge.stated_values import (
+    Ambiguous,
+    Scale,
+    contradicts,
+    names_verdict,
+    normalized,
+    scale_of,
+    stated_value,
+)
 from toolgauge.model.json import Json, JsonObject
 
 # Longer replies are read only where all of one is JSON.
@@ -95,13 +103,20 @@ def _stated(text: str, form: JsonObject) -> JsonObject | Unread:
 def _agreed(objects: Sequence[JsonObject], around: str, form_name: str, form: JsonObject) -> JsonObject | Unread:
     """Return the verdict that all objects give; what the text around them states must not be another one."""
     properties = _properties(form)
+    # Rule: properties that the form does not have are left out, such as a confidence; one that states another verdict is refused.
+    is_closed = form.get("additionalProperties") is False
     verdicts: list[JsonObject] = []
     for value in objects:
         verdict = fitted(_unwrapped(value, form_name, properties), form)
         if verdict is None:
             return Unread(_SEVERAL)
         if isinstance(verdict, dict) and not properties.keys().isdisjoint(verdict):
-            verdicts.append(verdict)
+            extra = {name: entry for name, entry in verdict.items() if name not in properties}
+            if _holds_other_verdict(extra, verdict, form):
+                return Unread(_SEVERAL)
+            verdicts.append(
+                {name: entry for name, entry in verdict.items() if name in properties} if is_closed else verdict
+            )
     if not verdicts:
         names = ", ".join(f"`{name}`" for name in properties)
         return Unread(f"the verdict must have the properties {names}")
@@ -113,6 +128,30 @@ def _agreed(objects: Sequence[JsonObject], around: str, form_name: str, form: Js
         if contradicts(around, name, scale, verdicts[0].get(name)):
             return Unread(_SEVERAL)
     return _explained(verdicts[-1], around, form) if around or len(objects) > 1 else verdicts[-1]
+
+
+def _holds_other_verdict(extra: JsonObject, verdict: JsonObject, form: JsonObject) -> bool:
+    """Return whether a property that the form does not have is named as a verdict is, at any depth, and has another value."""
+    deciding = _deciding(form)
+    if deciding is None:
+        return False
+    name, scale = deciding
+    layer: list[Json] = [extra]
+    while layer:
+        value = layer.pop()
+        if isinstance(value, list):
+            layer.extend(value)
+        elif isinstance(value, dict):
+            layer.extend(value.values())
+            stated = [entry for key, entry in value.items() if names_verdict(key, name)]
+            if any(_on_scale(entry, scale) not in (None, verdict.get(name)) for entry in stated):
+                return True
+    return False
+
+
+def _on_scale(value: Json, scale: Scale) -> Json:
+    """Return the verdict that a single value is; `None` where it is none."""
+    return scale.whole(str(value)) if isinstance(value, str | int | float) else None
 
 
 def _explained(verdict: JsonObject, around: str, form: JsonObject) -> JsonObject:

@@ -30,6 +30,8 @@ _TYPOGRAPHY = {
 _MARKUP = re.compile(r"[*`\"#>$\[\]]|(?<!\w)_+|_+(?!\w)|(?<!\w)'|'(?!\w)")
 _BULLET = re.compile(r"^[-+\u2022] ", re.MULTILINE)
 _NOUNS = "answer|verdict|score|rating|label|judge?ment|result|conclusion|decision|grade|assessment|evaluation"
+# A property with one of these in its name describes a verdict or its scale.
+_NO_VERDICT = re.compile(r"\b(?:confidence|min|max|minimum|maximum|threshold)\b")
 _EQUALS = r"(?:\s*(?::|=|->)|\s+(?:(?:is|was|of)\b|-(?=\s)))(?:\s*(?::|is\b))?"
 _CONCLUSION = (
     r"\b(?:therefore|thus|hence|so|overall|finally|to conclude|in (?:short|summary|conclusion|my opinion))\s?[,:]"
@@ -112,6 +114,13 @@ def scale_of(schema: Json) -> Scale | None:
 def normalized(name: str) -> str:
     """Write a name or label as all its spellings are compared."""
     return re.sub(r"[\s_-]+", " ", re.sub(r"\s*/\s*", "/", name)).strip().casefold()
+
+
+def names_verdict(key: str, name: str) -> bool:
+    """Return whether the name of a property ends as that of a verdict does: "final_score", but not "max_score"."""
+    spelled = normalized(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", key))
+    ends = re.search(rf"(?:^| )(?:{_NOUNS}|{re.escape(normalized(name))})$", spelled)
+    return ends is not None and not _NO_VERDICT.search(spelled)
 
 
 def stated_value(text: str, name: str, scale: Scale) -> Json | Ambiguous:

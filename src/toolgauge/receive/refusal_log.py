@@ -56,13 +56,22 @@ _NO_CALL_ADVICE = (
     "certificate; with `GRPC_VERBOSITY=info` in the environment of toolgauge, gRPC writes its own reason to standard error"
 )
 _GRPC_PORT_ADVICE = "point it to the port of `receivers.otlp.protocols.grpc.endpoint`, or let it send `http/protobuf`"
+_PLAIN_TEXT = "it does not speak TLS, and this port does"
+_PLAIN_TEXT_ADVICE = "set `https://` in the sender's endpoint, or remove `{section}.tls`"
 # The causes of a failed handshake by words in OpenSSL's name for it, the first that matches.
 _HANDSHAKES = (
     (
-        ("HTTP_REQUEST", "WRONG_VERSION_NUMBER", "HTTPS_PROXY_REQUEST", "UNKNOWN_PROTOCOL", "RECORD_LAYER_FAILURE"),
+        ("HTTP_REQUEST", "HTTPS_PROXY_REQUEST"),
         "plain_text",
-        "it does not speak TLS, and this port does",
-        "set `https://` in the sender's endpoint, or remove `{section}.tls`",
+        _PLAIN_TEXT,
+        _PLAIN_TEXT_ADVICE,
+    ),
+    # Rule: OpenSSL names plain HTTP/1 and nothing else, so any other plain text may be gRPC, which belongs to another port.
+    (
+        ("WRONG_VERSION_NUMBER", "UNKNOWN_PROTOCOL", "RECORD_LAYER_FAILURE"),
+        "plain_text",
+        _PLAIN_TEXT,
+        f"if it speaks gRPC, {_GRPC_PORT_ADVICE}; else {_PLAIN_TEXT_ADVICE}",
     ),
     (
         ("PEER_DID_NOT_RETURN_A_CERTIFICATE",),

@@ -14,6 +14,7 @@ from toolgauge.export.destination import Destination
 from toolgauge.export.fan_out import FanOut
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.ports import MessageReceiver
+from toolgauge.service.judge_pool import JudgePool
 from toolgauge.service.memory import MemoryGuard
 from toolgauge.service.worker import Worker
 from toolgauge.state.journal import Journal
@@ -142,6 +143,7 @@ def make_health(
     outbox: FanOut,
     memory: MemoryGuard,
     worker: Worker,
+    judges: JudgePool,
     *,
     clock: Callable[[], int],
     journal: Journal | None = None,
@@ -159,6 +161,8 @@ def make_health(
         parts = {"receiver:otlp/grpc": receiver, "receiver:otlp/http": receiver}
         parts["processor:memory_limiter"] = _of_memory(memory, started_ns)
         parts["processor:scoring"] = _of_worker(worker, started_ns)
+        if judges.has_judges:
+            parts["processor:judge"] = _of_judges(judges, started_ns, clock())
         if journal is not None:
             parts["extension:journal"] = _of_journal(journal, started_ns)
         if messages is not None:
@@ -201,6 +205,13 @@ def _of_worker(worker: Worker, started_ns: int) -> ComponentHealth:
         return ComponentHealth(status="StatusOK", since_ns=started_ns)
     error = "the worker is stuck in an evaluator or a trajectory: requests go on unread when the inbox is full"
     return ComponentHealth(status="StatusRecoverableError", since_ns=since_ns, error=error)
+
+
+def _of_judges(judges: JudgePool, started_ns: int, now_ns: int) -> ComponentHealth:
+    if judges.trouble is None:
+        return ComponentHealth(status="StatusOK", since_ns=started_ns)
+    error, lasted_s = judges.trouble
+    return ComponentHealth(status="StatusRecoverableError", since_ns=now_ns - int(lasted_s * 1e9), error=error)
 
 
 def _of_journal(journal: Journal, started_ns: int) -> ComponentHealth:

@@ -122,6 +122,11 @@ class JudgePool:
         """Return whether there are judges."""
         return self._judges is not None
 
+    @property
+    def trouble(self) -> tuple[str, float] | None:
+        """How the last call failed, and for how many seconds no call has been answered."""
+        return None if self._judges is None else self._judges.trouble
+
     def put(self, trajectory: Trajectory, inquiries: tuple[Inquiry, ...]) -> None:
         """Take the inquiries about one trajectory; from any thread."""
         if self._loop is None:

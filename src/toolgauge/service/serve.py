@@ -135,7 +135,7 @@ def make_service(
         hop_id=hop_id,
         clock=clock,
     )
-    health = make_health(config, outbox, memory, thread, clock=clock, journal=journal, messages=messages)
+    health = make_health(config, outbox, memory, thread, judges, clock=clock, journal=journal, messages=messages)
     receivers: tuple[OtlpReceiver, ...] = ()
     additional_receivers: tuple[Receiver, ...] = ()
     if worker is None:

@@ -178,6 +178,11 @@ def test_a_port_in_use_leaves_the_file_that_is_there(tmp_path: Path):
         (tmp_path / "second").mkdir()
         second = Recording(tmp_path / "second", file, "--force", "--set", taken)
         assert second.ended() == 1
+        assert re.search(
+            r"the port is in use \(`receivers\.otlp\.protocols\.http\.endpoint`\)\n.*choose another port: "
+            r"`--set receivers\.otlp\.protocols\.http\.endpoint=127\.0\.0\.1:\d+`",
+            second.said(),
+        )
         second.close()
         assert file.read_bytes().startswith(before)
 

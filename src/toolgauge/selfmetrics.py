@@ -313,7 +313,7 @@ class SelfMetrics:
         self.criteria_unmatched = registry.gauge(
             "toolgauge.criteria.unmatched",
             "{criterion}",
-            "1 for a written criterion that matched no trajectory, or whose `tools` named no call, in the last full hour "
+            "1 for a written criterion that matched no trajectory, or whose `tools` or `rules` named no call, in the last full hour "
             "with trajectories: look at its `when`, `scope` and `tools`.",
             ("gen_ai.evaluation.name",),
         )

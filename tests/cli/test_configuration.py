@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.certificates import certificates
 from tests.cli.command import run
 from tests.config.files import write
@@ -98,6 +100,69 @@ def test_evaluators_and_their_parameters_are_checked(tmp_path: Path):
         "  c.yaml:3: no evaluator called `known_tol` in criterion `a` (did you mean `known_tool`?)",
         "  c.yaml:6: unknown parameter `tols` of evaluator `known_tool` in criterion `b` (did you mean `tools`?)",
     ]
+
+
+def test_a_wrong_key_of_the_configuration_hides_no_wrong_key_of_a_criterion(tmp_path: Path):
+    write(tmp_path / "more.yaml", "criterias:\n  - {name: c, evaluator: budget, scope: session}\n")
+    write(
+        tmp_path / "c.yaml",
+        """\
+        criterias: []
+        criteria_files: [more.yaml]
+        criteria:
+          - {name: a, evaluator: budget, pass_at: 2}
+          - {name: a, evaluator: policy, when: {servce: shop}}
+        """,
+    )
+    ended = run("validate", "--config", "c.yaml", cwd=tmp_path)
+    more = tmp_path / "more.yaml"
+    assert ended.err.splitlines() == [
+        "error: 6 problems in the configuration",
+        f"  {more}:1: unknown key `criterias` in a criteria file (its only key is `criteria`; what has more is a "
+        "configuration, for `--config`)",
+        f"  {more}:2: `scope` in criterion `c` is `session`; allowed: `trace`, `conversation`",
+        "  c.yaml:1: unknown key `criterias` (did you mean `criteria`?)",
+        "  c.yaml:4: `pass_at` in criterion `a` must be less than or equal to 1",
+        "  c.yaml:5: unknown key `when.servce` in criterion `a` (did you mean `service`?)",
+        "  c.yaml:5: criterion `a` is given twice, first at c.yaml:4",
+    ]
+
+
+@pytest.mark.parametrize("options", [("validate",), ("replay", "none.otlp")])
+def test_wrong_keys_and_names_of_criteria_hide_no_wrong_evaluator(options: tuple[str, ...], tmp_path: Path):
+    write(
+        tmp_path / "c.yaml",
+        """\
+        criteria:
+          - {name: a, evaluator: budgt}
+          - {name: a, evaluator: known_tool, tols: [x]}
+          - {name: b, evaluator: budget, pass_at: 2}
+          - {name: default.coverage, evaluator: coverag}
+        """,
+    )
+    ended = run(*options, "--config", "c.yaml", cwd=tmp_path)
+    assert [line for line in ended.err.splitlines() if line.startswith("  c.yaml")] == [
+        "  c.yaml:2: no evaluator called `budgt` in criterion `a` (did you mean `budget`?)",
+        "  c.yaml:3: criterion `a` is given twice, first at c.yaml:2",
+        "  c.yaml:3: unknown parameter `tols` of evaluator `known_tool` in criterion `a` (did you mean `tools`?)",
+        "  c.yaml:4: `pass_at` in criterion `b` must be less than or equal to 1",
+        "  c.yaml:5: `default.coverage` is the name of a default criterion",
+        "  c.yaml:5: no evaluator called `coverag` in criterion `default.coverage` (did you mean `coverage`?)",
+    ]
+
+
+def test_a_criterion_without_a_judge_is_named_beside_other_problems(tmp_path: Path):
+    write(
+        tmp_path / "c.yaml",
+        """\
+        criteria:
+          - {name: a, evaluator: budgt}
+          - {name: b, evaluator: tool_selection_accuracy}
+        """,
+    )
+    ended = run("validate", "--config", "c.yaml", cwd=tmp_path)
+    assert "c.yaml:2: no evaluator called `budgt`" in ended.err
+    assert "criterion `b` asks a judge model, and `judge` is not configured" in ended.err
 
 
 def test_a_missing_file_is_bad_configuration(tmp_path: Path):

@@ -40,6 +40,17 @@ def test_a_pack_is_a_valid_configuration_and_judges_real_traffic(pack: str, tmp_
     assert f"pack.{pack}." in replayed.out
 
 
+def test_replay_names_the_criteria_of_a_pack_whose_tools_are_never_called(tmp_path: Path):
+    assert run("init", "--pack", "customer-service", cwd=tmp_path).code == 0
+    recording = CORPUS / "pydantic-ai" / "mcp_sequence3.otlp.pb"
+    replayed = run("replay", "--config", str(tmp_path / "toolgauge.yaml"), str(recording))
+    named = [line for line in replayed.err.splitlines() if "found no call of its `rules`: look at `rules`" in line]
+    assert [line.split("`")[1] for line in named] == [
+        "pack.customer-service.identify-first",
+        "pack.customer-service.confirmation",
+    ]
+
+
 def test_from_a_recording_of_three_frameworks_to_scores_in_serve(three: Path, tmp_path: Path):
     made = run("init", str(three), "--pack", "customer-service", "--directory", str(tmp_path / "first"))
     assert made.code == 0, made.err
@@ -60,8 +71,19 @@ def test_a_few_runs_give_a_configuration_and_no_criteria(tmp_path: Path):
     made = run("init", str(CORPUS / "pydantic-ai" / "mcp_sequence3.otlp.pb"), "-d", str(tmp_path))
     assert made.code == 0, made.err
     assert "too few runs to learn criteria from (at most 1 of one service)" in made.err
-    assert (tmp_path / "criteria.yaml").read_text().endswith("\ncriteria: []\n")
+    written = (tmp_path / "criteria.yaml").read_text()
+    assert written.startswith("# Nothing is learned from traffic here: ")
+    assert written.endswith("\ncriteria: []\n")
     assert run("validate", "--config", str(tmp_path / "toolgauge.yaml")).code == 0
+
+
+def test_criteria_of_a_pack_alone_are_not_called_learned(tmp_path: Path):
+    recording = str(CORPUS / "pydantic-ai" / "mcp_sequence3.otlp.pb")
+    assert run("init", recording, "--pack", "retrieval", "-d", str(tmp_path)).code == 0
+    written = (tmp_path / "criteria.yaml").read_text()
+    assert "Learned from traffic" not in written
+    assert written.startswith("# Nothing is learned from traffic here: ")
+    assert "pack.retrieval.searches" in written
 
 
 def test_files_that_exist_are_kept_unless_forced(tmp_path: Path):

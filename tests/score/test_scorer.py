@@ -29,7 +29,7 @@ from toolgauge.model.outcomes import (
     outcome_word,
 )
 from toolgauge.model.ports import Evaluation, Evaluator
-from toolgauge.model.trajectory import Trajectory, TrajectoryScope
+from toolgauge.model.trajectory import Message, Trajectory, TrajectoryScope
 from toolgauge.score.criterion import Criterion, Inline, Lookup, NoReference, Reference, ToolKinds, When
 from toolgauge.score.scorer import Scorer
 
@@ -480,6 +480,15 @@ def test_a_reference_whose_values_occur_nowhere_is_flagged():
     assert outcome.explanation.endswith(
         "no value of the reference occurs in the conversation: it may belong to another one"
     )
+
+
+@pytest.mark.parametrize("messages", [(), (Message(role="system", text="refund orders", turn=0),)])
+def test_calls_alone_are_no_conversation_that_a_reference_may_not_belong_to(messages: tuple[Message, ...]):
+    judged = trajectory(tool_call("refund", {"order": "B-2"}), messages=messages)
+    outcome = only(judged, inline(order="A-17"))
+    assert isinstance(outcome, Scored)
+    assert outcome.parts["reference_values_seen"] == 0
+    assert "another one" not in outcome.explanation
 
 
 def test_values_that_were_said_called_or_answered_are_seen():

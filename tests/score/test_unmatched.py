@@ -1,7 +1,13 @@
 """Criteria that judge nothing are found after an hour with trajectories, once, and until they match."""
 
+import pytest
+
 from tests.score.support import tool_call, trajectory
+from toolgauge.evaluators.data_flow import DataFlow
+from toolgauge.evaluators.order_rules import OrderRules
 from toolgauge.evaluators.tool_success import ToolSuccess
+from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.ports import Evaluator
 from toolgauge.score.criterion import Criterion, ToolKinds, When, register
 from toolgauge.score.scorer import Scorer
 from toolgauge.score.selection import Tools
@@ -131,3 +137,47 @@ def test_without_a_report_the_period_never_ends():
     scorer.unmatched.end_period_if_due(HOUR)
     scorer.unmatched.end_period_if_due(9 * HOUR)
     assert [found.criterion.name for found in scorer.unmatched.so_far()] == ["b"]
+
+
+def judged_by(evaluator: Evaluator) -> Criterion:
+    return Criterion(name="a", evaluator_name="e", evaluator=evaluator, revision="r")
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"before": "cancel*", "call": "find_*"},
+        {"after": "cancel*", "call": "send_*"},
+        {"never_before": "cancel*", "call": "find_*"},
+        {"requires_confirmation": ["cancel*", "delete*"]},
+    ],
+)
+def test_rules_about_tools_that_are_never_called_found_no_call(rule: JsonObject):
+    watched = UnmatchedCriteria([register(judged_by(OrderRules.model_validate({"rules": [rule]})))])
+    watched.see(REFUND)
+    (found,) = watched.so_far()
+    assert (found.description, found.keys) == ("found no call of its `rules`", "`rules`")
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        [{"never": "cancel*"}],
+        [{"at_most": 1, "call": "cancel*"}],
+        [{"before": "cancel*", "call": "find_*"}, {"before": "refund", "call": "cancel*"}],
+        # A tool that was called, though never with such arguments.
+        [{"requires_confirmation": {"tool": "refund", "arguments": {"amount": {"above": 500}}}}],
+    ],
+)
+def test_rules_that_hold_without_a_call_or_name_one_match(rules: list[Json]):
+    watched = UnmatchedCriteria([register(judged_by(OrderRules.model_validate({"rules": rules})))])
+    watched.see(REFUND)
+    assert watched.so_far() == ()
+
+
+@pytest.mark.parametrize(("place", "names"), [("cancel.id", ["a"]), ("refund.id", [])])
+def test_places_in_tools_that_are_never_called_found_no_call(place: str, names: list[str]):
+    flow = DataFlow.model_validate({"rules": {place: {"from": {"tool": "find_order"}}}})
+    watched = UnmatchedCriteria([register(judged_by(flow))])
+    watched.see(REFUND)
+    assert [one.criterion.name for one in watched.so_far()] == names

@@ -12,6 +12,8 @@ from collections.abc import Generator, Iterable
 from pathlib import Path
 
 import pytest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+from opentelemetry.proto.metrics.v1.metrics_pb2 import ResourceMetrics
 
 from tests.cli.command import run
 from tests.wire.support import CORPUS, Process, environment, post, serving, toolgauge_command, until
@@ -178,8 +180,22 @@ def test_a_port_in_use_leaves_the_file_that_is_there(tmp_path: Path):
         (tmp_path / "second").mkdir()
         second = Recording(tmp_path / "second", file, "--force", "--set", taken)
         assert second.ended() == 1
+        assert re.search(
+            r"the port is in use \(`receivers\.otlp\.protocols\.http\.endpoint`\)\n.*choose another port: "
+            r"`--set receivers\.otlp\.protocols\.http\.endpoint=127\.0\.0\.1:\d+`",
+            second.said(),
+        )
         second.close()
         assert file.read_bytes().startswith(before)
+
+
+def test_metrics_are_refused_with_the_variable_that_turns_them_off(tmp_path: Path):
+    request = ExportMetricsServiceRequest(resource_metrics=[ResourceMetrics()])
+    with recording(tmp_path, tmp_path / "run.otlp") as process:
+        status, answer = post(process.port, request.SerializeToString(), path="/v1/metrics")
+    assert status == 404
+    assert b"OTEL_METRICS_EXPORTER=none" in answer
+    assert "OTEL_METRICS_EXPORTER=none" in run("record", "--help").out
 
 
 def test_a_file_name_that_no_reader_knows_is_an_error(tmp_path: Path):

@@ -14,9 +14,10 @@ import click
 
 from toolgauge.cli.logs import log_to_stderr
 from toolgauge.cli.main import configuration_options
-from toolgauge.config.load import load
+from toolgauge.config.load import listener_endpoints, load
 from toolgauge.config.model import Config, Log
 from toolgauge.export.recording_file import RecordingFile, recording_ending
+from toolgauge.net.listen import check_endpoints
 from toolgauge.offline.record.recorder import Recorder
 from toolgauge.offline.terminal import counted
 from toolgauge.service.process import handle_stop_signals, raise_descriptor_limit
@@ -93,7 +94,8 @@ def command(output: str, config_paths: Sequence[str], overrides: Sequence[str], 
     """Receive OTLP, write it to a file, and show the services, dialects and tool calls in it.
 
     It receives as `toolgauge serve` does, by default on localhost:4317 (gRPC) and localhost:4318 (HTTP), and sends
-    nothing on. Of a configuration the sections `receivers`, `inbox`, `assemble` and `memory` count. SIGINT
+    nothing on. Traces and logs are recorded; metrics are refused (404, `UNIMPLEMENTED`), as by `toolgauge serve` without a
+    destination: `OTEL_METRICS_EXPORTER=none` in the agent keeps it from sending them. Of a configuration the sections `receivers`, `inbox`, `assemble` and `memory` count. SIGINT
     (Ctrl-C) and SIGTERM end it. `toolgauge inspect`, `replay`, `compare` and `doctor` read the file, also while it is
     written and after a crash; a compressed one lacks its last second then.
 
@@ -111,6 +113,8 @@ def command(output: str, config_paths: Sequence[str], overrides: Sequence[str], 
 
 
 async def _record(config: Config, recording: RecordingFile, screen: _Screen) -> int:
+    # A taken port is named with the `--set` for a free one, as `toolgauge serve` does.
+    check_endpoints({key: at for key, at in listener_endpoints(config).items() if key.startswith("receivers.")})
     recorder = Recorder(config, recording, screen.line)
     screen.counter = recorder.recognized.counter
     stopping = asyncio.Event()

@@ -19,7 +19,8 @@ def command(config_paths: Sequence[str], overrides: Sequence[str], *, strict: bo
     """Check the configuration, the criteria, their references and the registered tools, and open no port.
 
     Everything is read exactly as `toolgauge serve` reads it. Problems are reported together, each with file and line:
-    keys and values that are wrong, and once there are none, evaluators and references that are. Certificates, keys and
+    wrong keys, values, names and references of configuration and criteria, and, once the configuration itself is right,
+    evaluators and parameters of the criteria that are right so far; registered tools come last. Certificates, keys and
     tokens may be on another machine: where they cannot be used, that is a warning.
     """
     from toolgauge.cli.loaded_criteria import print_evaluator_files

@@ -4,10 +4,12 @@ What is not a key of every criterion is a parameter of its evaluator and stays a
 `service` knows the evaluators, and its problems (`parameter_problems`) must name the file too.
 """
 
+import contextlib
 import glob
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -168,27 +170,62 @@ class Criterion(BaseModel):
 
 def load_criteria(config: Config, environment: Mapping[str, str]) -> tuple[CriterionConfig, ...]:
     """Read the criteria of a configuration, inline and from files. Raises ConfigError with every problem found."""
+    problems: list[Problem] = []
+    return _without(problems, read_criteria(config, environment, problems))
+
+
+def read_criteria(
+    config: Config, environment: Mapping[str, str], problems: list[Problem]
+) -> tuple[CriterionConfig, ...]:
+    """Read the criteria of a configuration as `load_criteria` does; return the valid ones, and add to `problems`."""
     files = [Path(name) for pattern in config.criteria_files for name in _files(pattern)]
-    return _read(config.criteria, files, environment)
+    return _read(config.criteria, files, environment, problems)
 
 
 def load_criteria_files(files: Iterable[Path], environment: Mapping[str, str]) -> tuple[CriterionConfig, ...]:
     """Read the criteria of some files. Raises ConfigError with every problem found."""
-    return _read((), files, environment)
+    problems: list[Problem] = []
+    return _without(problems, read_criteria_files(files, environment, problems))
+
+
+def read_criteria_files(
+    files: Iterable[Path], environment: Mapping[str, str], problems: list[Problem]
+) -> tuple[CriterionConfig, ...]:
+    """Read the criteria of some files; return the valid ones, and add to `problems`."""
+    return _read((), files, environment, problems)
+
+
+def criteria_problems(root: Node, patterns: Iterable[object], environment: Mapping[str, str]) -> tuple[Problem, ...]:
+    """List the wrong keys and values of the criteria of a configuration that is wrong itself; `patterns` are of files."""
+    problems: list[Problem] = []
+    inline = _criteria_node(root)
+    files: list[str] = []
+    for pattern in patterns:
+        # A file that is missing is an error of its own, once the configuration is right.
+        with contextlib.suppress(ConfigError):
+            files += _files(pattern) if isinstance(pattern, str) else ()
+    nodes = inline.value if inline is not None and isinstance(inline.value, list) else []
+    _read(nodes, map(Path, files), environment, problems)
+    return tuple(problems)
 
 
 def read_criterion(node: Node) -> CriterionConfig:
     """Read one criterion. Raises ConfigError with every problem found."""
-    return _read([node], (), {})[0]
+    problems: list[Problem] = []
+    return _without(problems, _read([node], (), {}, problems))[0]
+
+
+def _without(problems: Sequence[Problem], criteria: tuple[CriterionConfig, ...]) -> tuple[CriterionConfig, ...]:
+    if problems:
+        raise config_error(problems)
+    return criteria
 
 
 def load_default_criteria(defaults: Defaults) -> tuple[CriterionConfig, ...]:
     """Read the criteria that need no reference, as far as they are on. Raises ConfigError with every problem found."""
-    reader = _Reader()
-    criteria = tuple(reader.criteria(_default_nodes(defaults, reader.problems))) if defaults.enabled else ()
-    if reader.problems:
-        raise config_error(reader.problems)
-    return criteria
+    problems: list[Problem] = []
+    nodes = _default_nodes(defaults, problems) if defaults.enabled else ()
+    return _without(problems, tuple(_Reader(problems).criteria(nodes)))
 
 
 def _default_nodes(defaults: Defaults, problems: list[Problem]) -> Iterator[Node]:
@@ -242,43 +279,44 @@ def _files(pattern: str) -> list[str]:
     return found
 
 
-def _read(inline: Iterable[Node], files: Iterable[Path], environment: Mapping[str, str]) -> tuple[CriterionConfig, ...]:
+def _read(
+    inline: Iterable[Node], files: Iterable[Path], environment: Mapping[str, str], problems: list[Problem]
+) -> tuple[CriterionConfig, ...]:
     nodes = [*inline]
     for file in dict.fromkeys(files):
-        nodes.extend(_nodes(file, environment))
-    reader = _Reader()
-    criteria = tuple(reader.criteria(nodes))
-    if reader.problems:
-        raise config_error(reader.problems)
-    return criteria
+        nodes.extend(_nodes(file, environment, problems))
+    return tuple(_Reader(problems).criteria(nodes))
 
 
-def _nodes(file: Path, environment: Mapping[str, str]) -> list[Node]:
+def _nodes(file: Path, environment: Mapping[str, str], problems: list[Problem]) -> list[Node]:
     root = parse_yaml(read_file(file), str(file), environment)
     if isinstance(root.value, dict):
+        hint = "its only key is `criteria`; what has more is a configuration, for `--config`"
         unknown = [key for key in root.value if key != "criteria"]
-        if unknown:
-            problem = Problem(root.value[unknown[0]].place, f"unknown key `{unknown[0]}` in a criteria file")
-            raise config_error(
-                [
-                    Problem(
-                        problem.place,
-                        problem.message,
-                        "its only key is `criteria`; what has more is a configuration, for `--config`",
-                    )
-                ]
-            )
-        root = root.value.get("criteria", root)
+        problems += (Problem(root.value[key].place, f"unknown key `{key}` in a criteria file", hint) for key in unknown)
+        criteria = _criteria_node(root)
+        if criteria is None and unknown:
+            return []
+        root = criteria or root
     if not isinstance(root.value, list):
-        raise config_error([Problem(root.place, "a criteria file must be `criteria: [...]` or a list of criteria")])
+        problems.append(Problem(root.place, "a criteria file must be `criteria: [...]` or a list of criteria"))
+        return []
     return root.value
+
+
+def _criteria_node(root: Node) -> Node | None:
+    """Return the criteria of a file. A misspelt key is a problem by itself, and hides no problem of its criteria."""
+    if not isinstance(root.value, dict):
+        return None
+    meant = ["criteria"] if "criteria" in root.value else get_close_matches("criteria", root.value, n=1)
+    return root.value[meant[0]] if meant else None
 
 
 class _Reader:
     """Reads criteria one by one; a reference file that several of them name is read once."""
 
-    def __init__(self) -> None:
-        self.problems: list[Problem] = []
+    def __init__(self, problems: list[Problem]) -> None:
+        self.problems = problems
         self._cases: dict[Path, Mapping[str, Expected]] = {}
 
     def criteria(self, nodes: Iterable[Node]) -> Iterator[CriterionConfig]:
@@ -286,13 +324,16 @@ class _Reader:
         first: dict[str, Place] = {}
         for node in nodes:
             criterion = self._criterion(node)
-            if criterion is None:
-                continue
-            if criterion.name in first:
-                message = f"criterion `{criterion.name}` is given twice, first at {first[criterion.name]}"
+            # A criterion that is wrong otherwise has a name, too.
+            written = node.child("name")
+            name = None if written is None else written.value
+            if isinstance(name, str) and name in first:
+                message = f"criterion `{name[:64]}` is given twice, first at {first[name]}"
                 self.problems.append(Problem(node.place, message))
-            first.setdefault(criterion.name, node.place)
-            yield criterion
+            elif isinstance(name, str):
+                first[name] = node.place
+            if criterion is not None:
+                yield criterion
 
     def _criterion(self, node: Node) -> CriterionConfig | None:
         values = plain(node)

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import yaml
 from pydantic import ValidationError
 
+from toolgauge.config.criteria import criteria_problems
 from toolgauge.config.environment import filled_in
 from toolgauge.config.model import Config, config_model
 from toolgauge.config.nodes import Node, PathStep, Place, merged, nearest, plain, spelled
@@ -27,18 +28,24 @@ from toolgauge.settings import AS_WRITTEN, Section, split_address
 def load(paths: Sequence[Path], overrides: Sequence[str], environment: Mapping[str, str]) -> Config:
     """Merge the files from left to right, then the overrides (`a.b=c`), then what the environment fills in.
 
-    Raises ConfigError with every problem found.
+    Raises ConfigError with every problem found, wrong keys and values of its criteria included.
     """
     root = filled_in(read(paths, overrides, environment), environment)
     model = config_model(root)
     try:
         config = model.model_validate(_prepared(root), context=AS_WRITTEN)
     except ValidationError as error:
-        raise config_error(problems_of(error, root, model)) from error
+        raise config_error((*problems_of(error, root, model), *_criteria_problems(root, environment))) from error
     problems = tuple(problems_in(config, root))
     if problems:
-        raise config_error(problems)
+        raise config_error((*problems, *_criteria_problems(root, environment)))
     return config
+
+
+def _criteria_problems(root: Node, environment: Mapping[str, str]) -> tuple[Problem, ...]:
+    files = root.child("criteria_files")
+    globs = files.value if files is not None and isinstance(files.value, list) else ()
+    return criteria_problems(root, map(absolute_glob, globs), environment)
 
 
 def read(paths: Sequence[Path], overrides: Sequence[str], environment: Mapping[str, str]) -> Node:

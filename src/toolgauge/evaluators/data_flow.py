@@ -123,6 +123,7 @@ class DataFlow(CallSelection):
 
     version: ClassVar[str] = "1"
     level: ClassVar[Level] = "call"
+    names_tools_in: ClassVar[str] = "rules"
 
     rules: Annotated[dict[str, FlowRule], Field(min_length=1, max_length=_MAX_RULES)]
 
@@ -142,6 +143,12 @@ class DataFlow(CallSelection):
     @cached_property
     def _flows(self) -> tuple["_Flow", ...]:
         return tuple(rule.compiled(key) for key, rule in self.rules.items())
+
+    def names_call(self, trajectory: Trajectory) -> bool:
+        """Return whether any call that counts is of a tool that a rule names."""
+        return any(
+            flow.subject.place.tool.leads_to(call.name) for call in self.calls(trajectory) for flow in self._flows
+        )
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
         """Yield one outcome for each call with an argument that a rule names."""

@@ -83,6 +83,11 @@ class _Rule(BaseModel):
         """The attributes of the trace that its patterns ask for."""
         return tuple(key for _, pattern in self if isinstance(pattern, CallPattern) for key in pattern.attributes)
 
+    @property
+    def bound(self) -> CallPattern | None:
+        """The calls without which there is nothing to judge; `None` where the rule holds without any."""
+        return None
+
     @abstractmethod
     def review(self, turns: Sequence[Sequence[ToolCall]], ledger: Ledger, dialogue: Dialogue | None) -> None:
         """Enter the calls of all turns into the ledger, in one pass."""
@@ -97,6 +102,11 @@ class Before(_Rule):
 
     before: CallPattern
     call: CallPattern
+
+    @property
+    def bound(self) -> CallPattern:
+        """The calls that need another before them."""
+        return self.before
 
     def review(self, turns: Sequence[Sequence[ToolCall]], ledger: Ledger, dialogue: Dialogue | None) -> None:  # noqa: ARG002 (calls alone decide)
         """Remember whether the awaited call was made."""
@@ -121,6 +131,11 @@ class After(_Rule):
     after: CallPattern
     call: CallPattern
 
+    @property
+    def bound(self) -> CallPattern:
+        """The calls that need another after them."""
+        return self.after
+
     def review(self, turns: Sequence[Sequence[ToolCall]], ledger: Ledger, dialogue: Dialogue | None) -> None:  # noqa: ARG002 (calls alone decide)
         """Go backwards, and remember whether the call that has to follow was made."""
         made, how = Match.NO, f"without {self.call} after it"
@@ -144,6 +159,11 @@ class NeverBefore(_Rule):
 
     never_before: CallPattern
     call: CallPattern
+
+    @property
+    def bound(self) -> CallPattern:
+        """The calls that another must not precede."""
+        return self.never_before
 
     def review(self, turns: Sequence[Sequence[ToolCall]], ledger: Ledger, dialogue: Dialogue | None) -> None:  # noqa: ARG002 (calls alone decide)
         """Remember whether the early call was made."""
@@ -202,6 +222,11 @@ class RequiresConfirmation(_Rule):
     requires_confirmation: CallPattern
     # RE2 over the whole text of a message.
     yes: Annotated[str, Field(max_length=_MAX_TEXT)] | None = None
+
+    @property
+    def bound(self) -> CallPattern:
+        """The calls that need an answer of the user."""
+        return self.requires_confirmation
 
     @field_validator("yes")
     @classmethod
@@ -280,6 +305,7 @@ class OrderRules(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     version: ClassVar[str] = "1"
     level: ClassVar[Level] = "trajectory"
+    names_tools_in: ClassVar[str] = "rules"
 
     rules: Annotated[tuple[Rule, ...], Field(max_length=_MAX_RULES), AfterValidator(not_empty)]
     failed_calls: FailedCalls = "count"
@@ -293,6 +319,11 @@ class OrderRules(BaseModel):
     def attributes(self) -> tuple[str, ...]:
         """The attributes of the trace that the rules ask for."""
         return tuple(dict.fromkeys(key for rule in self.rules for key in rule.attributes))
+
+    def names_call(self, trajectory: Trajectory) -> bool:
+        """Return whether any rule has a call to judge, or needs none."""
+        bound = [rule.bound for rule in self.rules]
+        return any(pattern is None or any(map(pattern.names, trajectory.calls)) for pattern in bound)
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
         """Yield one outcome for the trajectory."""

@@ -105,7 +105,10 @@ class Admission:
     def _answer(self, request: Request) -> tuple[Answer, str]:
         signal = request.signal
         if signal == "metrics" and not self._outbox.forwards("metrics"):
-            message = "metrics are not accepted here, as nothing is sent on: send them to your backend"
+            message = (
+                "metrics are not accepted here, as nothing is sent on: set `OTEL_METRICS_EXPORTER=none` in the sender, or send "
+                "them to your backend"
+            )
             return Unsupported(message), ""
         if self._is_closed:
             return Refused("shutting down"), "shutdown"

@@ -372,7 +372,8 @@ def _with_values_seen(result: Result, conversation: Conversation, expected: Expe
     if share is None:
         return result
     explanation = outcome.explanation
-    if share == 0:
+    # Calls alone, as a case may have them, are no conversation: an agent that passes other values is all they show.
+    if share == 0 and conversation.has_messages:
         explanation += "; no value of the reference occurs in the conversation: it may belong to another one"
     parts = {**outcome.parts, "reference_values_seen": share}
     return replace(result, outcome=replace(outcome, explanation=explanation, parts=parts))

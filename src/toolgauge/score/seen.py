@@ -57,6 +57,11 @@ class Conversation:
         self._text: str | None = None
         self._shares: list[tuple[Expected, float | None]] = []
 
+    @property
+    def has_messages(self) -> bool:
+        """Whether anything but calls was recorded: what users and agents wrote."""
+        return any(message.role != "system" for message in self._trajectory.messages)
+
     def share_of(self, expected: Expected) -> float | None:
         """Return the share of expected argument values that occur in it; `None` if none can be looked for.
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -52,12 +52,24 @@ class Verdicts(dict[str, Outcome]):
         return outcome
 
 
+@runtime_checkable
+class NamesTools(Protocol):
+    """An evaluator that judges calls of named tools alone, and names them in one of its parameters."""
+
+    names_tools_in: ClassVar[str]
+
+    def names_call(self, trajectory: Trajectory) -> bool:
+        """Return whether any call is of a tool that is named; True where all tools are meant."""
+        ...
+
+
 class CallSelection(BaseModel):
     """The parameters that all our evaluators share."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     accepts_recent_offer: ClassVar[bool] = True
+    names_tools_in: ClassVar[str] = "tools"
 
     # Which tools count: names and globs, or `writes` for those that change state.
     tools: Tools = None
@@ -81,8 +93,8 @@ class CallSelection(BaseModel):
         return calls if self.tools is None else tuple(call for call in calls if self._counts(call.name, trajectory))
 
     def names_call(self, trajectory: Trajectory) -> bool:
-        """Return whether any call is of a tool that counts."""
-        return any(self._counts(call.name, trajectory) for call in trajectory.calls)
+        """Return whether any call is of a tool that counts; True where all count."""
+        return self.tools is None or any(self._counts(call.name, trajectory) for call in trajectory.calls)
 
     def expected_calls(self, expected: Sequence[ExpectedCall], trajectory: Trajectory) -> tuple[ExpectedCall, ...]:
         """Pick the expected calls that count: calls of tools that do not count are not missed either."""

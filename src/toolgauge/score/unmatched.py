@@ -1,4 +1,6 @@
-"""Finds criteria that judge nothing: no trajectory is for them, or their `tools` name none of its calls.
+"""Finds criteria that judge nothing: no trajectory is for them, or none of its calls is of a tool that they name.
+
+A criterion that judges calls of named tools alone names them in `tools`, or in the rules of `order_rules` and `data_flow`.
 
 A typing error in a glob is no error of the configuration, and a criterion without results looks like one without
 failures. Each is looked for until it matches, then not again before the next hour, so that what works costs nothing.
@@ -12,12 +14,12 @@ from msgspec import Struct
 
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.criterion import Criterion, Registered, When, applies, narrowed_to_agent, register
-from toolgauge.score.selection import CallSelection
+from toolgauge.score.selection import NamesTools
 from toolgauge.settings import HOUR
 
 
 class Unmatched(Struct, frozen=True):
-    """A criterion that matched nothing. `has_trajectories`: there were trajectories for it, without a call of its `tools`.
+    """A criterion that matched nothing. `has_trajectories`: there were trajectories for it, without a call of its tools.
 
     `excluding` are its conditions that held for no trajectory, each with its key.
     """
@@ -29,14 +31,18 @@ class Unmatched(Struct, frozen=True):
     @property
     def description(self) -> str:
         """What it did not find, behind its name."""
-        return "found no call of its `tools`" if self.has_trajectories else "matched no trajectory"
+        return f"found no call of its {self._naming}" if self.has_trajectories else "matched no trajectory"
 
     @property
     def keys(self) -> str:
         """The keys of the criterion that decide it."""
         if self.has_trajectories:
-            return "`tools`"
+            return self._naming
         return " and ".join(self.excluding) or "`when`, whose conditions hold for some each, but never together"
+
+    @property
+    def _naming(self) -> str:
+        return f"`{getattr(self.criterion.evaluator, 'names_tools_in', 'tools')}`"
 
 
 # Called once for each criterion that matches nothing for an hour in which trajectories were scored.
@@ -135,6 +141,4 @@ def _globs(when: When) -> Iterator[tuple[str, str, When]]:
 
 def _names_call(registered: Registered, trajectory: Trajectory) -> bool:
     evaluator = registered.criterion.evaluator
-    if not isinstance(evaluator, CallSelection) or evaluator.tools is None:
-        return True
-    return evaluator.names_call(narrowed_to_agent(registered, trajectory))
+    return not isinstance(evaluator, NamesTools) or evaluator.names_call(narrowed_to_agent(registered, trajectory))

@@ -13,10 +13,10 @@ from toolgauge import plugins
 from toolgauge.config.criteria import (
     CriterionConfig,
     criterion_problem,
-    load_criteria,
-    load_criteria_files,
     load_default_criteria,
     parameter_problems,
+    read_criteria,
+    read_criteria_files,
     unknown_evaluator,
 )
 from toolgauge.config.evaluator_files import EvaluatorFile, evaluator_file
@@ -31,16 +31,21 @@ from toolgauge.model.ports import Evaluator
 from toolgauge.net.auth import TokenGuard
 from toolgauge.net.tls import client_context, server_context
 from toolgauge.score.criterion import Criterion, Inline, Lookup, NoReference, Reference, When, revision
-from toolgauge.service.judge_pool import require_judge
+from toolgauge.service.judge_pool import judge_problems, require_judge
 from toolgauge.service.own_evaluators import EvaluatorFiles, checked_evaluator
 
 
 def load_configuration(paths: Sequence[str], overrides: Sequence[str]) -> tuple[Config, tuple[Criterion, ...]]:
     """Load configuration and criteria as at the start; raise `ConfigError` with every problem found."""
     config = load([Path(path) for path in paths], overrides, os.environ)
-    written = load_criteria(config, os.environ)
-    criteria = make_criteria(config, written)
-    require_judge(config, written, criteria)
+    # One list for all that is wrong: a criterion with a wrong key or name hides no problem of the others.
+    problems: list[Problem] = []
+    written = read_criteria(config, os.environ, problems)
+    criteria = _criteria(config, written, EvaluatorFiles(), problems)
+    problems += judge_problems(config, written, criteria)
+    if problems:
+        raise config_error(problems)
+    require_judge(config, criteria)
     return config, criteria
 
 
@@ -62,8 +67,13 @@ def load_for_replay(
     config = load([Path(path) for path in paths], overrides, environment)
     if not defaults:
         config = config.model_copy(update={"defaults": config.defaults.model_copy(update={"enabled": False})})
-    extra = load_criteria_files([Path(file) for file in criteria_files], environment)
-    return config, make_criteria(config, (*load_criteria(config, environment), *extra, *written), evaluators)
+    problems: list[Problem] = []
+    read = read_criteria(config, environment, problems)
+    extra = read_criteria_files([Path(file) for file in criteria_files], environment, problems)
+    criteria = _criteria(config, (*read, *extra, *written), evaluators or EvaluatorFiles(), problems)
+    if problems:
+        raise config_error(problems)
+    return config, criteria
 
 
 def make_criteria(
@@ -71,24 +81,31 @@ def make_criteria(
 ) -> tuple[Criterion, ...]:
     """Make the default criteria and the written ones; raise `ConfigError` with every problem found."""
     problems: list[Problem] = []
-    files = evaluators or EvaluatorFiles()
+    criteria = _criteria(config, written, evaluators or EvaluatorFiles(), problems)
+    if problems:
+        raise config_error(problems)
+    return criteria
+
+
+def _criteria(
+    config: Config, written: Sequence[CriterionConfig], files: EvaluatorFiles, problems: list[Problem]
+) -> tuple[Criterion, ...]:
+    """Make the default criteria and the written ones that are valid, and add to `problems`."""
     criteria = list(default_criteria(config.defaults))
     defaults = {criterion.name for criterion in criteria}
     first: dict[str, str] = {}
     for entry in written:
         if entry.name in defaults:
             problems.append(criterion_problem(entry, f"`{entry.name}` is the name of a default criterion"))
-            continue
-        if entry.name in first:
+        elif entry.name in first:
             message = f"criterion `{entry.name}` is given twice, first at {first[entry.name]}"
-            problems.append(criterion_problem(entry, message))
-            continue
-        first[entry.name] = entry.where
+            twice = criterion_problem(entry, message)
+            # Found before where both are of one file.
+            problems += () if twice in problems else (twice,)
+        first.setdefault(entry.name, entry.where)
         criterion = _criterion(entry, files, problems)
         if criterion is not None:
             criteria.append(criterion)
-    if problems:
-        raise config_error(problems)
     return tuple(criteria)
 
 

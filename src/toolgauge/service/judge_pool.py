@@ -15,7 +15,7 @@ from typing import Protocol, cast
 from toolgauge import plugins
 from toolgauge.config.criteria import CriterionConfig, criterion_problem
 from toolgauge.config.model import Config
-from toolgauge.config.problems import Problem, config_error
+from toolgauge.config.problems import Problem
 from toolgauge.judge.client import Client, ClientThread
 from toolgauge.judge.disabled import DisabledJudges
 from toolgauge.judge.inquiry import load_form
@@ -54,19 +54,23 @@ def asks_judge(criteria: Sequence[Criterion]) -> bool:
     return any(isinstance(criterion.evaluator, JudgeEvaluator) for criterion in criteria)
 
 
-def require_judge(config: Config, written: Sequence[CriterionConfig], criteria: Sequence[Criterion]) -> None:
-    """Raise `ConfigError` when a criterion asks a judge and there is none to ask."""
-    problems = tuple(_problems(config, written, criteria))
-    if problems:
-        raise config_error(problems)
+def require_judge(config: Config, criteria: Sequence[Criterion]) -> None:
+    """Raise `ConfigError` when a criterion asks a judge and there is no such model."""
     if config.judge is not None and asks_judge(criteria):
         open_client(config.judge)
 
 
-def _problems(config: Config, written: Sequence[CriterionConfig], criteria: Sequence[Criterion]) -> Iterator[Problem]:
-    asking = {criterion.name for criterion in criteria if isinstance(criterion.evaluator, JudgeEvaluator)}
+def judge_problems(
+    config: Config, written: Sequence[CriterionConfig], criteria: Sequence[Criterion]
+) -> Iterator[Problem]:
+    """Yield the criteria that ask a judge where none is configured or installed."""
+    asking = {
+        (criterion.name, criterion.evaluator_name)
+        for criterion in criteria
+        if isinstance(criterion.evaluator, JudgeEvaluator)
+    }
     for entry in written:
-        if entry.name not in asking:
+        if (entry.name, entry.evaluator) not in asking:
             continue
         who = f"evaluator `{entry.evaluator}` in criterion `{entry.name}` asks a judge model, and"
         if config.judge is None:

@@ -40,6 +40,13 @@ CALLS: JsonObject = {"calls": [{"name": "a", "args": {"x": 1}}, {"name": "b", "a
 SPANS: JsonObject = {"spans": [{"name": "s", "attributes": {"tool.name": "a", "input.value": '{"x": 1}'}}]}
 
 
+@pytest.mark.parametrize("key", ["parameters", "input", "tool_args"])
+def test_arguments_under_another_name_are_compared(key: str):
+    expected: JsonObject = {"calls": [{"name": "refund", "parameters": {"amount": 20}}]}
+    result = said(case("tool_call_args", expected, {"calls": [{"name": "refund", key: {"amount": 25}}]}))
+    assert (result["outcome"], result["value"]) == ("fail", 0.0)
+
+
 def test_an_evaluator_of_ours_runs_on_the_shapes_of_others():
     wanted: JsonObject = {"tool_calls": [{"name": "a", "args": {"x": 1}}]}
     messages: JsonObject = {"messages": [{"role": "assistant", "tool_calls": CALLS["calls"]}]}

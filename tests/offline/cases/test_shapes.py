@@ -322,6 +322,32 @@ def test_what_no_evaluator_could_compare_with_is_a_problem(written: JsonObject):
             "the arguments of expected call `a` are no JSON object",
         ),
         ({"trajectory": [{"name": "a", "args": [1]}]}, "the arguments of expected call `a` are no JSON object"),
+        (
+            {"calls": [{"name": "a", "with": {"x": 1}}]},
+            "unknown key `with` of expected call `a` (known: `args`, `arguments`, `id`, `input`, `input_parameters`, `name`, "
+            "`optional`, `output`, `parameters`, `repeat`, `tool_args`, `tool_input`)",
+        ),
+        (
+            {"trajectory": [{"name": "a", "parms": {"x": 1}}]},
+            "unknown key `parms` of expected call `a` (did you mean `parameters`?)",
+        ),
+        (
+            {"messages": [{"role": "assistant", "tool_calls": [{"function": {"name": "a", "toolArgs": {"x": 1}}}]}]},
+            "unknown key `toolArgs` of expected call `a` (did you mean `args`?)",
+        ),
+        (
+            {"calls": [{"name": "a", "args": {"x": 1}, "input": {"x": 2}}]},
+            "expected call `a` has `args` and `input`, of which only one can hold",
+        ),
+        (
+            {"calls": [], "expectd_output": "done"},
+            "unknown key `expectd_output` of `expected` (did you mean `expected_output`?)",
+        ),
+        (
+            {"invocations": [{"call": [{"name": "a"}]}]},
+            "unknown key `call` of an expected invocation (did you mean `calls`?)",
+        ),
+        ({"calls": [], "invocations": []}, "`expected` has `calls` and `invocations`, of which only one can hold"),
         ({"tool_calls": [], "calls": []}, "`expected` has `tool_calls` and `calls`, of which only one can hold"),
     ],
 )
@@ -334,6 +360,33 @@ def test_what_would_be_met_by_any_call_or_never_looked_at_is_refused(written: Js
 def test_keys_of_other_tools_stand_beside_those_of_a_call():
     item: JsonObject = {"name": "a", "idx": 1, "type": "FUNCTION", "description": "d", "arguments_json": "{}"}
     assert expected_of({"calls": [item]}) == Expected(turns=((ExpectedCall(name="a"),),))
+
+
+@pytest.mark.parametrize(
+    "key", ["args", "arguments", "input_parameters", "parameters", "input", "tool_args", "tool_input"]
+)
+def test_arguments_go_by_the_names_that_agents_and_packages_give_them(key: str):
+    item: JsonObject = {"name": "a", key: {"x": 1}}
+    assert expected_of({"calls": [item]}) == Expected(turns=((ExpectedCall(name="a", args={"x": 1}),),))
+    (call,) = trajectory_of({"calls": [item]}).calls
+    assert call.arguments == Recorded({"x": 1})
+
+
+def test_a_text_beside_a_call_is_no_object_of_arguments():
+    (call,) = trajectory_of({"calls": [{"name": "a", "input": "find it"}]}).calls
+    assert call.arguments == NOT_RECORDED
+
+
+def test_an_answer_may_stand_beside_invocations():
+    written: JsonObject = {"invocations": [{"calls": [{"name": "a"}]}], "expected_output": "done"}
+    assert expected_of(written) == Expected(
+        turns=((ExpectedCall(name="a"),),), per_turn=True, answer=ExpectedOutput(value="done")
+    )
+
+
+def test_a_misspelt_error_of_a_call_is_refused():
+    with pytest.raises(CaseError, match=r"unknown key `errors` of call `a` \(did you mean `error`\?\)"):
+        trajectory_of({"calls": [{"name": "a", "errors": "too late"}]})
 
 
 # -- calls that failed ------------------------------------------------------------------------------------------------

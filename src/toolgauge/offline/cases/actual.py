@@ -4,6 +4,7 @@ The shape is known by its key and not by the evaluator, so that every evaluator 
 """
 
 from collections.abc import Callable, Iterator
+from difflib import get_close_matches
 
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded
 from toolgauge.model.json import Json, JsonObject
@@ -12,7 +13,12 @@ from toolgauge.model.records import Resource, Scope, Span, SpanRef
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.offline.cases.case import CaseError
 from toolgauge.offline.cases.traces import trajectory_of_traces
-from toolgauge.offline.cases.trajectory_builder import ActualCall, TrajectoryBuilder, given_arguments
+from toolgauge.offline.cases.trajectory_builder import (
+    ARGUMENT_KEYS,
+    ActualCall,
+    TrajectoryBuilder,
+    given_arguments,
+)
 from toolgauge.recognize.openinference_tools import call_answer, call_arguments, is_synthesized
 from toolgauge.recognize.values import as_list, as_object, as_str, dump, identifier, result
 
@@ -21,6 +27,7 @@ _SCOPE = Scope(name="", version="")
 _REF = SpanRef(f"{1:032x}", f"{1:016x}")
 _TOOL_NAME = "tool.name"
 _TOOL_ID = "tool.id"
+_CALL_KEYS = ("name", "id", "output", "error", *ARGUMENT_KEYS)
 
 
 def trajectory_of(actual: JsonObject) -> Trajectory:
@@ -122,6 +129,7 @@ def _invocations(builder: TrajectoryBuilder, written: Json) -> None:
 
 def _calls(builder: TrajectoryBuilder, written: Json) -> None:
     for item in _objects("calls", written):
+        _refuse_misspelt(call_name(item), item)
         builder.begin_turn()
         output = _output(item["output"]) if "output" in item else NOT_RECORDED
         builder.call(
@@ -133,6 +141,14 @@ def _calls(builder: TrajectoryBuilder, written: Json) -> None:
                 error=_error(item.get("error")),
             )
         )
+
+
+def _refuse_misspelt(name: str, item: JsonObject) -> None:
+    """Raise `CaseError` for a key that is nearly one of ours: a call without its error, for example, is one that worked."""
+    for key in item:
+        meant = () if key in _CALL_KEYS else get_close_matches(key.lower(), _CALL_KEYS, n=1, cutoff=0.85)
+        if meant:
+            raise CaseError("invalid_case", f"unknown key `{key[:80]}` of call `{name}` (did you mean `{meant[0]}`?)")
 
 
 def _trajectory(builder: TrajectoryBuilder, written: Json) -> None:

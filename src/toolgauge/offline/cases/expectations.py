@@ -1,46 +1,57 @@
 """What a case expects, in any of the documented shapes, as what evaluators compare with."""
 
-from collections.abc import Callable
-from difflib import get_close_matches
+from collections.abc import Callable, Sequence
 
+from toolgauge.config.problems import suggestion
 from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.expected import Expected, ExpectedCall, ExpectedOutput
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.offline.cases.actual import call_name, item_call, message_calls
 from toolgauge.offline.cases.case import CaseError
-from toolgauge.offline.cases.trajectory_builder import ActualCall
-from toolgauge.recognize.values import as_object, identifier
+from toolgauge.offline.cases.trajectory_builder import ARGUMENT_KEYS, ActualCall
+from toolgauge.recognize.values import as_list, as_object, identifier
 
 _MANY = 1_000_000
 _ANSWERS = ("expected_output", "output")
-_ARGUMENTS = ("args", "arguments", "input_parameters")
-_KEYS = ("name", "id", *_ARGUMENTS, "output", "optional", "repeat")
+_KEYS = ("name", "id", *ARGUMENT_KEYS, "output", "optional", "repeat")
+# What people and other packages write beside a call or an answer, and no evaluator compares with.
+_NOT_COMPARED = frozenset(
+    {"type", "index", "idx", "description", "reasoning", "arguments_json", "note", "notes", "comment", "metadata"}
+)
 
 
 def expected_of(written: JsonObject) -> Expected | None:
     """Make the expected side of a case; `None` when it gives nothing to compare with. Raise `CaseError` for other shapes."""
-    shapes = [key for key in _SHAPES if key in written]
-    answers = [ExpectedOutput(value=written[key]) for key in _ANSWERS if key in written]
-    if not shapes and not answers:
-        if written:
-            known = "`, `".join([*_SHAPES, "invocations", *_ANSWERS])
-            if "invocations" not in written:
-                raise CaseError("invalid_case", f"`expected` has none of the known keys: `{known}`")
-            return _invocations(written["invocations"])
+    if not written:
         return None
+    shapes = [key for key in (*_SHAPES, "invocations") if key in written]
+    answers = [ExpectedOutput(value=written[key]) for key in _ANSWERS if key in written]
+    known = (*_SHAPES, "invocations", *_ANSWERS)
+    if not shapes and not answers:
+        raise CaseError("invalid_case", f"`expected` has none of the known keys: `{'`, `'.join(known)}`")
+    _refuse_unknown("`expected`", written, known)
     if len(shapes) > 1:
         given = "` and `".join(shapes)
         raise CaseError("invalid_case", f"`expected` has `{given}`, of which only one can hold")
-    turns = tuple(_SHAPES[key](written[key]) for key in shapes)
-    return Expected(turns=turns, answer=answers[0] if answers else None)
+    answer = answers[0] if answers else None
+    if shapes == ["invocations"]:
+        turns = _invocations(written["invocations"])
+        if turns is None and answer is None:
+            return None
+        return Expected(turns=turns or (), per_turn=turns is not None, answer=answer)
+    return Expected(turns=tuple(_SHAPES[key](written[key]) for key in shapes), answer=answer)
 
 
-def _invocations(written: Json) -> Expected | None:
+def _invocations(written: Json) -> tuple[tuple[ExpectedCall, ...], ...] | None:
     """Read user turns; null means that there is no reference at all."""
     if written is None:
         return None
-    turns = [_calls(as_object(turn).get("calls")) for turn in _list("invocations", written)]
-    return Expected(turns=tuple(turns), per_turn=True)
+    turns = [as_object(turn) for turn in _list("invocations", written)]
+    for turn in turns:
+        # What other packages write beside the calls of a turn is theirs; without `calls` another key may be meant for it.
+        if "calls" not in turn:
+            _refuse_unknown("an expected invocation", turn, ("calls", "user"))
+    return tuple(_calls(turn.get("calls")) for turn in turns)
 
 
 def _calls(written: Json) -> tuple[ExpectedCall, ...]:
@@ -56,8 +67,12 @@ def _calls(written: Json) -> tuple[ExpectedCall, ...]:
 
 def _call(item: JsonObject, group: int | None = None) -> ExpectedCall:
     name = call_name(item)
-    _refuse_misspelt(name, item)
-    arguments = next((item[key] for key in _ARGUMENTS if key in item), None)
+    _refuse_unknown(f"expected call `{name}`", item, _KEYS)
+    given = [key for key in ARGUMENT_KEYS if key in item]
+    if len(given) > 1:
+        keys = "` and `".join(given)
+        raise CaseError("invalid_case", f"expected call `{name}` has `{keys}`, of which only one can hold")
+    arguments = item[given[0]] if given else None
     if arguments is not None and not isinstance(arguments, dict):
         raise CaseError("invalid_case", "`args` of an expected call must be an object")
     optional = item.get("optional", False)
@@ -74,13 +89,14 @@ def _call(item: JsonObject, group: int | None = None) -> ExpectedCall:
     )
 
 
-def _refuse_misspelt(name: str, item: JsonObject) -> None:
-    """Raise `CaseError` for a key that is nearly one of ours: without its arguments a call is met by any."""
+def _refuse_unknown(owner: str, item: JsonObject, known: Sequence[str]) -> None:
+    """Raise `CaseError` for a key that would be ignored: an expected call without its arguments is met by any.
+
+    A key is one that evaluators compare with, or one that people and other packages write for other purposes.
+    """
     for key in item:
-        meant = [] if key in _KEYS else get_close_matches(key.lower(), _KEYS, n=1, cutoff=0.85)
-        if meant:
-            problem = f"unknown key `{key}` of expected call `{name}` (did you mean `{meant[0]}`?)"
-            raise CaseError("invalid_case", problem)
+        if key not in known and key not in _NOT_COMPARED:
+            raise CaseError("invalid_case", f"unknown key `{key[:80]}` of {owner} ({suggestion(key.lower(), known)})")
 
 
 def _repeat(written: Json) -> tuple[int, int]:
@@ -142,12 +158,19 @@ def _messages(written: Json) -> tuple[ExpectedCall, ...]:
     expected: list[ExpectedCall] = []
     for number, message in enumerate(_list("messages", written)):
         calls = tuple(message_calls(as_object(message)))
+        for call, item in zip(calls, as_list(as_object(message).get("tool_calls")), strict=True):
+            flat = as_object(item)
+            _refuse_unknown(f"expected call `{call.name}`", as_object(flat.get("function")) or flat, _KEYS)
         expected += [_made(call, number if len(calls) > 1 else None) for call in calls]
     return tuple(expected)
 
 
 def _trajectory(written: Json) -> tuple[ExpectedCall, ...]:
-    return tuple(_made(item_call(item)) for item in _list("trajectory", written))
+    items = _list("trajectory", written)
+    for item in items:
+        if isinstance(item, dict) and isinstance(item.get("name"), str):
+            _refuse_unknown(f"expected call `{item['name']}`", item, _KEYS)
+    return tuple(_made(item_call(item)) for item in items)
 
 
 def _made(call: ActualCall, group: int | None = None) -> ExpectedCall:

@@ -127,10 +127,19 @@ class TrajectoryBuilder:
         )
 
 
+# The arguments of a call, as agents and other evaluation packages name them. A text under the second names is no JSON text
+# of arguments but may be anything.
+_ARGUMENTS = ("args", "arguments", "input_parameters")
+_ARGUMENT_OBJECTS = ("parameters", "input", "tool_args", "tool_input")
+ARGUMENT_KEYS = _ARGUMENTS + _ARGUMENT_OBJECTS
+
+
 def given_arguments(call: dict[str, Json]) -> Content:
     """Read the arguments of a written call: `args` is a value, `arguments` may be text as the model wrote it."""
-    for key in ("args", "arguments", "input_parameters"):
-        if key in call:
-            value = call[key]
-            return read_arguments(value) if isinstance(value, str) else Recorded(value)
+    for key in ARGUMENT_KEYS:
+        value = call.get(key)
+        if key in _ARGUMENTS and isinstance(value, str):
+            return read_arguments(value)
+        if isinstance(value, dict) or (key in _ARGUMENTS and key in call):
+            return Recorded(value)
     return NOT_RECORDED

@@ -20,6 +20,10 @@ _HEADER = (
     "hold, and run it with `toolgauge replay --criteria` or as one of `criteria_files` of `toolgauge serve`.",
     "A comment is the evidence for its line. A share of 1 % of runs may break a rule that is written, by default.",
 )
+# `toolgauge init` writes such a file: with the criteria of packs, or without any.
+_NOTHING_LEARNED = (
+    "Nothing is learned from traffic here: no rule has enough runs as evidence. `toolgauge learn` writes criteria from more.",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +109,7 @@ class Learner:
             summaries.append(summary)
             for place, criterion in enumerate(learned.criteria):
                 entries.append(Commented(criterion, above=_head(summary) if place == 0 else ()))
-        return yaml_text({"criteria": entries}, (*_HEADER, *notes)), tuple(summaries)
+        return yaml_text({"criteria": entries}, (*(_HEADER if entries else _NOTHING_LEARNED), *notes)), tuple(summaries)
 
 
 def _slugs(services: Iterable[str | None]) -> Mapping[str | None, str]:

@@ -279,6 +279,10 @@ class CallPattern(BaseModel):
         """The attributes of the trace that the expression asks for."""
         return () if self._compiled.expression is None else self._compiled.expression.attributes
 
+    def names(self, call: ToolCall) -> bool:
+        """Return whether the tool of the call is meant, with whatever arguments and by whatever agent."""
+        return self._compiled.tool.match(call.name)
+
     def binds(self, call: ToolCall, trajectory: Trajectory) -> bool:
         """Return whether the agent of the call is meant."""
         agents = self._compiled.agent

@@ -292,8 +292,9 @@ async def test_without_an_exporter_everything_of_ours_goes_to_the_destination_of
     make_run(provider_with(exporter))
     assert await asyncio.to_thread(exporter.force_flush)
     assert collected.names() == ["toolgauge.scorecard"]
-    # Which tools were on offer was not recorded: what is known is that the call worked and was no repeat.
-    assert collected.events() == 2
+    # Which tools were on offer was not recorded: what is known is that the run ended well, and that the call worked and was no
+    # repeat.
+    assert collected.events() == 3
     assert {"toolgauge.evaluation.score", "toolgauge.tool_calls", "toolgauge.spans"} <= collected.metrics()
     await asyncio.to_thread(exporter.shutdown)
     await receiver.stop(1)
@@ -309,7 +310,7 @@ async def test_around_an_exporter_a_configured_destination_gets_what_has_no_prov
     await receiver.stop(1)
     assert len(own(memory.get_finished_spans())) == 1
     assert collected.names() == []
-    assert collected.events() == 2
+    assert collected.events() == 3
     assert "toolgauge.evaluation.score" in collected.metrics()
 
 
@@ -344,7 +345,7 @@ def test_events_and_metrics_leave_through_the_providers_that_are_given():
     logs, meters = LoggerProvider(shutdown_on_exit=False), MeterProvider([reader], shutdown_on_exit=False)
     logs.add_log_record_processor(SimpleLogRecordProcessor(records))
     memory = InMemorySpanExporter()
-    only_success = ("defaults.repeated_calls=false", "defaults.coverage=false")
+    only_success = ("defaults.repeated_calls=false", "defaults.coverage=false", "defaults.run_completed=false")
     exporter = ToolgaugeSpanExporter(memory, logger_provider=logs, meter_provider=meters, overrides=only_success)
     make_run(provider_with(exporter), failed=True)
     assert exporter.force_flush()
@@ -765,7 +766,7 @@ def test_parent_and_child_both_reach_a_destination_over_http():
         )
         assert printed == ["flushed True", "scored before", "scored in_child", "scored in_parent"]
         assert len(destination.scorecards()) == 3
-        assert len(destination.events()) == 3
+        assert len(destination.events()) == 6
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
@@ -830,5 +831,5 @@ def test_an_application_that_just_ends_has_said_everything(protocol: str):
         )
         assert printed == ["scored get_weather"]
         assert len(destination.scorecards()) == 1
-        assert len(destination.events()) == 1
+        assert len(destination.events()) == 2
         assert destination.metrics()["toolgauge.tool_calls"].sum.data_points[0].as_int == 1

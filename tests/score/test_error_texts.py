@@ -173,7 +173,7 @@ def test_later_successes_make_good_an_error_page():
 
 def test_error_handling_asks_what_became_of_such_failures():
     calls = answered("pay", "Error: a"), answered("pay", "Error: b")
-    message = Message(role="assistant", text="Your payment has been made, and the order is with you soon.", turn=2)
+    message = Message(role="assistant", text="Your payment has been made.", turn=2)
     judged = trajectory(*calls, messages=(message,), writing_tools=("pay",))
     outcomes: list[Outcome] = judge(ErrorHandling(), judged)
     assert [outcome.value for outcome in outcomes if isinstance(outcome, Scored)] == [0.0, 0.0]

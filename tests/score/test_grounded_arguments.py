@@ -356,6 +356,21 @@ def test_arguments_can_be_exempt(exempt: str):
         "SELECT name FROM orders WHERE number = 48211",
         "```\nls -l | head -n 48211\n```",
         "for row in rows:\n    if row.total > 48211:\n        keep(row)",
+        "TIMEOUT_MS = 48213",
+        "MAX_ITEMS=48213",
+        "const limit: number = 48213",
+        "self.total += rate * 48213",
+        "    timeout: 48213,",
+        "return compute(item_id=48213)",
+        "return 48213",
+        "raise ValueError('48213')",
+        "if total > 48213:",
+        "elif order in known(48213) and not closed:  # rare",
+        "def wait(limit=48213, *, tries: int = 3) -> bool:",
+        "assert f(4821) == 77123",
+        "#define LIMIT 48213",
+        "<div id='a48213'>hi</div>",
+        "<Item id={48213} />",
     ],
 )
 def test_code_is_not_judged_by_its_form(text: str):
@@ -371,7 +386,20 @@ def test_code_is_not_judged_where_the_tool_runs_code(name: str):
 
 
 @pytest.mark.parametrize(
-    "text", ["Refund order X48211 because it broke.", "return order X48211 to sender", '{"order": "X48211"}']
+    "text",
+    [
+        "Refund order X48211 because it broke.",
+        "return order X48211 to sender",
+        "return parcel(s) X48211 to sender",
+        "raise X48211",
+        "if X48211 is late: refund X48212",
+        "Order: X48211",
+        "order = X48211",
+        "total due = X48211 (paid)",
+        '{"order": "X48211"}',
+        '"order": "X48211",',
+        "<p class='mail'>Order X48211 is late</p>",
+    ],
 )
 def test_prose_and_json_are_not_taken_for_code(text: str):
     assert not is_found(asked("Work it out.", {"text": text}))
@@ -390,6 +418,23 @@ def asks_agent(name: str, arguments: Json, *runs: Run, agents: tuple[str, ...] =
 def test_a_prompt_to_another_agent_is_not_judged(name: str):
     judged = asks_agent(name, {"task": "Find papers 48211 to X48219 about it."}, agents=("main", "Researcher"))
     assert "no_calls" in str(not_evaluated(GroundedArguments(), judged))
+
+
+@pytest.mark.parametrize(
+    ("chosen", "is_agent"),
+    [
+        ({"subagent_type": "general-purpose"}, True),
+        ({"subAgentName": "finder"}, True),
+        ({"agent_type": "finder"}, True),
+        ({"coworker": "Researcher"}, True),
+        ({"agent": "finder"}, True),
+        ({"agent_id": "finder"}, False),
+        ({"assignee": "finder"}, False),
+    ],
+)
+def test_a_tool_with_an_argument_that_chooses_an_agent_is_one(chosen: dict[str, Json], is_agent: bool):  # noqa: FBT001 (the value under test)
+    judged = asks_agent("look_into", {"task": "Look into orders X48211 and X48219.", **chosen})
+    assert all("no_calls" in str(one) for one in judge(GroundedArguments(), judged)) is is_agent
 
 
 def test_a_tool_within_which_an_agent_ran_is_an_agent():

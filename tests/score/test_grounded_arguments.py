@@ -446,6 +446,44 @@ def test_a_tool_within_which_an_agent_ran_is_an_agent():
     assert not is_found(asks_agent("look_into", arguments, outer, later))
 
 
+def delegated(task: str, prompt: str, asked_for: str) -> Trajectory:
+    """A manager that gives a sub-agent a task, with which it cancels order X48219."""
+    outer = replace(run("a" * 16, None, 0, 30), prompt=asked_for)
+    inner = replace(run("b" * 16, outer.span, 12, 18), prompt=prompt)
+    asks = replace(tool_call("worker", {"task": task}, result=Recorded("done"), turn=0), result_turn=2)
+    cancels = tool_call("cancel", {"order_id": "X48219"}, turn=1)
+    messages = (Message("user", asked_for, 0, 1), Message("user", prompt, 1, 12))
+    judged = trajectory(asks, cancels, messages=messages, writing_tools=("worker", "cancel"))
+    first, second = judged.calls
+    calls = (
+        replace(first, run=outer.span, start_ns=10, end_ns=20),
+        replace(second, run=inner.span, start_ns=14, end_ns=15),
+    )
+    return replace(judged, calls=calls, runs=(outer, inner))
+
+
+@pytest.mark.parametrize(
+    ("task", "prompt", "asked_for", "is_grounded"),
+    [
+        ("Cancel order X48219", "Cancel order X48219", "Cancel my order", False),
+        ("Cancel order X48219", "New task:\nCancel order X48219\nBe quick.", "Cancel my order", False),
+        ("Cancel order X48219", "Cancel order X48219", "Cancel X48219", True),
+        ("Cancel order X48219", "Cancel order X48219", "Cancel order X48219", True),
+        ("Cancel the order", "Cancel the order\nOrder of this customer: X48219", "Cancel my order", True),
+    ],
+)
+def test_an_id_that_an_agent_invented_for_a_sub_agent_stays_invented(
+    task: str,
+    prompt: str,
+    asked_for: str,
+    is_grounded: bool,  # noqa: FBT001 (the value under test)
+):
+    (outcome,) = [
+        one for one in judge(GroundedArguments(), delegated(task, prompt, asked_for)) if isinstance(one, Scored)
+    ]
+    assert (outcome.value == 1) is is_grounded
+
+
 def test_an_id_that_another_agent_is_given_by_itself_is_judged():
     judged = asks_agent("refund_agent", {"task": "Refund it, please.", "order_id": "X48219"})
     assert scored(GroundedArguments(), judged).parts == {"values": 1, "not_found": 1}

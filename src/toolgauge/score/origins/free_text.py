@@ -8,9 +8,10 @@ import re
 from functools import lru_cache
 
 from toolgauge.model.content import Recorded
-from toolgauge.model.trajectory import Run, ToolCall, Trajectory
+from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.criterion import hands_over, name_words
 from toolgauge.score.origins.code_lines import is_code
+from toolgauge.score.origins.delegated_texts import ran_within
 
 # Names of tools that run code: one of these words, or one that runs something beside one that is run.
 _RUNS_CODE = frozenset(
@@ -49,7 +50,7 @@ class FreeTexts:
         words = name_words(call.name)
         if hands_over(call.name) or not _AGENT.isdisjoint(words) or words in self._agents:
             return True
-        return _chooses_agent(call) or any(_ran_within(run, call) for run in self._trajectory.runs)
+        return _chooses_agent(call) or any(ran_within(run, call) for run in self._trajectory.runs)
 
 
 def _chooses_agent(call: ToolCall) -> bool:
@@ -59,11 +60,6 @@ def _chooses_agent(call: ToolCall) -> bool:
     if any(_CHOOSES.match(name) for name in names):
         return True
     return not names.isdisjoint(_NAMES_AGENT) and not names.isdisjoint(_TASKS)
-
-
-def _ran_within(run: Run, call: ToolCall) -> bool:
-    is_below = run.is_agent and run.span != call.run and run.above == call.run
-    return is_below and call.start_ns <= run.start_ns and run.end_ns <= call.end_ns
 
 
 # Agents call the same few tools all day long.

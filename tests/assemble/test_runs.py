@@ -94,6 +94,21 @@ def test_an_agent_without_a_name_is_an_agent():
     assert joined(reading("run", agent(None)), reading("ask", model(), parent="run")).has_agent_run
 
 
+def test_a_run_whose_first_model_call_was_given_earlier_turns_has_a_history():
+    trajectory = joined(
+        reading("one", agent("shop"), start=0, end=10),
+        reading("ask", model(), said("user", "hello"), requested("search", id="a"), parent="one", start=1),
+        reading("two", agent("shop"), start=11, end=20),
+        reading("next", model(), MessageSeen(role="user", text="and?", follows=True), parent="two", start=12),
+        reading("three", agent("shop"), start=21, end=30),
+        reading("more", model(), said("user", "hello"), CallAnswered(call_id="a"), parent="three", start=22),
+        reading("four", agent("shop"), start=31, end=40),
+        reading("other", model(), said("user", "hi"), requested("search", id="b"), parent="four", start=32),
+        reading("done", model(), said("user", "hi"), CallAnswered(call_id="b"), parent="four", start=35),
+    )
+    assert [run.has_history for run in trajectory.runs] == [False, True, True, False]
+
+
 def test_each_trace_of_a_conversation_has_its_own_runs():
     other = "0" * 31 + "2"
     trajectory = joined(

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from tests.score.support import TRACE, judge, not_evaluated, scored, sides, tool_call, trajectory
 from toolgauge.evaluators.arguments_schema import ArgumentsSchema
-from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Unparsed
+from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import CallError, ToolDefinition
 from toolgauge.model.outcomes import Difference, NotEvaluated, Scored
@@ -499,6 +499,21 @@ def test_only_a_tool_that_ran_without_an_error_accepts_a_violation():
     assert exempt == [True, False, False, False, False, False, False]
     strict = ArgumentsSchema(accepted_violations="fail")
     assert not any(found.is_exempt for found in judge(strict, judged) if isinstance(found, Scored))
+
+
+@pytest.mark.parametrize(
+    ("result", "is_accepted"),
+    [
+        ("Error: order_id must be a string", False),
+        ({"error": "order_id must be a string"}, False),
+        ({"success": False, "message": "order_id: wrong type"}, False),
+        ("Refunded order 1 without an error", True),
+        ({"error": None, "refunded": 2}, True),
+    ],
+)
+def test_a_tool_that_answers_with_an_error_text_accepts_no_violation(result: Json, is_accepted: bool):  # noqa: FBT001 (the value under test)
+    refused = tool_call("refund", {"order_id": 1, "amount": 2}, result=Recorded(result))
+    assert scored(ArgumentsSchema(), offering(REFUND, refused)).is_exempt is is_accepted
 
 
 def test_a_tool_accepts_nothing_of_a_schema_of_the_criterion():

@@ -379,6 +379,21 @@ def test_arguments_can_be_exempt(exempt: str):
         "SELECT name FROM orders WHERE number = 48211",
         "```\nls -l | head -n 48211\n```",
         "for row in rows:\n    if row.total > 48211:\n        keep(row)",
+        "TIMEOUT_MS = 48213",
+        "MAX_ITEMS=48213",
+        "const limit: number = 48213",
+        "self.total += rate * 48213",
+        "    timeout: 48213,",
+        "return compute(item_id=48213)",
+        "return 48213",
+        "raise ValueError('48213')",
+        "if total > 48213:",
+        "elif order in known(48213) and not closed:  # rare",
+        "def wait(limit=48213, *, tries: int = 3) -> bool:",
+        "assert f(4821) == 77123",
+        "#define LIMIT 48213",
+        "<div id='a48213'>hi</div>",
+        "<Item id={48213} />",
     ],
 )
 def test_code_is_not_judged_by_its_form(text: str):
@@ -394,7 +409,20 @@ def test_code_is_not_judged_where_the_tool_runs_code(name: str):
 
 
 @pytest.mark.parametrize(
-    "text", ["Refund order X48211 because it broke.", "return order X48211 to sender", '{"order": "X48211"}']
+    "text",
+    [
+        "Refund order X48211 because it broke.",
+        "return order X48211 to sender",
+        "return parcel(s) X48211 to sender",
+        "raise X48211",
+        "if X48211 is late: refund X48212",
+        "Order: X48211",
+        "order = X48211",
+        "total due = X48211 (paid)",
+        '{"order": "X48211"}',
+        '"order": "X48211",',
+        "<p class='mail'>Order X48211 is late</p>",
+    ],
 )
 def test_prose_and_json_are_not_taken_for_code(text: str):
     assert not is_found(asked("Work it out.", {"text": text}))
@@ -415,6 +443,23 @@ def test_a_prompt_to_another_agent_is_not_judged(name: str):
     assert "no_calls" in str(not_evaluated(GroundedArguments(), judged))
 
 
+@pytest.mark.parametrize(
+    ("chosen", "is_agent"),
+    [
+        ({"subagent_type": "general-purpose"}, True),
+        ({"subAgentName": "finder"}, True),
+        ({"agent_type": "finder"}, True),
+        ({"coworker": "Researcher"}, True),
+        ({"agent": "finder"}, True),
+        ({"agent_id": "finder"}, False),
+        ({"assignee": "finder"}, False),
+    ],
+)
+def test_a_tool_with_an_argument_that_chooses_an_agent_is_one(chosen: dict[str, Json], is_agent: bool):  # noqa: FBT001 (the value under test)
+    judged = asks_agent("look_into", {"task": "Look into orders X48211 and X48219.", **chosen})
+    assert all("no_calls" in str(one) for one in judge(GroundedArguments(), judged)) is is_agent
+
+
 def test_a_tool_within_which_an_agent_ran_is_an_agent():
     outer = run("a" * 16, None, 0, 30)
     inner = run("b" * 16, outer.span, 12, 18)
@@ -422,6 +467,44 @@ def test_a_tool_within_which_an_agent_ran_is_an_agent():
     assert "no_calls" in str(not_evaluated(GroundedArguments(), asks_agent("look_into", arguments, outer, inner)))
     later = replace(inner, start_ns=25, end_ns=28)
     assert not is_found(asks_agent("look_into", arguments, outer, later))
+
+
+def delegated(task: str, prompt: str, asked_for: str) -> Trajectory:
+    """A manager that gives a sub-agent a task, with which it cancels order X48219."""
+    outer = replace(run("a" * 16, None, 0, 30), prompt=asked_for)
+    inner = replace(run("b" * 16, outer.span, 12, 18), prompt=prompt)
+    asks = replace(tool_call("worker", {"task": task}, result=Recorded("done"), turn=0), result_turn=2)
+    cancels = tool_call("cancel", {"order_id": "X48219"}, turn=1)
+    messages = (Message("user", asked_for, 0, 1), Message("user", prompt, 1, 12))
+    judged = trajectory(asks, cancels, messages=messages, writing_tools=("worker", "cancel"))
+    first, second = judged.calls
+    calls = (
+        replace(first, run=outer.span, start_ns=10, end_ns=20),
+        replace(second, run=inner.span, start_ns=14, end_ns=15),
+    )
+    return replace(judged, calls=calls, runs=(outer, inner))
+
+
+@pytest.mark.parametrize(
+    ("task", "prompt", "asked_for", "is_grounded"),
+    [
+        ("Cancel order X48219", "Cancel order X48219", "Cancel my order", False),
+        ("Cancel order X48219", "New task:\nCancel order X48219\nBe quick.", "Cancel my order", False),
+        ("Cancel order X48219", "Cancel order X48219", "Cancel X48219", True),
+        ("Cancel order X48219", "Cancel order X48219", "Cancel order X48219", True),
+        ("Cancel the order", "Cancel the order\nOrder of this customer: X48219", "Cancel my order", True),
+    ],
+)
+def test_an_id_that_an_agent_invented_for_a_sub_agent_stays_invented(
+    task: str,
+    prompt: str,
+    asked_for: str,
+    is_grounded: bool,  # noqa: FBT001 (the value under test)
+):
+    (outcome,) = [
+        one for one in judge(GroundedArguments(), delegated(task, prompt, asked_for)) if isinstance(one, Scored)
+    ]
+    assert (outcome.value == 1) is is_grounded
 
 
 def test_an_id_that_another_agent_is_given_by_itself_is_judged():

@@ -232,6 +232,28 @@ def test_runs_within_another_run_do_not_repeat_each_other():
     assert values(replace(trajectory(*calls), runs=runs)) == [1, 1, 0.5]
 
 
+def test_outermost_runs_of_a_trace_share_calls_only_where_they_share_a_history():
+    spans = [SpanRef("a" * 32, str(number)) for number in range(4)]
+    first = Run(
+        span=spans[0], above=None, agent=None, prompt=None, response=None, tools_offered=None, start_ns=0, end_ns=9
+    )
+    runs = [first, *(replace(first, span=span) for span in spans[1:])]
+    calls = [replace(find(), run=span) for span in spans]
+    assert values(replace(trajectory(*calls), runs=tuple(runs))) == [1, 1, 1, 1]
+    runs[1:3] = [replace(run, has_history=True) for run in runs[1:3]]
+    assert values(replace(trajectory(*calls), runs=tuple(runs))) == [1, 0.5, 0.33, 1]
+
+
+def test_runs_in_the_traces_of_a_conversation_share_their_calls():
+    spans = [SpanRef(trace * 32, "1") for trace in "ab"]
+    run = Run(
+        span=spans[0], above=None, agent=None, prompt=None, response=None, tools_offered=None, start_ns=0, end_ns=9
+    )
+    calls = [replace(find(), run=span) for span in spans]
+    judged = trajectory(*calls, scope="conversation")
+    assert values(replace(judged, runs=(run, replace(run, span=spans[1])))) == [1, 0.5]
+
+
 def test_polling_tools_are_not_judged_and_what_follows_them_begins_anew():
     assert values(trajectory(find(), tool_call("wait", {"s": 5}), find())) == [1, 1]
     assert not_evaluated(REPEATED, trajectory(tool_call("wait"), tool_call("wait"))) == "no_calls"

@@ -158,6 +158,7 @@ def _run(run: Node, speaking: Sequence[Node], offering: Sequence[Node]) -> Run:
         start_ns=run.start_ns,
         end_ns=run.end_ns,
         is_agent=run.agent_run is not None,
+        has_history=has_beginning(speaking) is False,
     )
 
 

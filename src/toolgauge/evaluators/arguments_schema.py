@@ -22,6 +22,7 @@ from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.recognize.values import is_too_large
 from toolgauge.score.compare import path
+from toolgauge.score.error_texts import error_in
 from toolgauge.score.recent_offers import REGISTERED
 from toolgauge.score.run_offers import RunOffers
 from toolgauge.score.schemas.masked_values import is_masked
@@ -70,7 +71,7 @@ class ArgumentsSchema(CallSelection):
 
     # What an argument that the schema does not name is, where the schema leaves open whether there may be others.
     unknown_arguments: UnknownArguments = "fail"
-    # Whether violations of a call that the tool took and ran without an error fail. Those of `schemas` always do.
+    # Whether violations of a call that the tool took and ran without an error or an error text fail. Those of `schemas` always do.
     accepted_violations: Literal["pass", "fail"] = "pass"
     # By name of the tool: take the place of the schemas on offer. Tools without one here are not judged.
     schemas: Annotated[_WrittenByTool, Field(min_length=1, max_length=_MAX_SCHEMAS)] | None = None
@@ -118,8 +119,10 @@ class ArgumentsSchema(CallSelection):
                 yield call, replace(outcome, is_exempt=True) if is_exempt else outcome
 
     def _accepts(self, call: ToolCall) -> bool:
-        # Rule: a tool that ran without an error accepted the violation of its schema; it knows nothing of the criterion's own.
-        return self.accepted_violations == "pass" and self.schemas is None and has_run_well(call)
+        # Rule: a tool that ran without an error, and whose result does not read like one, accepted the violation of its
+        # schema; it knows nothing of the criterion's own.
+        may_accept = self.accepted_violations == "pass" and self.schemas is None
+        return may_accept and has_run_well(call) and error_in(call.result) is None
 
     def _check(self, call: ToolCall, definitions: "_Definitions | _WrittenSchemas") -> "_Check":
         definition, remark = definitions.of(call)

@@ -40,7 +40,7 @@ _UNLIKE = 2
 _MAX_NAMES = 256
 _TEXTS = frozenset((str,))
 
-# Who made a call: the agent, and its run where that is within another one, which remembers nothing of earlier ones.
+# Who made a call: the agent, and its run where that remembers nothing of earlier ones.
 _Caller: TypeAlias = tuple[str | None, SpanRef | None]
 
 
@@ -175,11 +175,22 @@ class _Callers:
     """Finds out who made a call."""
 
     def __init__(self, trajectory: Trajectory) -> None:
-        self._inner = {run.span for run in trajectory.runs if run.above is not None}
+        # The first of the runs that share a history with it, by run; `None` for the first outermost one of a trace, which
+        # may continue an earlier trace of its conversation.
+        self._first: dict[SpanRef, SpanRef | None] = {}
+        newest: dict[str, SpanRef | None] = {}
+        for run in trajectory.runs:
+            if run.above is not None:
+                self._first[run.span] = run.span
+                continue
+            # Rule: each outermost run of a trace is a run of its own, unless it continues the history of the one before.
+            trace = run.span.trace_id
+            first = newest.get(trace) if run.has_history or trace not in newest else run.span
+            self._first[run.span] = newest[trace] = first
 
     def of(self, call: ToolCall) -> _Caller:
         """Return the same for calls that one agent knew of when it made the next."""
-        return call.agent, call.run if call.run in self._inner else None
+        return call.agent, None if call.run is None else self._first.get(call.run)
 
 
 class _Watch:

@@ -127,6 +127,8 @@ class Run(Struct, frozen=True, kw_only=True, gc=False):
     offer_from: OfferSource = "trace"
     # What it ended with: told by its own span, or by its last model call and what contains that. Of outermost runs alone.
     error: CallError | None = None
+    # Whether its first model call was given messages or answers of earlier runs.
+    has_history: bool = False
 
 
 class Tokens(Struct, frozen=True, kw_only=True, gc=False):

@@ -7,8 +7,11 @@ in them are its own, and an id that stands in an argument by itself is still loo
 import re
 from functools import lru_cache
 
-from toolgauge.model.trajectory import Run, ToolCall, Trajectory
+from toolgauge.model.content import Recorded
+from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.criterion import hands_over, name_words
+from toolgauge.score.origins.code_lines import is_code
+from toolgauge.score.origins.delegated_texts import ran_within
 
 # Names of tools that run code: one of these words, or one that runs something beside one that is run.
 _RUNS_CODE = frozenset(
@@ -17,24 +20,10 @@ _RUNS_CODE = frozenset(
 _RUNS = frozenset(("run", "exec", "execute", "eval", "evaluate", "execution", "runner", "executor"))
 _IS_RUN = frozenset(("code", "script", "sql", "javascript", "js", "typescript", "program", "snippet", "cell"))
 _AGENT = frozenset(("agent", "agents", "subagent", "subagents"))
-
-# So much of a text shows whether it is code.
-_LONGEST_READ = 4000
-_LONGEST_LINE = 200
-_ENDS_CODE = (";", "{", "}")
-# A line that is code by itself: a call, an assignment, SQL, a diff, a fence.
-_CODE_LINE = re.compile(
-    r"[A-Za-z_][\w.]{0,80}\(.*\)[;,]?$"
-    r"|[A-Za-z_][\w.\[\]'\"]{0,80}(?:, ?[A-Za-z_]\w{0,80})? ?[-+*/|&]?= ?[\w.]{0,80}[(\[{'\"]"
-    r"|(?:SELECT|INSERT INTO|UPDATE \S+ SET|DELETE FROM|CREATE TABLE|ALTER TABLE|WITH \S+ AS)\b"
-    r"|(?:from \S+ )?import [\w.*{]+(?: as \w+)?$"
-    r"|@@ |diff --git |[+-]{3} [ab]/|```|#!/|#include"
-)
-# The beginnings of lines that are code among other lines of code, and prose by themselves.
-_CODE_BEGINS = re.compile(
-    r"(?:(?:async )?def|class|return|for \S+ in|while|if|elif|else|try|except|finally|with|raise|const|let|var|function|func|fn"
-    r"|public|private|package|using|from|import|await|yield)\b|//|/\*|# |[)\]}]|[A-Za-z_][\w.\[\]'\"]{0,80} ?[-+*/|&]?= "
-)
+# Arguments that choose a sub-agent, and those that choose an agent where the call has a task for it as well.
+_CHOOSES = re.compile(r"sub_?agent|co_?worker|agent_?type", re.IGNORECASE)
+_NAMES_AGENT = frozenset(("agent", "agent_name", "agentName"))
+_TASKS = frozenset(("prompt", "task", "instruction", "instructions"))
 
 
 class FreeTexts:
@@ -48,7 +37,8 @@ class FreeTexts:
         """Return whether a value of the call is a text that is code, or a prompt to another agent.
 
         Rule: a text is code where its tool runs code, or where half of its lines read like code; it is a prompt where it has
-        several words and its tool is an agent: a hand-off, one with `agent` or an agent's name as its name, or one within which an agent ran.
+        several words and its tool is an agent: a hand-off, one with `agent` or an agent's name as its name, one with an argument that
+        chooses an agent, or one within which an agent ran.
         """
         if not isinstance(text, str):
             return False
@@ -60,12 +50,16 @@ class FreeTexts:
         words = name_words(call.name)
         if hands_over(call.name) or not _AGENT.isdisjoint(words) or words in self._agents:
             return True
-        return any(_ran_within(run, call) for run in self._trajectory.runs)
+        return _chooses_agent(call) or any(ran_within(run, call) for run in self._trajectory.runs)
 
 
-def _ran_within(run: Run, call: ToolCall) -> bool:
-    is_below = run.is_agent and run.span != call.run and run.above == call.run
-    return is_below and call.start_ns <= run.start_ns and run.end_ns <= call.end_ns
+def _chooses_agent(call: ToolCall) -> bool:
+    if not (isinstance(call.arguments, Recorded) and isinstance(call.arguments.value, dict)):
+        return False
+    names = call.arguments.value.keys()
+    if any(_CHOOSES.match(name) for name in names):
+        return True
+    return not names.isdisjoint(_NAMES_AGENT) and not names.isdisjoint(_TASKS)
 
 
 # Agents call the same few tools all day long.
@@ -74,14 +68,3 @@ def runs_code(name: str) -> bool:
     """Return whether the name of a tool shows that it runs code."""
     words = frozenset(name_words(name))
     return not words.isdisjoint(_RUNS_CODE) or not (words.isdisjoint(_RUNS) or words.isdisjoint(_IS_RUN))
-
-
-def is_code(text: str) -> bool:
-    """Return whether half of the lines of a text read like code; JSON is none."""
-    if text.lstrip()[:1] in ("{", "["):
-        return False
-    lines = [line.strip()[:_LONGEST_LINE] for line in text[:_LONGEST_READ].splitlines()]
-    lines = [line for line in lines if line]
-    sure = [line for line in lines if line.endswith(_ENDS_CODE) or _CODE_LINE.match(line)]
-    likely = len([line for line in lines if _CODE_BEGINS.match(line)]) if len(lines) > 1 else 0
-    return bool(sure) and 2 * max(len(sure), likely) >= len(lines)

@@ -19,6 +19,7 @@ from toolgauge.model.outcomes import NotEvaluated, Reason
 from toolgauge.model.trajectory import Message, ToolCall, Trajectory
 from toolgauge.score.opened_results import result_parts
 from toolgauge.score.origins import value_forms
+from toolgauge.score.origins.delegated_texts import without_delegated
 from toolgauge.score.origins.unseen import NO_USER, gap_of
 from toolgauge.score.origins.value_forms import Day
 from toolgauge.score.selection import has_taken_effect, shown
@@ -248,6 +249,7 @@ class Seen:
     """What had been seen before a call: `before` is called with each call, in their order."""
 
     def __init__(self, trajectory: Trajectory, known: Sequence[str] = ()) -> None:
+        trajectory = without_delegated(trajectory)
         self.user, self.system, self.results, self.known = Texts(), Texts(), Texts(), Texts()
         # What a user named is the user's; system prompts are long, and seldom the source.
         self._sources: tuple[tuple[Source, Texts], ...] = (

@@ -79,7 +79,7 @@ def test_another_tool_that_changes_state_and_got_the_same_value_is_another_way()
 def test_reading_is_no_other_way_to_change_something():
     failed = tool_call("change_flight", {"booking": "XK42"}, error=FAILED)
     found = tool_call("get_booking", {"id": "XK42"})
-    judged = trajectory(failed, found, messages=(answer(SUCCESS, 2),), writing_tools=["change_flight"])
+    judged = trajectory(failed, found, messages=(answer(CHANGED, 2),), writing_tools=["change_flight"])
     assert scored(HANDLING, judged).parts["ignored"] == 1
     assert scored(HANDLING, replace(judged, writing_tools=frozenset())).parts["other_way"] == 1
 

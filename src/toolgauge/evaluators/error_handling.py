@@ -60,7 +60,7 @@ class ErrorHandling(CallSelection):
     Results that are errors count as they do for `tool_success`.
     """
 
-    version: ClassVar[str] = "3"
+    version: ClassVar[str] = "4"
     level: ClassVar[Level] = "call"
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)

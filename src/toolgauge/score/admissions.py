@@ -32,7 +32,7 @@ _PART = re.compile(r"[.,:;!?()|>\n\u2192\u3002]|\s[\u2013\u2014-]\s")
 _NEGATIVE = re.compile(
     r"[\u2717\u2718\u2715\u2716\u274c\u274e\u26d4\u26a0\u2610\u2612\u2639\u203c\u2757\u23f3\u231b\u23f8\U0001f6ab\U0001f6d1\U0001f534\U0001f44e\U0001f61e"
     r"\U0001f615\U0001f641\U0001f622\U0001f62d\U0001f614\U0001f6a8\U0001f61f\U0001f625\U0001f926]|\[ ?\](?=\s)|[:;=]-?\("
-    r"|\.\.\.|\u2026|[:=]\s*(?:false|no|none|null|failed|failure|negative|0)\b",
+    r"|\.\.\.|\u2026|[:=]\s*(?:false|no|none|not|null|nil|n|n/a|never|off|unknown|failed|failure|negative|0)\b",
     re.IGNORECASE,
 )
 _KANA = re.compile(r"[\u3041-\u30ff]")

@@ -30,7 +30,7 @@ class Language:
 
 
 _DONE = (
-    "charged|booked|confirmed|verified|rebased|bumped|regenerated|rebuilt|sent|emailed|mailed|issued|refunded|processed|completed|finished|scheduled|"
+    "charged|billed|booked|confirmed|verified|rebased|bumped|regenerated|rebuilt|sent|emailed|mailed|issued|refunded|processed|completed|finished|scheduled|"
     "rescheduled|updated|changed|modified|saved|stored|created|deleted|removed|added|inserted|deployed|restarted|rebooted|"
     "merged|pushed|committed|opened|reopened|resolved|fixed|corrected|submitted|filed|registered|enrolled|placed|"
     "ordered|purchased|bought|paid|transferred|moved|exchanged|replaced|upgraded|downgraded|reset|renamed|uploaded|"
@@ -63,7 +63,7 @@ _BY_ME = (
 _ADVERB = "(?:(?:now|just|also|successfully|all|both|officially|fully|then|finally|safely|gone ahead and|went ahead and|already now) )"
 _THING = (
     "reminder|payment|order|e?mail|message|booking|reservation|alarm|meeting|event|changes?|refund|ticket|file|task|"
-    "appointment|transfer|flight|room|table|timer|update|transaction|deployment|invitation|invite|note|record|account|card"
+    "appointment|transfer|flight|room|table|address|password|profile|subscription|timer|update|transaction|deployment|invitation|invite|note|record|account|card"
 )
 _TROUBLE = "bugs?|errors?|issues?|problems?|failures?|failing|broken|typos?|crash(?:es)?|conflicts?|timeouts?"
 
@@ -82,6 +82,7 @@ ENGLISH = Language(
         f"issue (?:\\d+ )?(?:has been|was|is) (?:now )?(?:{_DONE})",
         "(?:error|exception) handl\\S*|(?:thanks|thank you) again",
         "(?:is there )?(?:anything else|something else) .*|in full|full (?:refund|amount|price|name)|(?:thanks|thank you) for (?:waiting|asking|(?:your|the|being) \\S+)|(?:can|may|could) i (?:else )?(?:help|assist|do) .*",
+        "(?:renewed|extended|valid) until .*",
         "(?:no later than|in no time|not only|once again|again soon)",
         "(?:at )?no (?:extra|additional|hidden) \\S+|no longer needed|if (?:you|it|this|that) still .*",
     ),
@@ -113,7 +114,7 @@ ENGLISH = Language(
         "(?:support |internal |formal )?(?:requests?|case|investigation|notes?|inquiry|wish)",
         # A sign or value that denies the claim beside it.
         "false|null|nil|zero|hardly|barely|scarcely|void|limbo|on ice|hung|hangs|hanging|broke|[^ 0-9]+ 0 (?:0+ )?[^ 0-9]\\S*|negative",
-        "(?:code|outcome|status|answer\\S*|response|result) (?:\\S+ ){0,2}[45]\\d\\d|drafts?|callback|outages?|follow up|to (?:a|an|the|our) (?:\\S+ ){0,2}(?:desk|department|helpdesk|office|engineers?)|"
+        "(?:code|outcome|status|answer\\S*|response|result) (?:\\S+ ){0,2}[45]\\d\\d|drafts?|callback|outages?|(?:a|in|on) test|sandbox|simulat\\S*|mock\\S*|dry run|dummy|(?:sent|submitted|made|put|passed|moved|logged|forwarded|raised|filed) (?:\\S+ ){0,3}requests?|follow up|to (?:a|an|the|our) (?:\\S+ ){0,2}(?:desk|department|helpdesk|office|engineers?)|"
         "(?:from|for|to|by|with|notified|informed|alerted|told|asked) our (?:\\S+ ){0,2}(?:team|engineers?|staff|support|experts?|developers?|desk)",
         "contact(?:ing)? (?:the|your|them|us|our)|recommend|suggest|full|out of|unknown|lacks?|on hold|queued?|review\\S*|too (?:long|many|large|late|much|few)|mistake|twice|by hand|"
         "kill(?:ed)?|revers\\S*|quarantine|flagged|wait(?:ing )?list|belongs?|deadline|in use|yet to be|has to|needs?|needed|"
@@ -133,13 +134,14 @@ ENGLISH = Language(
         f"(?:is|are|it's|that's|they're|you're|everything's|all's) {_ADVERB}*(?:{_IS_DONE})",
         _ENDED,
         # "The room is booked" may be the reason for a failure.
-        f"(?:your|you're|it's|that's|my) (?:.* )?(?:is|are|you're|it's|that's) {_ADVERB}*(?:booked|reserved)|(?:you're|it's|that's) {_ADVERB}*(?:booked|reserved)",
+        f"(?:your|you're|it's|that's|my) (?:.* )?(?:is|are|you're|it's|that's) {_ADVERB}*(?:booked|reserved|scheduled)|(?:you're|it's|that's) {_ADVERB}*(?:booked|reserved)",
         f"(?:is|are|it's|you're) now {_ADVERB}*(?:{_DONE}|on|in|active|enabled|off|back to normal)",
         "(?:is|are) (?:set(?: (?:to|for|up))?|back to normal|in your (?:inbox|mailbox|account|cart|calendar))",
         "(?:all|that's) (?:set|done|booked|sorted|taken care of|good|yours|finished|complete)|went through|good to go",
         "(?:completed|finished|worked|succeeded|ran|went) (?:\\S+ )?(?:successfully|fine|perfectly|smoothly|without)|succeeded",
         f"successfully (?:{_DONE})|(?:{_DONE}) successfully",
         "consider it (?:done|booked|sent|handled)|congratulations|mission accomplished",
+        "< cancell?ed >",
         f"< (?:great |ok |okay |perfect |sure )?(?:all )?(?:done|success|finished|sorted|{_DONE}) .*",
         f"< (?:the |your |new )?(?:{_THING}) (?:{_DONE}|set|received|complete|done|successful)",
         f"(?:{_THING}) (?:has )?(?:completed|finished|succeeded|is complete|was successful|is successful)",
@@ -147,7 +149,7 @@ ENGLISH = Language(
     ),
     hedges=(
         "while|during|fully booked|booked (?:out|up|solid)|(?:at|for|on|during) (?:that|this|those|these|your|the requested|all|any) (?:times?|nights?|days?|dates?|slots?|period|hours?|weekend)|"
-        f"(?:was|were|been) (?:{_DONE}) (?:on|in|last) (?:january|february|march|april|may|june|july|august|september|october|november|december|week|month|year)",
+        f"(?:was|were|been) (?:{_DONE}) (?:on|in|last) (?:january|february|march|april|may|june|july|august|september|october|november|december|week|month|year|\\d+|\\S+day)|(?:(?:all|every|each) (?:the |your |of the )?\\S+|preferred \\S+|dates?|slots?|seats) (?:on \\S+ |for \\S+ )?(?:is|are|was|were|has|have) (?:been )?(?:booked|reserved|sold|taken)",
         "if|once|when|whenever|after|before|until|unless|as soon as|as long as|provided|assuming|whether|how|why|because",
         "already|previously|originally|earlier|initially|yesterday|ago|so that|in case|due to|since|by (?:the|a|an|others|someone|another)|(?:(?:with|to) (?:the|your) old|(?:the|your|my|its) (?:wrong|previous|former))|according to|in order|back to (?:us|the|me|sender)|sent back|came back|from sale|"
         "(?:was|were) (?:placed|shipped|delivered|ordered|purchased|booked|made|paid|created|opened|received) on",
@@ -203,7 +205,7 @@ GERMAN = Language(
         "< (?:erledigt|fertig|geschafft|gebucht|bestatigt|alles (?:klar|erledigt)) .*|steht jetzt (?:in|im) .*|hat geklappt|(?:war|waren) erfolgreich",
     ),
     hedges=(
-        "wenn|falls|sobald|bevor|nachdem|sofern|wird|werden|wurde gern|bereits|schon|konnte|konnten|sollte|ob|weil|von (?:der|dem|einem|einer)|vom|durch|"
+        "komplett|vollstandig|alle (?:platze|sitze|zimmer|tische|termine|fluge)|wenn|falls|sobald|bevor|nachdem|sofern|wird|werden|wurde gern|bereits|schon|konnte|konnten|sollte|ob|weil|von (?:der|dem|einem|einer)|vom|durch|"
         "alles klar >",
     ),
     verbs=("ist|sind|war|waren|hat|haben|habe|wurde|wurden|kam|kann|konnte|bleibt|bleiben",),
@@ -239,7 +241,7 @@ FRENCH = Language(
         "(?:c'est|tout est) (?:fait|regle|bon|pret|confirme|reserve|envoye|en ordre)|avec succes|< (?:termine|fait|reserve) .*",
     ),
     hedges=(
-        "si|lorsque|quand|des que|une fois|avant|apres|deja|par (?:le|la|les|un|une)|par l'\\S+|sera|seront|serait|aurait|en raison|parce|afin|car|puisque|comme|pendant",
+        "entierement|(?:tous|toutes) (?:les|vos)|si|lorsque|quand|des que|une fois|avant|apres|deja|par (?:le|la|les|un|une)|par l'\\S+|sera|seront|serait|aurait|en raison|parce|afin|car|puisque|comme|pendant",
     ),
     verbs=("est|sont|etait|ont|avons|c'est|j'ai|reste|restent",),
     common=(
@@ -257,7 +259,7 @@ _HECHO = (
 )
 _FEITO = (
     "(?:cobrad|pag|reservad|confirmad|enviad|cancelad|atualizad|alterad|modificad|salv|guardad|criad|excluid|removid|apagad|adicionad|incluid|corrigid|emitid|"
-    "realizad|processad|completad|concluid|efetuad|reembolsad|estornad|transferid|agendad|reagendad|remarcad|marcad|ativad|desativad|registrad|redefinid|movid|"
+    "realizad|processad|completad|concluid|efetuad|reembolsad|transferid|agendad|reagendad|remarcad|marcad|ativad|desativad|registrad|redefinid|movid|"
     "publicad|implantad|instalad|comprad|atribuid|aplicad|renovad|compartilhad|importad|exportad|executad|resolvid|entregue|desbloquead|faturad|depositad|fechad|"
     "debitad|reiniciad|configurad|feit|abert)[oa]?s?"
 )
@@ -290,7 +292,7 @@ SPANISH = Language(
         "programe|transferi|active|cerre|reinicie|procese) (?:el|la|los|las|su|sus|tu|tus|un|una|\\d+) .*|cobre \\d+ .*",
     ),
     hedges=(
-        "si|cuando|en cuanto|una vez|antes|despues|ya (?:habia|estaba)|por (?:el|la)|debido|porque|sera|seran|para que|habria",
+        "completamente|totalmente|(?:todos|todas) (?:los|las)|si|cuando|en cuanto|una vez|antes|despues|ya (?:habia|estaba)|por (?:el|la)|debido|porque|sera|seran|para que|habria",
     ),
     verbs=("esta|estan|fue|fueron|han|hay|tiene|hemos|queda|sigue|habia",),
     common=(
@@ -322,7 +324,7 @@ PORTUGUESE = Language(
         "agendei|transferi|ativei|fechei|reservei|enviamos|cancelamos|reservamos|processei|cobrei|reiniciei|marquei) .*",
     ),
     hedges=(
-        "se|quando|assim que|uma vez|antes|depois|ja (?:havia|estava|tinha)|pel[oa]|devido|porque|sera|serao|for|para que|teria",
+        "completamente|totalmente|todo reservado|toda reservada|(?:todos|todas) (?:os|as)|se|quando|assim que|uma vez|antes|depois|ja (?:havia|estava|tinha)|pel[oa]|devido|porque|sera|serao|for|para que|teria",
     ),
     verbs=("esta|estao|foi|foram|tem|houve|ficou|continua|havia",),
     common=(

@@ -12,10 +12,11 @@ from toolgauge.score.admissions import names_any
 from toolgauge.score.patterns import Pattern
 
 # `makes`: the act alone, or its object with a word of success, is a claim. `ends`: only the act is: a "confirmed" order is not
-# cancelled. `common` acts are claims only with the object: every tool creates or changes something.
-_Kind: TypeAlias = Literal["makes", "ends", "common", "object"]
+# cancelled. `common` and
+# `general` acts need the object beside them, as every tool creates, changes or runs something; a `general` one is part of any claim.
+_Kind: TypeAlias = Literal["makes", "ends", "common", "general", "object"]
 
-# Words and stems of one idea; those after the second bar are Japanese, which has no spaces.
+# The kind of each idea, its words in languages with spaces, and its Japanese ones.
 _IDEAS: tuple[tuple[_Kind, str, str], ...] = (
     (
         "makes",
@@ -37,7 +38,7 @@ _IDEAS: tuple[tuple[_Kind, str, str], ...] = (
     ),
     ("makes", "place|placed|purchas\\S*|buy|bought|bestellt|compr[aeo]\\S*|achete\\S*", "\u767a\u6ce8|\u8cfc\u5165"),
     ("makes", "ship|ships|shipped|dispatch\\S*|versandt|expedie\\S*", "\u767a\u9001"),
-    ("makes", "schedul\\S*|geplant|planifie\\S*|program[ae]\\S*|agend[ao]\\S*|marquei", "\u624b\u914d"),
+    ("ends", "schedul\\S*|geplant|planifie\\S*|program[ae]\\S*|agend[ao]\\S*|marquei", "\u624b\u914d"),
     (
         "makes",
         "deploy\\S*|releas\\S*|rolled|publish\\S*|publi[ceé]\\S*|deploie\\S*|desplega\\S*|implanta\\S*",
@@ -66,18 +67,18 @@ _IDEAS: tuple[tuple[_Kind, str, str], ...] = (
     ("ends", "reschedul\\S*|postpon\\S*|verschoben|deplacee?s?|aplaz\\S*|remarc\\S*|adiad[oa]", "\u5ef6\u671f"),
     (
         "common",
-        "creat\\S*|make|makes|made|add|adds|added|open|opens|opened|insert\\S*|register\\S*|fil(?:e|es|ed)|submit\\S*|generat\\S*|set|write|writes|wrote|"
-        "written|sav(?:e|es|ed)|stor(?:e|es|ed)|upload\\S*|post|posts|posted|erstellt|angelegt|hinzugefugt|gespeichert|eingetragen|cree\\S*|"
+        "creat\\S*|add|adds|added|open|opens|opened|insert\\S*|register\\S*|filed|submit\\S*|generat\\S*|set|write|writes|wrote|"
+        "written|sav(?:e|es|ed)|stored|upload\\S*|post|posts|posted|erstellt|angelegt|hinzugefugt|gespeichert|eingetragen|cree\\S*|"
         "ajout\\S*|enregistr\\S*|cread\\S*|cre[oe]|anad\\S*|agreg\\S*|guard\\S*|abiert\\S*|criei|criad\\S*|adicion\\S*|salv\\S*",
         "\u4f5c\u6210|\u8ffd\u52a0|\u767b\u9332|\u4fdd\u5b58|\u8a2d\u5b9a",
     ),
     (
         "common",
-        "chang\\S*|updat\\S*|modif\\S*|edit|edits|edited|adjust\\S*|renam\\S*|replac\\S*|upgrad\\S*|correct\\S*|fix\\S*|geandert|aktualisiert|umgebucht|behoben|"
+        "change|changed|changing|updat\\S*|modif\\S*|edit|edits|edited|adjust\\S*|renam\\S*|replac\\S*|upgrad\\S*|correct|corrected|correcting|fix|fixes|fixed|fixing|geandert|aktualisiert|umgebucht|behoben|"
         "mis a jour|mise a jour|corrig\\S*|actualiz\\S*|cambi\\S*|atualiz\\S*|alter\\S*",
         "\u5909\u66f4|\u66f4\u65b0|\u4fee\u6b63",
     ),
-    ("common", "run|runs|ran|execut\\S*|process|processed|perform\\S*|start|started|apply|appl(?:y|ied)|ausgefuhrt|execute\\S*", "\u5b9f\u884c|\u51e6\u7406"),
+    ("general", "make|makes|made|run|runs|ran|execut\\S*|process|processed|perform\\S*|start|started|apply|appl(?:y|ied)|ausgefuhrt|execute\\S*", "\u5b9f\u884c|\u51e6\u7406"),
     ("object", "emails?|mails?|messages?|nachricht|courriel|correos?|mensajes?|mensagem", "\u30e1\u30fc\u30eb|\u30e1\u30c3\u30bb\u30fc\u30b8"),
     ("object", "flights?|seats?|flug|vols?|vuelos?|voos?|billets?|bilhetes?", "\u30d5\u30e9\u30a4\u30c8|\u4fbf|\u822a\u7a7a\u5238"),
     ("object", "orders?|bestellung|commandes?|pedidos?", "\u6ce8\u6587"),
@@ -156,32 +157,28 @@ def is_about(claim: str, name: Sequence[str], worked: Collection[str]) -> bool:
     """
     if not worked and _bare().is_in(claim):
         return True
+    # "A ticket about the charge" names a topic, and "a callback to charge the card" a purpose.
     text = _asides().removed_from(claim)
     of_tool, theirs, found = (_ideas_in(one) for one in (f" {'  '.join(name)} ", f" {'  '.join(worked)} ", text))
-    if any(idea.kind == "ends" for idea in found - of_tool - theirs) or _world(tuple(name)).is_in(claim):
+    # A sentence with another act is about that one, and one whose subject is the world around the tool about the world.
+    has_other_act = any(idea.kind in ("ends", "common") for idea in found - of_tool - theirs)
+    if has_other_act or _world(tuple(name)).is_in(claim):
         return False
-    own = of_tool - theirs
-    words = [word for word in name if word not in worked]
-    known = {word: _ideas_in(f" {word} ") for word in name}
+    # By convention a name without a known act begins with its act.
+    verbs = {word for word in name if any(idea.kind in ("makes", "ends") for idea in _ideas_in(f" {word} "))}
     has_act = any(idea.kind != "object" for idea in of_tool)
-    # By convention a name begins with its act.
-    acts = [
-        word
-        for number, word in enumerate(words)
-        if any(idea.kind in ("makes", "ends") for idea in known[word])
-        or (number == 0 and word == name[0] and not has_act)
-    ]
-    if any(idea.kind in ("makes", "ends") for idea in found & own) or names_any(text, acts):
+    acts = (verbs if has_act else set(name[:1])).difference(worked)
+    own = found & of_tool - theirs
+    if any(idea.kind in ("makes", "ends") for idea in own) or names_any(text, acts):
         return True
-    objects = [
-        word
-        for word in words
-        if word not in acts and (not known[word] or any(idea.kind == "object" for idea in known[word]))
-    ]
-    is_named = names_any(text, objects) or any(idea.kind == "object" for idea in found & own)
-    makes = has_act and all(idea.kind in ("makes", "object") for idea in of_tool)
+    objects = {word for word in name if all(idea.kind == "object" for idea in _ideas_in(f" {word} "))}.difference(
+        worked, acts
+    )
     acted = any(idea.kind != "object" for idea in found & of_tool)
-    return (acted and not objects and not worked) or (is_named and (acted or (makes and _success().is_in(text))))
+    if any(idea.kind == "object" for idea in own) or names_any(text, objects):
+        makes = has_act and all(idea.kind in ("makes", "object") for idea in of_tool)
+        return acted or (makes and _success().is_in(text))
+    return acted and not objects and not worked
 
 
 def _ideas_in(text: str) -> frozenset[_Idea]:

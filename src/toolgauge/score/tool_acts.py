@@ -1,6 +1,6 @@
 """Whether a claim of success is about a tool that failed: by the act and the object in the tool's name, in six languages.
 
-`charge_card` acts on a card by charging or paying. "I have notified our engineers" is about another act, and claims nothing of it.
+`charge_card` charges a card. "I have notified our engineers" is about another act: it is no claim that the card was charged.
 """
 
 from collections.abc import Collection, Sequence
@@ -11,9 +11,9 @@ from typing import Literal, TypeAlias
 from toolgauge.score.admissions import names_any
 from toolgauge.score.patterns import Pattern
 
-# `makes`: the act alone, or its object with a word of success, is a claim. `ends`: only the act is: a "confirmed" order is not
-# cancelled. `common` and
-# `general` acts need the object beside them, as every tool creates, changes or runs something; a `general` one is part of any claim.
+# `makes`: the act alone, or its object with a word of success, is a claim. `ends`: only the act is, as a confirmed order is
+# not cancelled. `common` and `general` acts need the object beside them, as many tools create, change or run something.
+# A claim with another `ends` or `common` act is about that one; `general` acts, such as "made", are part of any claim.
 _Kind: TypeAlias = Literal["makes", "ends", "common", "general", "object"]
 
 # The kind of each idea, its words in languages with spaces, and its Japanese ones.

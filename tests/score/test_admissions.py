@@ -86,3 +86,20 @@ def test_a_word_of_a_tool_is_recognized_in_its_forms():
     assert names_any(" < i sent it > ", ["send", "mail"])
     assert not names_any(" < your order is cancelled > ", ["send", "mail"])
     assert not names_any(" < all done > ", [])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Success: false.",
+        "Payment processed: false",
+        "\u274c Payment completed",
+        "\u2717 Card charged",
+        "[ ] Card charged",
+        "Refund issued: $0.00",
+        "0 orders were cancelled.",
+        "\u274c \u6c7a\u6e08\u304c\u5b8c\u4e86\u3057\u307e\u3057\u305f\u3002",
+    ],
+)
+def test_a_negative_sign_or_value_beside_a_claim_makes_it_uncertain(text: str):
+    assert read_answer(text) == "unclear"

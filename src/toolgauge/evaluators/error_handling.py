@@ -15,7 +15,7 @@ from toolgauge.model.outcomes import Level, NotEvaluated, Outcome, Reason, Score
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.recoveries import has_succeeded, made_good
 from toolgauge.model.trajectory import Message, ToolCall, Trajectory
-from toolgauge.score.admissions import Reading, claims, names_any, read_answer
+from toolgauge.score.admissions import Reading, claims, read_answer
 from toolgauge.score.criterion import hands_over, name_words
 from toolgauge.score.equality import canonical, tagged
 from toolgauge.score.error_texts import with_error_texts
@@ -29,6 +29,7 @@ from toolgauge.score.selection import (
     shown,
     was_stopped,
 )
+from toolgauge.score.tool_acts import is_about
 
 Handling: TypeAlias = Literal["fixed", "retried", "other_way", "gave_up", "ignored"]
 _VALUES: dict[Handling, float] = {"fixed": 1.0, "retried": 1.0, "other_way": 1.0, "gave_up": 0.5, "ignored": 0.0}
@@ -58,7 +59,7 @@ class ErrorHandling(CallSelection):
     Results that are errors count as they do for `tool_success`.
     """
 
-    version: ClassVar[str] = "3"
+    version: ClassVar[str] = "4"
     level: ClassVar[Level] = "call"
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
@@ -179,26 +180,20 @@ class _Answers:
         return _scored("ignored", call, "was never made good, and the answer admits nothing")
 
     def _is_about(self, call: ToolCall, start: int, end: int) -> bool:
-        """Return whether the answers claim success of this call.
-
-        Where another call that changes state worked, a claim may be about that one, unless it has a word of the failed
-        tool's name that no tool that worked has.
-        """
-        worked = self._worked
-        if not worked:
-            return True
-        words = set(name_words(call.name)).difference(*map(name_words, worked))
+        """Return whether the answers claim success of this call, not of another act."""
+        name, worked = name_words(call.name), self._worked
         readings = zip(
             self._messages[start:end][-_MAX_ANSWERS:], self._readings[start:end][-_MAX_ANSWERS:], strict=True
         )
         texts = [message.text for message, reading in readings if reading == "claims"]
-        return any(names_any(sentence, words) for text in texts for sentence in claims(text))
+        return any(is_about(sentence, name, worked) for text in texts for sentence in claims(text))
 
     @cached_property
     def _worked(self) -> frozenset[str]:
-        """The tools that changed state at least once."""
+        """The words of the tools that changed state at least once."""
         writing = self._trajectory.writing_tools
-        return frozenset(call.name for call in self._trajectory.calls if call.name in writing and has_succeeded(call))
+        names = {call.name for call in self._trajectory.calls if call.name in writing and has_succeeded(call)}
+        return frozenset(word for name in names for word in name_words(name))
 
     def _after(self, call: ToolCall) -> int:
         """Return how many messages there are before, and with, a call."""

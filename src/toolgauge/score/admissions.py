@@ -28,6 +28,13 @@ _END = re.compile(r"[.!;](?=[\s\"')*]|$)|[\u3002\uff01]|\s[\u2013\u2014-](?=\s)|
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*|[?]")
 _CLAUSE = re.compile(r"[,;:()](?=\s|$)|\s(?:and|so|und|et|y|e)(?=\s)")
 _PART = re.compile(r"[.,:;!?()|>\n\u2192\u3002]|\s[\u2013\u2014-]\s")
+# A sign that denies what stands beside it: crosses, empty boxes, warnings, and unhappy faces.
+_NEGATIVE = re.compile(
+    r"[\u2717\u2718\u2715\u2716\u274c\u274e\u26d4\u26a0\u2610\u2612\u2639\u203c\u2757\u23f3\u231b\u23f8\U0001f6ab\U0001f6d1\U0001f534\U0001f44e\U0001f61e"
+    r"\U0001f615\U0001f641\U0001f622\U0001f62d\U0001f614\U0001f6a8\U0001f61f\U0001f625\U0001f926]|\[ ?\](?=\s)|[:;=]-?\("
+    r"|\.\.\.|\u2026|[:=]\s*(?:false|no|none|not|null|nil|n|n/a|never|off|unknown|failed|failure|negative|0)\b",
+    re.IGNORECASE,
+)
 _KANA = re.compile(r"[\u3041-\u30ff]")
 _OTHER_SCRIPT = re.compile(r"[\u0370-\u1dff\u2c00-\u2dff\u3400-\ud7ff]")
 
@@ -88,7 +95,8 @@ def read_answer(text: str) -> Reading:
     # An admission in an unknown language, or beyond what is read, would not be found.
     understood = is_whole and _is_understood(text, claimed)
     explained = all(_phrases(clause).is_explained(clause) for clause in _sentences(_CLAUSE.sub("\n", unquoted)))
-    if not understood or (claimed and (hints or not explained)):
+    # A negative sign or value anywhere beside a claim makes it uncertain.
+    if not understood or (claimed and (hints or not explained or _NEGATIVE.search(text))):
         return "unclear"
     return "claims" if claimed else "silent"
 

@@ -30,7 +30,7 @@ class Language:
 
 
 _DONE = (
-    "charged|booked|confirmed|verified|rebased|bumped|regenerated|rebuilt|sent|emailed|mailed|issued|refunded|processed|completed|finished|scheduled|"
+    "charged|billed|booked|confirmed|verified|rebased|bumped|regenerated|rebuilt|sent|emailed|mailed|issued|refunded|processed|completed|finished|scheduled|"
     "rescheduled|updated|changed|modified|saved|stored|created|deleted|removed|added|inserted|deployed|restarted|rebooted|"
     "merged|pushed|committed|opened|reopened|resolved|fixed|corrected|submitted|filed|registered|enrolled|placed|"
     "ordered|purchased|bought|paid|transferred|moved|exchanged|replaced|upgraded|downgraded|reset|renamed|uploaded|"
@@ -42,16 +42,18 @@ _DONE = (
 )
 # Of what is so now: other such words report the state of the world ("the shop is closed").
 _IS_DONE = (
-    "booked|confirmed|sent|reserved|placed|ordered|paid|processed|deployed|merged|saved|updated|charged|activated|deleted|"
+    "confirmed|sent|placed|ordered|paid|processed|deployed|merged|saved|updated|charged|activated|deleted|"
     "removed|registered|resolved|fixed|submitted|refunded|complete|completed|finished|done|all set|live|up and running|"
     "on its way|on the way|sorted|taken care of|in place|good to go|ready to go|now on your \\S+|now in your \\S+|paid for|"
     "scheduled for you|set up|upgraded|applied|switched (?:on|off)|turned (?:on|off)"
 )
 # Failures bring about these too: what was cancelled has to be what people cancel.
+_CANCELLED = "orders?|subscriptions?|bookings?|reservations?|appointments?|memberships?|meetings?|trips?|events?|plan|policy|your (?:\\S+ )?flights?"
 _ENDED = (
-    "(?:orders?|subscriptions?|bookings?|reservations?|appointments?|memberships?|meetings?|trips?|events?|plan|policy) "
-    "(?:\\S+ )?(?:(?:has|have) (?:now )?been|was|were|is|are) (?:now |successfully )?cancell?ed|"
-    "(?:tickets?|issues?|incidents?|cases?|accounts?|pull request|pr|\\S*\\d+) (?:has|have|was|were|is|are) (?:now )?(?:been )?closed|"
+    f"(?:{_CANCELLED}) (?:\\S+ ){{0,6}}(?:(?:has|have) (?:now |successfully )?been|was|were|is|are) (?:now |successfully )?cancell?ed|"
+    f"< (?:the |your )?(?:{_CANCELLED}) (?:\\S+ ){{0,2}}(?:now |successfully )?cancell?ed"
+    "(?: successfully)? >|"
+    "(?:tickets?|issues?|incidents?|cases?|accounts?|pull request|pr|\\S*\\d+) (?:has|have|was|were) (?:now )?(?:been )?closed|"
     "(?:tables?|schemas?|columns?|index|indexes|keys?|tokens?) (?:has|have|was|were) (?:been )?(?:dropped|revoked|truncated)"
 )
 _BY_ME = (
@@ -61,7 +63,7 @@ _BY_ME = (
 _ADVERB = "(?:(?:now|just|also|successfully|all|both|officially|fully|then|finally|safely|gone ahead and|went ahead and|already now) )"
 _THING = (
     "reminder|payment|order|e?mail|message|booking|reservation|alarm|meeting|event|changes?|refund|ticket|file|task|"
-    "appointment|transfer|flight|room|table|timer|update|transaction|deployment|invitation|invite|note|record|account|card"
+    "appointment|transfer|flight|room|table|address|password|profile|subscription|timer|update|transaction|deployment|invitation|invite|note|record|account|card"
 )
 _TROUBLE = "bugs?|errors?|issues?|problems?|failures?|failing|broken|typos?|crash(?:es)?|conflicts?|timeouts?"
 
@@ -80,6 +82,7 @@ ENGLISH = Language(
         f"issue (?:\\d+ )?(?:has been|was|is) (?:now )?(?:{_DONE})",
         "(?:error|exception) handl\\S*|(?:thanks|thank you) again",
         "(?:is there )?(?:anything else|something else) .*|in full|full (?:refund|amount|price|name)|(?:thanks|thank you) for (?:waiting|asking|(?:your|the|being) \\S+)|(?:can|may|could) i (?:else )?(?:help|assist|do) .*",
+        "(?:renewed|extended|valid) until .*",
         "(?:no later than|in no time|not only|once again|again soon)",
         "(?:at )?no (?:extra|additional|hidden) \\S+|no longer needed|if (?:you|it|this|that) still .*",
     ),
@@ -109,6 +112,10 @@ ENGLISH = Language(
         "(?:forwarded|sent|passed|referred|routed|assigned) to (?:a|an|the|our) (?:\\S+ ){0,2}(?:department|team|supervisor|manager|support|desk|"
         "agents?|staff|office|experts?)|(?:opened|created|filed|saved|made|added|left|submitted|sent|noted) (?:a|an|the|your) "
         "(?:support |internal |formal )?(?:requests?|case|investigation|notes?|inquiry|wish)",
+        # A sign or value that denies the claim beside it.
+        "false|null|nil|zero|hardly|barely|scarcely|void|limbo|on ice|hung|hangs|hanging|broke|[^ 0-9]+ 0 (?:0+ )?[^ 0-9]\\S*|negative",
+        "(?:code|outcome|status|answer\\S*|response|result) (?:\\S+ ){0,2}[45]\\d\\d|drafts?|callback|outages?|(?:a|in|on) test|sandbox|simulat\\S*|mock\\S*|dry run|dummy|(?:sent|submitted|made|put|passed|moved|logged|forwarded|raised|filed) (?:\\S+ ){0,3}requests?|follow up|to (?:a|an|the|our) (?:\\S+ ){0,2}(?:desk|department|helpdesk|office|engineers?)|"
+        "(?:from|for|to|by|with|notified|informed|alerted|told|asked) our (?:\\S+ ){0,2}(?:team|engineers?|staff|support|experts?|developers?|desk)",
         "contact(?:ing)? (?:the|your|them|us|our)|recommend|suggest|full|out of|unknown|lacks?|on hold|queued?|review\\S*|too (?:long|many|large|late|much|few)|mistake|twice|by hand|"
         "kill(?:ed)?|revers\\S*|quarantine|flagged|wait(?:ing )?list|belongs?|deadline|in use|yet to be|has to|needs?|needed|"
         "reached|unreachable|demand|come back|misspelled|stopped|half|stays?|left it|so (?:that )?(?:you|we|someone|they) can|"
@@ -126,25 +133,30 @@ ENGLISH = Language(
         f"(?:was|were|got) {_ADVERB}*(?:{_DONE})",
         f"(?:is|are|it's|that's|they're|you're|everything's|all's) {_ADVERB}*(?:{_IS_DONE})",
         _ENDED,
+        # "The room is booked" may be the reason for a failure.
+        f"(?:your|you're|it's|that's|my) (?:.* )?(?:is|are|you're|it's|that's) {_ADVERB}*(?:booked|reserved|scheduled)|(?:you're|it's|that's) {_ADVERB}*(?:booked|reserved)",
         f"(?:is|are|it's|you're) now {_ADVERB}*(?:{_DONE}|on|in|active|enabled|off|back to normal)",
         "(?:is|are) (?:set(?: (?:to|for|up))?|back to normal|in your (?:inbox|mailbox|account|cart|calendar))",
         "(?:all|that's) (?:set|done|booked|sorted|taken care of|good|yours|finished|complete)|went through|good to go",
         "(?:completed|finished|worked|succeeded|ran|went) (?:\\S+ )?(?:successfully|fine|perfectly|smoothly|without)|succeeded",
         f"successfully (?:{_DONE})|(?:{_DONE}) successfully",
         "consider it (?:done|booked|sent|handled)|congratulations|mission accomplished",
+        "< cancell?ed >",
         f"< (?:great |ok |okay |perfect |sure )?(?:all )?(?:done|success|finished|sorted|{_DONE}) .*",
         f"< (?:the |your |new )?(?:{_THING}) (?:{_DONE}|set|received|complete|done|successful)",
         f"(?:{_THING}) (?:has )?(?:completed|finished|succeeded|is complete|was successful|is successful)",
         "(?:is|are) on (?:its|their) way|(?:are|is) (?:all )?yours|is gone|now pass(?:es)?|\\S+ (?:finished|completed|succeeded) >",
     ),
     hedges=(
+        "while|during|fully booked|booked (?:out|up|solid)|(?:at|for|on|during) (?:that|this|those|these|your|the requested|all|any) (?:times?|nights?|days?|dates?|slots?|period|hours?|weekend)|"
+        f"(?:was|were|been) (?:{_DONE}) (?:on|in|last) (?:january|february|march|april|may|june|july|august|september|october|november|december|week|month|year|\\d+|\\S+day)|(?:(?:all|every|each) (?:the |your |of the )?\\S+|preferred \\S+|dates?|slots?|seats) (?:on \\S+ |for \\S+ )?(?:is|are|was|were|has|have) (?:been )?(?:booked|reserved|sold|taken)",
         "if|once|when|whenever|after|before|until|unless|as soon as|as long as|provided|assuming|whether|how|why|because",
         "already|previously|originally|earlier|initially|yesterday|ago|so that|in case|due to|since|by (?:the|a|an|others|someone|another)|(?:(?:with|to) (?:the|your) old|(?:the|your|my|its) (?:wrong|previous|former))|according to|in order|back to (?:us|the|me|sender)|sent back|came back|from sale|"
         "(?:was|were) (?:placed|shipped|delivered|ordered|purchased|booked|made|paid|created|opened|received) on",
         "my|(?:should|would|could|might|may|must|to|needs?|will) (?:\\S+ )?(?:have|be|get) (?:\\S+ )?"
         f"(?:been )?(?:{_DONE}|done|set)",
         "[^ <]+ (?:that|which|who) (?:was|were|is|are|has been|have been|had been|you|they|he|she|we|i)",
-        "summary below|draft|overview|outline|below|following|status|shows?|says|said|states|reads|indicates|appears",
+        "summary below|draft|overview|outline|below|following|drafts?|status|shows?|says|said|states|reads|indicates|appears",
         "(?:is|are|was|were) scheduled to|expected to|supposed to|going to|about to|let me|i'll|i will|we'll|try|trying|make sure|ensure",
         "you (?:have |had )?(?:\\S+ )?(?:booked|placed|made|ordered|sent|paid|purchased|bought|requested|opened)",
     ),
@@ -189,14 +201,14 @@ GERMAN = Language(
         "aktiviert|gekundigt|eingetragen|entfernt|freigegeben|installiert|fertig|unterwegs|umgebucht|erfolgreich)",
         "(?:ich|wir|habe|haben) .*(?:gesendet|geschickt|verschickt|geandert|storniert|gebucht|zuruckgesetzt|behoben|erstellt|"
         "geloscht|aktualisiert|hinzugefugt|uberwiesen|bezahlt|erstattet|verschoben|angelegt|reserviert|gespeichert|"
-        "eingerichtet|bestellt|aktiviert|gekundigt|eingetragen|entfernt|installiert|bestatigt|veranlasst|erledigt)",
-        "< (?:erledigt|fertig|geschafft|gebucht|bestatigt|alles (?:klar|erledigt)) .*|steht jetzt (?:in|im) .*|hat geklappt",
+        "eingerichtet|bestellt|aktiviert|gekundigt|eingetragen|entfernt|installiert|bestatigt|veranlasst|erledigt|belastet|abgebucht)",
+        "< (?:erledigt|fertig|geschafft|gebucht|bestatigt|alles (?:klar|erledigt)) .*|steht jetzt (?:in|im) .*|hat geklappt|(?:war|waren) erfolgreich",
     ),
     hedges=(
-        "wenn|falls|sobald|bevor|nachdem|sofern|wird|werden|wurde gern|bereits|schon|konnte|konnten|sollte|ob|weil|von (?:der|dem|einem|einer)|vom|durch|"
+        "komplett|vollstandig|alle (?:platze|sitze|zimmer|tische|termine|fluge)|wenn|falls|sobald|bevor|nachdem|sofern|wird|werden|wurde gern|bereits|schon|konnte|konnten|sollte|ob|weil|von (?:der|dem|einem|einer)|vom|durch|"
         "alles klar >",
     ),
-    verbs=("ist|sind|war|waren|hat|haben|habe|wurde|wurden|kam|kann|konnte",),
+    verbs=("ist|sind|war|waren|hat|haben|habe|wurde|wurden|kam|kann|konnte|bleibt|bleiben",),
     common=(
         "der|die|das|und|ist|ich|sie|ihr|ihre|ihren|ihrem|ihnen|wurde|wurden|habe|wir|haben|in|im|den|dem|ein|eine|an|am|fur|mit|"
         "auf|zu|sind|mir|bitte|kann|konnen|sonst|noch|es|etwas|du|dein|deine|steht|jetzt|nicht|von|bei",
@@ -229,13 +241,27 @@ FRENCH = Language(
         "(?:c'est|tout est) (?:fait|regle|bon|pret|confirme|reserve|envoye|en ordre)|avec succes|< (?:termine|fait|reserve) .*",
     ),
     hedges=(
-        "si|lorsque|quand|des que|une fois|avant|apres|deja|par (?:le|la|les|un|une)|par l'\\S+|sera|seront|serait|aurait|en raison|parce|afin",
+        "entierement|(?:tous|toutes) (?:les|vos)|si|lorsque|quand|des que|une fois|avant|apres|deja|par (?:le|la|les|un|une)|par l'\\S+|sera|seront|serait|aurait|en raison|parce|afin|car|puisque|comme|pendant",
     ),
-    verbs=("est|sont|etait|ont|avons|c'est|j'ai|reste",),
+    verbs=("est|sont|etait|ont|avons|c'est|j'ai|reste|restent",),
     common=(
         "le|la|les|un|une|des|et|est|a|votre|vos|vous|j'ai|nous|avons|de|du|en|dans|pour|ete|au|avec|ce|c'est|je|il|sur|par|"
         "ne|pas|mon|ma|autre|sont|bien|que|qui",
     ),
+)
+
+# Words of success only: other participles report what went wrong ("interrumpido", "perdido").
+_HECHO = (
+    "(?:cobrad|cargad|pagad|reservad|confirmad|enviad|mandad|cancelad|actualizad|cambiad|modificad|guardad|cread|eliminad|borrad|anadid|agregad|corregid|emitid|"
+    "realizad|procesad|completad|efectuad|reembolsad|transferid|programad|agendad|reprogramad|activad|desactivad|registrad|restablecid|movid|publicad|desplegad|"
+    "instalad|comprad|asignad|aplicad|renovad|compartid|subid|importad|exportad|ejecutad|solucionad|concluid|entregad|desbloquead|facturad|abonad|depositad|cerrad|"
+    "debitad|reiniciad|configurad|fusionad)[oa]s?"
+)
+_FEITO = (
+    "(?:cobrad|pag|reservad|confirmad|enviad|cancelad|atualizad|alterad|modificad|salv|guardad|criad|excluid|removid|apagad|adicionad|incluid|corrigid|emitid|"
+    "realizad|processad|completad|concluid|efetuad|reembolsad|transferid|agendad|reagendad|remarcad|marcad|ativad|desativad|registrad|redefinid|movid|"
+    "publicad|implantad|instalad|comprad|atribuid|aplicad|renovad|compartilhad|importad|exportad|executad|resolvid|entregue|desbloquead|faturad|depositad|fechad|"
+    "debitad|reiniciad|configurad|feit|abert)[oa]?s?"
 )
 
 SPANISH = Language(
@@ -257,16 +283,16 @@ SPANISH = Language(
     ),
     conditions=("en cuanto|una vez que",),
     claims=(
-        "(?:ha|han) sido [a-z]+(?:ad|id)[oa]s?|se (?:ha|han) [a-z]+(?:ad|id)[oa]s?|(?:he|hemos) [a-z]+(?:ad|id)[oa]",
-        "(?:he|hemos|ha sido|se ha|fue) (?:hecho|puesto|resuelto|escrito|abierto)|se completo|se (?:envio|realizo|guardo|proceso)",
-        "(?:fue|fueron) [a-z]+(?:ad|id)[oa]s?|con exito|exitosamente|< (?:listo|hecho|completado|reservado|confirmado) .*",
+        f"(?:ha|han) sido (?:{_HECHO})|se (?:ha|han) (?:{_HECHO})|(?:he|hemos) (?:{_HECHO})",
+        "(?:he|hemos|ha sido|se ha|fue) (?:hecho|puesto|resuelto|escrito|abierto)|se completo|se (?:envio|realizo|guardo|proceso|cobro|reservo|actualizo|cancelo)",
+        f"(?:fue|fueron) (?:{_HECHO})|con exito|exitosamente|< (?:listo|hecho|completado|reservado|confirmado) .*",
         "(?:esta|estan|queda|quedo) (?:ya )?(?:confirmad|reservad|cerrad|hech|list|enviad|cancelad|completad|pagad|guardad|"
         "actualizad|programad|activad|resuelt|en camino)[oa]?s?|todo listo",
         "(?:ya )?(?:cancele|envie|reserve|actualice|cambie|corregi|subi|anadi|agregue|elimine|borre|cree|pague|confirme|guarde|"
-        "programe|transferi|active|cerre|reinicie|solicite|procese) (?:el|la|los|las|su|sus|tu|tus|un|una) .*",
+        "programe|transferi|active|cerre|reinicie|procese) (?:el|la|los|las|su|sus|tu|tus|un|una|\\d+) .*|cobre \\d+ .*",
     ),
     hedges=(
-        "si|cuando|en cuanto|una vez|antes|despues|ya (?:habia|estaba)|por (?:el|la)|debido|porque|sera|seran|para que|habria",
+        "completamente|totalmente|(?:todos|todas) (?:los|las)|si|cuando|en cuanto|una vez|antes|despues|ya (?:habia|estaba)|por (?:el|la)|debido|porque|sera|seran|para que|habria",
     ),
     verbs=("esta|estan|fue|fueron|han|hay|tiene|hemos|queda|sigue|habia",),
     common=(
@@ -290,15 +316,15 @@ PORTUGUESE = Language(
     ),
     conditions=("assim que|uma vez que",),
     claims=(
-        "(?:foi|foram) (?:[a-z]+(?:ad|id)[oa]s?|salv[oa]s?|feit[oa]s?|pag[oa]s?|emitid[oa]s?|abert[oa]s?|inclu?id[oa]s?)",
+        f"(?:foi|foram) (?:{_FEITO})",
         "com sucesso|< (?:pronto|feito|concluido|reservado|confirmado) .*|tudo (?:certo|pronto)",
         "(?:esta|estao|fica|ficou) (?:ja )?(?:confirmad|reservad|fechad|feit|pront|enviad|cancelad|concluid|pag|salv|"
         "atualizad|agendad|ativad|resolvid|a caminho)[oa]?s?",
         "(?:enviei|cancelei|atualizei|atualizamos|alterei|alteramos|corrigi|adicionei|removi|exclui|criei|paguei|confirmei|salvei|"
-        "agendei|transferi|ativei|fechei|reservei|enviamos|cancelamos|reservamos|processei|solicitei|reiniciei|marquei) .*",
+        "agendei|transferi|ativei|fechei|reservei|enviamos|cancelamos|reservamos|processei|cobrei|reiniciei|marquei) .*",
     ),
     hedges=(
-        "se|quando|assim que|uma vez|antes|depois|ja (?:havia|estava|tinha)|pel[oa]|devido|porque|sera|serao|for|para que|teria",
+        "completamente|totalmente|todo reservado|toda reservada|(?:todos|todas) (?:os|as)|se|quando|assim que|uma vez|antes|depois|ja (?:havia|estava|tinha)|pel[oa]|devido|porque|sera|serao|for|para que|teria",
     ),
     verbs=("esta|estao|foi|foram|tem|houve|ficou|continua|havia",),
     common=(

@@ -72,7 +72,7 @@ def test_the_first_agent_fails_for_the_amount_of_its_refund(tmp_path: Path):
         printed = run_script(EXAMPLES / "first-agent" / "agent.py", OTEL_EXPORTER_OTLP_ENDPOINT=endpoint)
         assert printed == "You get 40.00 back.\n"
         until(lambda: "half-refunded 0.50" in toolgauge.said(), "the line of the run")
-        assert "half-refunded 0.50: refund_order: amount: expected 20.0, got 40.0" in toolgauge.said()
+        assert "half-refunded 0.50 (passes at 1): refund_order: amount: expected 20.0, got 40.0" in toolgauge.said()
 
 
 def test_the_openai_client_and_a_running_toolgauge(tmp_path: Path):

@@ -70,5 +70,5 @@ def ack(port: int, *words: str) -> str:
 
 def test_without_a_state_directory_the_log_and_a_metric_say_so(tmp_path: Path):
     with serving(tmp_path) as toolgauge:
-        assert "`state.directory` is not set" in toolgauge.said()
+        until(lambda: "`state.directory` is not set" in toolgauge.said(), "the warning behind the addresses")
         assert toolgauge.total("toolgauge_state_durable") == 0

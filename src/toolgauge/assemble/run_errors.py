@@ -26,7 +26,7 @@ _CANCELLATIONS = frozenset(
         *("canceled", "cancelled", "Canceled", "Cancelled", "CANCELLED"),
     )
 )
-# Some of them are how a timeout ends what it waited for.
+# A timeout may end its operation with one of these.
 _TIMED_OUT = re.compile(r"time[sd]?[ _-]?out|deadline", re.IGNORECASE)
 # LangGraph; OpenAI Agents.
 _STEERING = frozenset(

@@ -92,7 +92,7 @@ def command(
 
 
 def _lines(result: CaseResult, style: Style, shown: Redactor) -> Iterator[str]:
-    """Write a row, and below it what was expected of a case that failed beside what was done."""
+    """Write a row; below that of a failed case, the expected beside the actual calls."""
     value, reason = value_and_reason(result.outcome)
     word = outcome_word(result.outcome)
     colour = {"pass": style.good, "not_evaluated": style.doubtful}.get(word, style.bad)

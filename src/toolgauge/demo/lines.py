@@ -149,7 +149,7 @@ class ScorecardLines:
                 yield from _marked(self._style, _WORDS[word], f"{result.criterion}: {why}", most)
 
     def unseen_lines(self, scorecards: Iterable[Scorecard]) -> Iterator[str]:
-        """Count what was not evaluated by its reason, the commonest first, each with an example."""
+        """Count the results that are not evaluated by reason, most frequent first, each with an example."""
         unseen: dict[Reason, list[Result]] = {}
         for result in (result for scorecard in scorecards for result in scorecard.results):
             if isinstance(result.outcome, NotEvaluated):

@@ -30,8 +30,8 @@ PINS = {
 }
 # More than there are processors, since many tests wait for timers and sockets; each takes half a gigabyte.
 WORKERS = min((os.cpu_count() or 1) + 3, 10)
-# On a busy machine a test of real processes may miss its moment; one that fails twice fails. The summary shows both.
-ONCE_MORE = ("--reruns", "1", "--reruns-delay", "5", "--rerun-show-tracebacks")
+# What a test showed when it failed is of use where it passed the second time.
+SHOW_REPEATS = "--rerun-show-tracebacks"
 
 
 def main() -> int:
@@ -87,7 +87,7 @@ def checks(pytest_words: list[str]) -> dict[str, list[str]]:
         "lint": [str(binaries / "ruff"), "check", "."],
         "contracts": [str(binaries / "lint-imports")],
         "types": [str(binaries / "basedpyright"), "--pythonpath", str(binaries / "python")],
-        "tests": [str(binaries / "python"), "-m", "pytest", *workers, *ONCE_MORE, "--every-group", *pytest_words],
+        "tests": [str(binaries / "python"), "-m", "pytest", *workers, SHOW_REPEATS, "--every-group", *pytest_words],
     }
 
 

@@ -13,6 +13,11 @@ from tests.leaks import grpc_keeps_its_sockets, leaves_no_socket_and_no_thread, 
 
 __all__ = ["grpc_keeps_its_sockets", "leaves_no_socket_and_no_thread", "leaves_no_task"]
 
+# Their tests start real processes and peers, and on a busy machine one may miss its moment: it runs once more.
+FLAKY_ROOMS = ("tests/browser/", "tests/deploy/", "tests/kafka/", "tests/wire/", "tests/workers/")
+# More repeats than that are a fault of the code and not of the machine.
+MOST_REPEATS = 3
+
 hypothesis.settings.register_profile("quick", max_examples=50, deadline=None)
 hypothesis.settings.register_profile("long", max_examples=500, deadline=None)
 
@@ -44,6 +49,39 @@ def pytest_configure(config: pytest.Config):
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     hypothesis.settings.load_profile("long" if config.getoption("--long") else "quick")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]):
+    for item in items:
+        if item.nodeid.startswith(FLAKY_ROOMS):
+            item.add_marker(pytest.mark.flaky(reruns=1, reruns_delay=5))
+
+
+def pytest_sessionstart(session: pytest.Session):
+    session.config.pluginmanager.register(Repeats(session))
+
+
+class Repeats:
+    """Lists the tests that ran more than once, and fails a run with too many of them."""
+
+    def __init__(self, session: pytest.Session) -> None:
+        self._session = session
+        self._names: list[str] = []
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if str(report.outcome) == "rerun":
+            self._names.append(report.nodeid)
+
+    def pytest_sessionfinish(self) -> None:
+        if len(self._names) > MOST_REPEATS and self._session.exitstatus == 0:
+            self._session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if self._names:
+            terminalreporter.section(f"repeated: {len(self._names)}, at most {MOST_REPEATS}")
+            for name in self._names:
+                terminalreporter.line(name)
 
 
 def pytest_runtest_setup(item: pytest.Item):

@@ -98,3 +98,36 @@ def test_words_that_are_not_ours_go_to_pytest(
 def test_tests_that_are_started_with_interrupts_ignored_can_interrupt_a_child():
     printed = pytest_of("tests/wire/test_learning.py", "-k", "without_traffic")
     assert "1 passed" in printed, printed
+
+
+# -- repeats ------------------------------------------------------------------------------------------------------------
+
+
+def test_only_tests_of_real_processes_and_peers_are_marked_as_flaky():
+    collected = ("--collect-only", "-m", "flaky", "tests/wire/test_acknowledging.py", "tests/score/test_align.py")
+    shown = pytest_of(*collected)
+    assert "tests/wire/test_acknowledging.py::" in shown
+    assert "tests/score/" not in shown
+
+
+FAILS_ONCE = """
+import pathlib
+import pytest
+
+@pytest.mark.flaky(reruns=1)
+@pytest.mark.parametrize("number", range({repeats}))
+def test_it(number, request):
+    ran = pathlib.Path(request.path).with_name(f"{{number}}.ran")
+    ran_before = ran.exists()
+    ran.touch()
+    assert ran_before
+"""
+
+
+@pytest.mark.parametrize(("repeats", "exit_code"), [(3, 0), (4, 1)])
+def test_a_run_with_more_than_three_repeats_fails(tmp_path: Path, repeats: int, exit_code: int):
+    (tmp_path / "test_repeated.py").write_text(FAILS_ONCE.format(repeats=repeats))
+    command = [*PYTEST, "-c", "pyproject.toml", "-p", "tests.conftest", str(tmp_path)]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
+    assert f"repeated: {repeats}, at most 3" in run.stdout
+    assert run.returncode == exit_code

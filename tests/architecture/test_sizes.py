@@ -1,10 +1,18 @@
-"""Modules stay small enough to read, and a module's name leads to one module."""
+"""Rooms only shrink, modules and functions stay small enough to read, and a module's name leads to one module."""
 
+import ast
 from collections import defaultdict
 from pathlib import Path
 
+import pytest
+
+from tests.architecture.budget import budget, sizes
+
 SRC = Path(__file__).parents[2] / "src" / "toolgauge"
 LONGEST = 500
+LONGEST_FUNCTION = 60
+# A budget follows its room down: more slack than this share of it would let the room grow again unseen.
+SLACK = 0.02
 # Modules that are still longer; an entry goes when its module is short enough.
 TOO_LONG = frozenset({"assemble/assembler.py", "pipeline/pipeline.py"})
 # Names of several modules that mean the same thing in each room.
@@ -35,3 +43,30 @@ def test_a_module_name_leads_to_one_module():
             by_name[path.name].append(name)
     shared = {name for name, modules in by_name.items() if len(modules) > 1 and name not in SHARED_NAMES}
     assert shared <= AMBIGUOUS
+
+
+def test_no_function_is_longer_than_the_limit():
+    long = [
+        f"{name}:{node.lineno} {node.name}"
+        for name, path in MODULES.items()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (node.end_lineno or 0) - node.lineno >= LONGEST_FUNCTION
+    ]
+    assert long == []
+
+
+def test_every_room_has_a_budget():
+    assert budget().keys() == sizes().keys()
+
+
+@pytest.mark.parametrize("room", budget())
+def test_a_room_keeps_its_budget(room: str):
+    for unit, size, limit in zip(("lines", "modules", "functions"), sizes()[room], budget()[room], strict=True):
+        assert size <= limit, (
+            f"`{room}` has {size} {unit}, and its budget is {limit}: take something out, or, where a feature needs the "
+            "room, `python -m tests.architecture.budget --write --raise` and state in the commit by how much"
+        )
+        assert size >= limit * (1 - SLACK) - 1, (
+            f"`{room}` has shrunk to {size} {unit} of {limit}: `python -m tests.architecture.budget --write`"
+        )

@@ -1,6 +1,7 @@
 """Options of the test runs."""
 
 import signal
+import sys
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -99,6 +100,10 @@ def pytest_make_collect_report(
     report = yield
     if report.failed and report.call:
         skip_without_group(report, report.call, collector)
+        # pytest keeps a module whose import failed, and tests that import it would miss a name instead of a package.
+        for name, module in [*sys.modules.items()]:
+            if getattr(module, "__file__", None) == str(collector.path):
+                del sys.modules[name]
     return report
 
 

@@ -45,6 +45,7 @@ def test_every_evaluator_has_its_row_with_its_parameters():
     table = {row.split("`")[1]: row for row in (*rows("evaluators/index.md"), *rows("evaluators/originals.md"))}
     for name in plugins.names(plugins.EVALUATORS):
         fields: dict[str, object] = getattr(plugins.evaluator(name), "model_fields", {})
+        assert name in table, f"`docs/evaluators/index.md` has no row for `{name}`"
         assert [field for field in fields if f"`{field}`" not in table[name]] == [], name
 
 

@@ -66,6 +66,28 @@ def test_tests_of_a_group_that_is_not_installed_skip_and_name_the_command(words:
     assert "3 skipped" in printed
 
 
+WITHOUT_PRODUCERS = """
+import sys
+from tests import groups
+
+groups.is_installed = lambda group: group != "producers"
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "pydantic_ai":
+            raise ModuleNotFoundError(f"No module named '{name}'", name=name)
+
+sys.meta_path.insert(0, Finder())
+"""
+
+
+def test_a_test_that_imports_such_a_test_skips_too(tmp_path: Path):
+    (tmp_path / "lacking.py").write_text(WITHOUT_PRODUCERS)
+    tests = ("tests/deploy/test_helm_topologies.py", "tests/kafka/test_topology.py")
+    printed = pytest_of("-p", "lacking", "--collect-only", "-rsE", *tests, path=tmp_path)
+    assert len(re.findall(r"SKIPPED .* needs the group `producers`", printed)) == 2, printed
+
+
 def test_they_fail_where_every_group_must_be_installed(words: list[str], tmp_path: Path):
     printed = pytest_of("--every-group", "--continue-on-collection-errors", *words, path=tmp_path)
     assert "1 failed, 2 errors" in printed

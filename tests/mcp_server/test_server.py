@@ -120,7 +120,7 @@ async def test_progress_is_reported_to_a_client_that_asks_for_it(tmp_path: Path,
     assert len(reports) == count
 
 
-@pytest.mark.parametrize("module", ["mcp.server.context", "mcp_types"])
+@pytest.mark.parametrize("module", ["mcp.server.context", "mcp_types", "anyio"])
 def test_without_the_extra_the_command_names_it(module: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delitem(sys.modules, "toolgauge.mcp_server.stdio_server", raising=False)
     monkeypatch.setitem(sys.modules, module, None)

@@ -156,7 +156,9 @@ def likely_spans(dialect: Dialect) -> Iterator[Span]:
 
 
 def test_all_installed_dialects_have_grounds():
-    assert [dialect.name for dialect in INSTALLED if not isinstance(getattr(dialect, "grounds", None), Grounds)] == []
+    assert [
+        dialect.name for dialect in INSTALLED if not isinstance(getattr(dialect, "grounds", None), Grounds)
+    ] == [], "a dialect names in `grounds` the keys, scopes or span names without which it claims nothing"
 
 
 @pytest.mark.parametrize("dialect", INSTALLED, ids=lambda dialect: dialect.name)

@@ -90,5 +90,5 @@ def test_only_evaluators_that_look_at_a_call_alone_say_so():
         for name in plugins.names(plugins.EVALUATORS)
         if getattr(plugins.evaluator(name), "needs_whole", True) is not True
     }
-    assert declared == OF_CALLS_ALONE
+    assert declared == OF_CALLS_ALONE, "an evaluator with `needs_whole = False` has its name in `OF_CALLS_ALONE`"
     assert ArgumentsSchema.needs_whole is False

@@ -35,7 +35,7 @@ def command(
     try:
         from toolgauge.mcp_server.stdio_server import serve
     except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] not in ("mcp", "mcp_types"):
+        if (error.name or "toolgauge").partition(".")[0] == "toolgauge":
             raise
         raise ConfigError(
             "`toolgauge mcp` needs the extra `toolgauge[mcp]`, which is not installed",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.config.files import mount, write
 from toolgauge.config.sources import find_sources
-from toolgauge.service.config_watch import ConfigWatch
+from toolgauge.service.reload import ConfigWatch
 
 
 def watching(*paths: Path) -> ConfigWatch:

@@ -19,8 +19,7 @@ from toolgauge.model.json import Json
 from toolgauge.model.judging import JudgeEvaluator
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.service.criteria_factory import make_criterion
-from toolgauge.service.own_evaluators import checked_evaluator
+from toolgauge.service.criteria_factory import checked_evaluator, make_criterion
 
 
 class EvaluatorObject(Protocol):

@@ -16,8 +16,7 @@ from toolgauge.model.errors import ConfigError
 from toolgauge.model.trajectory import TrajectoryScope
 from toolgauge.offline.expect.choosing import with_runs_put_together
 from toolgauge.score.criterion import Criterion
-from toolgauge.service.criteria_factory import load_for_replay
-from toolgauge.service.own_evaluators import EvaluatorFiles, evaluator_files
+from toolgauge.service.criteria_factory import EvaluatorFiles, evaluator_files, load_for_replay
 from toolgauge.service.pipeline_factory import redactor
 
 

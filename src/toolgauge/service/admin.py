@@ -1,4 +1,4 @@
-"""The admin endpoint: health for everybody, and a small API about regressions and learning for those who may use it.
+"""The admin endpoint: health for everybody, and a small API about regressions for those who may use it.
 
 Names of services, agents and tools, and the means to silence an alarm, are not for every page in a browser and every pod in
 a cluster: on loopback the Host header must name this machine (a page elsewhere can point its own name here, DNS
@@ -7,7 +7,7 @@ because no page has it.
 """
 
 import asyncio
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol, TypeAlias, TypeVar
 
 import msgspec
@@ -15,8 +15,6 @@ from aiohttp import web
 from msgspec import UNSET, Struct, UnsetType
 
 from toolgauge.config.model import Admin
-from toolgauge.model.json import JsonObject
-from toolgauge.model.learning import BeginLearning, EndLearning, Learned, LearningState
 from toolgauge.model.metrics import fit_label
 from toolgauge.model.outcomes import Level
 from toolgauge.model.regressions import Arm, StreamStatus
@@ -30,11 +28,8 @@ from toolgauge.settings import split_address
 Filters: TypeAlias = Mapping[str, str]
 
 _HEALTH = frozenset({"/", "/status"})
-_REGRESSIONS = frozenset({"/streams", "/comparison"})
 _ACK = "/ack"
-_LEARN, _LEARNING, _LEARNED = "/learn", "/learning", "/learned"
-_POSTED = frozenset({_ACK, _LEARN, _LEARNED})
-_PATHS = _REGRESSIONS | _POSTED | {_LEARNING}
+_PATHS = frozenset({"/streams", "/comparison", _ACK})
 _MAX_BODY_BYTES = 64 * 1024
 _BODY_TIMEOUT_S = 10.0
 # The worker is asked between two pieces of its work; one that is stuck would never answer.
@@ -60,22 +55,6 @@ class Watching(Protocol):
         ...
 
 
-class Learning(Protocol):
-    """Learns criteria from trajectories, for one client at a time. Its methods are called on the event loop."""
-
-    def begin(self, duration_ns: int) -> str | None:
-        """Begin to learn, and return the id to ask with; `None` while another client learns."""
-        ...
-
-    def state(self, id_: str) -> LearningState | None:
-        """Return how far learning has come for the client with this id; `None` where it has ended."""
-        ...
-
-    async def end(self, wanted: EndLearning) -> Learned | None:
-        """End learning and return what was learned, again when asked again; `None` where this id learns nothing."""
-        ...
-
-
 class _Filters(Struct, forbid_unknown_fields=True, omit_defaults=True):
     service: str | UnsetType | None = UNSET
     environment: str | UnsetType | None = UNSET
@@ -98,8 +77,7 @@ class _Refused(Exception):  # noqa: N818 (an answer, no fault)
 class AdminEndpoint(HttpEndpoint):
     """Serves `GET /` and `GET /status[?verbose]`, and of regressions `GET /streams`, `GET /comparison` and `POST /ack`.
 
-    Learning begins with `POST /learn`, `GET /learning?id=` shows how far it is, and `POST /learned` ends it. `watching` is
-    `None` where nothing is watched, `learning` where nothing can be learned.
+    `watching` is `None` where nothing is watched.
     """
 
     def __init__(
@@ -107,71 +85,50 @@ class AdminEndpoint(HttpEndpoint):
         health: Health,
         settings: Admin,
         watching: Watching | None = None,
-        learning: Learning | None = None,
         *,
         idle_timeout_s: float = IDLE_TIMEOUT_S,
         answer_timeout_s: float = _ANSWER_TIMEOUT_S,
     ) -> None:
-        super().__init__(settings, idle_timeout_s=idle_timeout_s, post_paths=_POSTED)
+        super().__init__(settings, idle_timeout_s=idle_timeout_s, post_paths={_ACK})
         self._health = health
         self._watching = watching
-        self._learning = learning
         self._answer_timeout_s = answer_timeout_s
         self._host, _ = split_address(settings.endpoint)
         self._has_token = settings.auth is not None
 
     async def answer(self, request: web.BaseRequest) -> web.Response:
-        """Answer with the state of health, or about regressions and learning."""
+        """Answer with the state of health, or about regressions."""
         if request.path in _HEALTH:
-            status, body = self._of_health(request)
+            if request.path == "/":
+                status, body = self._health.simple()
+            else:
+                verbose = request.query.get("verbose")
+                is_verbose = verbose is not None and verbose.lower() not in ("false", "0", "no")
+                status, body = self._health.detailed(verbose=is_verbose)
             return web.json_response(body, status=status)
         try:
-            return await self._of_api(request)
+            answered = await self._of_regressions(request)
         except _Refused as refused:
             return web.json_response({"error": refused.message}, status=refused.status)
-
-    def _of_health(self, request: web.BaseRequest) -> tuple[int, JsonObject]:
-        if request.path == "/":
-            return self._health.simple()
-        return self._health.detailed(verbose=_is_set(request.query.get("verbose")))
-
-    async def _of_api(self, request: web.BaseRequest) -> web.Response:
-        if request.path not in _PATHS:
-            raise _Refused(
-                404,
-                "no such path; there is `/`, `/status`, `/streams`, `/comparison`, `/ack`, `/learn`, `/learning` and `/learned`",
-            )
-        self._admit(request)
-        of = self._of_learning if request.path in (_LEARN, _LEARNING, _LEARNED) else self._of_regressions
-        return web.Response(body=msgspec.json.encode(await of(request)), content_type=_JSON)
+        return web.Response(body=msgspec.json.encode(answered), content_type=_JSON)
 
     async def _of_regressions(self, request: web.BaseRequest) -> object:
-        if self._watching is None:
+        if request.path not in _PATHS:
+            raise _Refused(404, "no such path; there is `/`, `/status`, `/streams`, `/comparison` and `/ack`")
+        self._admit(request)
+        watching = self._watching
+        if watching is None:
             raise _Refused(404, "nothing is watched for regressions: `watch.enabled` is false")
         filters: Filters = await _filters(request) if request.path == _ACK else {}
-        return await self._in_time(_answer(self._watching, request.path, filters))
-
-    async def _of_learning(self, request: web.BaseRequest) -> object:
-        learning = self._learning
-        if learning is None:
-            raise _Refused(404, "nothing can be learned here")
-        match request.path:
-            case "/learn":
-                wanted = await _read(request, BeginLearning)
-                id_ = learning.begin(wanted.duration_ns)
-                if id_ is None:
-                    raise _Refused(409, "another client learns at the moment")
-                return {"id": id_}
-            case "/learning":
-                return {"learning": learning.state(request.query.get("id", ""))}
-            case _:
-                ending = await _read(request, EndLearning)
-                return {"learned": await self._in_time(learning.end(ending))}
-
-    async def _in_time(self, answer: Awaitable[_T]) -> _T:
         try:
             async with asyncio.timeout(self._answer_timeout_s):
-                return await answer
+                match request.path:
+                    case "/streams":
+                        return {"streams": await watching.statuses()}
+                    case "/comparison":
+                        return {"arms": await watching.arms()}
+                    case _:
+                        return {"acknowledged": await watching.acknowledge(filters)}
         except TimeoutError as error:
             raise _Refused(503, "the worker is busy and did not answer in time") from error
 
@@ -188,55 +145,27 @@ class AdminEndpoint(HttpEndpoint):
             raise _Refused(403, "the Host header does not name this machine: ask `localhost`")
 
 
-async def _answer(watching: Watching, path: str, filters: Filters) -> object:
-    match path:
-        case "/streams":
-            return {"streams": await watching.statuses()}
-        case "/comparison":
-            return {"arms": await watching.arms()}
-        case _:
-            return {"acknowledged": await watching.acknowledge(filters)}
-
-
 async def _filters(request: web.BaseRequest) -> Filters:
-    """Read which streams are meant."""
-    filters = await _read(request, _Filters)
-    values = ((name, getattr(filters, name)) for name in filters.__struct_fields__)
-    return {name: fit_label(value or "") for name, value in values if value is not UNSET}
-
-
-async def _read(request: web.BaseRequest, type_: type[_Asked]) -> _Asked:
-    """Read the body; a page of another origin cannot send this content type without asking first."""
+    """Read the fields of the streams; a page of another origin cannot send this content type without asking first."""
     if request.content_type != _JSON:
         raise _Refused(415, f"the body must be JSON: `Content-Type: {_JSON}`")
+    body = b""
     try:
         async with asyncio.timeout(_BODY_TIMEOUT_S):
-            body = await _body(request)
+            while chunk := await request.content.readany():
+                body += chunk
+                if len(body) > _MAX_BODY_BYTES:
+                    raise _Refused(413, f"the body must be at most {_MAX_BODY_BYTES} bytes")
     except TimeoutError as error:
         raise _Refused(408, "the body did not come in time") from error
     except web.RequestPayloadError as error:
         raise _Refused(400, "the body cannot be read: it is not encoded as its headers say") from error
     try:
-        return msgspec.json.decode(body, type=type_)
+        filters = msgspec.json.decode(body, type=_Filters)
+    except msgspec.ValidationError as error:
+        fields = ", ".join(f"`{name}`" for name in _Filters.__struct_fields__)
+        raise _Refused(400, f"{error}; an object of any of {fields} is expected") from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise _Refused(400, _complaint(error, type_)) from error
-
-
-async def _body(request: web.BaseRequest) -> bytes:
-    body = b""
-    while chunk := await request.content.readany():
-        body += chunk
-        if len(body) > _MAX_BODY_BYTES:
-            raise _Refused(413, f"the body must be at most {_MAX_BODY_BYTES} bytes")
-    return body
-
-
-def _complaint(error: Exception, type_: type[Struct]) -> str:
-    if isinstance(error, msgspec.ValidationError):
-        fields = ", ".join(f"`{name}`" for name in type_.__struct_fields__)
-        return f"{error}; an object of {'any of ' if type_ is _Filters else ''}{fields} is expected"
-    return "the body is not JSON"
-
-
-def _is_set(value: str | None) -> bool:
-    return value is not None and value.lower() not in ("false", "0", "no")
+        raise _Refused(400, "the body is not JSON") from error
+    values = ((name, getattr(filters, name)) for name in filters.__struct_fields__)
+    return {name: fit_label(value or "") for name, value in values if value is not UNSET}

@@ -24,7 +24,7 @@ from toolgauge.model.outcomes import Scorecard
 from toolgauge.pipeline.pipeline import ignore_split
 from toolgauge.score.criterion import Criterion
 from toolgauge.selfmetrics import SelfMetrics
-from toolgauge.service.destinations import fan_out
+from toolgauge.service.destinations import otlp_fan_out
 from toolgauge.service.pipeline_factory import VERSION, emit_settings, make_pipeline, make_watcher, redactor
 from toolgauge.service.process import Faults, SteadyClock
 from toolgauge.service.watching import Announcer
@@ -54,7 +54,7 @@ class Push:
 
     def __init__(self, exporters: Sequence[DestinationSettings], metrics: SelfMetrics) -> None:
         self.is_grpc = any(exporter.protocol == "grpc" for exporter in exporters)
-        self._destination = fan_out(exporters, metrics, hop_id=uuid.uuid4().hex, user_agent=f"toolgauge/{VERSION}")
+        self._destination = otlp_fan_out(exporters, metrics, hop_id=uuid.uuid4().hex)
         self._loop: _Loop | None = None
 
     @property

@@ -11,7 +11,6 @@ from typing import Protocol, TypeAlias
 
 from msgspec.structs import replace
 
-from toolgauge.export.recording_file import RecordingFile
 from toolgauge.model.delivery import Accepted, Answer, Assignment, Invalid, Refused, Signal
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.journal import JournalChange, JournalEntry
@@ -136,11 +135,9 @@ class JournalWriter(Protocol):
 OnAccepted: TypeAlias = Callable[[Request], None]
 
 
-def recorded_to(recording: RecordingFile | None) -> OnAccepted:
-    """Return what writes requests to the recording; without one, nothing does."""
-    if recording is None:
-        return lambda _request: None
-    return lambda request: recording.put(request.signal, request.body)
+def ignore_request(request: Request) -> None:
+    """Do nothing."""
+    del request
 
 
 class Intake:
@@ -153,7 +150,7 @@ class Intake:
         clock: Callable[[], int],
         journal: JournalWriter | None = None,
         ledger: Ledger | None = None,
-        on_accepted: OnAccepted = lambda _request: None,
+        on_accepted: OnAccepted = ignore_request,
     ) -> None:
         self._on_accepted = on_accepted
         self._pipeline = pipeline

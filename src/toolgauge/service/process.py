@@ -87,32 +87,6 @@ class GarbageRounds:
         self._done_ns = now_ns
 
 
-class TimeShare:
-    """One part in `part` of the time of a core, for work that may be left out.
-
-    What is left of it is kept for ten seconds: after a quiet hour no burst may take minutes. `passed` is the time that passes,
-    in nanoseconds.
-    """
-
-    def __init__(self, part: int, passed: Callable[[], int]) -> None:
-        self._part = part
-        self._passed = passed
-        self._most_ns = self._left_ns = 10 * _S // part
-        self._seen_ns = passed()
-
-    @property
-    def has_time(self) -> bool:
-        """Return whether there is time for more work."""
-        now_ns = self._passed()
-        self._left_ns = min(self._most_ns, self._left_ns + (now_ns - self._seen_ns) // self._part)
-        self._seen_ns = now_ns
-        return self._left_ns > 0
-
-    def spend(self, took_ns: int) -> None:
-        """Take note of what a piece of work took."""
-        self._left_ns -= took_ns
-
-
 class SteadyClock:
     """Nanoseconds since the epoch as they were at the start, plus what has passed since."""
 

@@ -5,10 +5,13 @@ successor takes them up: they wait as held until it has, and what it counts as r
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from msgspec.structs import replace
 
+from toolgauge.export.metric_data import snapshot
 from toolgauge.model.metrics import Counter, Gauge, Histogram, HistogramCell, Labels, Metric, MetricRegistry
+from toolgauge.service.health import ComponentHealth
 
 SPANS, RECOVERED = "toolgauge.spans", "toolgauge.spans.recovered"
 HELD, QUEUED = "toolgauge.spans.held", "toolgauge.spans.queued"
@@ -23,6 +26,20 @@ _LEAST = ("toolgauge.criteria.unmatched",)
 _STATE = "{state}"
 
 
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The state of a worker: its metrics, the health of its parts, and whether nothing is in it that could leave."""
+
+    metrics: tuple[Metric, ...]
+    health: Mapping[str, ComponentHealth]
+    is_empty: bool
+
+    @classmethod
+    def of(cls, registry: MetricRegistry, health: Mapping[str, ComponentHealth], *, is_empty: bool) -> "Snapshot":
+        """Copy a worker's metrics; those without a cell are left out."""
+        return cls(tuple(metric for metric in snapshot(registry) if metric.cells), health, is_empty)
+
+
 class MergedRegistry(MetricRegistry):
     """The front's own metrics, which are registered here, and with them those of the workers."""
 
@@ -34,8 +51,9 @@ class MergedRegistry(MetricRegistry):
         # Spans that the journal of a dead worker has for its successor, and those that waited for each destination.
         self._left: dict[int, tuple[float, dict[str, float]]] = {}
 
-    def take(self, worker: int, metrics: Mapping[str, Metric]) -> None:
-        """Show what a worker counts by now."""
+    def take(self, worker: int, sent: Iterable[Metric]) -> None:
+        """Replace the metrics of a worker."""
+        metrics = {metric.name: metric for metric in sent}
         with self.lock:
             left = self._left.pop(worker, None)
             if left is not None:

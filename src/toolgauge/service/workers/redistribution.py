@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from toolgauge.model.errors import DecodeError, InUseError
 from toolgauge.model.journal import ClosedId, JournalChange, JournalEntry, ShownValues
 from toolgauge.otlp.parts import Divider
-from toolgauge.service.workers.worker_config import directory_of
 from toolgauge.settings import file_path
 from toolgauge.state import journal_rows
 from toolgauge.state.journal_rows import Group
@@ -28,6 +27,11 @@ _MARK = "workers"
 # Workers of a front that was killed end in order, and have their journals until then.
 _FREE_WITHIN_S = 30.0
 _LOOK_S = 0.1
+
+
+def directory_of(state: Path, number: int) -> Path:
+    """Return where a worker keeps its journal."""
+    return state / f"worker-{number}"
 
 
 def redistribute(state: Path, top: StateStore, divider: Divider, workers: int, sync: Sync) -> None:

@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from tests.config.files import mount, write
-from toolgauge.config.sources import find_sources
+from toolgauge.config.load import find_sources
 from toolgauge.service.reload import ConfigWatch
 
 

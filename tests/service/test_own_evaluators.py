@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from toolgauge.cli.main import commands
-from toolgauge.config.sources import find_sources
+from toolgauge.config.load import find_sources
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.judging import JudgeEvaluator
 from toolgauge.model.outcomes import Scored

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from toolgauge import plugins
 from toolgauge.config.criteria import CriterionConfig, read_criterion
-from toolgauge.config.nodes import Place, written
+from toolgauge.config.problems import Place, written
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json

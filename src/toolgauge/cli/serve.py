@@ -16,9 +16,8 @@ from toolgauge.cli.live_lines import LINES_PER_SECOND, LiveLines, Printed, termi
 from toolgauge.cli.logs import LogThread, log_to_stderr
 from toolgauge.cli.main import configuration_options
 from toolgauge.cli.output import terminal_style
-from toolgauge.config.load import listener_endpoints
+from toolgauge.config.load import find_sources, listener_endpoints
 from toolgauge.config.model import Config
-from toolgauge.config.sources import find_sources
 from toolgauge.net.listen import check_endpoints
 from toolgauge.net.settings import ListenerSettings
 from toolgauge.pipeline.pipeline import ScorecardSink

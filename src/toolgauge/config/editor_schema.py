@@ -16,8 +16,7 @@ from pydantic.errors import PydanticUserError
 from pydantic.json_schema import models_json_schema
 
 from toolgauge import plugins
-from toolgauge.config.criteria import DEFAULT_CRITERIA, Criterion
-from toolgauge.config.evaluator_files import NAMED_CLASS
+from toolgauge.config.criteria import DEFAULT_CRITERIA, NAMED_CLASS, Criterion
 from toolgauge.config.model import installed_model
 from toolgauge.config.references import ReferenceLine
 from toolgauge.model.json import JsonObject

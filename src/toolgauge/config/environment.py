@@ -10,8 +10,7 @@ means TLS unless `INSECURE` is true.
 from collections.abc import Iterator, Mapping
 from urllib.parse import unquote
 
-from toolgauge.config.nodes import Node, Place, merged, plain
-from toolgauge.config.problems import Problem, config_error
+from toolgauge.config.problems import Node, Place, Problem, config_error, merged, plain
 from toolgauge.export.settings import SIGNALS
 from toolgauge.model.delivery import Signal
 

@@ -22,7 +22,7 @@ from pydantic import (
 
 from toolgauge import plugins
 from toolgauge.assemble.settings import AssembleSettings
-from toolgauge.config.nodes import Node, Place, nearest, plain, written
+from toolgauge.config.problems import Node, Place, nearest, plain, written
 from toolgauge.export.settings import (
     AnnotateMode,
     Destinations,

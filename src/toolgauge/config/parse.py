@@ -13,8 +13,7 @@ from pathlib import Path
 
 import yaml
 
-from toolgauge.config.nodes import Node, Place
-from toolgauge.config.problems import Problem, config_error
+from toolgauge.config.problems import Node, Place, Problem, config_error
 from toolgauge.model.errors import ConfigError
 
 _TAG = "tag:yaml.org,2002:"

@@ -1,21 +1,113 @@
-"""Problems of a configuration, collected, located and put into words.
+"""A configuration as it was written, each value with its place, and the problems found in it.
 
-Complaints come from three sides: the YAML text, pydantic (through `problems_of`) and `build`, which knows the
-evaluators (through `parameter_problems`). All leave as one `ConfigError` that lists every one of them, because
-a person who mends one line at a time gives up.
+Files, `--set` and environment variables all become the same tree of nodes, so that every complaint can name file and line:
+about the YAML text, about values (pydantic, through `problems_of`) and about evaluators (through `parameter_problems`). All
+leave as one `ConfigError` that lists every one of them, because a person who fixes one line at a time gives up.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import get_args
+from pathlib import Path
+from typing import TypeAlias, cast, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from toolgauge.config.nodes import Node, PathStep, Place, nearest, spelled
 from toolgauge.model.errors import ConfigError
+from toolgauge.model.json import Json
 from toolgauge.settings import UnitError
+
+PathStep: TypeAlias = str | int
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where something was written: a file as the user named it, an option or an environment variable."""
+
+    source: str
+    line: int | None = None
+
+    def __str__(self) -> str:
+        return self.source if self.line is None else f"{self.source}:{self.line}"
+
+    @property
+    def directory(self) -> Path:
+        """What relative file names are relative to; the working directory for anything but a file."""
+        return Path(self.source).parent
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One value. The place of a mapping's entry is that of its key."""
+
+    value: "bool | int | float | str | dict[str, Node] | list[Node] | None"
+    place: Place
+
+    def child(self, step: PathStep) -> "Node | None":
+        """Step down one level; `None` when there is nothing."""
+        match self.value, step:
+            case dict() as entries, str():
+                return entries.get(step)
+            case list() as items, int() if step < len(items):
+                return items[step]
+            case _:
+                return None
+
+
+def plain(node: Node) -> Json:
+    """Strip the places."""
+    match node.value:
+        case dict() as entries:
+            return {key: plain(entry) for key, entry in entries.items()}
+        case list() as items:
+            return [plain(item) for item in items]
+        case scalar:
+            return scalar
+
+
+def written(value: object, place: Place) -> Node:
+    """Give a plain JSON value a place: one for the whole of it. Raises `TypeError` for anything that is not JSON."""
+    match value:
+        case None | bool() | int() | float() | str():
+            return Node(value, place)
+        case Mapping():
+            entries = cast("Mapping[object, object]", value)  # narrowed from object, whose items have no type
+            return Node({str(key): written(entry, place) for key, entry in entries.items()}, place)
+        case list() | tuple():
+            items = cast("Sequence[object]", value)  # as above
+            return Node([written(item, place) for item in items], place)
+        case _:
+            raise TypeError(f"{type(value).__name__} is not a value of a configuration")
+
+
+def merged(below: Node, above: Node) -> Node:
+    """Lay one tree over another: mappings are merged key by key, everything else is replaced."""
+    if not isinstance(below.value, dict) or not isinstance(above.value, dict):
+        return above
+    entries = dict(below.value)
+    for key, entry in above.value.items():
+        entries[key] = merged(entries[key], entry) if key in entries else entry
+    return Node(entries, above.place)
+
+
+def nearest(node: Node, path: Iterable[PathStep]) -> Node:
+    """Follow the path as far as it was written."""
+    for step in path:
+        below = node.child(step)
+        if below is None:
+            continue
+        node = below
+    return node
+
+
+def spelled(path: Iterable[PathStep]) -> str:
+    """Write a path as people do: `criteria[0].expected`."""
+    text = ""
+    for step in path:
+        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
+    return text
+
 
 _PIPELINE_GRAPH = ("service", "processors", "extensions", "connectors")
 _SECRET = ("headers", "auth", "tls")

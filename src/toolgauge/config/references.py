@@ -24,8 +24,7 @@ from pydantic import (
     model_validator,
 )
 
-from toolgauge.config.nodes import Place, plain, written
-from toolgauge.config.problems import Problem, Wording, problems_of
+from toolgauge.config.problems import Place, Problem, Wording, plain, problems_of, written
 from toolgauge.model.expected import Expected, ExpectedCall, ExpectedOutput
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.written_forms import also_written_as

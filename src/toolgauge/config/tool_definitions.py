@@ -11,9 +11,8 @@ from pathlib import Path
 import msgspec
 
 from toolgauge.config.model import Config
-from toolgauge.config.nodes import Node, PathStep, Place, nearest, plain, spelled, written
 from toolgauge.config.parse import parse_yaml, read_file
-from toolgauge.config.problems import Problem, config_error
+from toolgauge.config.problems import Node, PathStep, Place, Problem, config_error, nearest, plain, spelled, written
 from toolgauge.model.errors import ConfigError, SchemaError
 from toolgauge.model.json import Json
 from toolgauge.model.observations import ToolDefinition

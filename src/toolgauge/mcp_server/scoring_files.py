@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from toolgauge.config.load import FileState, Sources, find_sources
 from toolgauge.config.model import Config
-from toolgauge.config.sources import FileState, Sources, find_sources
 from toolgauge.export.redact import Redactor
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.trajectory import TrajectoryScope

@@ -12,6 +12,31 @@ from toolgauge.net.settings import is_loopback
 from toolgauge.settings import split_address
 
 
+def preferences(header: str) -> dict[str, float]:
+    """Return the quality of each name in such a header, 1 where none is written."""
+    found: dict[str, float] = {}
+    for entry in header.split(","):
+        name, *parameters = (part.strip().lower() for part in entry.split(";"))
+        found[name] = max(found.get(name, 0.0), _quality(parameters))
+    return found
+
+
+def accepts_gzip(accept_encoding: str) -> bool:
+    """Return whether an answer may be compressed."""
+    return preferences(accept_encoding).get("gzip", 0.0) > 0
+
+
+def _quality(parameters: list[str]) -> float:
+    for parameter in parameters:
+        key, _, value = parameter.partition("=")
+        if key.strip() == "q":
+            try:
+                return float(value)
+            except ValueError:
+                return 0.0
+    return 1.0
+
+
 def is_own_host(header: str, endpoint_host: str) -> bool:
     """Return whether a Host header names an endpoint that listens on `endpoint_host`, and cannot be another's name.
 

@@ -13,18 +13,28 @@ from pydantic import BaseModel, ValidationError
 from toolgauge import plugins
 from toolgauge.config.criteria import (
     CriterionConfig,
+    EvaluatorFile,
     criterion_problem,
+    evaluator_file,
     load_default_criteria,
     parameter_problems,
     read_criteria,
     read_criteria_files,
     unknown_evaluator,
 )
-from toolgauge.config.evaluator_files import EvaluatorFile, evaluator_file
 from toolgauge.config.load import listener_sections, load
 from toolgauge.config.model import Config, Defaults
-from toolgauge.config.nodes import PathStep, Place, spelled, written
-from toolgauge.config.problems import Problem, Wording, config_error, problems_of, suggestion
+from toolgauge.config.problems import (
+    PathStep,
+    Place,
+    Problem,
+    Wording,
+    config_error,
+    problems_of,
+    spelled,
+    suggestion,
+    written,
+)
 from toolgauge.model.errors import ConfigError, StartError
 from toolgauge.model.json import JsonObject
 from toolgauge.model.judging import JudgeEvaluator

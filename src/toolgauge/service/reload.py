@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, Literal, TypeAlias, TypeVar
 
-from toolgauge.config.load import empty_files
+from toolgauge.config.load import FileState, Sources, empty_files
 from toolgauge.config.model import Config
-from toolgauge.config.nodes import Node, plain, spelled
-from toolgauge.config.sources import FileState, Sources
+from toolgauge.config.problems import Node, plain, spelled
 from toolgauge.judge.client import Client
 from toolgauge.model.errors import ConfigError, StartError, ToolgaugeError
 from toolgauge.pipeline.pipeline import Rules

@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from typing import Literal, TypeAlias
 
 from toolgauge.config.model import Config, ErrorPolicy
-from toolgauge.export.destination import Destination
 from toolgauge.export.fan_out import FanOut
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.ports import MessageReceiver
@@ -36,8 +35,8 @@ _OF_PHASE: Mapping[Phase, Status] = {
     "stopping": "StatusStopping",
     "stopped": "StatusStopped",
 }
-# The later stands for a group that holds both.
-_SEVERITY: tuple[Status, ...] = ("StatusOK", "StatusRecoverableError", "StatusPermanentError", "StatusFatalError")
+# The larger stands for a group that holds both.
+_SEVERITY: Mapping[Status, int] = {"StatusRecoverableError": 1, "StatusPermanentError": 2, "StatusFatalError": 3}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +91,10 @@ class Health:
         now_ns = self.clock()
         is_well = self.is_ready and all(self._is_well(found, now_ns) for found in components.values())
         # Of several, the worst stands for all, and of those the latest.
-        worst = max(components.values(), key=_severity, default=self._of_phase())
+        of_phase = ComponentHealth(status=_OF_PHASE[self.phase], since_ns=self.changed_ns)
+        worst = max(
+            components.values(), key=lambda each: (_SEVERITY.get(each.status, 0), each.since_ns), default=of_phase
+        )
         pipeline: JsonObject = {**self._described(worst, now_ns), "healthy": is_well}
         body: JsonObject = {"start_time": _written(self.started_ns), **pipeline}
         if verbose:
@@ -103,9 +105,6 @@ class Health:
         if not self.is_ready:
             return 503, body
         return 200 if is_well else 500, body
-
-    def _of_phase(self) -> ComponentHealth:
-        return ComponentHealth(status=_OF_PHASE[self.phase], since_ns=self.changed_ns)
 
     def _is_well(self, found: ComponentHealth, now_ns: int) -> bool:
         match found.status:
@@ -130,10 +129,6 @@ class Health:
         return described
 
 
-def _severity(found: ComponentHealth) -> tuple[int, int]:
-    return _SEVERITY.index(found.status) if found.status in _SEVERITY else 0, found.since_ns
-
-
 def _written(when_ns: int) -> str:
     return datetime.fromtimestamp(when_ns / 1e9, UTC).isoformat()
 
@@ -149,93 +144,61 @@ def make_health(
     journal: Journal | None = None,
     messages: MessageReceiver | None = None,
 ) -> Health:
-    """Make what knows the phase and asks the destinations; receivers are well as long as the process takes requests.
+    """Make the health of a service; receivers are well as long as the process takes requests.
 
-    Short memory is shown like a destination that is away: it passes, and a restart would only lose what waits.
     `clock` is the service's, so that a wall clock that is set makes neither the uptime nor an outage longer or negative.
     """
     started_ns = clock()
+    stuck = "the worker is stuck in an evaluator or a trajectory: requests go on unread when the inbox is full"
 
     def components() -> Mapping[str, ComponentHealth]:
-        receiver = ComponentHealth(status="StatusOK", since_ns=started_ns)
-        parts = {"receiver:otlp/grpc": receiver, "receiver:otlp/http": receiver}
-        parts["processor:memory_limiter"] = _of_memory(memory, started_ns)
-        parts["processor:scoring"] = _of_worker(worker, started_ns)
+        now_ns = clock()
+        parts = _of_process(memory, started_ns)
+        parts["processor:scoring"] = _part(started_ns, stuck, worker.stuck_since_ns)
         if judges.has_judges:
-            parts["processor:judge"] = _of_judges(judges, started_ns, clock())
+            error, lasted_s = judges.trouble or (None, 0.0)
+            parts["processor:judge"] = _part(started_ns, error, now_ns - int(lasted_s * 1e9))
         if journal is not None:
-            parts["extension:journal"] = _of_journal(journal, started_ns)
+            parts["extension:journal"] = _part(started_ns, journal.failure, journal.failing_since_ns or started_ns)
         if messages is not None:
-            parts["receiver:kafka"] = _of_messages(messages, started_ns)
+            parts["receiver:kafka"] = _part(started_ns, *(messages.trouble or (None, None)))
         for destination in outbox.destinations:
-            parts[f"exporter:{destination.name}"] = _of(destination, started_ns, clock())
+            refusing, outage = destination.refusing, destination.outage
+            if refusing:
+                since_ns = now_ns - int(max(each.lasted_s for each in refusing) * 1e9)
+                error = ", ".join(f"{each.signal}: {each.reason}" for each in refusing)
+                part = ComponentHealth(status="StatusPermanentError", since_ns=since_ns, error=error)
+            elif outage is not None:
+                part = _part(started_ns, outage.reason, now_ns - int(outage.lasted_s * 1e9))
+            else:
+                part = _part(started_ns, None, None)
+            parts[f"exporter:{destination.name}"] = part
         return parts
 
-    return Health(
-        clock=clock, components=components, policy=config.admin.component_health if config.admin else ErrorPolicy()
-    )
+    return _health(config, components, clock)
 
 
 def make_front_health(config: Config, memory: MemoryGuard, workers: Components, *, clock: Callable[[], int]) -> Health:
-    """Make what knows the phase of the front of several workers, and asks them."""
+    """Make the health of a front, with that of its workers."""
     started_ns = clock()
-
-    def components() -> Mapping[str, ComponentHealth]:
-        receiver = ComponentHealth(status="StatusOK", since_ns=started_ns)
-        own = {"receiver:otlp/grpc": receiver, "receiver:otlp/http": receiver}
-        own["processor:memory_limiter"] = _of_memory(memory, started_ns)
-        return {**workers(), **own}
-
-    return Health(
-        clock=clock, components=components, policy=config.admin.component_health if config.admin else ErrorPolicy()
-    )
+    return _health(config, lambda: {**workers(), **_of_process(memory, started_ns)}, clock)
 
 
-def _of_memory(memory: MemoryGuard, started_ns: int) -> ComponentHealth:
-    since_ns = memory.short_since_ns
-    if since_ns is None:
+def _health(config: Config, components: Components, clock: Callable[[], int]) -> Health:
+    policy = config.admin.component_health if config.admin else ErrorPolicy()
+    return Health(clock=clock, components=components, policy=policy)
+
+
+def _of_process(memory: MemoryGuard, started_ns: int) -> dict[str, ComponentHealth]:
+    """Describe the receivers and the memory, which passes like an outage: a restart would only lose what waits."""
+    receiver = _part(started_ns, None, None)
+    short = "memory is short (`memory.limit`): requests are refused with a retryable status"
+    limiter = _part(started_ns, short, memory.short_since_ns)
+    return {"receiver:otlp/grpc": receiver, "receiver:otlp/http": receiver, "processor:memory_limiter": limiter}
+
+
+def _part(started_ns: int, error: str | None, since_ns: int | None) -> ComponentHealth:
+    """Describe a part that is well without an error, or without a time since when it has one."""
+    if error is None or since_ns is None:
         return ComponentHealth(status="StatusOK", since_ns=started_ns)
-    error = "memory is short (`memory.limit`): requests are refused with a retryable status"
     return ComponentHealth(status="StatusRecoverableError", since_ns=since_ns, error=error)
-
-
-def _of_worker(worker: Worker, started_ns: int) -> ComponentHealth:
-    since_ns = worker.stuck_since_ns
-    if since_ns is None:
-        return ComponentHealth(status="StatusOK", since_ns=started_ns)
-    error = "the worker is stuck in an evaluator or a trajectory: requests go on unread when the inbox is full"
-    return ComponentHealth(status="StatusRecoverableError", since_ns=since_ns, error=error)
-
-
-def _of_judges(judges: JudgePool, started_ns: int, now_ns: int) -> ComponentHealth:
-    if judges.trouble is None:
-        return ComponentHealth(status="StatusOK", since_ns=started_ns)
-    error, lasted_s = judges.trouble
-    return ComponentHealth(status="StatusRecoverableError", since_ns=now_ns - int(lasted_s * 1e9), error=error)
-
-
-def _of_journal(journal: Journal, started_ns: int) -> ComponentHealth:
-    if journal.failure is None:
-        return ComponentHealth(status="StatusOK", since_ns=started_ns)
-    since_ns = journal.failing_since_ns or started_ns
-    return ComponentHealth(status="StatusRecoverableError", since_ns=since_ns, error=journal.failure)
-
-
-def _of_messages(messages: MessageReceiver, started_ns: int) -> ComponentHealth:
-    if messages.trouble is None:
-        return ComponentHealth(status="StatusOK", since_ns=started_ns)
-    error, since_ns = messages.trouble
-    return ComponentHealth(status="StatusRecoverableError", since_ns=since_ns, error=error)
-
-
-def _of(destination: Destination, started_ns: int, now_ns: int) -> ComponentHealth:
-    refusing = destination.refusing
-    if refusing:
-        since_ns = now_ns - int(max(each.lasted_s for each in refusing) * 1e9)
-        error = ", ".join(f"{each.signal}: {each.reason}" for each in refusing)
-        return ComponentHealth(status="StatusPermanentError", since_ns=since_ns, error=error)
-    outage = destination.outage
-    if outage is None:
-        return ComponentHealth(status="StatusOK", since_ns=started_ns)
-    since_ns = now_ns - int(outage.lasted_s * 1e9)
-    return ComponentHealth(status="StatusRecoverableError", since_ns=since_ns, error=outage.reason)

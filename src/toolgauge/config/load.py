@@ -23,7 +23,6 @@ from toolgauge.config.model import Config, config_model
 from toolgauge.config.parse import CORE_SCALARS, parse_yaml, read_file
 from toolgauge.config.problems import (
     Node,
-    PathStep,
     Place,
     Problem,
     config_error,
@@ -36,7 +35,7 @@ from toolgauge.config.problems import (
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.json import Json
 from toolgauge.net.settings import ListenerSettings
-from toolgauge.settings import AS_WRITTEN, Section, split_address
+from toolgauge.settings import AS_WRITTEN, split_address
 
 
 def load(paths: Sequence[Path], overrides: Sequence[str], environment: Mapping[str, str]) -> Config:
@@ -222,40 +221,28 @@ def _state(path: Path) -> FileState:
     return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns) if stat.S_ISREG(found.st_mode) else None
 
 
-_NOT_YET: tuple[tuple[str, ...], ...] = (("redact", "patterns"),)
 _ANY_HOST = ("", "0.0.0.0", "::")  # noqa: S104 (compared with, never bound)
 _LOOPBACK = ("localhost", "127.0.0.1", "::1", *_ANY_HOST)
 
 
 def problems_in(config: Config, node: Node) -> Iterator[Problem]:
     """Yield the problems that no single key has; `node` has the places where keys were written."""
-    yield from _not_available(config, node)
-    yield from _open_listeners(config, node)
-    yield from _same_address(config, node)
+    if config.redact.patterns != Config().redact.patterns:
+        place = nearest(node, ("redact", "patterns")).place
+        yield Problem(place, "`redact.patterns` is not available yet", "leave it out, or at its default")
+    yield from _listener_problems(config, node)
     yield from _loops(config, node)
-    yield from _same_names(config, node)
+    for kind, exporters in (("otlp", config.exporters.otlp), ("webhook", config.exporters.webhook)):
+        seen: set[str] = set()
+        for number, exporter in enumerate(exporters):
+            if exporter.name is not None and exporter.name in seen:
+                place = nearest(node, ("exporters", kind, number, "name")).place
+                message = f"two destinations are called `{exporter.name}`"
+                yield Problem(place, message, "metrics tell them apart by name")
+            seen.add(exporter.name or "")
     if config.workers != 1 and config.receivers.kafka is not None:
         message = "`workers` cannot be more than 1 with `receivers.kafka`: consumers of one group share its partitions already"
         yield Problem(nearest(node, ("workers",)).place, message, "run more processes with `workers: 1`")
-
-
-def _not_available(config: Config, node: Node) -> Iterator[Problem]:
-    default = Config()
-    for path in _NOT_YET:
-        if _value(config, path) != _value(default, path):
-            yield _not_yet(node, path)
-
-
-def _not_yet(node: Node, path: tuple[PathStep, ...]) -> Problem:
-    name = spelled(step for step in path if not isinstance(step, int))
-    return Problem(nearest(node, path).place, f"`{name}` is not available yet", "leave it out, or at its default")
-
-
-def _value(section: Section, path: tuple[str, ...]) -> object:
-    value: object = section
-    for step in path:
-        value = getattr(value, step)
-    return value
 
 
 def listener_sections(config: Config) -> Iterator[tuple[tuple[str, ...], ListenerSettings]]:
@@ -280,7 +267,8 @@ def _listeners(config: Config) -> Iterator[tuple[tuple[str, ...], str]]:
     return (((*path, "endpoint"), listener.endpoint) for path, listener in listener_sections(config))
 
 
-def _open_listeners(config: Config, node: Node) -> Iterator[Problem]:
+def _listener_problems(config: Config, node: Node) -> Iterator[Problem]:
+    """Yield the listeners that are open to everybody, and those of one address."""
     for path, listener in listener_sections(config):
         if listener.is_open:
             yield Problem(
@@ -288,9 +276,6 @@ def _open_listeners(config: Config, node: Node) -> Iterator[Problem]:
                 f"`{spelled(path)}` listens on `{listener.endpoint}`, and anybody who reaches it gets in",
                 "give it `auth`, or `tls` with `client_ca_file`; `insecure: true` says that the network is trusted",
             )
-
-
-def _same_address(config: Config, node: Node) -> Iterator[Problem]:
     taken: list[tuple[tuple[str, int], tuple[str, ...]]] = []
     for path, address in _listeners(config):
         for other, by in taken:
@@ -306,23 +291,17 @@ def _loops(config: Config, node: Node) -> Iterator[Problem]:
     for number, exporter in enumerate(config.exporters.otlp):
         for key in ("endpoint", "traces_endpoint", "metrics_endpoint", "logs_endpoint"):
             url: str | None = getattr(exporter, key)
-            target = _host_and_port(url) if url else ("", 0)
+            target = ("", 0)
+            if url and "://" in url:
+                parts = urlsplit(url)
+                target = (parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80))
+            elif url:
+                target = split_address(url)
             for receiver, path in own:
                 if _is_at(target, receiver):
                     place = nearest(node, ("exporters", "otlp", number, key)).place
                     message = f"`exporters.otlp` sends to `{target[0]}:{target[1]}`, which is our own `{spelled(path)}`"
                     yield Problem(place, message, "send to the next hop, or receive what comes back on another port")
-
-
-def _same_names(config: Config, node: Node) -> Iterator[Problem]:
-    for kind, exporters in (("otlp", config.exporters.otlp), ("webhook", config.exporters.webhook)):
-        seen: set[str] = set()
-        for number, exporter in enumerate(exporters):
-            if exporter.name is not None and exporter.name in seen:
-                place = nearest(node, ("exporters", kind, number, "name")).place
-                message = f"two destinations are called `{exporter.name}`"
-                yield Problem(place, message, "metrics tell them apart by name")
-            seen.add(exporter.name or "")
 
 
 def _is_at(target: tuple[str, int], receiver: tuple[str, int]) -> bool:
@@ -333,13 +312,6 @@ def _is_at(target: tuple[str, int], receiver: tuple[str, int]) -> bool:
     if own in _ANY_HOST:
         return host in _LOOPBACK or host == platform.node().lower()
     return host == own or (host in _LOOPBACK and own in _LOOPBACK)
-
-
-def _host_and_port(url: str) -> tuple[str, int]:
-    if "://" not in url:
-        return split_address(url)
-    parts = urlsplit(url)
-    return parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
 
 
 class _Dumper(yaml.SafeDumper):
@@ -397,11 +369,8 @@ def _line(value: Json, style: str | None = None) -> str:
         default_style=style,
     )
     # Only in quotes is there anything that does not print: it would change how the line looks, and how a terminal behaves.
-    return "".join(map(_escaped_character, written.removesuffix("\n")))
-
-
-def _escaped_character(character: str) -> str:
-    return character if character.isprintable() else f"\\U{ord(character):08x}"
+    characters = written.removesuffix("\n")
+    return "".join(each if each.isprintable() else f"\\U{ord(each):08x}" for each in characters)
 
 
 def _escaped(value: Json) -> Json:

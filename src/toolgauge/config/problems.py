@@ -191,7 +191,11 @@ def _problem(details: ErrorDetails, node: Node, model: type[BaseModel], wording:
     if details["type"] == "extra_forbidden":
         message = f"unknown {wording.kind} `{spelled(path)}`{wording.owner}"
         return Problem(place, message, _hint_for_key(model, path, wording))
-    name = f"`{spelled(path)}`{wording.owner}" if path else _whole(wording)
+    name = (
+        f"`{spelled(path)}`{wording.owner}"
+        if path
+        else (wording.owner.strip().partition(" ")[2] or "the configuration")
+    )
     hint = None
     match details["type"]:
         case "missing":
@@ -216,11 +220,6 @@ def _problem(details: ErrorDetails, node: Node, model: type[BaseModel], wording:
 def _hint_of(details: ErrorDetails) -> str | None:
     error = details.get("ctx", {}).get("error")
     return error.hint if isinstance(error, UnitError) else None
-
-
-def _whole(wording: Wording) -> str:
-    """Name the thing itself: the owner without its preposition."""
-    return wording.owner.strip().partition(" ")[2] or "the configuration"
 
 
 def _is(details: ErrorDetails, path: Sequence[PathStep]) -> str:

@@ -44,7 +44,7 @@ def is_own_host(header: str, endpoint_host: str) -> bool:
     does not have.
     """
     try:
-        host, _ = split_address(header if _has_port(header) else f"{header}:0")
+        host, _ = split_address(header if (":" in header.rpartition("]")[2]) else f"{header}:0")
     except ValueError:
         return False
     host = host.lower()
@@ -63,10 +63,6 @@ def is_of_another_site(headers: Mapping[str, str]) -> bool:
     if headers.get("Sec-Fetch-Site", "none") in ("none", "same-origin"):
         return False
     return headers.get("Sec-Fetch-Mode") != "navigate" or headers.get("Sec-Fetch-Dest") != "document"
-
-
-def _has_port(header: str) -> bool:
-    return ":" in header.rpartition("]")[2]
 
 
 def _address(host: str) -> IPv4Address | IPv6Address | None:

@@ -219,21 +219,20 @@ class Listeners:
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
-                self._pause(sock, error)
+                loop = asyncio.get_running_loop()
+                loop.remove_reader(sock)
+                self._paused[sock] = loop.call_later(_PAUSE_S, self._watch, sock)
+                reason = (error.strerror or str(error)).lower()
+                suppressed = self._throttle.suppressed(reason)
+                if suppressed is not None:
+                    _log.error(
+                        "`%s` cannot accept connections for now: %s%s", self._endpoint, reason, repetitions(suppressed)
+                    )
                 return
             connection.setblocking(False)  # noqa: FBT003 - the standard library's signature
             task = asyncio.create_task(self._handshake(connection, peer_address(name)))
             self._handshakes.add(task)
             task.add_done_callback(self._handshakes.discard)
-
-    def _pause(self, sock: socket.socket, error: OSError) -> None:
-        loop = asyncio.get_running_loop()
-        loop.remove_reader(sock)
-        self._paused[sock] = loop.call_later(_PAUSE_S, self._watch, sock)
-        reason = (error.strerror or str(error)).lower()
-        suppressed = self._throttle.suppressed(reason)
-        if suppressed is not None:
-            _log.error("`%s` cannot accept connections for now: %s%s", self._endpoint, reason, repetitions(suppressed))
 
     async def _handshake(self, connection: socket.socket, peer: str | None) -> None:
         try:

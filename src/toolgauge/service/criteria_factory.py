@@ -231,24 +231,24 @@ def _evaluator(
             problems.append(in_file)
             return None
         case EvaluatorFile():
-            return _own_evaluator(entry, in_file, files, problems)
+            try:
+                loaded = files.evaluator_class(in_file)
+                if issubclass(loaded, BaseModel):
+                    made: object = (
+                        None if _unknown_parameters(entry, loaded, problems) else _of_model(entry, loaded, problems)
+                    )
+                else:
+                    for key in entry.parameters:
+                        message = f"unknown key `{key}` in criterion `{entry.name}`: evaluator `{entry.evaluator}` takes no parameters"
+                        hint = "those of a pydantic model are its fields"
+                        problems.append(criterion_problem(entry, message, hint, at=(key,)))
+                    made = None if entry.parameters else plugins.make_plain(loaded, entry.evaluator)
+                return None if made is None else checked_evaluator(made, entry.evaluator)
+            except ConfigError as error:
+                problems.append(criterion_problem(entry, error.message, error.hint, at=("evaluator",)))
+                return None
         case None:
             return _installed_evaluator(entry, problems)
-
-
-def _own_evaluator(
-    entry: CriterionConfig, in_file: EvaluatorFile, files: EvaluatorFiles, problems: list[Problem]
-) -> Evaluator | JudgeEvaluator | None:
-    try:
-        loaded = files.evaluator_class(in_file)
-        if issubclass(loaded, BaseModel):
-            made: object = None if _unknown_parameters(entry, loaded, problems) else _of_model(entry, loaded, problems)
-        else:
-            made = _without_parameters(entry, loaded, problems)
-        return None if made is None else checked_evaluator(made, entry.evaluator)
-    except ConfigError as error:
-        problems.append(criterion_problem(entry, error.message, error.hint, at=("evaluator",)))
-        return None
 
 
 def _unknown_parameters(entry: CriterionConfig, model: type[BaseModel], problems: list[Problem]) -> bool:
@@ -269,14 +269,6 @@ def _of_model(entry: CriterionConfig, model: type[BaseModel], problems: list[Pro
     except ValidationError as error:
         problems.extend(parameter_problems(entry, model, error))
         return None
-
-
-def _without_parameters(entry: CriterionConfig, evaluator: type[object], problems: list[Problem]) -> object:
-    for key in entry.parameters:
-        message = f"unknown key `{key}` in criterion `{entry.name}`: evaluator `{entry.evaluator}` takes no parameters"
-        hint = "those of a pydantic model are its fields"
-        problems.append(criterion_problem(entry, message, hint, at=(key,)))
-    return None if entry.parameters else plugins.make_plain(evaluator, entry.evaluator)
 
 
 def _installed_evaluator(entry: CriterionConfig, problems: list[Problem]) -> Evaluator | JudgeEvaluator | None:

@@ -172,18 +172,15 @@ class InProcess:
             self.metrics.spans.add(outgoing.spans, ("consumed" if self._ways.export is None else "forwarded", "", ""))
             return True
         with self._faults.survived():
-            return self._deliver(outgoing)
+            if outgoing.signal == "traces" and self._ways.export is not None:
+                if not self._ways.export(scorecard_spans(outgoing.body, self._resource)):
+                    self.metrics.own_dropped.add(1, ("", "traces", "export_failed"))
+                return True
+            if outgoing.signal == "logs" and (logger := self._ways.logger()) is not None:
+                emit_events(outgoing.body, logger)
+                return True
+            return self._push is None or self._push.put(outgoing)
         return False
-
-    def _deliver(self, outgoing: Outgoing) -> bool:
-        if outgoing.signal == "traces" and self._ways.export is not None:
-            if not self._ways.export(scorecard_spans(outgoing.body, self._resource)):
-                self.metrics.own_dropped.add(1, ("", "traces", "export_failed"))
-            return True
-        if outgoing.signal == "logs" and (logger := self._ways.logger()) is not None:
-            emit_events(outgoing.body, logger)
-            return True
-        return self._push is None or self._push.put(outgoing)
 
     @property
     def survives_fork(self) -> bool:

@@ -58,7 +58,9 @@ class Inbox:
             async with asyncio.timeout(timeout_s):
                 while self._waiting[0] is not turn or not self._has_room(size_bytes):
                     await turn
-                    turn = self._renewed(turn)
+                    place = self._waiting.index(turn)
+                    self._waiting[place] = asyncio.get_running_loop().create_future()
+                    turn = self._waiting[place]
         except TimeoutError:
             return False
         else:
@@ -106,11 +108,6 @@ class Inbox:
     def _wake(self) -> None:
         if self._waiting and not self._waiting[0].done():
             self._waiting[0].set_result(None)
-
-    def _renewed(self, turn: asyncio.Future[None]) -> asyncio.Future[None]:
-        place = self._waiting.index(turn)
-        self._waiting[place] = asyncio.get_running_loop().create_future()
-        return self._waiting[place]
 
 
 # The envelope of a body of this size may take tens of milliseconds to parse, for which other senders should not wait.

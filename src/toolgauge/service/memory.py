@@ -194,7 +194,14 @@ class MemoryGuard:
             resident = self._trimmed(resident, now_ns)
             self._log_too_small(resident, now_ns)
         elif resident >= self._resume:
-            return self._relieve(resident, now_ns)
+            if not _is_due(self._relieved_ns, now_ns, _BETWEEN_RELIEFS_NS):
+                return False
+            self._relieved_ns = now_ns
+            if _is_due(self._collected_ns, now_ns, _BETWEEN_COLLECTIONS_NS):
+                self._collected_ns = now_ns
+                self._allocator.collect()
+            self._allocator.trim()
+            return resident >= self._limit or now_ns - self._short_since_ns >= _PATIENCE_NS
         self._is_short = False
         self._short_since_ns = None
         self._log_end(resident)
@@ -244,17 +251,6 @@ class MemoryGuard:
         if resident < self._resume and self._is_logged:
             self._is_logged = False
             _LOG.info("%s in use: requests are taken again", self._share(resident))
-
-    def _relieve(self, resident: int, now_ns: int) -> bool:
-        if not _is_due(self._relieved_ns, now_ns, _BETWEEN_RELIEFS_NS):
-            return False
-        self._relieved_ns = now_ns
-        if _is_due(self._collected_ns, now_ns, _BETWEEN_COLLECTIONS_NS):
-            self._collected_ns = now_ns
-            self._allocator.collect()
-        self._allocator.trim()
-        has_waited = self._short_since_ns is not None and now_ns - self._short_since_ns >= _PATIENCE_NS
-        return resident >= self._limit or has_waited
 
     def _trimmed(self, resident: int, now_ns: int) -> int:
         """Read how much is in use without freed memory, such as that of messages given up halfway."""

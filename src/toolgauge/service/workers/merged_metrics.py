@@ -93,7 +93,16 @@ class MergedRegistry(MetricRegistry):
 
     def __iter__(self) -> Iterator[Metric]:
         with self.lock:
-            merged: dict[str, list[Metric]] = {metric.name: [_plain(metric)] for metric in super().__iter__()}
+            merged: dict[str, list[Metric]] = {
+                metric.name: [
+                    (
+                        metric
+                        if isinstance(metric, Histogram)
+                        else replace(metric, cells=dict(metric.current()), observe=None)
+                    )
+                ]
+                for metric in super().__iter__()
+            }
             for metrics in (*self._of_dead.values(), self._left_gauges(), *self._of_workers.values()):
                 for name, metric in metrics.items():
                     merged.setdefault(name, []).append(metric)
@@ -152,28 +161,19 @@ def _value(metrics: Mapping[str, Metric], name: str) -> float:
     return 0.0 if metric is None or isinstance(metric, Histogram) else metric.cells.get((), 0.0)
 
 
-def _plain(metric: Metric) -> Metric:
-    """Read the cells that are observed."""
-    return metric if isinstance(metric, Histogram) else replace(metric, cells=dict(metric.current()), observe=None)
-
-
 def _of_all(name: str, metrics: list[Metric]) -> Metric:
     first, *others = metrics
     if name.startswith(_OF_THE_FRONT):
         return first
     if name in _LEAST:
-        return _least(first, others)
+        if not isinstance(first, Gauge):
+            return first
+        of_workers = [_gauge(other) for other in others]
+        names = of_workers[0] if of_workers else {}
+        return replace(first, cells={labels: min(each.get(labels, 0.0) for each in of_workers) for labels in names})
     for other in others:
         first = _merged(first, other)
     return first
-
-
-def _least(own: Metric, others: Iterable[Metric]) -> Metric:
-    if not isinstance(own, Gauge):
-        return own
-    of_workers = [_gauge(other) for other in others]
-    names = of_workers[0] if of_workers else {}
-    return replace(own, cells={labels: min(each.get(labels, 0.0) for each in of_workers) for labels in names})
 
 
 def _merged(first: Metric, second: Metric) -> Metric:

@@ -55,7 +55,9 @@ def redistribute(state: Path, top: StateStore, divider: Divider, workers: int, s
         if moved:
             _LOG.info("requests in the journals were divided anew between %d workers: %d", workers, moved)
     for path in set(found).difference(wanted):
-        _remove(path)
+        for file in path.iterdir():
+            file.unlink()
+        path.rmdir()
     (state / _MARK).write_text(str(workers))
 
 
@@ -72,12 +74,6 @@ def take_over_journals(settings: StateSettings) -> None:
 def _read_mark(state: Path) -> str:
     mark = state / _MARK
     return mark.read_text() if mark.exists() else ""
-
-
-def _remove(directory: Path) -> None:
-    for file in directory.iterdir():
-        file.unlink()
-    directory.rmdir()
 
 
 def _opened(path: Path, sync: Sync, opened: ExitStack) -> StateStore:

@@ -267,7 +267,16 @@ class WorkerProcess:
     def _take(self, life: _Life, frame: Frame) -> None:
         match frame.kind:
             case Kind.ANSWER:
-                self._take_answer(life, frame)
+                waiting = life.waiting.pop(frame.number)
+                life.bytes_waiting -= waiting.size
+                self._freed.set()
+                answer = frame.read(Answered).answer
+                if isinstance(answer, Accepted):
+                    life.accepted += waiting.spans
+                elif isinstance(answer, Refused):
+                    life.refused += waiting.spans
+                if not waiting.answer.done():
+                    waiting.answer.set_result(answer)
             case Kind.OBSERVED:
                 self._on.observed(frame.content)
             case Kind.READY:
@@ -284,18 +293,6 @@ class WorkerProcess:
                 question = life.questions.get(frame.number)
                 if question is not None and not question.done():
                     question.set_result(frame)
-
-    def _take_answer(self, life: _Life, frame: Frame) -> None:
-        waiting = life.waiting.pop(frame.number)
-        life.bytes_waiting -= waiting.size
-        self._freed.set()
-        answer = frame.read(Answered).answer
-        if isinstance(answer, Accepted):
-            life.accepted += waiting.spans
-        elif isinstance(answer, Refused):
-            life.refused += waiting.spans
-        if not waiting.answer.done():
-            waiting.answer.set_result(answer)
 
 
 def spawn_command(config_options: Sequence[str], workers: int, hop_id: str) -> list[str]:

@@ -186,71 +186,55 @@ def problems_of(
 
 
 def _problem(details: ErrorDetails, node: Node, model: type[BaseModel], wording: Wording) -> Problem:
-    path = _as_written(details["loc"], node)
+    # The path as it was written: pydantic also counts where one mapping stands for a list, and names members of unions.
+    path: list[PathStep] = []
+    below = node
+    for number, step in enumerate(details["loc"]):
+        child = below.child(step)
+        is_last = number == len(details["loc"]) - 1
+        if child is not None or (is_last and isinstance(step, str) and isinstance(below.value, dict)):
+            path.append(step)
+            below = child or below
     place = nearest(node, path).place
     if details["type"] == "extra_forbidden":
         message = f"unknown {wording.kind} `{spelled(path)}`{wording.owner}"
         return Problem(place, message, _hint_for_key(model, path, wording))
-    name = (
-        f"`{spelled(path)}`{wording.owner}"
-        if path
-        else (wording.owner.strip().partition(" ")[2] or "the configuration")
-    )
-    hint = None
+    owner_alone = wording.owner.strip().partition(" ")[2] or "the configuration"
+    name = f"`{spelled(path)}`{wording.owner}" if path else owner_alone
+    context, hint = details.get("ctx", {}), None
     match details["type"]:
         case "missing":
-            return Problem(place, f"{name} is missing", _hint_for_misspelt(str(path[-1]), node, model))
+            complaint = "is missing"
+            key = str(path[-1])
+            if model.model_config.get("extra") == "allow" and isinstance(node.value, dict):
+                # Perhaps it is misspelt; keys that are not allowed have complaints of their own.
+                others = [known for known in node.value if known not in model.model_fields]
+                meant = [known for known in others if _is_elsewhere(known, key)] or get_close_matches(key, others, n=1)
+                hint = f"is `{meant[0]}` meant to be `{key}`?" if meant else None
         case "literal_error":
-            allowed = details.get("ctx", {}).get("expected", "").replace("'", "`").replace(" or ", ", ")
-            complaint = f"{_is(details, path)}; allowed: {allowed}"
+            value = details["input"]
+            if value is None:
+                given = "is empty"
+            elif any(step in _SECRET for step in path) or not isinstance(value, str | int | float):
+                given = "is something else"
+            else:
+                given = f"is `{str(value)[:60]}`"
+            allowed = context.get("expected", "").replace("'", "`").replace(" or ", ", ")
+            complaint = f"{given}; allowed: {allowed}"
         case "string_pattern_mismatch":
-            complaint = f"must match `{details.get('ctx', {}).get('pattern', '')}`"
+            complaint = f"must match `{context.get('pattern', '')}`"
         case "model_type" | "model_attributes_type" | "dict_type":
             complaint = "must be a mapping of keys to values"
         case "tuple_type" | "list_type":
             complaint = "must be a list"
         case "value_error":
-            complaint, hint = details["msg"].removeprefix("Value error, "), _hint_of(details)
+            complaint = details["msg"].removeprefix("Value error, ")
+            error = context.get("error")
+            hint = error.hint if isinstance(error, UnitError) else None
         case _:
             message = details["msg"].removeprefix("Input ").removeprefix("String ").replace("should ", "must ")
             complaint = f"{message[:1].lower()}{message[1:]}"
     return Problem(place, f"{name} {complaint}", hint)
-
-
-def _hint_of(details: ErrorDetails) -> str | None:
-    error = details.get("ctx", {}).get("error")
-    return error.hint if isinstance(error, UnitError) else None
-
-
-def _is(details: ErrorDetails, path: Sequence[PathStep]) -> str:
-    value = details["input"]
-    if details["input"] is None:
-        return "is empty"
-    if any(step in _SECRET for step in path) or not isinstance(value, str | int | float):
-        return "is something else"
-    return f"is `{str(value)[:60]}`"
-
-
-def _as_written(loc: Sequence[PathStep], node: Node) -> tuple[PathStep, ...]:
-    """Drop the steps that only pydantic sees: an index where one mapping stands for a list, and union members."""
-    path: list[PathStep] = []
-    for number, step in enumerate(loc):
-        below = node.child(step)
-        last = number == len(loc) - 1
-        if below is None and not (last and isinstance(step, str) and isinstance(node.value, dict)):
-            continue
-        path.append(step)
-        node = below or node
-    return tuple(path)
-
-
-def _hint_for_misspelt(key: str, node: Node, model: type[BaseModel]) -> str | None:
-    """Find a missing key among those that were written; keys that are not allowed have complaints of their own."""
-    if model.model_config.get("extra") != "allow" or not isinstance(node.value, dict):
-        return None
-    others = [written for written in node.value if written not in model.model_fields]
-    meant = [written for written in others if _is_elsewhere(written, key)] or get_close_matches(key, others, n=1)
-    return f"is `{meant[0]}` meant to be `{key}`?" if meant else None
 
 
 def _hint_for_key(model: type[BaseModel], path: Sequence[PathStep], wording: Wording) -> str | None:
@@ -259,22 +243,14 @@ def _hint_for_key(model: type[BaseModel], path: Sequence[PathStep], wording: Wor
         return "toolgauge is one box and has no pipeline graph; see `toolgauge print-config`"
     parents = [model]
     for step in path[:-1]:
-        parents = [below for parent in parents for below in _models_below(parent, step)] or parents
-    known = [key for parent in parents for key in _keys(parent)]
+        # A field may hold several models, for a union.
+        fields = (pair for parent in parents for pair in parent.model_fields.items())
+        annotations = [field.annotation for name, field in fields if step in (field.alias, name)]
+        parents = [below for annotation in annotations for below in _models(annotation)] or parents
+    known = [field.alias or name for parent in parents for name, field in parent.model_fields.items()]
     if parents == [model]:
         known += wording.known
     return suggestion(key, (name for name in known if name not in wording.unknown))
-
-
-def _keys(model: type[BaseModel]) -> list[str]:
-    return [field.alias or name for name, field in model.model_fields.items()]
-
-
-def _models_below(model: type[BaseModel], step: PathStep) -> Iterator[type[BaseModel]]:
-    """Yield the models that a field may hold, several for a union."""
-    for name, field in model.model_fields.items():
-        if step in (field.alias, name):
-            yield from _models(field.annotation)
 
 
 def _models(annotation: object) -> Iterator[type[BaseModel]]:

@@ -9,6 +9,7 @@ import socket
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 from opentelemetry._logs import Logger
@@ -27,7 +28,7 @@ from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.destinations import otlp_fan_out
 from toolgauge.service.pipeline_factory import VERSION, emit_settings, make_pipeline, make_watcher, redactor
 from toolgauge.service.process import Faults, SteadyClock
-from toolgauge.service.watching import Announcer
+from toolgauge.service.watching import announce
 
 _LOOK_AGAIN_S = 0.01
 _Address: TypeAlias = tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]
@@ -136,7 +137,7 @@ class InProcess:
             metrics=self.metrics,
             content=ways.on_scorecard is not None,
             watcher=make_watcher(config, self.metrics),
-            on_regressions=Announcer(self._emitter, self, self.metrics).announce,
+            on_regressions=partial(announce, emitter=self._emitter, outbox=self, metrics=self.metrics),
             on_split=ignore_split,
         )
         instruments.observe(registry)

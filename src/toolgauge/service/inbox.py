@@ -167,11 +167,13 @@ class Intake:
         answer = self._pipeline.admission.admit(request)
         if not isinstance(answer, Accepted):
             return answer
-        entry = self._new_entry(request)
-        if entry is not None:
+        entry = None
+        if self._ledger is not None and request.count:
+            entry = self._ledger.new_entry(request.signal, request.body, request.received_ns, own=False)
             request = replace(request, entry=entry.id)
         try:
-            await self._written(entry)
+            if entry is not None and self._journal is not None:
+                await self._journal.commit(JournalChange(appended=(entry,)))
             is_put = self._inbox.put(request) or await self._inbox.put_in_time(request, _PATIENCE_S)
         except BaseException:
             # The sender has gone, and is counted as answered already.
@@ -182,11 +184,6 @@ class Intake:
         if isinstance(taken, Accepted):
             self._on_accepted(request)
         return taken
-
-    def _new_entry(self, request: Request) -> JournalEntry | None:
-        if self._ledger is None or not request.count:
-            return None
-        return self._ledger.new_entry(request.signal, request.body, request.received_ns, own=False)
 
     async def consume_message(
         self, signal: Signal, body: bytes, sender: str, assignment: Assignment, entry: int
@@ -218,10 +215,6 @@ class Intake:
         self._pipeline.admission.withdraw(request)
         if self._ledger is not None:
             self._ledger.forget((request.entry,))
-
-    async def _written(self, entry: JournalEntry | None) -> None:
-        if entry is not None and self._journal is not None:
-            await self._journal.commit(JournalChange(appended=(entry,)))
 
     def _pass_unread(self, request: Request) -> Answer:
         if self._pipeline.pass_unread(request, self._clock()):

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from toolgauge.model.errors import StartError
-from toolgauge.model.metrics import Labels
 from toolgauge.net.throttle import repetitions
 from toolgauge.selfmetrics import SelfMetrics
 
@@ -147,7 +146,7 @@ class MemoryGuard:
         self._tidied_ns: int | None = None
         metrics.memory_limit.set(limit_bytes)
         metrics.memory_state.observe = lambda: {(): float(self._is_short)}
-        metrics.memory_resident.observe = self._observed
+        metrics.memory_resident.observe = lambda: {} if (known := self._resident()) is None else {(): known}
 
     @property
     def short_since_ns(self) -> int | None:
@@ -183,33 +182,34 @@ class MemoryGuard:
             self._may_hoard = now_ns - self._tidied_ns >= _BETWEEN_COLLECTIONS_NS
         self._note(resident)
         if not self._is_short:
-            self._short_since_ns = self._full_since_ns = None
-            self._log_end(resident)
-            return False
-        if self._short_since_ns is None:
-            self._short_since_ns = now_ns
-        self._log_shortage(resident, now_ns)
-        if is_empty:
-            # Nothing would become less by waiting: what is taken in one at a time still leaves one at a time.
-            resident = self._trimmed(resident, now_ns)
-            self._log_too_small(resident, now_ns)
-        elif resident >= self._resume:
-            if not _is_due(self._relieved_ns, now_ns, _BETWEEN_RELIEFS_NS):
-                return False
-            self._relieved_ns = now_ns
-            if _is_due(self._collected_ns, now_ns, _BETWEEN_COLLECTIONS_NS):
-                self._collected_ns = now_ns
-                self._allocator.collect()
-            self._allocator.trim()
-            return resident >= self._limit or now_ns - self._short_since_ns >= _PATIENCE_NS
+            self._full_since_ns = None
+        else:
+            if self._short_since_ns is None:
+                self._short_since_ns = now_ns
+            self._log_shortage(resident, now_ns)
+            if is_empty:
+                # Nothing would become less by waiting: what is taken in one at a time still leaves one at a time.
+                if resident >= self._resume and _is_due(self._relieved_ns, now_ns, _BETWEEN_RELIEFS_NS):
+                    # Free memory, such as that of messages given up halfway.
+                    self._relieved_ns = now_ns
+                    self._allocator.trim()
+                    resident = self._read()
+                self._log_too_small(resident, now_ns)
+            elif resident >= self._resume:
+                if not _is_due(self._relieved_ns, now_ns, _BETWEEN_RELIEFS_NS):
+                    return False
+                self._relieved_ns = now_ns
+                if _is_due(self._collected_ns, now_ns, _BETWEEN_COLLECTIONS_NS):
+                    self._collected_ns = now_ns
+                    self._allocator.collect()
+                self._allocator.trim()
+                return resident >= self._limit or now_ns - self._short_since_ns >= _PATIENCE_NS
         self._is_short = False
         self._short_since_ns = None
-        self._log_end(resident)
+        if resident < self._resume and self._is_logged:
+            self._is_logged = False
+            _LOG.info("%s in use: requests are taken again", self._share(resident))
         return False
-
-    def _observed(self) -> dict[Labels, float]:
-        resident = self._resident()
-        return {} if resident is None else {(): resident}
 
     def _read(self) -> int:
         self._unseen = 0
@@ -234,31 +234,16 @@ class MemoryGuard:
         return self._read()
 
     def _note(self, resident: int) -> None:
-        if resident < self._soft or self._is_short:
-            return
-        self._is_short = True
-        self._unlogged += 1
+        if resident >= self._soft and not self._is_short:
+            self._is_short = True
+            self._unlogged += 1
 
     def _log_shortage(self, resident: int, now_ns: int) -> None:
         """Log a shortage, unless one was logged a moment ago; a long one is then logged late."""
-        if self._is_logged or not _is_due(self._logged_ns, now_ns, _BETWEEN_LINES_NS):
-            return
-        others = repetitions(self._unlogged - 1)
-        self._is_logged, self._logged_ns, self._unlogged = True, now_ns, 0
-        _LOG.warning("%s in use: requests are refused with a retryable status%s", self._share(resident), others)
-
-    def _log_end(self, resident: int) -> None:
-        if resident < self._resume and self._is_logged:
-            self._is_logged = False
-            _LOG.info("%s in use: requests are taken again", self._share(resident))
-
-    def _trimmed(self, resident: int, now_ns: int) -> int:
-        """Read how much is in use without freed memory, such as that of messages given up halfway."""
-        if resident < self._resume or not _is_due(self._relieved_ns, now_ns, _BETWEEN_RELIEFS_NS):
-            return resident
-        self._relieved_ns = now_ns
-        self._allocator.trim()
-        return self._read()
+        if not self._is_logged and _is_due(self._logged_ns, now_ns, _BETWEEN_LINES_NS):
+            others = repetitions(self._unlogged - 1)
+            self._is_logged, self._logged_ns, self._unlogged = True, now_ns, 0
+            _LOG.warning("%s in use: requests are refused with a retryable status%s", self._share(resident), others)
 
     def _log_too_small(self, resident: int, now_ns: int) -> None:
         if resident < self._soft:

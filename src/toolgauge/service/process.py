@@ -28,30 +28,13 @@ _EVERY_S = 0.1
 _T = TypeVar("_T")
 
 
-class LoopLag:
-    """Sleeps again and again, and records by how much it overslept."""
-
-    def __init__(self, histogram: Histogram) -> None:
-        self._histogram = histogram
-        self._task: asyncio.Task[None] | None = None
-
-    def start(self) -> None:
-        """Begin to measure on the running loop."""
-        self._task = asyncio.create_task(self._measure())
-
-    async def stop(self) -> None:
-        """End. Works twice and without a start."""
-        task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-
-    async def _measure(self) -> None:
-        clock = asyncio.get_running_loop().time
-        while True:
-            began_s = clock()
-            await asyncio.sleep(_EVERY_S)
-            self._histogram.record(max(0.0, clock() - began_s - _EVERY_S))
+async def measure_loop_lag(histogram: Histogram) -> None:
+    """Sleep again and again, and record by how much this overslept."""
+    clock = asyncio.get_running_loop().time
+    while True:
+        began_s = clock()
+        await asyncio.sleep(_EVERY_S)
+        histogram.record(max(0.0, clock() - began_s - _EVERY_S))
 
 
 _S = 1_000_000_000
@@ -157,31 +140,30 @@ def freeze_loaded_objects() -> None:
 def measure_process(registry: MetricRegistry) -> None:
     """Register metrics that are read from the system whenever they are written out."""
     started_s = time.monotonic()
+
+    def cpu_seconds() -> dict[Labels, float]:
+        spent = os.times()
+        return {("user",): spent.user, ("system",): spent.system}
+
+    def memory() -> dict[Labels, float]:
+        resident = resident_bytes()
+        return {} if resident is None else {(): resident}
+
     registry.counter(
         "process.cpu.time",
         "s",
         "CPU seconds of this process. Near one second a second, a core is full: run more processes behind a Collector "
         "that balances by trace id.",
         ("cpu.mode",),
-    ).observe = _cpu_seconds
+    ).observe = cpu_seconds
     registry.gauge(
         "process.memory.usage",
         "By",
         "Physical memory in use. When it nears `memory.limit`, look at the queue, at open trajectories and at held spans.",
-    ).observe = _memory
+    ).observe = memory
     registry.gauge(
         "process.uptime", "s", "Time since the start. When it falls back to 0, look for what ended the process."
     ).observe = lambda: {(): time.monotonic() - started_s}
-
-
-def _cpu_seconds() -> dict[Labels, float]:
-    spent = os.times()
-    return {("user",): spent.user, ("system",): spent.system}
-
-
-def _memory() -> dict[Labels, float]:
-    resident = resident_bytes()
-    return {} if resident is None else {(): resident}
 
 
 _LOG = logging.getLogger("toolgauge")
@@ -204,23 +186,16 @@ class Faults:
         try:
             yield
         except Exception as error:  # noqa: BLE001 (nobody waits for timed work: it would end in silence, for good)
-            self._log(error)
-
-    def _log(self, error: Exception) -> None:
-        kind = type(error).__name__
-        self._count.add(1, (kind,))
-        # The place and not the message, which may quote what came in a span.
-        places = extract_tb(error.__traceback__)
-        place = f"{Path(places[-1].filename).name}, line {places[-1].lineno}" if places else "an unknown place"
-        fault = f"{kind} in {place}"
-        suppressed = self._throttle.suppressed(fault)
-        if suppressed is not None:
-            _LOG.error(
-                "an internal error, counted in toolgauge.faults: %s; please report it%s",
-                fault,
-                repetitions(suppressed),
-                extra={"error.type": kind},
-            )
+            kind = type(error).__name__
+            self._count.add(1, (kind,))
+            # The place and not the message, which may quote what came in a span.
+            places = extract_tb(error.__traceback__)
+            place = f"{Path(places[-1].filename).name}, line {places[-1].lineno}" if places else "an unknown place"
+            fault = f"{kind} in {place}"
+            suppressed = self._throttle.suppressed(fault)
+            if suppressed is not None:
+                line = "an internal error, counted in toolgauge.faults: %s; please report it%s"
+                _LOG.error(line, fault, repetitions(suppressed), extra={"error.type": kind})
 
 
 async def beside(work: Callable[[], _T], name: str) -> _T:

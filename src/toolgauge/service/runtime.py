@@ -26,7 +26,7 @@ from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.admin import AdminEndpoint
 from toolgauge.service.health import Health
 from toolgauge.service.memory import MemoryGuard
-from toolgauge.service.process import Faults, GarbageRounds, LoopLag, SteadyClock
+from toolgauge.service.process import Faults, GarbageRounds, SteadyClock, measure_loop_lag
 from toolgauge.service.watching import Watching
 
 _LOG = logging.getLogger("toolgauge")
@@ -107,7 +107,6 @@ class Runtime(ABC):
     def __post_init__(self) -> None:
         self.faults = Faults(self.metrics)
         self._garbage = GarbageRounds()
-        self._lag = LoopLag(self.metrics.loop_lag)
         self._timers: tuple[asyncio.Task[None], ...] = ()
 
     @property
@@ -190,9 +189,10 @@ class Runtime(ABC):
             undo.pop_all()
         if self.watching is not None:
             self.watching.start(self.run)
-        self._lag.start()
-        timers = (self._look_regularly(), *((self._push_regularly(),) if self._is_pushing else ()))
-        self._timers = tuple(asyncio.create_task(timer) for timer in timers)
+        timers = [measure_loop_lag(self.metrics.loop_lag), self._look_regularly()]
+        if self._is_pushing:
+            timers.append(self._push_regularly())
+        self._timers = tuple(map(asyncio.create_task, timers))
         self.health.enter("running")
 
     async def stop(self, began_ns: int | None = None) -> Losses:
@@ -201,7 +201,6 @@ class Runtime(ABC):
         self.health.enter("stopping")
         receivers = (*self.receivers, *self.additional_receivers)
         await asyncio.gather(*(receiver.stop(_RECEIVER_GRACE_S) for receiver in receivers))
-        await self._lag.stop()
         for timer in self._timers:
             timer.cancel()
         await asyncio.gather(*self._timers, return_exceptions=True)

@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from toolgauge.config.model import Config
 from toolgauge.export.emitter import Emitter, resource_from_environment
@@ -38,7 +39,7 @@ from toolgauge.service.receiver_factory import (
     make_receivers,
 )
 from toolgauge.service.service import Persistence, Service, WorkerLink
-from toolgauge.service.watching import Announcer, Sending, Watching
+from toolgauge.service.watching import Sending, Watching, announce
 from toolgauge.service.worker import EvaluationLimit, Worker
 from toolgauge.state.ledger import Ledger
 from toolgauge.state.offsets import OffsetJournal
@@ -95,7 +96,14 @@ class Telemetry:
             self.metrics.watch,
             store=store,
             streams=watched_streams(criteria),
-            announce=Announcer(self.emitter, outbox, self.metrics, self.webhooks, journaled).announce,
+            announce=partial(
+                announce,
+                emitter=self.emitter,
+                outbox=outbox,
+                metrics=self.metrics,
+                webhooks=self.webhooks,
+                journaled=journaled,
+            ),
             clock=self.clock,
             faults=Faults(self.metrics),
         )

@@ -56,33 +56,24 @@ class Sending(Protocol):
         ...
 
 
-class Announcer:
-    """Announces regressions: as lines of the log, as events to the destinations, and to webhooks."""
-
-    def __init__(
-        self,
-        emitter: Emitter,
-        outbox: Sending,
-        metrics: SelfMetrics,
-        webhooks: Webhooks | None = None,
-        journaled: Callable[[Outgoing], Outgoing] = lambda outgoing: outgoing,
-    ) -> None:
-        self._journaled = journaled
-        self._webhooks = webhooks
-        self._emitter = emitter
-        self._outbox = outbox
-        self._metrics = metrics
-
-    def announce(self, regressions: Sequence[Regression]) -> None:
-        """Announce what began or ended."""
-        for regression in regressions:
-            level = logging.WARNING if regression.phase == "began" else logging.INFO
-            _LOG.log(level, "%s", sentence(regression), extra={"incident": regression.incident})
-        for outgoing in self._emitter.regressions(regressions):
-            if not self._outbox.put(self._journaled(outgoing)):
-                self._metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))
-        if self._webhooks is not None:
-            self._webhooks.put(regressions)
+def announce(
+    regressions: Sequence[Regression],
+    *,
+    emitter: Emitter,
+    outbox: Sending,
+    metrics: SelfMetrics,
+    webhooks: Webhooks | None = None,
+    journaled: Callable[[Outgoing], Outgoing] = lambda outgoing: outgoing,
+) -> None:
+    """Announce regressions that began or ended: in the log, as events to the destinations, and to webhooks."""
+    for regression in regressions:
+        level = logging.WARNING if regression.phase == "began" else logging.INFO
+        _LOG.log(level, "%s", sentence(regression), extra={"incident": regression.incident})
+    for outgoing in emitter.regressions(regressions):
+        if not outbox.put(journaled(outgoing)):
+            metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))
+    if webhooks is not None:
+        webhooks.put(regressions)
 
 
 class Watching:

@@ -1,8 +1,10 @@
 """The one thread that reads, recognizes, assembles, scores and encodes: it owns the pipeline and all of its state.
 
-Everybody else puts requests into the inbox, or asks the worker to do a piece of work between two of its own. It can be
-given up: when an evaluator is stuck in a library that Python cannot interrupt, the event loop passes requests on unread,
-and at the end lets go of what the pipeline holds in its place.
+Everybody else puts requests into the inbox, or asks the worker to do a piece of work between two of its own. While an evaluator
+runs, the event loop looks at the CPU time of this thread, and raises `EvaluationTimeout` in it when the evaluator has used up its
+share; only there, as anywhere else the exception would tear state that others rely on. An evaluator that is stuck in a C
+library cannot be cut off: the worker is given up then, and the event loop passes requests on unread, and releases at the end
+what the pipeline holds.
 """
 
 import asyncio
@@ -17,7 +19,6 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TypeVar
 
-from toolgauge.otlp.request import Request
 from toolgauge.pipeline.pipeline import Pipeline
 from toolgauge.service.inbox import Inbox
 from toolgauge.service.process import Faults
@@ -61,33 +62,25 @@ class EvaluationLimit(AbstractContextManager[None]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """End; raise `TimeoutError` when the evaluation was cut off."""
-        is_cut = kind is EvaluationTimeout
-        while True:
-            try:
-                self._disarm()
-                break
-            except EvaluationTimeout:
-                is_cut = True
+        is_cut = self.settle() or kind is EvaluationTimeout
         self._end_if_given_up()
         if is_cut:
             raise TimeoutError from None
 
-    def settle(self) -> None:
-        """End an evaluation that was cut off at the very moment at which it ended: its exception came outside."""
+    def settle(self) -> bool:
+        """End the evaluation, also one that was cut off as it ended: its exception came outside. True if it was cut off."""
+        is_cut = False
         while True:
             try:
                 self._disarm()
             except EvaluationTimeout:
-                continue
-            return
+                is_cut = True
+            else:
+                return is_cut
 
     def watch(self) -> None:
         """Cut the evaluation off that has used up its time."""
-        self._cut_off(self.limit_ns)
-
-    def cut_off(self) -> None:
-        """Cut off the evaluation under way, however little time it has used."""
-        self._cut_off(-1)
+        self.cut_off(self.limit_ns)
 
     def give_up(self) -> None:
         """Have the thread stop for good when its evaluation ends."""
@@ -98,7 +91,8 @@ class EvaluationLimit(AbstractContextManager[None]):
             # The event loop has taken over what this thread was working on: end the thread, and touch nothing more.
             raise GivenUp
 
-    def _cut_off(self, limit_ns: int) -> None:
+    def cut_off(self, limit_ns: int = -1) -> None:
+        """Cut off the evaluation under way, if it has used so much time."""
         # In this order, and in the other order in `_disarm`: one of both always sees the other.
         self._is_watching = True
         try:
@@ -239,40 +233,36 @@ class Worker:
             thread.join(timeout_s)
 
     def _run(self) -> None:
-        with contextlib.suppress(GivenUp):
-            self._work_until_the_end()
-
-    def _work_until_the_end(self) -> None:
         next_tick = next_flush = self._clock()
         is_due = False
         while not self._is_ending:
             self.busy_since_ns = None
             request = self._inbox.take(0 if is_due else max(0.0, (next_tick - self._clock()) / 1e9))
             now = self.busy_since_ns = self._clock()
-            # First what came first: work that closes everything would leave open what is in this request.
-            if request is not None:
-                self._process(request)
-            self._do_posted()
-            if self._is_given_up:
+            try:
+                # First what came first: work that closes everything would leave open what is in this request.
+                if request is not None:
+                    with self._faults.survived():
+                        self._pipeline.process(request)
+                    self._inbox.done(request)
+                self._do_posted()
+                if self._is_given_up:
+                    return
+                if self._inbox.is_empty or now >= next_tick:
+                    with self._faults.survived():
+                        self._pipeline.forward()
+                if now >= next_tick or (is_due and request is None):
+                    # What waits in the inbox came in time: nothing closes as if it had not.
+                    is_due = self._tick(now if request is None else request.received_ns)
+                    ended = self._clock()
+                    # Requests have as much time as trajectories while there is more to close.
+                    next_tick = ended + min(ended - now, _TICK_NS) if is_due else now + _TICK_NS
+                if now >= next_flush or self._pipeline.is_pressing:
+                    next_flush = now + _FLUSH_EVERY_NS
+                    with self._faults.survived():
+                        self._pipeline.flush()
+            except GivenUp:
                 return
-            if self._inbox.is_empty or now >= next_tick:
-                with self._faults.survived():
-                    self._pipeline.forward()
-            if now >= next_tick or (is_due and request is None):
-                # What waits in the inbox came in time: nothing closes as if it had not.
-                is_due = self._tick(now if request is None else request.received_ns)
-                ended = self._clock()
-                # Requests have as much time as trajectories while there is more to close.
-                next_tick = ended + min(ended - now, _TICK_NS) if is_due else now + _TICK_NS
-            if now >= next_flush or self._pipeline.is_pressing:
-                next_flush = now + _FLUSH_EVERY_NS
-                with self._faults.survived():
-                    self._pipeline.flush()
-
-    def _process(self, request: Request) -> None:
-        with self._faults.survived():
-            self._pipeline.process(request)
-        self._inbox.done(request)
 
     def _tick(self, now_ns: int) -> bool:
         try:

@@ -6,6 +6,7 @@ successor takes them up: they wait as held until it has, and what it counts as r
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -13,6 +14,7 @@ from toolgauge.export.metric_data import snapshot
 from toolgauge.model.metrics import Counter, Gauge, Histogram, HistogramCell, Labels, Metric, MetricRegistry
 from toolgauge.service.health import ComponentHealth
 
+_K = TypeVar("_K")
 SPANS, RECOVERED = "toolgauge.spans", "toolgauge.spans.recovered"
 HELD, QUEUED = "toolgauge.spans.held", "toolgauge.spans.queued"
 _RECEIVED = ("received", "", "")
@@ -82,9 +84,7 @@ class MergedRegistry(MetricRegistry):
             self._add(worker, _REFUSED, unseen_refused)
             if keeps:
                 earlier, waiting = self._left.get(worker, (0.0, {}))
-                names = {*queued, *waiting}
-                sums = {name: queued.get(name, 0) + waiting.get(name, 0) for name in names}
-                self._left[worker] = (held + earlier, sums)
+                self._left[worker] = (held + earlier, _sums(queued, waiting))
                 return 0.0
             self._add(worker, ("dropped", _DIED, ""), held)
             for name, value in queued.items():
@@ -93,28 +93,23 @@ class MergedRegistry(MetricRegistry):
 
     def __iter__(self) -> Iterator[Metric]:
         with self.lock:
-            merged: dict[str, list[Metric]] = {
-                metric.name: [
-                    (
-                        metric
-                        if isinstance(metric, Histogram)
-                        else replace(metric, cells=dict(metric.current()), observe=None)
-                    )
-                ]
-                for metric in super().__iter__()
-            }
+            merged: dict[str, list[Metric]] = {}
+            for metric in super().__iter__():
+                if not isinstance(metric, Histogram):
+                    # With the cells that are observed.
+                    metric = replace(metric, cells=dict(metric.current()), observe=None)  # noqa: PLW2901 (its copy)
+                merged[metric.name] = [metric]
             for metrics in (*self._of_dead.values(), self._left_gauges(), *self._of_workers.values()):
                 for name, metric in metrics.items():
                     merged.setdefault(name, []).append(metric)
             return iter([_of_all(name, metrics) for name, metrics in merged.items()])
 
     def _left_gauges(self) -> dict[str, Metric]:
-        """Count what a dead worker has left in its journal as held and queued, until its successor has it."""
+        """Count the spans in the journal of a dead worker as held and queued, until its successor has them."""
         held = sum(left for left, _ in self._left.values())
         queued: dict[Labels, float] = {}
         for _, waiting in self._left.values():
-            for name, value in waiting.items():
-                queued[(name,)] = queued.get((name,), 0) + value
+            queued = _sums(queued, {(name,): value for name, value in waiting.items()})
         gauges = Gauge(name=HELD, unit="{span}", description="", cells={(): held})
         return {HELD: gauges, QUEUED: replace(gauges, name=QUEUED, labels=("toolgauge.destination",), cells=queued)}
 
@@ -132,20 +127,12 @@ class MergedRegistry(MetricRegistry):
             self._add(worker, ("forwarded", "", name), held + value - counted_again)
 
     def _add(self, worker: int, labels: Labels, amount: float) -> None:
-        if not amount:
-            return
-        dead = self._of_dead.setdefault(worker, {})
-        counter = dead.get(SPANS)
-        cells = {**_counter(counter), labels: _counter(counter).get(labels, 0) + amount}
-        created: dict[Labels, int] = {labels: self.clock()}
-        if isinstance(counter, Counter):
-            created.update(counter.created)
-            dead[SPANS] = replace(counter, cells=cells, created=created)
-        else:
+        if amount:
             labelled = ("toolgauge.outcome", "toolgauge.reason", "toolgauge.destination")
-            dead[SPANS] = Counter(
-                name=SPANS, unit="{span}", description="", labels=labelled, cells=cells, created=created
-            )
+            more = Counter(name=SPANS, unit="{span}", description="", labels=labelled)
+            more.cells[labels], more.created[labels] = amount, self.clock()
+            dead = self._of_dead.setdefault(worker, {})
+            dead[SPANS] = _merged(dead[SPANS], more) if SPANS in dead else more
 
 
 def _counter(metric: Metric | None) -> dict[Labels, float]:
@@ -199,11 +186,8 @@ def _merged(first: Metric, second: Metric) -> Metric:
             return first
 
 
-def _sums(first: Mapping[Labels, float], second: Mapping[Labels, float]) -> dict[Labels, float]:
-    sums = dict(first)
-    for labels, value in second.items():
-        sums[labels] = sums.get(labels, 0) + value
-    return sums
+def _sums(first: Mapping[_K, float], second: Mapping[_K, float]) -> dict[_K, float]:
+    return {key: first.get(key, 0) + second.get(key, 0) for key in (*first, *second)}
 
 
 def _merged_cell(first: HistogramCell, second: HistogramCell) -> HistogramCell:

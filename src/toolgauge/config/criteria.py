@@ -220,16 +220,10 @@ class Criterion(BaseModel):
         return self
 
 
-def load_criteria(config: Config, environment: Mapping[str, str]) -> tuple[CriterionConfig, ...]:
-    """Read the criteria of a configuration, inline and from files. Raises ConfigError with every problem found."""
-    problems: list[Problem] = []
-    return _without(problems, read_criteria(config, environment, problems))
-
-
 def read_criteria(
     config: Config, environment: Mapping[str, str], problems: list[Problem]
 ) -> tuple[CriterionConfig, ...]:
-    """Read the criteria of a configuration as `load_criteria` does; return the valid ones, and add to `problems`."""
+    """Read the criteria of a configuration, inline and from files; return the valid ones, and add to `problems`."""
     files = [Path(name) for pattern in config.criteria_files for name in _files(pattern)]
     return _read(config.criteria, files, environment, problems)
 
@@ -237,7 +231,7 @@ def read_criteria(
 def load_criteria_files(files: Iterable[Path], environment: Mapping[str, str]) -> tuple[CriterionConfig, ...]:
     """Read the criteria of some files. Raises ConfigError with every problem found."""
     problems: list[Problem] = []
-    return _without(problems, read_criteria_files(files, environment, problems))
+    return _without(problems, _read((), files, environment, problems))
 
 
 def read_criteria_files(
@@ -418,16 +412,12 @@ class _Reader:
         place = nearest(node, ("reference", "file")).place
         path = place.directory / reference.file
         if path not in self._cases:
-            self._cases[path] = self._read_cases(path, place)
+            self._cases[path] = {}
+            try:
+                self._cases[path], problems = read_references(read_file(path), str(path))
+            except ConfigError as error:
+                problems = (Problem(place, error.message, error.hint),)
+            self.problems.extend(problems)
+            if not self._cases[path] and not problems:
+                self.problems.append(Problem(place, f"`{path}` holds no reference"))
         return References(file=path, key=reference.key, cases=self._cases[path])
-
-    def _read_cases(self, path: Path, place: Place) -> Mapping[str, Expected]:
-        try:
-            cases, problems = read_references(read_file(path), str(path))
-        except ConfigError as error:
-            self.problems.append(Problem(place, error.message, error.hint))
-            return {}
-        self.problems.extend(problems)
-        if not cases and not problems:
-            self.problems.append(Problem(place, f"`{path}` holds no reference"))
-        return cases

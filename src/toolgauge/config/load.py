@@ -3,6 +3,7 @@
 Some problems no single key shows: functions that do not exist yet, and addresses that contradict each other.
 """
 
+import contextlib
 import glob
 import math
 import os
@@ -152,7 +153,14 @@ class Sources:
     def states(self) -> Mapping[Path, FileState]:
         """Return the state that each of the files has."""
         matched = (Path(name) for pattern in self.patterns for name in glob.glob(pattern, recursive=True))  # noqa: PTH207 (`Path.glob` takes no absolute pattern)
-        return {path: _state(path) for path in (*self.files, *matched)}
+        found: dict[Path, FileState] = {}
+        for path in (*self.files, *matched):
+            found[path] = None
+            with contextlib.suppress(OSError, ValueError):  # ValueError: a NUL in the name
+                status = os.stat(path)  # noqa: PTH116 (through every link, at once)
+                if stat.S_ISREG(status.st_mode):
+                    found[path] = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+        return found
 
 
 def find_sources(
@@ -176,10 +184,12 @@ def find_sources(
     criteria_files = tuple(_patterns(root.child("criteria_files")))
     definitions = tuple(_patterns(tools.child("definitions") if tools is not None else None))
     named = [*criteria_paths, *_named(root.child("criteria"))]
-    for path in criteria_paths:
-        named.extend(_named_by_file(path, environment))
-    for name in (name for pattern in criteria_files for name in sorted(glob.glob(pattern, recursive=True))):  # noqa: PTH207 (as above)
-        named.extend(_named_by_file(Path(name), environment))
+    matched = (Path(name) for pattern in criteria_files for name in sorted(glob.glob(pattern, recursive=True)))  # noqa: PTH207 (as above)
+    for path in (*criteria_paths, *matched):
+        with contextlib.suppress(ConfigError):
+            if path.is_file():
+                of_file = parse_yaml(read_file(path), str(path), environment)
+                named.extend(_named(of_file.child("criteria") or of_file))
     return Sources(tuple(dict.fromkeys((*paths, *named))), (*criteria_files, *definitions))
 
 
@@ -190,14 +200,6 @@ def _patterns(node: Node | None) -> Iterator[str]:
         pattern = absolute_glob(entry)
         if isinstance(pattern, str):
             yield pattern
-
-
-def _named_by_file(path: Path, environment: Mapping[str, str]) -> tuple[Path, ...]:
-    try:
-        root = parse_yaml(read_file(path), str(path), environment) if path.is_file() else None
-    except ConfigError:
-        return ()
-    return () if root is None else tuple(_named(root.child("criteria") or root))
 
 
 def _named(criteria: Node | None) -> Iterator[Path]:
@@ -211,14 +213,6 @@ def _named(criteria: Node | None) -> Iterator[Path]:
         file = reference.child("file") if reference is not None else None
         if file is not None and isinstance(file.value, str):
             yield nearest(criterion, ("reference", "file")).place.directory / file.value
-
-
-def _state(path: Path) -> FileState:
-    try:
-        found = os.stat(path)  # noqa: PTH116 (through every link, at once)
-    except (OSError, ValueError):  # ValueError: a NUL in the name
-        return None
-    return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns) if stat.S_ISREG(found.st_mode) else None
 
 
 _ANY_HOST = ("", "0.0.0.0", "::")  # noqa: S104 (compared with, never bound)

@@ -5,6 +5,7 @@ origin, unless it points a name of its own here (DNS rebinding); the Host header
 Ports decide nothing: tunnels and published ports change them.
 """
 
+import contextlib
 from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
@@ -44,7 +45,7 @@ def is_own_host(header: str, endpoint_host: str) -> bool:
     does not have.
     """
     try:
-        host, _ = split_address(header if (":" in header.rpartition("]")[2]) else f"{header}:0")
+        host, _ = split_address(header if ":" in header.rpartition("]")[2] else f"{header}:0")
     except ValueError:
         return False
     host = host.lower()
@@ -52,7 +53,9 @@ def is_own_host(header: str, endpoint_host: str) -> bool:
         return False
     if host in ("localhost", endpoint_host.lower()):
         return True
-    address = _address(host)
+    address: IPv4Address | IPv6Address | None = None
+    with contextlib.suppress(ValueError):
+        address = ip_address(host)
     if is_loopback(endpoint_host):
         return address is not None and address.is_loopback
     return address is not None or "." not in host
@@ -63,10 +66,3 @@ def is_of_another_site(headers: Mapping[str, str]) -> bool:
     if headers.get("Sec-Fetch-Site", "none") in ("none", "same-origin"):
         return False
     return headers.get("Sec-Fetch-Mode") != "navigate" or headers.get("Sec-Fetch-Dest") != "document"
-
-
-def _address(host: str) -> IPv4Address | IPv6Address | None:
-    try:
-        return ip_address(host)
-    except ValueError:
-        return None

@@ -13,8 +13,7 @@ from toolgauge.config.model import Admin
 from toolgauge.model.json import JsonObject
 from toolgauge.model.regressions import Arm, Stream, StreamStatus
 from toolgauge.net.settings import Auth
-from toolgauge.service.admin import AdminEndpoint, Watching
-from toolgauge.service.health import Health
+from toolgauge.service.health import AdminEndpoint, Health, Watching
 
 STREAM = Stream(
     service="shop",

@@ -23,10 +23,8 @@ from toolgauge.receive.grpc import GrpcReceiver
 from toolgauge.receive.http import HttpReceiver
 from toolgauge.score.scorer import ReadingScope
 from toolgauge.selfmetrics import SelfMetrics
-from toolgauge.service.admin import AdminEndpoint
-from toolgauge.service.health import Health
-from toolgauge.service.memory import MemoryGuard
-from toolgauge.service.process import Faults, GarbageRounds, SteadyClock, measure_loop_lag
+from toolgauge.service.health import AdminEndpoint, Health
+from toolgauge.service.process import Faults, GarbageRounds, MemoryGuard, SteadyClock, measure_loop_lag
 from toolgauge.service.watching import Watching
 
 _LOG = logging.getLogger("toolgauge")

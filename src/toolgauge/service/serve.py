@@ -17,12 +17,10 @@ from toolgauge.pipeline.pipeline import Pipeline, ScorecardSink, ignore_regressi
 from toolgauge.score.criterion import Criterion
 from toolgauge.score.scorer import reading_scope
 from toolgauge.selfmetrics import SelfMetrics
-from toolgauge.service.admin import AdminEndpoint
 from toolgauge.service.destinations import USER_AGENT, make_outbox, make_recording
-from toolgauge.service.health import make_health
+from toolgauge.service.health import AdminEndpoint, make_health
 from toolgauge.service.inbox import Inbox, Intake, OnAccepted, ignore_request
 from toolgauge.service.judge_pool import JudgePool, asks_judge, make_judges, open_client
-from toolgauge.service.memory import MemoryGuard, resident_bytes
 from toolgauge.service.pipeline_factory import (
     VERSION,
     emit_settings,
@@ -31,7 +29,7 @@ from toolgauge.service.pipeline_factory import (
     redactor,
     watched_streams,
 )
-from toolgauge.service.process import Faults, SteadyClock, measure_process
+from toolgauge.service.process import Faults, MemoryGuard, SteadyClock, measure_process, resident_bytes
 from toolgauge.service.receiver_factory import (
     check_messages,
     make_additional_receivers,

@@ -24,12 +24,10 @@ from toolgauge.pipeline.pipeline import ignore_regressions
 from toolgauge.recognize.conventions import CONVERSATION, SESSION
 from toolgauge.score.criterion import Criterion
 from toolgauge.score.scorer import reading_scope
-from toolgauge.service.admin import AdminEndpoint
 from toolgauge.service.destinations import make_recording
-from toolgauge.service.health import make_front_health
-from toolgauge.service.memory import MemoryGuard
+from toolgauge.service.health import AdminEndpoint, make_front_health
 from toolgauge.service.pipeline_factory import make_watcher
-from toolgauge.service.process import SteadyClock
+from toolgauge.service.process import MemoryGuard, SteadyClock
 from toolgauge.service.receiver_factory import make_additional_receivers, make_receivers
 from toolgauge.service.runtime import Losses, Runtime
 from toolgauge.service.serve import Telemetry

@@ -12,8 +12,7 @@ from toolgauge.config.model import Config, Receivers
 from toolgauge.export.settings import QueueSettings
 from toolgauge.model.delivery import Answer, Outgoing, Refused
 from toolgauge.model.errors import ToolgaugeError
-from toolgauge.service.memory import own_bytes
-from toolgauge.service.process import Faults
+from toolgauge.service.process import Faults, own_bytes
 from toolgauge.service.reload import Loaded, Reloader
 from toolgauge.service.service import Service
 from toolgauge.service.workers.channel import Adopted, Answered, Channel, Frame, Kind, packed, read_request

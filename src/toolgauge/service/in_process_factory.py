@@ -217,35 +217,29 @@ class InProcess:
 
     def work(self) -> float | None:
         """Do the due work; return the seconds until there is more to do, `None` when nothing is open."""
-        now = self._clock()
+        now, push = self._clock(), self._push
         busy = False
         with self._faults.survived():
             busy = self._pipeline.tick(now)
         with self._faults.survived():
             self._pipeline.flush()
-        if self._push is not None:
+        if push is not None:
             with self._faults.survived():
-                self._send(self._push, now)
-        return 0.0 if busy else self._rest_s()
-
-    def _send(self, push: Push, now_ns: int) -> None:
-        if now_ns >= self._next_push_ns:
-            self._next_push_ns = now_ns + self._push_interval_ns
-            self._push_metrics(push)
-        push.work(0.05)
+                if now >= self._next_push_ns:
+                    self._next_push_ns = now + self._push_interval_ns
+                    self._push_metrics(push)
+                push.work(0.05)
+        if busy or (push is not None and not push.is_idle):
+            return 0.0
+        due = [
+            at for at in (self._pipeline.next_due_ns, None if push is None else self._next_push_ns) if at is not None
+        ]
+        # What is due and does not close yet is looked at again soon, not at once.
+        return max(0.05, (min(due) - self._clock()) / 1e9) if due else None
 
     def _push_metrics(self, push: Push) -> None:
         if self._ways.pushes_metrics() and not push.put(self._emitter.metrics(self._clock())):
             self.metrics.own_dropped.add(1, ("", "metrics", "queue_full"))
-
-    def _rest_s(self) -> float | None:
-        due = self._pipeline.next_due_ns
-        if self._push is not None:
-            if not self._push.is_idle:
-                return 0.0
-            due = self._next_push_ns if due is None else min(due, self._next_push_ns)
-        # What is due and does not close yet is looked at again soon, not at once.
-        return None if due is None else max(0.05, (due - self._clock()) / 1e9)
 
     def close_open(self, until: Callable[[], bool]) -> bool:
         """Close and score all open trajectories and send the scores while `until()` holds; return whether all was done."""

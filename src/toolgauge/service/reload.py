@@ -238,7 +238,16 @@ class Reloader(RuntimeReloader[Service]):
 
     async def _adopt(self, loaded: Loaded, kept: dict[str, str]) -> object:
         service, config, rules = self._service, loaded.config, loaded.rules
-        exporters = await self._exchange_destinations(config, kept)
+        old, exporters = self._config.exporters, config.exporters
+        if exporters.otlp != old.otlp:
+            try:
+                destinations = renewed_destinations(
+                    config, service.metrics, service.outbox.destinations, hop_id=service.hop_id, ledger=service.ledger
+                )
+                await service.outbox.replace(destinations)
+            except (ConfigError, StartError) as error:
+                kept["exporters.otlp"] = error.message
+                exporters = exporters.model_copy(update={"otlp": old.otlp})
         if loaded.client is not None and config.judge is not None:
             judges = make_judges(config.judge, loaded.client, service.metrics.judge, redactor(config).content)
             await service.judges.replace(judges)
@@ -257,20 +266,6 @@ class Reloader(RuntimeReloader[Service]):
         for file in evaluator_files(loaded.criteria):
             _LOG.info("running the evaluators in %s as it is now", file, extra={"file": file})
         return exporters
-
-    async def _exchange_destinations(self, config: Config, kept: dict[str, str]) -> object:
-        service, old, new = self._service, self._config.exporters, config.exporters
-        if new.otlp == old.otlp:
-            return new
-        try:
-            destinations = renewed_destinations(
-                config, service.metrics, service.outbox.destinations, hop_id=service.hop_id, ledger=service.ledger
-            )
-            await service.outbox.replace(destinations)
-        except (ConfigError, StartError) as error:
-            kept["exporters.otlp"] = error.message
-            return new.model_copy(update={"otlp": old.otlp})
-        return new
 
 
 class FrontReloader(RuntimeReloader[Front]):

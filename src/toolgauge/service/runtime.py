@@ -7,7 +7,7 @@ round: announce the stop, stop receiving, score what is open, send what is queue
 import asyncio
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -51,6 +51,18 @@ class Losses:
     open: int = 0
     died: int = 0
 
+    @classmethod
+    def total(cls, each: Sequence["Losses"]) -> "Losses":
+        """Add up the costs of the ends of workers."""
+        return cls(
+            undelivered=_by_name(pair for losses in each for pair in losses.undelivered),
+            held=_sum(losses.held for losses in each),
+            dropped=sum(losses.dropped for losses in each),
+            incomplete=sum(losses.incomplete for losses in each),
+            kept=_by_name(pair for losses in each for pair in losses.kept),
+            open=sum(losses.open for losses in each),
+        )
+
     def __bool__(self) -> bool:
         return bool(self.undelivered or self.held or self.dropped or self.died)
 
@@ -77,6 +89,18 @@ class Losses:
             yield f"{kept} wait in the journal for {name}"
         if self.open:
             yield f"{self.open} open trajectories wait in the journal"
+
+
+def _sum(each: Iterable[Undelivered]) -> Undelivered:
+    spans, requests, own = zip(*((one.spans, one.requests, one.own) for one in (Undelivered(), *each)), strict=True)
+    return Undelivered(spans=sum(spans), requests=sum(requests), own=sum(own))
+
+
+def _by_name(pairs: Iterable[tuple[str, Undelivered]]) -> tuple[tuple[str, Undelivered], ...]:
+    by_name: dict[str, list[Undelivered]] = {}
+    for name, undelivered in pairs:
+        by_name.setdefault(name, []).append(undelivered)
+    return tuple((name, _sum(each)) for name, each in by_name.items())
 
 
 @dataclass(kw_only=True, eq=False)

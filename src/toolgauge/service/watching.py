@@ -147,8 +147,7 @@ class Watching:
             self._tasks = ()
             saving.cancel()
             await asyncio.gather(saving, return_exceptions=True)
-            with self._faults.survived():
-                await self._put_changes()
+            await self._put_changes()
             self._batches.put_nowait(None)
             await work
 
@@ -181,15 +180,15 @@ class Watching:
 
     # -- tasks ------------------------------------------------------------------------------------------------------
 
+    async def _put_changes(self) -> None:
+        with self._faults.survived():
+            changed, removed = await self._ask(self._watcher.changes)
+            self._batches.put_nowait((changed, removed, ()))
+
     async def _save_regularly(self) -> None:
         while True:
             await asyncio.sleep(_SAVE_EVERY_S)
-            with self._faults.survived():
-                await self._put_changes()
-
-    async def _put_changes(self) -> None:
-        changed, removed = await self._ask(self._watcher.changes)
-        self._batches.put_nowait((changed, removed, ()))
+            await self._put_changes()
 
     async def _work(self) -> None:
         while (batch := await self._batches.get()) is not None:

@@ -15,7 +15,6 @@ from hashlib import blake2b
 from typing import Protocol, TypeVar
 
 from toolgauge.config.model import Config
-from toolgauge.export.destination import Undelivered
 from toolgauge.model.delivery import Accepted, Answer, Invalid, Outgoing, Refused, Signal
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.metrics import Counter, Gauge
@@ -204,7 +203,7 @@ class Front(Runtime):
             if process.send(Kind.FINISH, last):
                 last = b""
         await self._end_workers(max(1.0, _ENDED_WITHIN_S - (self.clock() - began_ns) / 1e9))
-        losses = _sum_of([each.losses for each in processes if each.losses is not None])
+        losses = Losses.total([each.losses for each in processes if each.losses is not None])
         spans = (metric for metric in self.workers.registry if metric.name == self.metrics.spans.name)
         died = sum(
             value
@@ -240,34 +239,6 @@ class Front(Runtime):
 
     def _put(self, outgoing: Outgoing) -> bool:
         return self.workers.put(outgoing)
-
-
-def _sum_of(each: Sequence[Losses]) -> Losses:
-    """Add up the costs of the ends of workers."""
-    held = Undelivered()
-    for losses in each:
-        held = _added(held, losses.held)
-    return Losses(
-        undelivered=_by_name([pair for losses in each for pair in losses.undelivered]),
-        held=held,
-        dropped=sum(losses.dropped for losses in each),
-        incomplete=sum(losses.incomplete for losses in each),
-        kept=_by_name([pair for losses in each for pair in losses.kept]),
-        open=sum(losses.open for losses in each),
-    )
-
-
-def _by_name(pairs: Sequence[tuple[str, Undelivered]]) -> tuple[tuple[str, Undelivered], ...]:
-    by_name: dict[str, Undelivered] = {}
-    for name, undelivered in pairs:
-        by_name[name] = _added(by_name.get(name, Undelivered()), undelivered)
-    return tuple(by_name.items())
-
-
-def _added(first: Undelivered, second: Undelivered) -> Undelivered:
-    return Undelivered(
-        spans=first.spans + second.spans, requests=first.requests + second.requests, own=first.own + second.own
-    )
 
 
 def number_of_workers(config: Config) -> int:

@@ -136,7 +136,7 @@ class Observations:
             has_room = self._bytes + len(message) <= _MAX_WAITING_BYTES
             self._bytes += len(message) if has_room else 0
         if has_room:
-            self._work.put(partial(self._take, message))
+            self._work.put(partial(self.read, message))
         else:
             self._dropped += trajectories_of(message)
 
@@ -181,19 +181,16 @@ class Observations:
                 with self._faults.survived():
                     self.tick(self._clock())
 
-    def _take(self, message: bytes) -> None:
+    def read(self, message: bytes, now_ns: int | None = None) -> None:
+        """Watch, show and count the contents of a message, as of now. Belongs to the observing thread."""
         with self._lock:
             self._bytes -= len(message)
-        self.read(message, self._clock())
-
-    def read(self, message: bytes, now_ns: int) -> None:
-        """Watch, show and count the contents of a message. Belongs to the observing thread."""
         observed = _OBSERVED.decode(memoryview(message)[_COUNT_BYTES:])
         if self._watcher is not None:
             for scores in observed.scores:
                 with self._faults.survived():
                     # By this clock: those of workers that were started later may differ, and conversations end by one clock.
-                    self._report(self._watcher.add(scores, now_ns))
+                    self._report(self._watcher.add(scores, self._clock() if now_ns is None else now_ns))
         for pickled in observed.scorecards:
             with self._faults.survived():
                 scorecard: Scorecard = pickle.loads(pickled)  # noqa: S301 (written by a worker of ours)

@@ -22,17 +22,7 @@ from toolgauge.config.criteria import EvaluatorFile, criteria_problems, evaluato
 from toolgauge.config.environment import filled_in
 from toolgauge.config.model import Config, config_model
 from toolgauge.config.parse import CORE_SCALARS, parse_yaml, read_file
-from toolgauge.config.problems import (
-    Node,
-    Place,
-    Problem,
-    config_error,
-    merged,
-    nearest,
-    plain,
-    problems_of,
-    spelled,
-)
+from toolgauge.config.problems import Node, Place, Problem, config_error, merged, nearest, plain, problems_of, spelled
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.json import Json
 from toolgauge.net.settings import ListenerSettings
@@ -46,27 +36,29 @@ def load(paths: Sequence[Path], overrides: Sequence[str], environment: Mapping[s
     """
     root = filled_in(read(paths, overrides, environment), environment)
     model = config_model(root)
+    config: Config | None = None
     try:
         config = model.model_validate(_prepared(root), context=AS_WRITTEN)
+        problems = tuple(problems_in(config, root))
     except ValidationError as error:
-        raise config_error((*problems_of(error, root, model), *_criteria_problems(root, environment))) from error
-    problems = tuple(problems_in(config, root))
-    if problems:
-        raise config_error((*problems, *_criteria_problems(root, environment)))
+        problems = problems_of(error, root, model)
+    if config is None or problems:
+        files = root.child("criteria_files")
+        globs = files.value if files is not None and isinstance(files.value, list) else ()
+        raise config_error((*problems, *criteria_problems(root, map(absolute_glob, globs), environment)))
     return config
-
-
-def _criteria_problems(root: Node, environment: Mapping[str, str]) -> tuple[Problem, ...]:
-    files = root.child("criteria_files")
-    globs = files.value if files is not None and isinstance(files.value, list) else ()
-    return criteria_problems(root, map(absolute_glob, globs), environment)
 
 
 def read(paths: Sequence[Path], overrides: Sequence[str], environment: Mapping[str, str]) -> Node:
     """Merge the files from left to right, then the overrides, without a look at keys. Raises ConfigError."""
     root = Node({}, Place("configuration"))
     for path in paths:
-        root = merged(root, _file(path, environment))
+        node = parse_yaml(read_file(path), str(path), environment)
+        if node.value is None:
+            node = Node({}, Place(str(path)))
+        if not isinstance(node.value, dict):
+            raise config_error([Problem(node.place, "a configuration must be a mapping of keys to values")])
+        root = merged(root, node)
     for override in overrides:
         root = merged(root, _override(override, root, environment))
     return root
@@ -75,15 +67,6 @@ def read(paths: Sequence[Path], overrides: Sequence[str], environment: Mapping[s
 def empty_files(paths: Sequence[Path]) -> Iterator[Path]:
     """Yield the files without any content but comments: an empty mapping (`{}`) is content. Raises ConfigError."""
     return (path for path in paths if parse_yaml(read_file(path), str(path), None).value is None)
-
-
-def _file(path: Path, environment: Mapping[str, str]) -> Node:
-    node = parse_yaml(read_file(path), str(path), environment)
-    if node.value is None:
-        return Node({}, Place(str(path)))
-    if not isinstance(node.value, dict):
-        raise config_error([Problem(node.place, "a configuration must be a mapping of keys to values")])
-    return node
 
 
 def _override(override: str, root: Node, environment: Mapping[str, str]) -> Node:
@@ -164,10 +147,7 @@ class Sources:
 
 
 def find_sources(
-    paths: Sequence[Path],
-    overrides: Sequence[str],
-    environment: Mapping[str, str],
-    criteria_paths: Sequence[Path] = (),
+    paths: Sequence[Path], overrides: Sequence[str], environment: Mapping[str, str], criteria_paths: Sequence[Path] = ()
 ) -> Sources:
     """Find the files of a configuration: its own, criteria, references, evaluators and definitions of tools.
 

@@ -101,9 +101,7 @@ ExpectedItems: TypeAlias = tuple[_CallOrGroup, ...]
 
 
 def expected_of(
-    calls: ExpectedItems | None,
-    turns: tuple[ExpectedItems, ...] | None,
-    answer: ExpectedOutput | None = None,
+    calls: ExpectedItems | None, turns: tuple[ExpectedItems, ...] | None, answer: ExpectedOutput | None = None
 ) -> Expected | None:
     """Make the expected side of whichever was written; `None` when nothing was. An empty list stays an empty list."""
     if turns is not None:

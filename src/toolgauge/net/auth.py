@@ -64,7 +64,7 @@ class TokenGuard:
         self._tokens = auth.tokens if auth.token is None else (auth.token, *auth.tokens)
         self._file = None if auth.filename is None else TokenFile(file_path(auth.filename))
         if not self._all_tokens():
-            raise StartError("`auth` holds no token, so that nobody could get in")
+            raise StartError("`auth` has no token: no client could connect")
 
     @classmethod
     def of(cls, auth: Auth | None) -> Self | None:

@@ -8,6 +8,7 @@ that moment, and retry.
 import asyncio
 import functools
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from toolgauge import plugins
@@ -124,13 +125,13 @@ def check_messages(config: Config, criteria: Sequence[Criterion]) -> None:
             )
 
 
+@dataclass(frozen=True, slots=True)
 class OpenTracesOfPipeline:
     """Asks the pipeline on its worker; may be called in any thread that the methods are for."""
 
-    def __init__(self, pipeline: Pipeline, worker: Worker, clock: Callable[[], int]) -> None:
-        self._pipeline = pipeline
-        self._worker = worker
-        self._clock = clock
+    _pipeline: Pipeline
+    _worker: Worker
+    _clock: Callable[[], int]
 
     async def forget(self) -> int:
         """Drop open trajectories of lost partitions; return how many."""

@@ -179,11 +179,7 @@ class RuntimeReloader(ABC, Generic[_R]):
             return new
         try:
             made = make_receivers(
-                config,
-                service.intake,
-                metrics=service.metrics,
-                hop_id=service.hop_id,
-                has_memory=service.memory.admits,
+                config, service.intake, metrics=service.metrics, hop_id=service.hop_id, has_memory=service.memory.admits
             )
             wanted = new.otlp.protocols
             same = (old.otlp.protocols.grpc == wanted.grpc, old.otlp.protocols.http == wanted.http)
@@ -391,7 +387,7 @@ class ConfigWatch:
             if changed:
                 more = f" and {len(changed) - _MAX_NAMES} more" if len(changed) > _MAX_NAMES else ""
                 names = ", ".join(f"`{path}`" for path in changed[:_MAX_NAMES])
-                _LOG.info("reloading the configuration, of which has changed: %s%s", names, more)
+                _LOG.info("configuration file changed, reloading: %s%s", names, more)
                 ask()
 
     def look(self) -> tuple[Path, ...]:

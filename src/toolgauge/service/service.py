@@ -91,13 +91,10 @@ class Persistence:
         self.journal.start()
         pipeline.end_recovery(self._clock())
         if spoilt:
-            _LOG.error("%d requests in the journal are no requests any more, and are dropped", spoilt)
+            _LOG.error("dropped %d corrupt requests from the journal", spoilt)
         if count:
-            took_s = (self._clock() - began_ns) / 1e9
-            open_count = pipeline.trajectories_open
-            _LOG.info(
-                "took up %d requests of an earlier process in %.1f s: %d trajectories go on", count, took_s, open_count
-            )
+            line = "took up %d requests of an earlier process in %.1f s: %d trajectories are open"
+            _LOG.info(line, count, (self._clock() - began_ns) / 1e9, pipeline.trajectories_open)
 
     def hurry(self) -> None:
         """Leave entries that have not been read yet to the next start."""

@@ -31,9 +31,8 @@ from toolgauge.model.errors import ConfigError
 from toolgauge.model.judging import JudgeEvaluator
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.score.criterion import Criterion
-from toolgauge.service.criteria_factory import load_for_replay
+from toolgauge.service.criteria_factory import evaluator_files, load_for_replay
 from toolgauge.service.in_process_factory import InProcess, Ways
-from toolgauge.service.own_evaluators import evaluator_files
 from toolgauge.service.pipeline_factory import VERSION
 
 _LOG = logging.getLogger("toolgauge")

@@ -11,7 +11,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 import toolgauge
 from toolgauge.export.sdk import trace_request
-from toolgauge.service.own_evaluators import checked_evaluator
+from toolgauge.service.criteria_factory import checked_evaluator
 from toolgauge.testing.evaluators import check_evaluator
 
 PAGE = Path(__file__).parents[2] / "docs" / "python.md"

@@ -1,12 +1,15 @@
 """Real files for the tests of the configuration."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
+from toolgauge.config.criteria import CriterionConfig, read_criteria
 from toolgauge.config.load import load
 from toolgauge.config.model import Config
+from toolgauge.config.problems import Problem, config_error
 from toolgauge.model.errors import ConfigError
 
 
@@ -38,3 +41,12 @@ def refused(*paths: Path, overrides: tuple[str, ...] = (), environment: dict[str
     with pytest.raises(ConfigError) as caught:
         load(paths, overrides, environment or {})
     return caught.value
+
+
+def load_criteria(config: Config, environment: Mapping[str, str]) -> tuple[CriterionConfig, ...]:
+    """Read the criteria of a configuration. Raises ConfigError with every problem found."""
+    problems: list[Problem] = []
+    criteria = read_criteria(config, environment, problems)
+    if problems:
+        raise config_error(problems)
+    return criteria

@@ -6,10 +6,9 @@ from typing import ClassVar
 import pytest
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from tests.config.files import loaded, write
+from tests.config.files import load_criteria, loaded, write
 from toolgauge.config.criteria import (
     CriterionConfig,
-    load_criteria,
     load_criteria_files,
     parameter_problems,
     unknown_evaluator,

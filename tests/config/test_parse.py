@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from toolgauge.config.nodes import plain
 from toolgauge.config.parse import parse_yaml
+from toolgauge.config.problems import plain
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.json import Json
 

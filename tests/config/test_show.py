@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from tests.config.files import loaded, write
-from toolgauge.config.criteria import load_criteria
+from tests.config.files import load_criteria, loaded, write
 from toolgauge.config.load import shown
 
 

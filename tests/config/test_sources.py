@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from tests.config.files import write
-from toolgauge.config.sources import Sources, find_sources
+from toolgauge.config.load import Sources, find_sources
 
 
 def found(*paths: Path, overrides: tuple[str, ...] = ()) -> Sources:

@@ -70,7 +70,7 @@ def test_missing_file_is_named_at_the_start(tmp_path: Path):
 
 def test_empty_token_file_is_an_error_at_the_start(tmp_path: Path):
     (tmp_path / "tokens").write_text("\n")
-    with pytest.raises(StartError, match="nobody could get in"):
+    with pytest.raises(StartError, match="no client could connect"):
         TokenGuard(Auth(filename=str(tmp_path / "tokens")))
 
 

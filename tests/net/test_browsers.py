@@ -1,6 +1,6 @@
 import pytest
 
-from toolgauge.net.browsers import is_of_another_site, is_own_host
+from toolgauge.net.auth import is_of_another_site, is_own_host
 
 _THIS_MACHINE = ("localhost", "localhost:8317", "LOCALHOST:1", "127.0.0.1:8317", "127.1.2.3", "[::1]:8317", "[::1]")
 _NETWORK = ("10.0.0.7:8317", "[fe80::1]", "toolgauge:8317", "192.0.2.1")

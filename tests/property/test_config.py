@@ -10,7 +10,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolgauge.config.criteria import load_criteria, load_criteria_files
+from tests.config.files import load_criteria
+from toolgauge.config.criteria import load_criteria_files
 from toolgauge.config.load import load, shown
 from toolgauge.config.model import Config
 from toolgauge.config.references import read_references

@@ -4,7 +4,7 @@ import pytest
 
 from tests.score.support import tool_call, trajectory
 from toolgauge.config.criteria import read_criterion
-from toolgauge.config.nodes import Place, written
+from toolgauge.config.problems import Place, written
 from toolgauge.evaluators.error_handling import ErrorHandling
 from toolgauge.evaluators.tool_success import ToolSuccess
 from toolgauge.evaluators.tool_use import ToolUse

@@ -11,11 +11,9 @@ import pytest
 
 from toolgauge.config.model import Admin
 from toolgauge.model.json import JsonObject
-from toolgauge.model.learning import EndLearning, Learned, LearningState, ServiceSummary
 from toolgauge.model.regressions import Arm, Stream, StreamStatus
 from toolgauge.net.settings import Auth
-from toolgauge.service.admin import AdminEndpoint, Learning, Watching
-from toolgauge.service.health import Health
+from toolgauge.service.health import AdminEndpoint, Health, Watching
 
 STREAM = Stream(
     service="shop",
@@ -69,46 +67,20 @@ API = (
     ("GET", "/streams"),
     ("GET", "/comparison"),
     ("POST", "/ack"),
-    ("POST", "/learn"),
-    ("GET", "/learning"),
-    ("POST", "/learned"),
 )
-STATE = LearningState(left_ns=5, runs=3, calls=7, skipped=1)
-SUMMARY = ServiceSummary(service="shop", runs=3, calls=7, criteria=2, needed=20, alarms=0, versions={"1.0": 3})
-LEARNED = Learned(text="criteria: []\n", services=(SUMMARY,), runs=3, calls=7, skipped=1, cut_short=0)
-ENDING = {"id": "a1", "min_runs": 20, "tolerance": 0.01, "false_alarms": 0.05}
-
-
-@dataclass
-class Taught:
-    """Learns for the first client alone, under the id `a1`, and keeps what it was asked."""
-
-    asked: list[object] = field(default_factory=list[object])
-
-    def begin(self, duration_ns: int) -> str | None:
-        self.asked.append(duration_ns)
-        return "a1" if len(self.asked) == 1 else None
-
-    def state(self, id_: str) -> LearningState | None:
-        return STATE if id_ == "a1" else None
-
-    async def end(self, wanted: EndLearning) -> Learned | None:
-        self.asked.append(wanted)
-        return LEARNED if wanted.id == "a1" else None
 
 
 @asynccontextmanager
 async def serving(
     watching: Watching | None,
     admin: Admin | None = None,
-    learning: Learning | None = None,
     *,
     answer_timeout_s: float = 60,
 ) -> AsyncGenerator[str, None]:
     health = Health(clock=lambda: 0, components=dict)
     health.enter("running")
     endpoint = AdminEndpoint(
-        health, admin or Admin(endpoint="127.0.0.1:0"), watching, learning, answer_timeout_s=answer_timeout_s
+        health, admin or Admin(endpoint="127.0.0.1:0"), watching, answer_timeout_s=answer_timeout_s
     )
     await endpoint.start()
     try:
@@ -233,9 +205,6 @@ async def test_what_a_page_may_send_without_asking_is_refused(content_type: str)
         ("POST", "/streams"),
         ("POST", "/"),
         ("DELETE", "/ack"),
-        ("GET", "/learn"),
-        ("GET", "/learned"),
-        ("POST", "/learning"),
     ],
 )
 async def test_other_methods_are_refused(method: str, path: str):
@@ -296,7 +265,7 @@ async def test_unknown_path_names_the_known_ones():
         status, answer = await asked("GET", f"{url}/metrics")
     assert (status, answer["error"]) == (
         404,
-        "no such path; there is `/`, `/status`, `/streams`, `/comparison`, `/ack`, `/learn`, `/learning` and `/learned`",
+        "no such path; there is `/`, `/status`, `/streams`, `/comparison` and `/ack`",
     )
 
 
@@ -317,59 +286,3 @@ async def test_worker_that_never_answers_keeps_nobody_waiting(method: str, path:
         status, answer = await asked(method, f"{url}{path}", **({"json": {}} if method == "POST" else {}))
     assert status == 503
     assert "busy" in str(answer["error"])
-
-
-async def test_learning_begins_for_one_client_and_shows_how_far_it_is():
-    async with serving(None, None, Taught()) as url:
-        begun = await asked("POST", f"{url}/learn", json={"duration_ns": 60_000_000_000})
-        second = await asked("POST", f"{url}/learn", json={"duration_ns": 60_000_000_000})
-        mine, another = await asked("GET", f"{url}/learning?id=a1"), await asked("GET", f"{url}/learning")
-    assert begun == (200, {"id": "a1"})
-    assert second == (409, {"error": "another client learns at the moment"})
-    assert mine == (200, {"learning": {"left_ns": 5, "runs": 3, "calls": 7, "skipped": 1}})
-    assert another == (200, {"learning": None})
-
-
-async def test_what_was_learned_is_for_the_client_that_began():
-    taught = Taught()
-    async with serving(None, None, taught) as url:
-        mine = await asked("POST", f"{url}/learned", json=ENDING)
-        another = await asked("POST", f"{url}/learned", json={**ENDING, "id": "b2"})
-    summary = {
-        "service": "shop",
-        "runs": 3,
-        "calls": 7,
-        "criteria": 2,
-        "needed": 20,
-        "alarms": 0,
-        "versions": {"1.0": 3},
-    }
-    learned = {"text": "criteria: []\n", "services": [summary], "runs": 3, "calls": 7, "skipped": 1, "cut_short": 0}
-    assert mine == (200, {"learned": learned})
-    assert another == (200, {"learned": None})
-    assert taught.asked[0] == EndLearning(id="a1", min_runs=20, tolerance=0.01, false_alarms=0.05)
-
-
-@pytest.mark.parametrize(
-    ("path", "body", "complaint"),
-    [
-        ("/learn", {}, "`duration_ns`"),
-        ("/learn", {"duration_ns": 86_400_000_000_001}, "<= 86400000000000"),
-        ("/learn", {"duration_ns": 0}, ">= 1000000000"),
-        ("/learn", {"duration_ns": 1_000_000_000, "file": "/etc/passwd"}, "unknown field `file`"),
-        ("/learned", {**ENDING, "min_runs": 1}, "$.min_runs"),
-        ("/learned", {**ENDING, "tolerance": 0.6}, "$.tolerance"),
-    ],
-)
-async def test_bad_wishes_to_learn_are_refused_with_the_field(path: str, body: JsonObject, complaint: str):
-    taught = Taught()
-    async with serving(None, None, taught) as url:
-        status, answer = await asked("POST", f"{url}{path}", json=body)
-        of_a_page, _ = await asked("POST", f"{url}{path}", data=b"{}", headers={"Content-Type": "text/plain"})
-    assert (status, of_a_page, taught.asked) == (400, 415, [])
-    assert complaint in str(answer["error"])
-
-
-async def test_where_nothing_can_be_learned_the_api_says_so():
-    async with serving(Watched()) as url:
-        assert await asked("GET", f"{url}/learning") == (404, {"error": "nothing can be learned here"})

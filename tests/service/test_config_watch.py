@@ -5,8 +5,8 @@ from functools import partial
 from pathlib import Path
 
 from tests.config.files import mount, write
-from toolgauge.config.sources import find_sources
-from toolgauge.service.config_watch import ConfigWatch
+from toolgauge.config.load import find_sources
+from toolgauge.service.reload import ConfigWatch
 
 
 def watching(*paths: Path) -> ConfigWatch:

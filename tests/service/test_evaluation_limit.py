@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from toolgauge.service.evaluation_limit import EvaluationLimit, EvaluationTimeout
+from toolgauge.service.worker import EvaluationLimit, EvaluationTimeout
 
 _MS = 1_000_000
 
@@ -115,7 +115,7 @@ def test_nothing_is_cut_off_behind_an_evaluation_that_ends_just_then():
 def test_functions_are_profiled_after_an_evaluation_as_before_it(rounds: str):
     script = f"""
 import sys
-from toolgauge.service.evaluation_limit import EvaluationLimit, EvaluationTimeout
+from toolgauge.service.worker import EvaluationLimit, EvaluationTimeout
 limit = EvaluationLimit(-1)
 try:
     with limit:

@@ -11,8 +11,7 @@ import pytest
 from toolgauge.config.model import Admin, ErrorPolicy
 from toolgauge.model.json import JsonObject
 from toolgauge.net.settings import Auth
-from toolgauge.service.admin import AdminEndpoint
-from toolgauge.service.health import ComponentHealth, Health
+from toolgauge.service.health import AdminEndpoint, ComponentHealth, Health
 
 SECOND = 1_000_000_000
 START_NS = 1_800_000_000 * SECOND

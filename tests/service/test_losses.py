@@ -1,5 +1,5 @@
 from toolgauge.export.destination import Undelivered
-from toolgauge.service.losses import Losses
+from toolgauge.service.runtime import Losses
 
 
 def test_spans_and_trajectories_that_were_lost_are_named_apart():

@@ -12,7 +12,7 @@ import pytest
 from toolgauge.model.errors import StartError
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.selfmetrics import SelfMetrics
-from toolgauge.service.memory import Allocator, MemoryGuard, resident_bytes
+from toolgauge.service.process import Allocator, MemoryGuard, resident_bytes
 
 MIB = 1 << 20
 SECOND = 1_000_000_000
@@ -296,7 +296,7 @@ def test_this_process_uses_some_memory_and_can_give_some_back():
 FAULTS = """
 import resource
 import sys
-from toolgauge.service.memory import keep_freed_memory
+from toolgauge.service.process import keep_freed_memory
 
 keep_freed_memory(int(sys.argv[1]))
 body = bytearray(4 << 20)
@@ -321,7 +321,7 @@ ARENAS = """
 import ctypes
 import sys
 import threading
-from toolgauge.service.memory import keep_freed_memory
+from toolgauge.service.process import keep_freed_memory
 
 keep_freed_memory(512 << 20)
 library = ctypes.CDLL(None)

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from tests.walk.support import CORPUS, Walk
 from toolgauge.model.delivery import Accepted
 from toolgauge.otlp.request import read_request
-from toolgauge.service.evaluation_limit import EvaluationLimit
 from toolgauge.service.inbox import Inbox
 from toolgauge.service.process import Faults
-from toolgauge.service.worker import Worker
+from toolgauge.service.worker import EvaluationLimit, Worker
 
 
 class ClockThatActs:

@@ -9,7 +9,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from toolgauge.model.delivery import Accepted, Answer, Invalid, Refused, Signal
 from toolgauge.otlp.parts import Divider, Part
-from toolgauge.service.workers.divided import DividedIntake
+from toolgauge.service.workers.front import DividedIntake
 
 KEYS = ("gen_ai.conversation.id", "session.id")
 FIRST = bytes(15) + b"\x02"

@@ -2,13 +2,13 @@
 
 from toolgauge.model.metrics import Counter, Gauge, Histogram, Metric, MetricRegistry
 from toolgauge.selfmetrics import SelfMetrics
-from toolgauge.service.workers.merged_metrics import MergedRegistry
-from toolgauge.service.workers.messages import snapshot_of
+from toolgauge.service.workers.channel import Frame, Kind, packed
+from toolgauge.service.workers.merged_metrics import MergedRegistry, Snapshot
 
 TO = "otlp"
 
 
-def worker(*, received: int, forwarded: int, held: int, queued: int, recovered: int = 0) -> dict[str, Metric]:
+def worker(*, received: int, forwarded: int, held: int, queued: int, recovered: int = 0) -> tuple[Metric, ...]:
     registry = MetricRegistry()
     metrics = SelfMetrics(registry)
     metrics.spans.add(received, ("received", "", ""))
@@ -17,7 +17,7 @@ def worker(*, received: int, forwarded: int, held: int, queued: int, recovered: 
     metrics.spans_held.set(held)
     metrics.spans_queued.set(queued, (TO,))
     metrics.scoring_duration.record(0.01)
-    return snapshot_of(registry, {}, is_empty=False).read_metrics()
+    return Frame(Kind.SNAPSHOT, 0, packed(Snapshot.of(registry, {}, is_empty=False))).read(Snapshot).metrics
 
 
 def front() -> MergedRegistry:

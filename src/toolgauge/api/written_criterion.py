@@ -12,15 +12,14 @@ from pydantic import BaseModel
 
 from toolgauge import plugins
 from toolgauge.config.criteria import CriterionConfig, read_criterion
-from toolgauge.config.nodes import Place, written
+from toolgauge.config.problems import Place, written
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json
 from toolgauge.model.judging import JudgeEvaluator
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.service.criteria_factory import make_criterion
-from toolgauge.service.own_evaluators import checked_evaluator
+from toolgauge.service.criteria_factory import checked_evaluator, make_criterion
 
 
 class EvaluatorObject(Protocol):

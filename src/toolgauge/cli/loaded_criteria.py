@@ -8,8 +8,7 @@ import click
 from toolgauge.config.model import Config
 from toolgauge.offline.terminal import printable
 from toolgauge.score.criterion import Criterion
-from toolgauge.service.criteria_factory import load_for_replay
-from toolgauge.service.own_evaluators import evaluator_files
+from toolgauge.service.criteria_factory import evaluator_files, load_for_replay
 
 
 def load_to_score(

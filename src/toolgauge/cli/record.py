@@ -18,7 +18,8 @@ from toolgauge.config.load import listener_endpoints, load
 from toolgauge.config.model import Config, Log
 from toolgauge.export.recording_file import RecordingFile, recording_ending
 from toolgauge.net.listen import check_endpoints
-from toolgauge.offline.record.recorder import Recorder
+from toolgauge.offline.record.recognized import Recognized
+from toolgauge.offline.record.recorder import make_recorder
 from toolgauge.offline.terminal import counted
 from toolgauge.service.process import handle_stop_signals, raise_descriptor_limit
 
@@ -115,8 +116,8 @@ def command(output: str, config_paths: Sequence[str], overrides: Sequence[str], 
 async def _record(config: Config, recording: RecordingFile, screen: _Screen) -> int:
     # A taken port is named with the `--set` for a free one, as `toolgauge serve` does.
     check_endpoints({key: at for key, at in listener_endpoints(config).items() if key.startswith("receivers.")})
-    recorder = Recorder(config, recording, screen.line)
-    screen.counter = recorder.recognized.counter
+    service, recognized = make_recorder(config, recording, screen.line)
+    screen.counter = recognized.counter
     stopping = asyncio.Event()
 
     def stop() -> None:
@@ -125,20 +126,19 @@ async def _record(config: Config, recording: RecordingFile, screen: _Screen) -> 
         stopping.set()
 
     handle_stop_signals(stop)
-    await recorder.start()
-    for receiver, name in zip(recorder.receivers, ("gRPC", "HTTP"), strict=True):
+    await service.start()
+    for receiver, name in zip(service.receivers, ("gRPC", "HTTP"), strict=True):
         screen.line(f"receiving OTLP/{name} on port {receiver.port}")
     screen.line(f"recording to `{recording.path}`; Ctrl-C ends it")
     screen.start()
     await stopping.wait()
     screen.line("stopping")
-    await recorder.stop()
+    await service.stop()
     screen.end()
-    return _print_summary(recorder, recording)
+    return _print_summary(recognized, recording)
 
 
-def _print_summary(recorder: Recorder, recording: RecordingFile) -> int:
-    recognized = recorder.recognized
+def _print_summary(recognized: Recognized, recording: RecordingFile) -> int:
     click.echo(recognized.counter())
     for line in recognized.lines():
         click.echo(line)

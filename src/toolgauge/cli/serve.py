@@ -16,28 +16,22 @@ from toolgauge.cli.live_lines import LINES_PER_SECOND, LiveLines, Printed, termi
 from toolgauge.cli.logs import LogThread, log_to_stderr
 from toolgauge.cli.main import configuration_options
 from toolgauge.cli.output import terminal_style
-from toolgauge.config.load import listener_endpoints
+from toolgauge.config.load import find_sources, listener_endpoints
 from toolgauge.config.model import Config
-from toolgauge.config.sources import find_sources
 from toolgauge.net.listen import check_endpoints
 from toolgauge.net.settings import ListenerSettings
-from toolgauge.offline.learn.live_learning import LiveLearning
 from toolgauge.pipeline.pipeline import ScorecardSink
 from toolgauge.score.criterion import Criterion
 from toolgauge.selfmetrics import SelfMetrics
-from toolgauge.service.config_watch import ConfigWatch
-from toolgauge.service.criteria_factory import load_configuration, unusable_files
-from toolgauge.service.losses import Losses
-from toolgauge.service.own_evaluators import evaluator_files
-from toolgauge.service.pipeline_factory import VERSION, redactor, tool_kinds
+from toolgauge.service.criteria_factory import evaluator_files, load_configuration, unusable_files
+from toolgauge.service.pipeline_factory import VERSION, redactor
 from toolgauge.service.process import Faults, freeze_loaded_objects, handle_stop_signals, tune_process
-from toolgauge.service.reload import Load, Reloader, ReloadLoop
+from toolgauge.service.reload import ConfigWatch, FrontReloader, Load, Reloader
+from toolgauge.service.runtime import Losses, Runtime
 from toolgauge.service.serve import make_service
 from toolgauge.service.service import Service
-from toolgauge.service.workers.front import Front
-from toolgauge.service.workers.front_factory import make_front, number_of_workers
-from toolgauge.service.workers.front_reload import FrontReloader
-from toolgauge.service.workers.observed import Viewers
+from toolgauge.service.workers.front import make_front, number_of_workers
+from toolgauge.service.workers.observations import Viewers
 from toolgauge.service.workers.redistribution import take_over_journals
 from toolgauge.settings import redacted_url, split_address
 from toolgauge.web.kept import ADMITTED_PER_SECOND
@@ -100,11 +94,8 @@ def command(
     code = 1
     try:
         lines = _live_lines(printed, config, criteria, log)
-        if number_of_workers(config) == 1:
-            code = asyncio.run(_serve(config, criteria, load, files, watch, log, lines))
-        else:
-            options = _config_options(config_paths, overrides)
-            code = asyncio.run(_serve_with_workers(config, criteria, load, files, watch, log, lines, options))
+        options = [*(f"--config={path}" for path in config_paths), *(f"--set={override}" for override in overrides)]
+        code = asyncio.run(_serve(config, criteria, load, files, watch, log, lines, options))
     finally:
         if not log.end(_LOG_GRACE_S):
             # Python would wait for the thread that writes the log, and nobody reads it.
@@ -146,34 +137,41 @@ async def _serve(
     watch: ConfigWatch | None,
     log: LogThread,
     lines: LiveLines | None,
+    config_options: Sequence[str],
 ) -> int:
     for unusable in unusable_files(config):
         raise unusable
     check_endpoints(listener_endpoints(config))
-    take_over_journals(config.state)
     view = _web_view(config, criteria, lines)
-    learning = LiveLearning(tool_kinds(config))
-    observers = [observer.observe for observer in (lines, view, learning) if observer is not None]
-    observing = partial(_observed, observers)
-    service = make_service(config, criteria, observing=observing, learning=learning, is_live=True)
-    learning.start(service)
+    adopt = partial(_adopt, log, lines, view)
+    service: Runtime
+    if number_of_workers(config) == 1:
+        take_over_journals(config.state)
+        observers = [observer.observe for observer in (lines, view) if observer is not None]
+        service = alone = make_service(config, criteria, observing=partial(_observed, observers), is_live=True)
+        reloader = Reloader(alone, config, criteria, load=load, adopt_view=adopt, files=files)
+        keeps = alone.persistence is not None
+        left = "leaving what is open to the journal" if keeps else "scoring what is open"
+        stopping_line = f"stopping: {left}" + ("" if _is_leaf(alone) else " and sending what is queued")
+    else:
+        service = front = make_front(config, criteria, config_options, viewers=_viewers(config, lines, view))
+        reloader = FrontReloader(front, config, criteria, load=load, adopt_view=adopt, files=files)
+        keeps = False
+        stopping_line = f"stopping {len(front.workers.processes)} workers"
     service.metrics.log_dropped.observe = lambda: {(): log.dropped}
     freeze_loaded_objects()
-
-    adopt = partial(_adopt, log, lines, view, learning)
-    reloader = Reloader(service, config, criteria, load=load, adopt_view=adopt, files=files)
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
 
     def stop() -> None:
         if stopping.is_set():
-            journal = "" if service.persistence is None else " unless it is in the journal"
+            journal = " unless it is in the journal" if keeps else ""
             _LOG.warning("second signal: ending at once, what was not sent is lost%s", journal)
+            service.kill()
             log.end(_LOG_GRACE_S)
             os._exit(1)
         stopping.set()
-        if service.persistence is not None:
-            service.persistence.hurry()
+        service.hurry()
 
     handle_stop_signals(stop)
     await _start(service, view)
@@ -181,88 +179,25 @@ async def _serve(
     signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGHUP,))
     _announce(service, config, criteria, view)
     log.write_held()
-    watching = _watch(watch, service.metrics, reloader)
+    watching = _watch(watch, service.metrics, reloader.ask)
     ticking = None if lines is None else asyncio.create_task(_tick(lines, service, config.assemble))
     await stopping.wait()
-    left = "scoring what is open" if service.persistence is None else "leaving what is open to the journal"
-    _LOG.info("stopping: %s%s", left, "" if _is_leaf(service) else " and sending what is queued")
+    _LOG.info("%s", stopping_line)
     service.health.enter("stopping")
     watching.cancel()
     await reloader.stop()
-    await learning.stop()
-    lost = await _stop(service, view)
+    lost = await service.stop()
+    if view is not None:
+        await view.stop()
     signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGHUP,))
-    code = _log_end(lost, is_leaf=_is_leaf(service))
+    code = _log_end(lost, is_leaf=_is_leaf(service) if isinstance(service, Service) else not _destinations(config))
     if lines is not None and ticking is not None:
         ticking.cancel()
         lines.summary()
     return code
 
 
-def _config_options(config_paths: Sequence[str], overrides: Sequence[str]) -> list[str]:
-    return [*(f"--config={path}" for path in config_paths), *(f"--set={override}" for override in overrides)]
-
-
-async def _serve_with_workers(
-    config: Config,
-    criteria: Sequence[Criterion],
-    load: Load,
-    files: Sequence[Path],
-    watch: ConfigWatch | None,
-    log: LogThread,
-    lines: LiveLines | None,
-    config_options: Sequence[str],
-) -> int:
-    for unusable in unusable_files(config):
-        raise unusable
-    check_endpoints(listener_endpoints(config))
-    view = _web_view(config, criteria, lines)
-    learning = LiveLearning(tool_kinds(config))
-    front = make_front(
-        config, criteria, config_options, viewers=_viewers(config, lines, view, learning), learning=learning
-    )
-    learning.start(front)
-    front.metrics.log_dropped.observe = lambda: {(): log.dropped}
-    freeze_loaded_objects()
-
-    adopt = partial(_adopt, log, lines, view, learning)
-    reloader = FrontReloader(front, config, criteria, load=load, adopt_view=adopt, files=files)
-    stopping = asyncio.Event()
-    loop = asyncio.get_running_loop()
-
-    def stop() -> None:
-        if stopping.is_set():
-            _LOG.warning("second signal: ending at once, what was not sent is lost")
-            for process in front.workers.processes:
-                process.kill()
-            log.end(_LOG_GRACE_S)
-            os._exit(1)
-        stopping.set()
-
-    handle_stop_signals(stop)
-    await _start(front, view)
-    loop.add_signal_handler(signal.SIGHUP, reloader.ask)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGHUP,))
-    _announce(front, config, criteria, view)
-    log.write_held()
-    watching = _watch(watch, front.metrics, reloader)
-    ticking = None if lines is None else asyncio.create_task(_tick(lines, front, config.assemble))
-    await stopping.wait()
-    _LOG.info("stopping %d workers", len(front.workers.processes))
-    front.health.enter("stopping")
-    watching.cancel()
-    await reloader.stop()
-    await learning.stop()
-    lost = await _stop(front, view)
-    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGHUP,))
-    code = _log_end(lost, is_leaf=not _destinations(config))
-    if lines is not None and ticking is not None:
-        ticking.cancel()
-        lines.summary()
-    return code
-
-
-def _viewers(config: Config, lines: LiveLines | None, view: WebView | None, learning: LiveLearning) -> Viewers:
+def _viewers(config: Config, lines: LiveLines | None, view: WebView | None) -> Viewers:
     """Have workers hand over as many scorecards as pages keep and lines show."""
     at_once = 0 if lines is None else LINES_PER_SECOND
     return Viewers(
@@ -270,7 +205,6 @@ def _viewers(config: Config, lines: LiveLines | None, view: WebView | None, lear
         shown=at_once if config.web is None else max(at_once, config.web.max_trajectories),
         shown_per_second=max(1, ADMITTED_PER_SECOND // number_of_workers(config)),
         count=None if lines is None else lines.count,
-        learning=learning,
     )
 
 
@@ -278,17 +212,15 @@ def _adopt(
     log: LogThread,
     lines: LiveLines | None,
     view: WebView | None,
-    learning: LiveLearning,
     new: Config,
     criteria: Sequence[Criterion],
 ) -> None:
-    """Log, show and learn by another configuration."""
+    """Log and show by another configuration."""
     log_to_stderr(new.log, log)
     if lines is not None:
         lines.adopt(redactor(new), _pass_at(criteria))
     if view is not None:
         view.adopt(redactor(new), new.trace_url, _pass_at(criteria))
-    learning.adopt(tool_kinds(new))
 
 
 def _observed(observers: Sequence[Callable[[ScorecardSink], ScorecardSink]], sink: ScorecardSink) -> ScorecardSink:
@@ -297,7 +229,7 @@ def _observed(observers: Sequence[Callable[[ScorecardSink], ScorecardSink]], sin
     return sink
 
 
-async def _start(service: Service | Front, view: WebView | None) -> None:
+async def _start(service: Runtime, view: WebView | None) -> None:
     if view is not None:
         await view.start(service)
     try:
@@ -308,22 +240,15 @@ async def _start(service: Service | Front, view: WebView | None) -> None:
         raise
 
 
-async def _stop(service: Service | Front, view: WebView | None) -> Losses:
-    lost = await service.stop()
-    if view is not None:
-        await view.stop()
-    return lost
-
-
-def _watch(watch: ConfigWatch | None, metrics: SelfMetrics, reloader: ReloadLoop) -> asyncio.Future[None]:
+def _watch(watch: ConfigWatch | None, metrics: SelfMetrics, ask: Callable[[], None]) -> asyncio.Future[None]:
     """Look for changes of the configuration until this is cancelled, if at all."""
     if watch is None:
         return asyncio.get_running_loop().create_future()
     _LOG.info("the configuration is reloaded when one of its files changes")
-    return asyncio.create_task(watch.run(reloader.ask, Faults(metrics)))
+    return asyncio.create_task(watch.run(ask, Faults(metrics)))
 
 
-async def _tick(lines: LiveLines, service: Service | Front, waits: AssembleSettings) -> None:
+async def _tick(lines: LiveLines, service: Runtime, waits: AssembleSettings) -> None:
     is_waiting = True
     while True:
         await asyncio.sleep(1)
@@ -348,7 +273,7 @@ def _log_end(lost: Losses, *, is_leaf: bool) -> int:
     return 0
 
 
-def _announce(service: Service | Front, config: Config, criteria: Sequence[Criterion], view: WebView | None) -> None:
+def _announce(service: Runtime, config: Config, criteria: Sequence[Criterion], view: WebView | None) -> None:
     _announce_addresses(service, config, view)
     _LOG.info("toolgauge %s scores %d criteria: %s", VERSION, len(criteria), ", ".join(c.name for c in criteria))
     for file in evaluator_files(criteria):
@@ -362,7 +287,7 @@ def _announce(service: Service | Front, config: Config, criteria: Sequence[Crite
         _LOG.info("sending nothing on: neither `exporters.otlp` nor `exporters.kafka` is configured")
 
 
-def _announce_addresses(service: Service | Front, config: Config, view: WebView | None) -> None:
+def _announce_addresses(service: Runtime, config: Config, view: WebView | None) -> None:
     protocols = config.receivers.otlp.protocols
     listeners = (("gRPC", protocols.grpc), ("HTTP", protocols.http))
     for receiver, (name, settings) in zip(service.receivers, listeners, strict=True):
@@ -376,7 +301,7 @@ def _announce_addresses(service: Service | Front, config: Config, view: WebView 
     if service.admin is not None and config.admin is not None:
         port = service.admin.port
         _LOG.info(
-            "health on port %d (%s), and for administration /status, /streams, /comparison, /ack, /learn, /learning and /learned",
+            "health on port %d (%s), and for administration /status, /streams, /comparison and /ack",
             port,
             _url(config.admin, port),
             extra={"port": port},

@@ -18,10 +18,9 @@ from toolgauge.service.criteria_factory import load_configuration
 from toolgauge.service.process import freeze_loaded_objects, tune_process
 from toolgauge.service.reload import Load
 from toolgauge.service.serve import make_service
-from toolgauge.service.workers.channel import Channel
-from toolgauge.service.workers.observed_worker import WorkerObserver
-from toolgauge.service.workers.worker_config import share
-from toolgauge.service.workers.worker_service import FrontLink, WorkerReloader, WorkerService, send_failure
+from toolgauge.service.workers.channel import Channel, Kind, packed
+from toolgauge.service.workers.observations import WorkerObserver
+from toolgauge.service.workers.worker_service import FrontLink, WorkerReloader, WorkerService, share
 
 _LOG_GRACE_S = 1.0
 
@@ -77,7 +76,7 @@ async def _work(end: socket.socket, load: Load, log: LogThread, workers: int, ho
         observer = WorkerObserver(link.send_observed)
         link.flush_observations = observer.flush
         service = make_service(config, criteria, observing=observer.observe, is_live=True, worker=link)
-        observer.start(service)
+        observer.start(service.metrics, service.worker)
         service.metrics.log_dropped.observe = lambda: {(): log.dropped}
 
         def adopt(new: Config, _criteria: Sequence[Criterion]) -> None:
@@ -87,6 +86,6 @@ async def _work(end: socket.socket, load: Load, log: LogThread, workers: int, ho
         freeze_loaded_objects()
         return await WorkerService(channel, link, service, reloader, observer.control).run()
     except ToolgaugeError as error:
-        send_failure(channel, error)
+        channel.send(Kind.FAILED, 0, packed(error))
         await channel.close()
         return 1

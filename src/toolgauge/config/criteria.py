@@ -7,18 +7,31 @@ What is not a key of every criterion is a parameter of its evaluator and stays a
 import contextlib
 import glob
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from pathlib import Path
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from toolgauge.config.model import Config, Defaults
-from toolgauge.config.nodes import Node, PathStep, Place, merged, nearest, plain, written
 from toolgauge.config.parse import parse_yaml, read_file
-from toolgauge.config.problems import Problem, Wording, config_error, problems_of, suggestion
+from toolgauge.config.problems import (
+    Node,
+    PathStep,
+    Place,
+    Problem,
+    Wording,
+    config_error,
+    merged,
+    nearest,
+    plain,
+    problems_of,
+    suggestion,
+    written,
+)
 from toolgauge.config.references import (
     ExpectedItems,
     References,
@@ -35,6 +48,45 @@ from toolgauge.model.outcomes import Enforce
 from toolgauge.model.ports import Evaluator
 from toolgauge.model.trajectory import TrajectoryScope
 from toolgauge.settings import Section
+
+_NAMED = re.compile(r"(?P<file>[^\r\n]*\.py)(?::(?P<name>[^\r\n:/\\]*))?\Z")
+# What an editor checks.
+NAMED_CLASS = r"^[^/~:\\][^:]*\.py:[A-Za-z_][A-Za-z0-9_]*$"
+_HOW = "write `./checks.py:ClassName`, relative to the file of the criterion"
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatorFile:
+    """A class in a file."""
+
+    path: Path
+    class_name: str
+
+
+def names_file(evaluator: str) -> bool:
+    """Return whether an evaluator is named by a file, and not by the name under which it is installed."""
+    return _NAMED.match(evaluator) is not None
+
+
+def evaluator_file(criterion: Node) -> EvaluatorFile | Problem | None:
+    """Return the class that a criterion names, or why that cannot be; `None` where its evaluator is an installed one."""
+    node = criterion.child("evaluator")
+    found = _NAMED.match(node.value) if node is not None and isinstance(node.value, str) else None
+    if node is None or found is None:
+        return None
+    place, file, name = node.place, found["file"], found["name"]
+    if "://" in file:
+        return Problem(place, f"evaluator `{node.value}` is not on this machine", _HOW)
+    if PurePosixPath(file).is_absolute() or PureWindowsPath(file).drive or file.startswith("~"):
+        return Problem(place, f"the path of evaluator `{node.value}` is not relative", _HOW)
+    if not name:
+        return Problem(place, f"evaluator `{node.value}` names no class", _HOW)
+    if place.line is None or not Path(place.source).is_file():
+        # An option, the environment, or text that came over a network.
+        message = f"evaluator `{node.value}` is a file: only criteria in local files may name one"
+        return Problem(place, message, "in Python, import the class and give the criterion an object of it")
+    return EvaluatorFile(place.directory / file, name)
+
 
 # The default criteria by evaluator, and what they set. A failure that was made good is no failure of the agent, one repeat
 # may be right, and so is giving up. Of runs without a call, and of how much was recorded, only the mean is of interest.
@@ -168,16 +220,10 @@ class Criterion(BaseModel):
         return self
 
 
-def load_criteria(config: Config, environment: Mapping[str, str]) -> tuple[CriterionConfig, ...]:
-    """Read the criteria of a configuration, inline and from files. Raises ConfigError with every problem found."""
-    problems: list[Problem] = []
-    return _without(problems, read_criteria(config, environment, problems))
-
-
 def read_criteria(
     config: Config, environment: Mapping[str, str], problems: list[Problem]
 ) -> tuple[CriterionConfig, ...]:
-    """Read the criteria of a configuration as `load_criteria` does; return the valid ones, and add to `problems`."""
+    """Read the criteria of a configuration, inline and from files; return the valid ones, and add to `problems`."""
     files = [Path(name) for pattern in config.criteria_files for name in _files(pattern)]
     return _read(config.criteria, files, environment, problems)
 
@@ -185,7 +231,7 @@ def read_criteria(
 def load_criteria_files(files: Iterable[Path], environment: Mapping[str, str]) -> tuple[CriterionConfig, ...]:
     """Read the criteria of some files. Raises ConfigError with every problem found."""
     problems: list[Problem] = []
-    return _without(problems, read_criteria_files(files, environment, problems))
+    return _without(problems, _read((), files, environment, problems))
 
 
 def read_criteria_files(
@@ -366,16 +412,12 @@ class _Reader:
         place = nearest(node, ("reference", "file")).place
         path = place.directory / reference.file
         if path not in self._cases:
-            self._cases[path] = self._read_cases(path, place)
+            self._cases[path] = {}
+            try:
+                self._cases[path], problems = read_references(read_file(path), str(path))
+            except ConfigError as error:
+                problems = (Problem(place, error.message, error.hint),)
+            self.problems.extend(problems)
+            if not self._cases[path] and not problems:
+                self.problems.append(Problem(place, f"`{path}` holds no reference"))
         return References(file=path, key=reference.key, cases=self._cases[path])
-
-    def _read_cases(self, path: Path, place: Place) -> Mapping[str, Expected]:
-        try:
-            cases, problems = read_references(read_file(path), str(path))
-        except ConfigError as error:
-            self.problems.append(Problem(place, error.message, error.hint))
-            return {}
-        self.problems.extend(problems)
-        if not cases and not problems:
-            self.problems.append(Problem(place, f"`{path}` holds no reference"))
-        return cases

@@ -7,6 +7,7 @@ Only what editors know of older drafts is used: a criterion is one of the object
 `if` and `then`, each with all of its keys.
 """
 
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from inspect import cleandoc
 from typing import Any, TypeAlias, cast
@@ -16,8 +17,7 @@ from pydantic.errors import PydanticUserError
 from pydantic.json_schema import models_json_schema
 
 from toolgauge import plugins
-from toolgauge.config.criteria import DEFAULT_CRITERIA, Criterion
-from toolgauge.config.evaluator_files import NAMED_CLASS
+from toolgauge.config.criteria import DEFAULT_CRITERIA, NAMED_CLASS, Criterion
 from toolgauge.config.model import installed_model
 from toolgauge.config.references import ReferenceLine
 from toolgauge.model.json import JsonObject
@@ -29,6 +29,7 @@ _Schema: TypeAlias = dict[str, Any]
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _DEFS = "#/$defs/"
 _ENVIRONMENT = "environment"
+_BY_ENVIRONMENT: _Schema = {"$ref": _DEFS + _ENVIRONMENT}
 _CRITERION = "criterion"
 # A limit is for numbers; pydantic leaves it beside a text that becomes one.
 _LIMITS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
@@ -46,7 +47,7 @@ def config_schema() -> JsonObject:
     config["properties"]["criteria"]["items"] = {"$ref": _DEFS + _CRITERION}
     defaults = definitions.all["Defaults"]["properties"]
     for name in DEFAULT_CRITERIA:
-        defaults[name]["anyOf"] = [{"type": "boolean"}, definitions.default_criterion(name), _environment()]
+        defaults[name]["anyOf"] = [{"type": "boolean"}, definitions.default_criterion(name), _BY_ENVIRONMENT]
     return definitions.document("Configuration of toolgauge", config)
 
 
@@ -77,7 +78,13 @@ class _Definitions:
     def __init__(self) -> None:
         self._evaluators = {name: plugins.evaluator(name) for name in plugins.names(plugins.EVALUATORS)}
         config = installed_model()
-        described = [model for model in self._evaluators.values() if _is_describable(model)]
+        described: list[type[BaseModel]] = []
+        for model in self._evaluators.values():
+            # Plug-ins may have parameters of any kind, also some without a schema.
+            with contextlib.suppress(PydanticUserError):
+                if issubclass(model, BaseModel):
+                    model.model_json_schema()
+                    described.append(model)
         models = [config, Criterion, ReferenceLine, *described]
         places, generated = models_json_schema([(model, "validation") for model in models])
         self.all: dict[str, _Schema] = {
@@ -111,7 +118,13 @@ class _Definitions:
             "description": "A named rule: which trajectories, which evaluator, when it passes.",
             "properties": common,
             "required": ["name", "evaluator"],
-            "allOf": [_if_evaluator(name) for name in names],
+            "allOf": [
+                {
+                    "if": {"properties": {"evaluator": {"const": name}}, "required": ["evaluator"]},
+                    "then": {"$ref": f"{_DEFS}{_CRITERION}.{name}"},
+                }
+                for name in names
+            ],
         }
         for name in names:
             self.all[f"{_CRITERION}.{name}"] = self._of_evaluator(name)
@@ -135,7 +148,12 @@ class _Definitions:
             {"not": _both(*pair)}
             for pair in (("expected", "expected_turns"), ("expected", "reference"), ("expected_turns", "reference"))
         ]
-        if needed := _needed(model):
+        needed: tuple[str, ...] = ()
+        if getattr(model, "needs_answer", False) is True:
+            needed = ("expected_output", "reference")
+        elif getattr(model, "needs_reference", False) is True:
+            needed = tuple(_EXPECTATIONS)
+        if needed:
             constraints.append({"anyOf": [{"required": [key]} for key in needed]})
         return {**schema, "allOf": constraints}
 
@@ -157,36 +175,9 @@ class _Definitions:
         return {"$schema": _DRAFT, "title": title, **root, "$defs": dict(sorted(used.items()))}
 
 
-def _is_describable(model: type) -> bool:
-    """Return whether a schema can be made: plug-ins may have parameters of any kind."""
-    if not issubclass(model, BaseModel):
-        return False
-    try:
-        model.model_json_schema()
-    except PydanticUserError:
-        return False
-    return True
-
-
-def _needed(model: type) -> tuple[str, ...]:
-    """Name the keys of which an evaluator needs one, as it declares it."""
-    if getattr(model, "needs_answer", False) is True:
-        return ("expected_output", "reference")
-    return tuple(_EXPECTATIONS) if getattr(model, "needs_reference", False) is True else ()
-
-
-def _if_evaluator(name: str) -> _Schema:
-    chosen: _Schema = {"properties": {"evaluator": {"const": name}}, "required": ["evaluator"]}
-    return {"if": chosen, "then": {"$ref": f"{_DEFS}{_CRITERION}.{name}"}}
-
-
 def _both(first: str, second: str) -> _Schema:
     given = {key: {"type": _EXPECTATIONS[key]} for key in (first, second)}
     return {"properties": given, "required": [first, second]}
-
-
-def _environment() -> _Schema:
-    return {"$ref": _DEFS + _ENVIRONMENT}
 
 
 def _names_in(schema: object) -> Iterator[str]:
@@ -220,26 +211,19 @@ def _as_written(schema: _Schema) -> _Schema:
                 made[key] = value
             case _:
                 pass
-    return _or_environment(_with_unit(schema, _with_limits(schema, made)))
-
-
-def _with_limits(schema: _Schema, made: _Schema) -> _Schema:
     if made.get("type") in ("integer", "number"):
-        return made | {_LIMITS[key]: schema[key] for key in _LIMITS if key in schema}
-    if made.get("type") == "array":
-        return {_OF_ARRAYS.get(key, key): value for key, value in made.items()}
-    return made
-
-
-def _with_unit(schema: _Schema, made: _Schema) -> _Schema:
-    """Write the default of a duration or a size as a person would."""
+        made |= {_LIMITS[key]: schema[key] for key in _LIMITS if key in schema}
+    elif made.get("type") == "array":
+        made = {_OF_ARRAYS.get(key, key): value for key, value in made.items()}
     default = made.get("default")
-    if not isinstance(default, int) or isinstance(default, bool):
-        return made
-    patterns = [entry.get("pattern") for entry in (schema, *schema.get("anyOf", ()))]
-    if WRITTEN_DURATION in patterns:
-        return made | {"default": duration_text(default)}
-    return made | {"default": size_text(default)} if WRITTEN_SIZE in patterns else made
+    if isinstance(default, int) and not isinstance(default, bool):
+        # The default of a duration or a size as a person would write it.
+        patterns = [entry.get("pattern") for entry in (schema, *schema.get("anyOf", ()))]
+        if WRITTEN_DURATION in patterns:
+            made["default"] = duration_text(default)
+        elif WRITTEN_SIZE in patterns:
+            made["default"] = size_text(default)
+    return _or_environment(made)
 
 
 def _or_environment(made: _Schema) -> _Schema:
@@ -247,12 +231,12 @@ def _or_environment(made: _Schema) -> _Schema:
     if made.get("type") in ("integer", "number", "boolean") or "enum" in made or "pattern" in made:
         whole = {key: value for key, value in made.items() if key not in _BESIDE}
         beside = {key: made[key] for key in _BESIDE if key in made}
-        return {**beside, "anyOf": [whole, _environment()]}
+        return {**beside, "anyOf": [whole, _BY_ENVIRONMENT]}
     forms: list[_Schema] = made.get("anyOf", [])
-    if not any(_environment() in form.get("anyOf", ()) for form in forms):
+    if not any(_BY_ENVIRONMENT in form.get("anyOf", ()) for form in forms):
         return made
     # One reference for all forms of a value, and the description of one of them for the value.
-    flat = [inner for form in forms for inner in form.get("anyOf", [form]) if inner != _environment()]
+    flat = [inner for form in forms for inner in form.get("anyOf", [form]) if inner != _BY_ENVIRONMENT]
     described = [form["description"] for form in forms if "description" in form and "anyOf" in form]
     beside = {"description": described[0]} if described else {}
-    return {**beside, **made, "anyOf": [*flat, _environment()]}
+    return {**beside, **made, "anyOf": [*flat, _BY_ENVIRONMENT]}

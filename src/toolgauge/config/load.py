@@ -3,26 +3,30 @@
 Some problems no single key shows: functions that do not exist yet, and addresses that contradict each other.
 """
 
+import contextlib
 import glob
 import math
+import os
 import platform
+import stat
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 from urllib.parse import urlsplit
 
 import yaml
 from pydantic import ValidationError
 
-from toolgauge.config.criteria import criteria_problems
+from toolgauge.config.criteria import EvaluatorFile, criteria_problems, evaluator_file
 from toolgauge.config.environment import filled_in
 from toolgauge.config.model import Config, config_model
-from toolgauge.config.nodes import Node, PathStep, Place, merged, nearest, plain, spelled
 from toolgauge.config.parse import CORE_SCALARS, parse_yaml, read_file
-from toolgauge.config.problems import Problem, config_error, problems_of
+from toolgauge.config.problems import Node, Place, Problem, config_error, merged, nearest, plain, problems_of, spelled
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.json import Json
 from toolgauge.net.settings import ListenerSettings
-from toolgauge.settings import AS_WRITTEN, Section, split_address
+from toolgauge.settings import AS_WRITTEN, split_address
 
 
 def load(paths: Sequence[Path], overrides: Sequence[str], environment: Mapping[str, str]) -> Config:
@@ -32,27 +36,29 @@ def load(paths: Sequence[Path], overrides: Sequence[str], environment: Mapping[s
     """
     root = filled_in(read(paths, overrides, environment), environment)
     model = config_model(root)
+    config: Config | None = None
     try:
         config = model.model_validate(_prepared(root), context=AS_WRITTEN)
+        problems = tuple(problems_in(config, root))
     except ValidationError as error:
-        raise config_error((*problems_of(error, root, model), *_criteria_problems(root, environment))) from error
-    problems = tuple(problems_in(config, root))
-    if problems:
-        raise config_error((*problems, *_criteria_problems(root, environment)))
+        problems = problems_of(error, root, model)
+    if config is None or problems:
+        files = root.child("criteria_files")
+        globs = files.value if files is not None and isinstance(files.value, list) else ()
+        raise config_error((*problems, *criteria_problems(root, map(absolute_glob, globs), environment)))
     return config
-
-
-def _criteria_problems(root: Node, environment: Mapping[str, str]) -> tuple[Problem, ...]:
-    files = root.child("criteria_files")
-    globs = files.value if files is not None and isinstance(files.value, list) else ()
-    return criteria_problems(root, map(absolute_glob, globs), environment)
 
 
 def read(paths: Sequence[Path], overrides: Sequence[str], environment: Mapping[str, str]) -> Node:
     """Merge the files from left to right, then the overrides, without a look at keys. Raises ConfigError."""
     root = Node({}, Place("configuration"))
     for path in paths:
-        root = merged(root, _file(path, environment))
+        node = parse_yaml(read_file(path), str(path), environment)
+        if node.value is None:
+            node = Node({}, Place(str(path)))
+        if not isinstance(node.value, dict):
+            raise config_error([Problem(node.place, "a configuration must be a mapping of keys to values")])
+        root = merged(root, node)
     for override in overrides:
         root = merged(root, _override(override, root, environment))
     return root
@@ -61,15 +67,6 @@ def read(paths: Sequence[Path], overrides: Sequence[str], environment: Mapping[s
 def empty_files(paths: Sequence[Path]) -> Iterator[Path]:
     """Yield the files without any content but comments: an empty mapping (`{}`) is content. Raises ConfigError."""
     return (path for path in paths if parse_yaml(read_file(path), str(path), None).value is None)
-
-
-def _file(path: Path, environment: Mapping[str, str]) -> Node:
-    node = parse_yaml(read_file(path), str(path), environment)
-    if node.value is None:
-        return Node({}, Place(str(path)))
-    if not isinstance(node.value, dict):
-        raise config_error([Problem(node.place, "a configuration must be a mapping of keys to values")])
-    return node
 
 
 def _override(override: str, root: Node, environment: Mapping[str, str]) -> Node:
@@ -125,40 +122,101 @@ def absolute_glob(node: Node) -> object:
     return str(Path(directory) / node.value)
 
 
-_NOT_YET: tuple[tuple[str, ...], ...] = (("redact", "patterns"),)
+# Device, inode, size and time of change of a file behind all links; `None` where there is none.
+FileState: TypeAlias = tuple[int, int, int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Files by name, and globs, in which further files may appear."""
+
+    files: tuple[Path, ...]
+    patterns: tuple[str, ...]
+
+    def states(self) -> Mapping[Path, FileState]:
+        """Return the state that each of the files has."""
+        matched = (Path(name) for pattern in self.patterns for name in glob.glob(pattern, recursive=True))  # noqa: PTH207 (`Path.glob` takes no absolute pattern)
+        found: dict[Path, FileState] = {}
+        for path in (*self.files, *matched):
+            found[path] = None
+            with contextlib.suppress(OSError, ValueError):  # ValueError: a NUL in the name
+                status = os.stat(path)  # noqa: PTH116 (through every link, at once)
+                if stat.S_ISREG(status.st_mode):
+                    found[path] = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+        return found
+
+
+def find_sources(
+    paths: Sequence[Path], overrides: Sequence[str], environment: Mapping[str, str], criteria_paths: Sequence[Path] = ()
+) -> Sources:
+    """Find the files of a configuration: its own, criteria, references, evaluators and definitions of tools.
+
+    `criteria_paths` are criteria files beside those that it names. What cannot be read names no further files.
+    """
+    # A pipe can be read once, and is not ours.
+    if not all(path.is_file() for path in paths):
+        return Sources((*paths, *criteria_paths), ())
+    try:
+        root = read(paths, overrides, environment)
+    except ConfigError:
+        return Sources((*paths, *criteria_paths), ())
+    tools = root.child("tools")
+    criteria_files = tuple(_patterns(root.child("criteria_files")))
+    definitions = tuple(_patterns(tools.child("definitions") if tools is not None else None))
+    named = [*criteria_paths, *_named(root.child("criteria"))]
+    matched = (Path(name) for pattern in criteria_files for name in sorted(glob.glob(pattern, recursive=True)))  # noqa: PTH207 (as above)
+    for path in (*criteria_paths, *matched):
+        with contextlib.suppress(ConfigError):
+            if path.is_file():
+                of_file = parse_yaml(read_file(path), str(path), environment)
+                named.extend(_named(of_file.child("criteria") or of_file))
+    return Sources(tuple(dict.fromkeys((*paths, *named))), (*criteria_files, *definitions))
+
+
+def _patterns(node: Node | None) -> Iterator[str]:
+    if node is None or not isinstance(node.value, list):
+        return
+    for entry in node.value:
+        pattern = absolute_glob(entry)
+        if isinstance(pattern, str):
+            yield pattern
+
+
+def _named(criteria: Node | None) -> Iterator[Path]:
+    if criteria is None or not isinstance(criteria.value, list):
+        return
+    for criterion in criteria.value:
+        code = evaluator_file(criterion)
+        if isinstance(code, EvaluatorFile):
+            yield code.path
+        reference = criterion.child("reference")
+        file = reference.child("file") if reference is not None else None
+        if file is not None and isinstance(file.value, str):
+            yield nearest(criterion, ("reference", "file")).place.directory / file.value
+
+
 _ANY_HOST = ("", "0.0.0.0", "::")  # noqa: S104 (compared with, never bound)
 _LOOPBACK = ("localhost", "127.0.0.1", "::1", *_ANY_HOST)
 
 
 def problems_in(config: Config, node: Node) -> Iterator[Problem]:
     """Yield the problems that no single key has; `node` has the places where keys were written."""
-    yield from _not_available(config, node)
-    yield from _open_listeners(config, node)
-    yield from _same_address(config, node)
+    if config.redact.patterns != Config().redact.patterns:
+        place = nearest(node, ("redact", "patterns")).place
+        yield Problem(place, "`redact.patterns` is not available yet", "leave it out, or at its default")
+    yield from _listener_problems(config, node)
     yield from _loops(config, node)
-    yield from _same_names(config, node)
+    for kind, exporters in (("otlp", config.exporters.otlp), ("webhook", config.exporters.webhook)):
+        seen: set[str] = set()
+        for number, exporter in enumerate(exporters):
+            if exporter.name is not None and exporter.name in seen:
+                place = nearest(node, ("exporters", kind, number, "name")).place
+                message = f"two destinations are called `{exporter.name}`"
+                yield Problem(place, message, "metrics tell them apart by name")
+            seen.add(exporter.name or "")
     if config.workers != 1 and config.receivers.kafka is not None:
         message = "`workers` cannot be more than 1 with `receivers.kafka`: consumers of one group share its partitions already"
         yield Problem(nearest(node, ("workers",)).place, message, "run more processes with `workers: 1`")
-
-
-def _not_available(config: Config, node: Node) -> Iterator[Problem]:
-    default = Config()
-    for path in _NOT_YET:
-        if _value(config, path) != _value(default, path):
-            yield _not_yet(node, path)
-
-
-def _not_yet(node: Node, path: tuple[PathStep, ...]) -> Problem:
-    name = spelled(step for step in path if not isinstance(step, int))
-    return Problem(nearest(node, path).place, f"`{name}` is not available yet", "leave it out, or at its default")
-
-
-def _value(section: Section, path: tuple[str, ...]) -> object:
-    value: object = section
-    for step in path:
-        value = getattr(value, step)
-    return value
 
 
 def listener_sections(config: Config) -> Iterator[tuple[tuple[str, ...], ListenerSettings]]:
@@ -183,7 +241,8 @@ def _listeners(config: Config) -> Iterator[tuple[tuple[str, ...], str]]:
     return (((*path, "endpoint"), listener.endpoint) for path, listener in listener_sections(config))
 
 
-def _open_listeners(config: Config, node: Node) -> Iterator[Problem]:
+def _listener_problems(config: Config, node: Node) -> Iterator[Problem]:
+    """Yield the listeners that are open to everybody, and those of one address."""
     for path, listener in listener_sections(config):
         if listener.is_open:
             yield Problem(
@@ -191,9 +250,6 @@ def _open_listeners(config: Config, node: Node) -> Iterator[Problem]:
                 f"`{spelled(path)}` listens on `{listener.endpoint}`, and anybody who reaches it gets in",
                 "give it `auth`, or `tls` with `client_ca_file`; `insecure: true` says that the network is trusted",
             )
-
-
-def _same_address(config: Config, node: Node) -> Iterator[Problem]:
     taken: list[tuple[tuple[str, int], tuple[str, ...]]] = []
     for path, address in _listeners(config):
         for other, by in taken:
@@ -209,23 +265,17 @@ def _loops(config: Config, node: Node) -> Iterator[Problem]:
     for number, exporter in enumerate(config.exporters.otlp):
         for key in ("endpoint", "traces_endpoint", "metrics_endpoint", "logs_endpoint"):
             url: str | None = getattr(exporter, key)
-            target = _host_and_port(url) if url else ("", 0)
+            target = ("", 0)
+            if url and "://" in url:
+                parts = urlsplit(url)
+                target = (parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80))
+            elif url:
+                target = split_address(url)
             for receiver, path in own:
                 if _is_at(target, receiver):
                     place = nearest(node, ("exporters", "otlp", number, key)).place
                     message = f"`exporters.otlp` sends to `{target[0]}:{target[1]}`, which is our own `{spelled(path)}`"
                     yield Problem(place, message, "send to the next hop, or receive what comes back on another port")
-
-
-def _same_names(config: Config, node: Node) -> Iterator[Problem]:
-    for kind, exporters in (("otlp", config.exporters.otlp), ("webhook", config.exporters.webhook)):
-        seen: set[str] = set()
-        for number, exporter in enumerate(exporters):
-            if exporter.name is not None and exporter.name in seen:
-                place = nearest(node, ("exporters", kind, number, "name")).place
-                message = f"two destinations are called `{exporter.name}`"
-                yield Problem(place, message, "metrics tell them apart by name")
-            seen.add(exporter.name or "")
 
 
 def _is_at(target: tuple[str, int], receiver: tuple[str, int]) -> bool:
@@ -236,13 +286,6 @@ def _is_at(target: tuple[str, int], receiver: tuple[str, int]) -> bool:
     if own in _ANY_HOST:
         return host in _LOOPBACK or host == platform.node().lower()
     return host == own or (host in _LOOPBACK and own in _LOOPBACK)
-
-
-def _host_and_port(url: str) -> tuple[str, int]:
-    if "://" not in url:
-        return split_address(url)
-    parts = urlsplit(url)
-    return parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
 
 
 class _Dumper(yaml.SafeDumper):
@@ -300,11 +343,8 @@ def _line(value: Json, style: str | None = None) -> str:
         default_style=style,
     )
     # Only in quotes is there anything that does not print: it would change how the line looks, and how a terminal behaves.
-    return "".join(map(_escaped_character, written.removesuffix("\n")))
-
-
-def _escaped_character(character: str) -> str:
-    return character if character.isprintable() else f"\\U{ord(character):08x}"
+    characters = written.removesuffix("\n")
+    return "".join(each if each.isprintable() else f"\\U{ord(each):08x}" for each in characters)
 
 
 def _escaped(value: Json) -> Json:

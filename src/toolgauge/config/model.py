@@ -10,19 +10,11 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Annotated, Any, Literal, cast
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    Field,
-    InstanceOf,
-    PlainSerializer,
-    create_model,
-)
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, InstanceOf, PlainSerializer, create_model
 
 from toolgauge import plugins
 from toolgauge.assemble.settings import AssembleSettings
-from toolgauge.config.nodes import Node, Place, nearest, plain, written
+from toolgauge.config.problems import Node, Place, nearest, plain, written
 from toolgauge.export.settings import (
     AnnotateMode,
     Destinations,
@@ -222,9 +214,13 @@ class Config(Section):
 
 def config_model(root: Node) -> type[Config]:
     """Make the model of a configuration that has these keys; raise `ConfigError` when a plug-in cannot be loaded."""
-    return _model(
-        _written(root.child("receivers"), plugins.RECEIVERS), _written(root.child("exporters"), plugins.EXPORTERS)
-    )
+
+    def named(section: Node | None, group: str) -> tuple[str, ...]:
+        keys = section.value if section is not None and isinstance(section.value, dict) else ()
+        return tuple(name for name in plugins.additional(group) if name in keys)
+
+    receivers = named(root.child("receivers"), plugins.RECEIVERS)
+    return _model(receivers, named(root.child("exporters"), plugins.EXPORTERS))
 
 
 def installed_model() -> type[Config]:
@@ -241,12 +237,6 @@ def extensions(section: Receivers | Exporters) -> Iterator[tuple[str, BaseModel]
             yield name, settings
 
 
-def _written(section: Node | None, group: str) -> tuple[str, ...]:
-    if section is None or not isinstance(section.value, dict):
-        return ()
-    return tuple(name for name in plugins.additional(group) if name in section.value)
-
-
 # Two configurations with the same plug-ins have one model, or every value of theirs would seem to differ.
 @lru_cache(maxsize=16)
 def _model(receivers: tuple[str, ...], exporters: tuple[str, ...]) -> type[Config]:
@@ -255,10 +245,7 @@ def _model(receivers: tuple[str, ...], exporters: tuple[str, ...]) -> type[Confi
     of_receivers = _extended(Receivers, {name: plugins.receiver(name) for name in receivers})
     of_exporters = _extended(Exporters, {name: plugins.exporter(name) for name in exporters})
     return create_model(
-        "Config",
-        __base__=Config,
-        receivers=(of_receivers, of_receivers()),
-        exporters=(of_exporters, of_exporters()),
+        "Config", __base__=Config, receivers=(of_receivers, of_receivers()), exporters=(of_exporters, of_exporters())
     )
 
 

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import yaml
 
-from toolgauge.config.nodes import Node, Place
-from toolgauge.config.problems import Problem, config_error
+from toolgauge.config.problems import Node, Place, Problem, config_error
 from toolgauge.model.errors import ConfigError
 
 _TAG = "tag:yaml.org,2002:"
@@ -68,32 +67,22 @@ def parse_yaml(
         document = yaml.compose(text, Loader=_Loader)
         node = Node(None, Place(source)) if document is None else reader.read(document)
     except yaml.MarkedYAMLError as error:
-        raise config_error([reader.broken(error)]) from error
+        mark = error.problem_mark or error.context_mark
+        context = f" {error.context}" if error.context else ""
+        message = f"not valid YAML: {error.problem or 'broken'}{context}"
+        raise config_error([Problem(reader.place(mark), message)]) from error
     except yaml.reader.ReaderError as error:
-        raise config_error([_unreadable(error, text, source)]) from error
+        before = text[: error.position]
+        line = (before.count(b"\n") if isinstance(before, bytes) else before.count("\n")) + 1
+        character: object = error.character
+        code = ord(character) if isinstance(character, str | bytes) else character
+        message = f"character or byte 0x{code:02x} is not allowed in YAML"
+        raise config_error([Problem(Place(source, line), message)]) from error
     except RecursionError as error:
         raise config_error([Problem(Place(source), "the values are nested too deeply")]) from error
     if reader.problems:
         raise config_error(reader.problems)
     return node
-
-
-def _unreadable(error: yaml.reader.ReaderError, text: str | bytes, source: str) -> Problem:
-    read = text[: error.position]
-    line = (read.count(b"\n") if isinstance(read, bytes) else read.count("\n")) + 1
-    return Problem(Place(source, line), f"character or byte 0x{_code(error.character):02x} is not allowed in YAML")
-
-
-def _code(character: object) -> int:
-    match character:
-        case int():
-            return character
-        case bytes() if len(character) == 1:
-            return character[0]
-        case str() if len(character) == 1:
-            return ord(character)
-        case _:
-            return 0
 
 
 class _Reader:
@@ -110,8 +99,12 @@ class _Reader:
 
     def read(self, node: yaml.Node, place: Place | None = None) -> Node:
         """Convert one node and all below it."""
-        place = place or self._place(node)
-        self._count(node, place)
+        place = place or self.place(node.start_mark)
+        if id(node) in self._seen:
+            self._repeated += 1
+            if self._repeated > _REPEATED_NODES:
+                raise config_error([Problem(place, f"aliases stand for more than {_REPEATED_NODES} values")])
+        self._seen.add(id(node))
         if isinstance(node, yaml.ScalarNode):
             return Node(self._scalar(node, place), place)
         if id(node) in self._above:
@@ -124,33 +117,17 @@ class _Reader:
         self._above.remove(id(node))
         return result
 
-    def broken(self, error: yaml.MarkedYAMLError) -> Problem:
-        """Turn an error of the YAML parser into a problem."""
-        mark = error.problem_mark or error.context_mark
-        context = f" {error.context}" if error.context else ""
-        return Problem(self._at(mark), f"not valid YAML: {error.problem or 'broken'}{context}")
-
-    def _at(self, mark: yaml.Mark | None) -> Place:
+    def place(self, mark: yaml.Mark | None) -> Place:
+        """Return the file and the line of a mark."""
         if mark is None or self._first_line is None:
             return Place(self._source)
         return Place(self._source, mark.line + self._first_line)
-
-    def _place(self, node: yaml.Node) -> Place:
-        return self._at(node.start_mark)
-
-    def _count(self, node: yaml.Node, place: Place) -> None:
-        if id(node) not in self._seen:
-            self._seen.add(id(node))
-            return
-        self._repeated += 1
-        if self._repeated > _REPEATED_NODES:
-            raise config_error([Problem(place, f"aliases stand for more than {_REPEATED_NODES} values")])
 
     def _entries(self, node: yaml.MappingNode) -> Iterator[tuple[str, Node]]:
         lines: dict[str, Place] = {}
         inherited: dict[str, Node] = {}
         for key, value in node.value:
-            place = self._place(key)
+            place = self.place(key.start_mark)
             if not isinstance(key, yaml.ScalarNode):
                 self.problems.append(Problem(place, "a key must be a text"))
             elif key.value == "<<" and key.style is None:
@@ -175,7 +152,9 @@ class _Reader:
         return found
 
     def _scalar(self, node: yaml.ScalarNode, place: Place) -> bool | int | float | str | None:
-        text = self._substituted(node.value, place)
+        text, environment = node.value, self._environment
+        if environment is not None and "$" in text:
+            text = _SUBSTITUTION.sub(lambda found: self._replacement(found, place, environment), text)
         tag = node.tag
         if node.style is None and tag == _TAG + "str" and text != node.value:
             tag = next((tag for tag, pattern in CORE_SCALARS if pattern.match(text)), tag)
@@ -184,12 +163,6 @@ class _Reader:
         except ValueError as error:
             self.problems.append(Problem(place, f"`{text[:60]}` {error}"))
             return None
-
-    def _substituted(self, text: str, place: Place) -> str:
-        environment = self._environment
-        if environment is None or "$" not in text:
-            return text
-        return _SUBSTITUTION.sub(lambda found: self._replacement(found, place, environment), text)
 
     def _replacement(self, found: re.Match[str], place: Place, environment: Mapping[str, str]) -> str:
         if found.group() == "$$":

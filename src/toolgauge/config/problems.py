@@ -1,21 +1,113 @@
-"""Problems of a configuration, collected, located and put into words.
+"""A configuration as it was written, each value with its place, and the problems found in it.
 
-Complaints come from three sides: the YAML text, pydantic (through `problems_of`) and `build`, which knows the
-evaluators (through `parameter_problems`). All leave as one `ConfigError` that lists every one of them, because
-a person who mends one line at a time gives up.
+Files, `--set` and environment variables all become the same tree of nodes, so that every complaint can name file and line:
+about the YAML text, about values (pydantic, through `problems_of`) and about evaluators (through `parameter_problems`). All
+leave as one `ConfigError` that lists every one of them, because a person who fixes one line at a time gives up.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import get_args
+from pathlib import Path
+from typing import TypeAlias, cast, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from toolgauge.config.nodes import Node, PathStep, Place, nearest, spelled
 from toolgauge.model.errors import ConfigError
+from toolgauge.model.json import Json
 from toolgauge.settings import UnitError
+
+PathStep: TypeAlias = str | int
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where something was written: a file as the user named it, an option or an environment variable."""
+
+    source: str
+    line: int | None = None
+
+    def __str__(self) -> str:
+        return self.source if self.line is None else f"{self.source}:{self.line}"
+
+    @property
+    def directory(self) -> Path:
+        """What relative file names are relative to; the working directory for anything but a file."""
+        return Path(self.source).parent
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One value. The place of a mapping's entry is that of its key."""
+
+    value: "bool | int | float | str | dict[str, Node] | list[Node] | None"
+    place: Place
+
+    def child(self, step: PathStep) -> "Node | None":
+        """Step down one level; `None` when there is nothing."""
+        match self.value, step:
+            case dict() as entries, str():
+                return entries.get(step)
+            case list() as items, int() if step < len(items):
+                return items[step]
+            case _:
+                return None
+
+
+def plain(node: Node) -> Json:
+    """Strip the places."""
+    match node.value:
+        case dict() as entries:
+            return {key: plain(entry) for key, entry in entries.items()}
+        case list() as items:
+            return [plain(item) for item in items]
+        case scalar:
+            return scalar
+
+
+def written(value: object, place: Place) -> Node:
+    """Give a plain JSON value a place: one for the whole of it. Raises `TypeError` for anything that is not JSON."""
+    match value:
+        case None | bool() | int() | float() | str():
+            return Node(value, place)
+        case Mapping():
+            entries = cast("Mapping[object, object]", value)  # narrowed from object, whose items have no type
+            return Node({str(key): written(entry, place) for key, entry in entries.items()}, place)
+        case list() | tuple():
+            items = cast("Sequence[object]", value)  # as above
+            return Node([written(item, place) for item in items], place)
+        case _:
+            raise TypeError(f"{type(value).__name__} is not a value of a configuration")
+
+
+def merged(below: Node, above: Node) -> Node:
+    """Lay one tree over another: mappings are merged key by key, everything else is replaced."""
+    if not isinstance(below.value, dict) or not isinstance(above.value, dict):
+        return above
+    entries = dict(below.value)
+    for key, entry in above.value.items():
+        entries[key] = merged(entries[key], entry) if key in entries else entry
+    return Node(entries, above.place)
+
+
+def nearest(node: Node, path: Iterable[PathStep]) -> Node:
+    """Follow the path as far as it was written."""
+    for step in path:
+        below = node.child(step)
+        if below is None:
+            continue
+        node = below
+    return node
+
+
+def spelled(path: Iterable[PathStep]) -> str:
+    """Write a path as people do: `criteria[0].expected`."""
+    text = ""
+    for step in path:
+        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
+    return text
+
 
 _PIPELINE_GRAPH = ("service", "processors", "extensions", "connectors")
 _SECRET = ("headers", "auth", "tls")
@@ -94,72 +186,55 @@ def problems_of(
 
 
 def _problem(details: ErrorDetails, node: Node, model: type[BaseModel], wording: Wording) -> Problem:
-    path = _as_written(details["loc"], node)
+    # The path as it was written: pydantic also counts where one mapping stands for a list, and names members of unions.
+    path: list[PathStep] = []
+    below = node
+    for number, step in enumerate(details["loc"]):
+        child = below.child(step)
+        is_last = number == len(details["loc"]) - 1
+        if child is not None or (is_last and isinstance(step, str) and isinstance(below.value, dict)):
+            path.append(step)
+            below = child or below
     place = nearest(node, path).place
     if details["type"] == "extra_forbidden":
         message = f"unknown {wording.kind} `{spelled(path)}`{wording.owner}"
         return Problem(place, message, _hint_for_key(model, path, wording))
-    name = f"`{spelled(path)}`{wording.owner}" if path else _whole(wording)
-    hint = None
+    owner_alone = wording.owner.strip().partition(" ")[2] or "the configuration"
+    name = f"`{spelled(path)}`{wording.owner}" if path else owner_alone
+    context, hint = details.get("ctx", {}), None
     match details["type"]:
         case "missing":
-            return Problem(place, f"{name} is missing", _hint_for_misspelt(str(path[-1]), node, model))
+            complaint = "is missing"
+            key = str(path[-1])
+            if model.model_config.get("extra") == "allow" and isinstance(node.value, dict):
+                # Perhaps it is misspelt; keys that are not allowed have complaints of their own.
+                others = [known for known in node.value if known not in model.model_fields]
+                meant = [known for known in others if _is_elsewhere(known, key)] or get_close_matches(key, others, n=1)
+                hint = f"is `{meant[0]}` meant to be `{key}`?" if meant else None
         case "literal_error":
-            allowed = details.get("ctx", {}).get("expected", "").replace("'", "`").replace(" or ", ", ")
-            complaint = f"{_is(details, path)}; allowed: {allowed}"
+            value = details["input"]
+            if value is None:
+                given = "is empty"
+            elif any(step in _SECRET for step in path) or not isinstance(value, str | int | float):
+                given = "is something else"
+            else:
+                given = f"is `{str(value)[:60]}`"
+            allowed = context.get("expected", "").replace("'", "`").replace(" or ", ", ")
+            complaint = f"{given}; allowed: {allowed}"
         case "string_pattern_mismatch":
-            complaint = f"must match `{details.get('ctx', {}).get('pattern', '')}`"
+            complaint = f"must match `{context.get('pattern', '')}`"
         case "model_type" | "model_attributes_type" | "dict_type":
             complaint = "must be a mapping of keys to values"
         case "tuple_type" | "list_type":
             complaint = "must be a list"
         case "value_error":
-            complaint, hint = details["msg"].removeprefix("Value error, "), _hint_of(details)
+            complaint = details["msg"].removeprefix("Value error, ")
+            error = context.get("error")
+            hint = error.hint if isinstance(error, UnitError) else None
         case _:
             message = details["msg"].removeprefix("Input ").removeprefix("String ").replace("should ", "must ")
             complaint = f"{message[:1].lower()}{message[1:]}"
     return Problem(place, f"{name} {complaint}", hint)
-
-
-def _hint_of(details: ErrorDetails) -> str | None:
-    error = details.get("ctx", {}).get("error")
-    return error.hint if isinstance(error, UnitError) else None
-
-
-def _whole(wording: Wording) -> str:
-    """Name the thing itself: the owner without its preposition."""
-    return wording.owner.strip().partition(" ")[2] or "the configuration"
-
-
-def _is(details: ErrorDetails, path: Sequence[PathStep]) -> str:
-    value = details["input"]
-    if details["input"] is None:
-        return "is empty"
-    if any(step in _SECRET for step in path) or not isinstance(value, str | int | float):
-        return "is something else"
-    return f"is `{str(value)[:60]}`"
-
-
-def _as_written(loc: Sequence[PathStep], node: Node) -> tuple[PathStep, ...]:
-    """Drop the steps that only pydantic sees: an index where one mapping stands for a list, and union members."""
-    path: list[PathStep] = []
-    for number, step in enumerate(loc):
-        below = node.child(step)
-        last = number == len(loc) - 1
-        if below is None and not (last and isinstance(step, str) and isinstance(node.value, dict)):
-            continue
-        path.append(step)
-        node = below or node
-    return tuple(path)
-
-
-def _hint_for_misspelt(key: str, node: Node, model: type[BaseModel]) -> str | None:
-    """Find a missing key among those that were written; keys that are not allowed have complaints of their own."""
-    if model.model_config.get("extra") != "allow" or not isinstance(node.value, dict):
-        return None
-    others = [written for written in node.value if written not in model.model_fields]
-    meant = [written for written in others if _is_elsewhere(written, key)] or get_close_matches(key, others, n=1)
-    return f"is `{meant[0]}` meant to be `{key}`?" if meant else None
 
 
 def _hint_for_key(model: type[BaseModel], path: Sequence[PathStep], wording: Wording) -> str | None:
@@ -168,22 +243,14 @@ def _hint_for_key(model: type[BaseModel], path: Sequence[PathStep], wording: Wor
         return "toolgauge is one box and has no pipeline graph; see `toolgauge print-config`"
     parents = [model]
     for step in path[:-1]:
-        parents = [below for parent in parents for below in _models_below(parent, step)] or parents
-    known = [key for parent in parents for key in _keys(parent)]
+        # A field may hold several models, for a union.
+        fields = (pair for parent in parents for pair in parent.model_fields.items())
+        annotations = [field.annotation for name, field in fields if step in (field.alias, name)]
+        parents = [below for annotation in annotations for below in _models(annotation)] or parents
+    known = [field.alias or name for parent in parents for name, field in parent.model_fields.items()]
     if parents == [model]:
         known += wording.known
     return suggestion(key, (name for name in known if name not in wording.unknown))
-
-
-def _keys(model: type[BaseModel]) -> list[str]:
-    return [field.alias or name for name, field in model.model_fields.items()]
-
-
-def _models_below(model: type[BaseModel], step: PathStep) -> Iterator[type[BaseModel]]:
-    """Yield the models that a field may hold, several for a union."""
-    for name, field in model.model_fields.items():
-        if step in (field.alias, name):
-            yield from _models(field.annotation)
 
 
 def _models(annotation: object) -> Iterator[type[BaseModel]]:

@@ -24,8 +24,7 @@ from pydantic import (
     model_validator,
 )
 
-from toolgauge.config.nodes import Place, plain, written
-from toolgauge.config.problems import Problem, Wording, problems_of
+from toolgauge.config.problems import Place, Problem, Wording, plain, problems_of, written
 from toolgauge.model.expected import Expected, ExpectedCall, ExpectedOutput
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.written_forms import also_written_as
@@ -38,16 +37,12 @@ def _range(value: object) -> object:
     bounds = cast("Sequence[object]", value) if isinstance(value, list | tuple) else (value, value)
     if len(bounds) != 2:
         raise ValueError("must be a whole number or `[least, most]`")
-    low, high = (_whole(bound) for bound in bounds)
+    if not all(isinstance(bound, int) and not isinstance(bound, bool) for bound in bounds):
+        raise ValueError("must be a whole number or `[least, most]`")
+    low, high = cast("Sequence[int]", bounds)
     if not 0 <= low <= high <= _MOST or high == 0:
         raise ValueError(f"must be 1 to {_MOST}, or `[least, most]` with least not above most")
     return low, high
-
-
-def _whole(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise ValueError("must be a whole number or `[least, most]`")
-    return value
 
 
 class ExpectedItem(BaseModel):
@@ -106,9 +101,7 @@ ExpectedItems: TypeAlias = tuple[_CallOrGroup, ...]
 
 
 def expected_of(
-    calls: ExpectedItems | None,
-    turns: tuple[ExpectedItems, ...] | None,
-    answer: ExpectedOutput | None = None,
+    calls: ExpectedItems | None, turns: tuple[ExpectedItems, ...] | None, answer: ExpectedOutput | None = None
 ) -> Expected | None:
     """Make the expected side of whichever was written; `None` when nothing was. An empty list stays an empty list."""
     if turns is not None:
@@ -139,25 +132,24 @@ def _calls(items: ExpectedItems) -> Iterator[ExpectedCall]:
 
 def expected_json(expected: Expected) -> Json:
     """Write the expected side with every default spelled out, for the revision."""
-    turns: list[Json] = [[_call_json(call) for call in turn] for turn in expected.turns]
-    written: JsonObject = {"per_turn": expected.per_turn, "turns": turns}
-    # Only where given, like all that came to what can be expected: what had a revision before keeps it.
-    if expected.answer is not None:
-        written["answer"] = expected.answer.value
-    return written
-
-
-def _call_json(call: ExpectedCall) -> Json:
-    written: JsonObject = {"name": call.name, "optional": call.optional, "repeat": [*call.repeat]}
-    if call.call_id is not None:
-        written["id"] = call.call_id
-    if call.args is not None:
-        written["args"] = call.args
-    if call.output is not None:
-        written["output"] = call.output.value
-    if call.group is not None:
-        written["group"] = call.group
-    return written
+    turns: list[Json] = []
+    # Later keys are written only where they are given: criteria without them keep the revision that they had.
+    for turn in expected.turns:
+        calls: list[Json] = []
+        for call in turn:
+            of_call: JsonObject = {"name": call.name, "optional": call.optional, "repeat": [*call.repeat]}
+            if call.call_id is not None:
+                of_call["id"] = call.call_id
+            if call.args is not None:
+                of_call["args"] = call.args
+            if call.output is not None:
+                of_call["output"] = call.output.value
+            if call.group is not None:
+                of_call["group"] = call.group
+            calls.append(of_call)
+        turns.append(calls)
+    answer: JsonObject = {} if expected.answer is None else {"answer": expected.answer.value}
+    return {"per_turn": expected.per_turn, "turns": turns, **answer}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

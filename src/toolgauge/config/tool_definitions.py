@@ -1,7 +1,6 @@
 """Tools that the configuration registers (`tools.definitions`), for traffic that does not record what was on offer.
 
-A file holds what is at hand: a list of tools as OpenAI, Anthropic or MCP have it (with `tools` or a JSON-RPC answer around it),
-or an OpenAPI 3 document, each in JSON or YAML. A tool that is registered twice is an error: whichever won, calls of the other
+A file is a list of tools as OpenAI, Anthropic or MCP have it (with `tools` or a JSON-RPC answer around it), in JSON or YAML. A tool that is registered twice is an error: whichever won, calls of the other
 would be judged by the wrong schema.
 """
 
@@ -12,12 +11,10 @@ from pathlib import Path
 import msgspec
 
 from toolgauge.config.model import Config
-from toolgauge.config.nodes import Node, PathStep, Place, nearest, plain, spelled, written
-from toolgauge.config.openapi import openapi_tools
 from toolgauge.config.parse import parse_yaml, read_file
-from toolgauge.config.problems import Problem, config_error
+from toolgauge.config.problems import Node, PathStep, Place, Problem, config_error, nearest, plain, spelled, written
 from toolgauge.model.errors import ConfigError, SchemaError
-from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.json import Json
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.score.schemas.schema_reader import SchemaReader, schema_text
 
@@ -82,24 +79,18 @@ class _Reader:
         first = self._first.setdefault(tool.name, at)
         if first != at:
             self.problems.append(Problem(place, f"{where}: tool `{tool.name[:80]}` is given twice, first at {first}"))
-        problem = _schema_problem(tool.parameters)
-        if problem is not None:
-            self.problems.append(Problem(place, f"{where}: the schema of tool `{tool.name[:80]}` {problem}"))
+        unusable = f"{where}: the schema of tool `{tool.name[:80]}` cannot be used"
+        try:
+            if tool.parameters is not None:
+                schema_text(tool.parameters)
+                SchemaReader(tool.parameters)
+        except SchemaError as error:
+            self.problems.append(Problem(place, f"{unusable}: {error}"))
+        except RecursionError:
+            self.problems.append(Problem(place, f"{unusable}: it is nested too deeply"))
         self.tools[tool.name] = tool
         if len(self.tools) > _MAX_TOOLS:
             raise ConfigError(f"more than {_MAX_TOOLS} tools are registered")
-
-
-def _schema_problem(schema: JsonObject | None) -> str | None:
-    try:
-        if schema is not None:
-            schema_text(schema)
-            SchemaReader(schema)
-    except SchemaError as error:
-        return f"cannot be used: {error}"
-    except RecursionError:
-        return "cannot be used: it is nested too deeply"
-    return None
 
 
 def _parsed(path: Path) -> Node:
@@ -116,28 +107,25 @@ def _parsed(path: Path) -> Node:
 
 
 def _tools(document: Json) -> Iterator[tuple[tuple[PathStep, ...], ToolDefinition]]:
-    """Yield the tools of a file with where they stand. Raises `ConfigError`, also for a file that holds none."""
-    if isinstance(document, dict) and ("openapi" in document or "swagger" in document):
-        yield from openapi_tools(document)
-        return
-    steps, listed = _list_of_tools(document)
+    """Yield the tools of a file with their places. Raises `ConfigError`, also for a file that holds none."""
+    steps: tuple[PathStep, ...] = ()
+    listed = document
+    if isinstance(document, dict):
+        result = document.get("result")
+        is_answer = isinstance(result, dict) and "jsonrpc" in document
+        steps = ("result", "tools") if is_answer else ("tools",)
+        listed = result.get("tools") if is_answer and isinstance(result, dict) else document.get("tools")
     if not isinstance(listed, list):
+        is_openapi = isinstance(document, dict) and ("openapi" in document or "swagger" in document)
         raise ConfigError(
             "holds no tools",
-            hint="it must be a list of tools, an object with `tools`, an answer to MCP's `tools/list`, or OpenAPI 3",
+            hint="convert OpenAPI 3 with `examples/openapi_tools.py`"
+            if is_openapi
+            else "it must be a list of tools, an object with `tools`, or an answer to MCP's `tools/list`",
         )
     for number, tool in enumerate(listed):
         at = (*steps, number)
         yield at, _tool(tool, spelled(at))
-
-
-def _list_of_tools(document: Json) -> tuple[tuple[PathStep, ...], Json]:
-    if not isinstance(document, dict):
-        return (), document
-    result = document.get("result")
-    if isinstance(result, dict) and "jsonrpc" in document:
-        return ("result", "tools"), result.get("tools")
-    return ("tools",), document.get("tools")
 
 
 def _tool(tool: Json, where: str) -> ToolDefinition:

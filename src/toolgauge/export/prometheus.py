@@ -36,8 +36,7 @@ from toolgauge.model.metrics import (
     fit_label,
 )
 from toolgauge.model.metrics import Metric as Registered
-from toolgauge.net.listen import IDLE_TIMEOUT_S, HttpEndpoint
-from toolgauge.net.negotiation import accepts_gzip, preferences
+from toolgauge.net.listen import IDLE_TIMEOUT_S, HttpEndpoint, accepts_gzip, preferences
 from toolgauge.otlp.encode import raw_id
 
 CLASSIC_TYPE = "text/plain; version=0.0.4; charset=utf-8"

@@ -1,18 +1,53 @@
-"""Authentication of clients: a token in a header, compared in constant time.
+"""Authentication of clients: a token in a header, compared in constant time; and requests of browsers that are our own.
 
 The same for OTLP over gRPC and HTTP, for the admin endpoint, for metrics and for the web view. Tokens are never shown,
-logged or counted.
+logged or counted. A page elsewhere can have a browser ask what only this machine, or this network, can reach. It reads no
+answer of another origin, unless it points a name of its own here (DNS rebinding); the Host header names it then, and pages
+cannot choose that. Ports decide nothing: tunnels and published ports change them.
 """
 
 import base64
 import binascii
+import contextlib
 import hmac
+from collections.abc import Mapping
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 from typing import Self
 
 from toolgauge.model.errors import StartError
-from toolgauge.net.settings import Auth
-from toolgauge.settings import file_path
+from toolgauge.net.settings import Auth, is_loopback
+from toolgauge.settings import file_path, split_address
+
+
+def is_own_host(header: str, endpoint_host: str) -> bool:
+    """Return whether a Host header names an endpoint that listens on `endpoint_host`, and cannot be another's name.
+
+    On loopback that is this machine. Elsewhere it may also be an address, or a name without a dot, which the public DNS
+    does not have.
+    """
+    try:
+        host, _ = split_address(header if ":" in header.rpartition("]")[2] else f"{header}:0")
+    except ValueError:
+        return False
+    host = host.lower()
+    if not host:
+        return False
+    if host in ("localhost", endpoint_host.lower()):
+        return True
+    address: IPv4Address | IPv6Address | None = None
+    with contextlib.suppress(ValueError):
+        address = ip_address(host)
+    if is_loopback(endpoint_host):
+        return address is not None and address.is_loopback
+    return address is not None or "." not in host
+
+
+def is_of_another_site(headers: Mapping[str, str]) -> bool:
+    """Return whether a page of another origin asks in passing; that people follow a link from there is welcome."""
+    if headers.get("Sec-Fetch-Site", "none") in ("none", "same-origin"):
+        return False
+    return headers.get("Sec-Fetch-Mode") != "navigate" or headers.get("Sec-Fetch-Dest") != "document"
 
 
 class TokenGuard:
@@ -29,7 +64,7 @@ class TokenGuard:
         self._tokens = auth.tokens if auth.token is None else (auth.token, *auth.tokens)
         self._file = None if auth.filename is None else TokenFile(file_path(auth.filename))
         if not self._all_tokens():
-            raise StartError("`auth` holds no token, so that nobody could get in")
+            raise StartError("`auth` has no token: no client could connect")
 
     @classmethod
     def of(cls, auth: Auth | None) -> Self | None:

@@ -3,7 +3,6 @@
 Nothing here loads the client: the extra `kafka` is needed where a section is used.
 """
 
-from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import Annotated, Literal, TypeAlias
 
@@ -72,17 +71,14 @@ def client_properties(settings: KafkaClientSettings) -> dict[str, str | int | bo
         # A destination that is down is logged by what uses the client, once.
         "log_level": 0,
     }
-    properties.update(_tls_properties(tls) if tls is not None else ())
+    if tls is not None:
+        for name, file in (("ca", tls.ca_file), ("certificate", tls.cert_file), ("key", tls.key_file)):
+            if file is not None:
+                properties[f"ssl.{name}.location"] = str(file_path(file))
+        if tls.insecure_skip_verify:
+            properties["enable.ssl.certificate.verification"] = False
     if sasl is not None:
         properties["sasl.mechanisms"] = sasl.mechanism
         properties["sasl.username"] = sasl.username
         properties["sasl.password"] = sasl.password
     return properties
-
-
-def _tls_properties(tls: ClientTls) -> Iterator[tuple[str, str | bool]]:
-    for name, file in (("ca", tls.ca_file), ("certificate", tls.cert_file), ("key", tls.key_file)):
-        if file is not None:
-            yield f"ssl.{name}.location", str(file_path(file))
-    if tls.insecure_skip_verify:
-        yield "enable.ssl.certificate.verification", False

@@ -49,7 +49,10 @@ def listen(endpoint: str) -> list[socket.socket]:
             port = bound[0].getsockname()[1]
     except OSError as error:
         close_all(bound)
-        raise StartError(f"cannot listen on `{endpoint}`: {_reason(error)}", hint=_hint(error)) from error
+        is_taken = error.errno == errno.EADDRINUSE
+        hint = "stop the other process, or choose another port" if is_taken else None
+        reason = "the port is in use" if is_taken else (error.strerror or str(error)).lower()
+        raise StartError(f"cannot listen on `{endpoint}`: {reason}", hint=hint) from error
     if not bound:
         raise StartError(f"cannot listen on `{endpoint}`: no such address on this machine")
     return bound
@@ -67,23 +70,21 @@ def check_endpoints(endpoints: Mapping[str, str]) -> None:
             except StartError as error:
                 problems.append(f"{error.message} (`{key}`)")
                 if error.hint is not None:
-                    instead.append(f"--set {key}={_free_endpoint(endpoint)}")
+                    host, _, port = endpoint.rpartition(":")
+                    free = f"{host}:0"
+                    # One that reminds of the taken port.
+                    for other in range(int(port) + 10_000, 65_536, 10_000):
+                        with contextlib.suppress(StartError):
+                            close_all(listen(f"{host}:{other}"))
+                            free = f"{host}:{other}"
+                            break
+                    instead.append(f"--set {key}={free}")
     finally:
         close_all(bound)
     if problems:
         several = "" if len(problems) == 1 else f"{len(problems)} endpoints cannot be had\n  "
         hint = f"stop the other process, or choose another port: `{' '.join(instead)}`" if instead else None
         raise StartError(several + "\n  ".join(problems), hint=hint)
-
-
-def _free_endpoint(endpoint: str) -> str:
-    """Find a free port for an endpoint whose own is taken: one that reminds of it, else any."""
-    host, _, port = endpoint.rpartition(":")
-    for other in range(int(port) + 10_000, 65_536, 10_000):
-        with contextlib.suppress(StartError):
-            close_all(listen(f"{host}:{other}"))
-            return f"{host}:{other}"
-    return f"{host}:0"
 
 
 def close_all(sockets: list[socket.socket]) -> None:
@@ -104,7 +105,8 @@ def _addresses(endpoint: str, host: str) -> Iterator[tuple[int, str]]:
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError as error:
-        raise StartError(f"cannot resolve the host of endpoint `{endpoint}`: {_reason(error)}") from error
+        reason = (error.strerror or str(error)).lower()
+        raise StartError(f"cannot resolve the host of endpoint `{endpoint}`: {reason}") from error
     yield from dict.fromkeys((int(family), str(address[0])) for family, _, _, _, address in found)
 
 
@@ -121,18 +123,6 @@ def _bind(family: int, address: str, port: int) -> socket.socket:
         sock.close()
         raise
     return sock
-
-
-def _reason(error: OSError) -> str:
-    if error.errno == errno.EADDRINUSE:
-        return "the port is in use"
-    return (error.strerror or str(error)).lower()
-
-
-def _hint(error: OSError) -> str | None:
-    if error.errno == errno.EADDRINUSE:
-        return "stop the other process, or choose another port"
-    return None
 
 
 _log = logging.getLogger("toolgauge.listeners")
@@ -219,21 +209,20 @@ class Listeners:
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
-                self._pause(sock, error)
+                loop = asyncio.get_running_loop()
+                loop.remove_reader(sock)
+                self._paused[sock] = loop.call_later(_PAUSE_S, self._watch, sock)
+                reason = (error.strerror or str(error)).lower()
+                suppressed = self._throttle.suppressed(reason)
+                if suppressed is not None:
+                    _log.error(
+                        "`%s` cannot accept connections for now: %s%s", self._endpoint, reason, repetitions(suppressed)
+                    )
                 return
             connection.setblocking(False)  # noqa: FBT003 - the standard library's signature
             task = asyncio.create_task(self._handshake(connection, peer_address(name)))
             self._handshakes.add(task)
             task.add_done_callback(self._handshakes.discard)
-
-    def _pause(self, sock: socket.socket, error: OSError) -> None:
-        loop = asyncio.get_running_loop()
-        loop.remove_reader(sock)
-        self._paused[sock] = loop.call_later(_PAUSE_S, self._watch, sock)
-        reason = (error.strerror or str(error)).lower()
-        suppressed = self._throttle.suppressed(reason)
-        if suppressed is not None:
-            _log.error("`%s` cannot accept connections for now: %s%s", self._endpoint, reason, repetitions(suppressed))
 
     async def _handshake(self, connection: socket.socket, peer: str | None) -> None:
         try:
@@ -305,9 +294,9 @@ class HttpEndpoint(ABC):
 
     async def start(self) -> None:
         """Listen. Raises `StartError` when the address cannot be had."""
-        server = web.Server(
-            self._answer, access_log=None, keepalive_timeout=self._idle_timeout_s, logger=_endpoint_logger()
-        )
+        logger = logging.getLogger("toolgauge.endpoints")
+        logger.addFilter(_is_ours)
+        server = web.Server(self._answer, access_log=None, keepalive_timeout=self._idle_timeout_s, logger=logger)
         listeners = Listeners(server, self._settings.endpoint, self._settings.tls)
         await listeners.start()
         self._server, self._listeners = server, listeners
@@ -321,26 +310,44 @@ class HttpEndpoint(ABC):
             await server.shutdown(self._stop_timeout_s)
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        response = self._refusal(request) or await self.answer(request)
+        response: web.StreamResponse
+        methods = ("POST",) if request.path in self._post_paths else ("GET", "HEAD")
+        if self._guard is not None and not self._guard.admits(request.headers.get(self._guard.header)):
+            response = web.Response(status=401, headers={"WWW-Authenticate": self._guard.challenge})
+        elif request.method not in methods:
+            response = web.Response(status=405, headers={"Allow": ", ".join(methods)})
+        else:
+            response = await self.answer(request)
         for name, value in self._headers.items():
             response.headers.setdefault(name, value)
         return response
-
-    def _refusal(self, request: web.BaseRequest) -> web.Response | None:
-        if self._guard is not None and not self._guard.admits(request.headers.get(self._guard.header)):
-            return web.Response(status=401, headers={"WWW-Authenticate": self._guard.challenge})
-        methods = ("POST",) if request.path in self._post_paths else ("GET", "HEAD")
-        if request.method not in methods:
-            return web.Response(status=405, headers={"Allow": ", ".join(methods)})
-        return None
-
-
-def _endpoint_logger() -> logging.Logger:
-    logger = logging.getLogger("toolgauge.endpoints")
-    logger.addFilter(_is_ours)
-    return logger
 
 
 def _is_ours(record: logging.LogRecord) -> bool:
     """Pass over requests that aiohttp cannot read as HTTP: it would log a stack trace with the client's bytes each time."""
     return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
+
+
+def preferences(header: str) -> dict[str, float]:
+    """Return the quality of each name in such a header, 1 where none is written."""
+    found: dict[str, float] = {}
+    for entry in header.split(","):
+        name, *parameters = (part.strip().lower() for part in entry.split(";"))
+        found[name] = max(found.get(name, 0.0), _quality(parameters))
+    return found
+
+
+def accepts_gzip(accept_encoding: str) -> bool:
+    """Return whether an answer may be compressed."""
+    return preferences(accept_encoding).get("gzip", 0.0) > 0
+
+
+def _quality(parameters: list[str]) -> float:
+    for parameter in parameters:
+        key, _, value = parameter.partition("=")
+        if key.strip() == "q":
+            try:
+                return float(value)
+            except ValueError:
+                return 0.0
+    return 1.0

@@ -41,7 +41,15 @@ class WatchedFiles:
         return True
 
     def _current(self) -> tuple[tuple[int, int, int], ...]:
-        return tuple(_identity(file) for file in self._files)
+        identities: list[tuple[int, int, int]] = []
+        for file in self._files:
+            try:
+                status = file.stat()
+            except OSError:
+                identities.append((0, 0, 0))
+            else:
+                identities.append((status.st_mtime_ns, status.st_size, status.st_ino))
+        return tuple(identities)
 
 
 def server_context(tls: ServerTls) -> ssl.SSLContext:
@@ -103,14 +111,6 @@ def read_pem(file: Path) -> bytes:
 def _no_password() -> str:
     # Without this, OpenSSL asks on the terminal and waits.
     raise ValueError("the key is encrypted, which is not supported")
-
-
-def _identity(file: Path) -> tuple[int, int, int]:
-    try:
-        status = file.stat()
-    except OSError:
-        return (0, 0, 0)
-    return (status.st_mtime_ns, status.st_size, status.st_ino)
 
 
 def _named(files: Iterable[Path]) -> str:

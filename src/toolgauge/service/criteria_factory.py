@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import cast
 
 from pydantic import BaseModel, ValidationError
@@ -12,18 +13,28 @@ from pydantic import BaseModel, ValidationError
 from toolgauge import plugins
 from toolgauge.config.criteria import (
     CriterionConfig,
+    EvaluatorFile,
     criterion_problem,
+    evaluator_file,
     load_default_criteria,
     parameter_problems,
     read_criteria,
     read_criteria_files,
     unknown_evaluator,
 )
-from toolgauge.config.evaluator_files import EvaluatorFile, evaluator_file
 from toolgauge.config.load import listener_sections, load
 from toolgauge.config.model import Config, Defaults
-from toolgauge.config.nodes import PathStep, Place, spelled, written
-from toolgauge.config.problems import Problem, Wording, config_error, problems_of, suggestion
+from toolgauge.config.problems import (
+    PathStep,
+    Place,
+    Problem,
+    Wording,
+    config_error,
+    problems_of,
+    spelled,
+    suggestion,
+    written,
+)
 from toolgauge.model.errors import ConfigError, StartError
 from toolgauge.model.json import JsonObject
 from toolgauge.model.judging import JudgeEvaluator
@@ -32,7 +43,57 @@ from toolgauge.net.auth import TokenGuard
 from toolgauge.net.tls import client_context, server_context
 from toolgauge.score.criterion import Criterion, Inline, Lookup, NoReference, Reference, When, revision
 from toolgauge.service.judge_pool import judge_problems, require_judge
-from toolgauge.service.own_evaluators import EvaluatorFiles, checked_evaluator
+
+
+class EvaluatorFiles:
+    """The files that one configuration names, or several, one after the other."""
+
+    def __init__(self) -> None:
+        self._loaded: dict[Path, ModuleType | ConfigError] = {}
+        self._is_closed = False
+
+    def close(self) -> None:
+        """Run no file from here on but those that have run, and these not again."""
+        self._is_closed = True
+
+    def evaluator_class(self, named: EvaluatorFile) -> type[object]:
+        """Return the class; raise `ConfigError` where it cannot be had."""
+        module = self._module(named.path)
+        found: object = getattr(module, named.class_name, None)
+        if isinstance(found, type):
+            return cast("type[object]", found)  # narrowed from object
+        others = plugins.classes_of(module)
+        hint = suggestion(named.class_name, others) or "a class with `version`, `level` and `evaluate` is an evaluator"
+        raise ConfigError(f"no class called `{named.class_name}` in `{named.path}`", hint=hint)
+
+    def _module(self, path: Path) -> ModuleType:
+        # `Path.resolve` raises where links lead round in a circle.
+        key = Path(os.path.realpath(path))
+        if key not in self._loaded:
+            if self._is_closed:
+                message = f"`{path}` is code that was not named when this process was started, and is not run"
+                raise ConfigError(message, hint="start the process again")
+            try:
+                self._loaded[key] = plugins.load_file(path)
+            except ConfigError as error:
+                self._loaded[key] = error
+        loaded = self._loaded[key]
+        if isinstance(loaded, ConfigError):
+            raise loaded
+        return loaded
+
+
+def checked_evaluator(made: object, name: str) -> Evaluator | JudgeEvaluator:
+    """Return an object as the evaluator that it is; raise `ConfigError` where it is none."""
+    fault = plugins.evaluator_fault(made)
+    if fault is not None:
+        raise ConfigError(f"evaluator `{name}` {fault}")
+    return cast("Evaluator | JudgeEvaluator", made)  # it has what an evaluator must have
+
+
+def evaluator_files(criteria: Sequence[Criterion]) -> tuple[str, ...]:
+    """Name the files with evaluators of criteria: code that runs."""
+    return tuple(dict.fromkeys(one.evaluator_file for one in criteria if one.evaluator_file is not None))
 
 
 def load_configuration(paths: Sequence[str], overrides: Sequence[str]) -> tuple[Config, tuple[Criterion, ...]]:
@@ -130,10 +191,21 @@ def make_criterion(entry: CriterionConfig) -> Criterion:
 
 def _criterion(entry: CriterionConfig, files: EvaluatorFiles, problems: list[Problem]) -> Criterion | None:
     in_file = evaluator_file(entry.node) if entry.made_evaluator is None else None
-    evaluator = _evaluator(entry, in_file, files, problems)
+    if isinstance(in_file, Problem):
+        problems.append(in_file)
+        return None
+    try:
+        evaluator = entry.made_evaluator or _evaluator(entry, in_file, files, problems)
+    except ConfigError as error:
+        problems.append(criterion_problem(entry, error.message, error.hint, at=("evaluator",)))
+        return None
     if evaluator is None:
         return None
-    reference = _reference(entry)
+    reference: Reference = NoReference()
+    if entry.expected is not None:
+        reference = Inline(entry.expected)
+    elif entry.references is not None:
+        reference = Lookup(entry.references.key, entry.references.cases)
     missing = _missing(evaluator, reference)
     if missing is not None:
         message = f"criterion `{entry.name}` has nothing that evaluator `{entry.evaluator}` could compare with"
@@ -144,118 +216,68 @@ def _criterion(entry: CriterionConfig, files: EvaluatorFiles, problems: list[Pro
         evaluator_name=entry.evaluator,
         evaluator=evaluator,
         revision=revision(entry.canonical(), evaluator.version),
-        when=When(
-            service=entry.when.service,
-            agent=entry.when.agent,
-            case=entry.when.case,
-            attributes=entry.when.attributes,
-        ),
+        when=When(**dict(entry.when)),
         scope=entry.scope,
         reference=reference,
         pass_at=entry.pass_at,
         sample=entry.sample,
         enforce=entry.enforce,
         failures=entry.failures,
-        evaluator_file=str(in_file.path) if isinstance(in_file, EvaluatorFile) else None,
+        evaluator_file=None if in_file is None else str(in_file.path),
     )
 
 
 def _evaluator(
-    entry: CriterionConfig, in_file: EvaluatorFile | Problem | None, files: EvaluatorFiles, problems: list[Problem]
+    entry: CriterionConfig, in_file: EvaluatorFile | None, files: EvaluatorFiles, problems: list[Problem]
 ) -> Evaluator | JudgeEvaluator | None:
-    if entry.made_evaluator is not None:
-        return entry.made_evaluator
-    match in_file:
-        case Problem():
-            problems.append(in_file)
+    """Make the evaluator of a criterion, or add to `problems`. Raises `ConfigError` where its class fails."""
+    if in_file is None:
+        known = plugins.names(plugins.EVALUATORS)
+        if entry.evaluator not in known:
+            problems.append(unknown_evaluator(entry, known))
             return None
-        case EvaluatorFile():
-            return _own_evaluator(entry, in_file, files, problems)
-        case None:
-            return _installed_evaluator(entry, problems)
-
-
-def _own_evaluator(
-    entry: CriterionConfig, in_file: EvaluatorFile, files: EvaluatorFiles, problems: list[Problem]
-) -> Evaluator | JudgeEvaluator | None:
-    try:
+        loaded: type[object] = plugins.evaluator(entry.evaluator)
+        if not issubclass(loaded, BaseModel):
+            problems.append(criterion_problem(entry, f"evaluator `{entry.evaluator}` is not a pydantic model"))
+            return None
+    else:
         loaded = files.evaluator_class(in_file)
-        if issubclass(loaded, BaseModel):
-            made: object = None if _unknown_parameters(entry, loaded, problems) else _of_model(entry, loaded, problems)
-        else:
-            made = _without_parameters(entry, loaded, problems)
-        return None if made is None else checked_evaluator(made, entry.evaluator)
-    except ConfigError as error:
-        problems.append(criterion_problem(entry, error.message, error.hint, at=("evaluator",)))
-        return None
-
-
-def _unknown_parameters(entry: CriterionConfig, model: type[BaseModel], problems: list[Problem]) -> bool:
-    """Name parameters that a model would pass over, as pydantic does where a class leaves that open."""
-    if "extra" in model.model_config:
-        return False
-    known = [field.alias or name for name, field in model.model_fields.items()]
-    unknown = [key for key in entry.parameters if key not in known]
-    for key in unknown:
-        message = f"unknown parameter `{key}` of evaluator `{entry.evaluator}` in criterion `{entry.name}`"
-        problems.append(criterion_problem(entry, message, suggestion(key, known), at=(key,)))
-    return bool(unknown)
-
-
-def _of_model(entry: CriterionConfig, model: type[BaseModel], problems: list[Problem]) -> BaseModel | None:
-    try:
-        return model.model_validate(entry.parameters)
-    except ValidationError as error:
-        problems.extend(parameter_problems(entry, model, error))
-        return None
-
-
-def _without_parameters(entry: CriterionConfig, evaluator: type[object], problems: list[Problem]) -> object:
-    for key in entry.parameters:
-        message = f"unknown key `{key}` in criterion `{entry.name}`: evaluator `{entry.evaluator}` takes no parameters"
-        hint = "those of a pydantic model are its fields"
-        problems.append(criterion_problem(entry, message, hint, at=(key,)))
-    return None if entry.parameters else plugins.make_plain(evaluator, entry.evaluator)
-
-
-def _installed_evaluator(entry: CriterionConfig, problems: list[Problem]) -> Evaluator | JudgeEvaluator | None:
-    known = plugins.names(plugins.EVALUATORS)
-    if entry.evaluator not in known:
-        problems.append(unknown_evaluator(entry, known))
-        return None
-    try:
-        loaded = plugins.evaluator(entry.evaluator)
-    except ConfigError as error:
-        problems.append(criterion_problem(entry, error.message, error.hint, at=("evaluator",)))
+    where = f"in criterion `{entry.name}`"
+    found = len(problems)
+    if not issubclass(loaded, BaseModel):
+        for key in entry.parameters:
+            message = f"unknown key `{key}` {where}: evaluator `{entry.evaluator}` takes no parameters"
+            hint = "those of a pydantic model are its fields"
+            problems.append(criterion_problem(entry, message, hint, at=(key,)))
+    elif in_file is not None and "extra" not in loaded.model_config:
+        # Pydantic passes over unknown parameters where a class leaves that open.
+        known_keys = [field.alias or name for name, field in loaded.model_fields.items()]
+        for key in entry.parameters:
+            if key not in known_keys:
+                message = f"unknown parameter `{key}` of evaluator `{entry.evaluator}` {where}"
+                problems.append(criterion_problem(entry, message, suggestion(key, known_keys), at=(key,)))
+    if len(problems) > found:
         return None
     if not issubclass(loaded, BaseModel):
-        problems.append(criterion_problem(entry, f"evaluator `{entry.evaluator}` is not a pydantic model"))
+        return checked_evaluator(plugins.make_plain(loaded, entry.evaluator), entry.evaluator)
+    try:
+        return checked_evaluator(loaded.model_validate(entry.parameters), entry.evaluator)
+    except ValidationError as error:
+        problems.extend(parameter_problems(entry, loaded, error))
         return None
-    # A plug-in's class: `plugins.evaluator` has seen that it has what an evaluator must have.
-    return cast("Evaluator | JudgeEvaluator | None", _of_model(entry, loaded, problems))
 
 
 def _missing(evaluator: Evaluator | JudgeEvaluator, reference: Reference) -> str | None:
     """Name what would have to be given: an evaluator declares what it compares with."""
+    expected = reference.expected if isinstance(reference, Inline) else None
+    has_none = isinstance(reference, NoReference)
     if getattr(evaluator, "needs_answer", False):
-        without = isinstance(reference, NoReference) or (
-            isinstance(reference, Inline) and reference.expected.answer is None
-        )
-        return "`expected_output` or `reference`" if without else None
-    if getattr(evaluator, "needs_reference", False):
-        without = isinstance(reference, NoReference) or (
-            isinstance(reference, Inline) and not reference.expected.names_calls
-        )
-        return "`expected`, `expected_turns` or `reference`" if without else None
+        lacks_answer = has_none or (expected is not None and expected.answer is None)
+        return "`expected_output` or `reference`" if lacks_answer else None
+    lacks_calls = has_none or (expected is not None and not expected.names_calls)
+    if getattr(evaluator, "needs_reference", False) and lacks_calls:
+        return "`expected`, `expected_turns` or `reference`"
     return None
-
-
-def _reference(entry: CriterionConfig) -> Reference:
-    if entry.expected is not None:
-        return Inline(entry.expected)
-    if entry.references is not None:
-        return Lookup(entry.references.key, entry.references.cases)
-    return NoReference()
 
 
 def make_evaluator(name: str, parameters: JsonObject) -> Evaluator | JudgeEvaluator:
@@ -275,26 +297,23 @@ def make_evaluator(name: str, parameters: JsonObject) -> Evaluator | JudgeEvalua
 
 
 def unusable_files(config: Config) -> Iterator[StartError]:
-    """Yield what keeps the files that the configuration names from being used here, each with the section that does."""
-    for path, use in _uses(config):
+    """Yield the errors of TLS and token files that the configuration names, each with its section."""
+    uses: list[tuple[tuple[PathStep, ...], Callable[[], object]]] = []
+    for section_path, section in listener_sections(config):
+        if section.tls is not None:
+            uses.append(((*section_path, "tls"), partial(server_context, section.tls)))
+        if section.auth is not None and section.auth.filename is not None:
+            uses.append(((*section_path, "auth"), partial(TokenGuard, section.auth)))
+    for kind, exporters in (("otlp", config.exporters.otlp), ("webhook", config.exporters.webhook)):
+        for number, exporter in enumerate(exporters):
+            if exporter.client_tls is not None:
+                entry: tuple[PathStep, ...] = (kind, number) if len(exporters) > 1 else (kind,)
+                uses.append((("exporters", *entry, "tls"), partial(client_context, exporter.client_tls)))
+    kafka = config.exporters.kafka
+    if kafka is not None and kafka.client_tls is not None:
+        uses.append((("exporters", "kafka", "tls"), partial(client_context, kafka.client_tls)))
+    for path, use in uses:
         try:
             use()
         except StartError as error:
             yield StartError(f"`{spelled(path)}`: {error.message}", hint=error.hint)
-
-
-def _uses(config: Config) -> Iterator[tuple[tuple[PathStep, ...], Callable[[], object]]]:
-    for path, section in listener_sections(config):
-        if section.tls is not None:
-            yield (*path, "tls"), partial(server_context, section.tls)
-        if section.auth is not None and section.auth.filename is not None:
-            yield (*path, "auth"), partial(TokenGuard, section.auth)
-    for kind, exporters in (("otlp", config.exporters.otlp), ("webhook", config.exporters.webhook)):
-        for number, exporter in enumerate(exporters):
-            tls = exporter.client_tls
-            if tls is not None:
-                path = ("exporters", kind, number, "tls") if len(exporters) > 1 else ("exporters", kind, "tls")
-                yield path, partial(client_context, tls)
-    kafka = config.exporters.kafka
-    if kafka is not None and kafka.client_tls is not None:
-        yield ("exporters", "kafka", "tls"), partial(client_context, kafka.client_tls)

@@ -1,22 +1,38 @@
-"""Health, for orchestrators and people, in the words of the Collector's health check extensions.
+"""Health and the admin endpoint, in the words of the Collector's health check extensions.
 
 Ready means: the ports are bound and the process is not stopping. A destination that is away is shown and is no reason for
 a restart, which would only lose what waits for it.
+
+Health is for everybody. The small API about regressions is not: names of services, agents and tools, and the means to silence
+an alarm, are not for every page in a browser and every pod in a cluster. On loopback the Host header must name this machine (a
+page elsewhere can point its own name here, DNS rebinding, but cannot choose that header), and beyond loopback a token is
+asked for. With a token any Host will do, because no page has it.
 """
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias, TypeVar
 
-from toolgauge.config.model import Config, ErrorPolicy
-from toolgauge.export.destination import Destination
+import msgspec
+from aiohttp import web
+from msgspec import UNSET, Struct, UnsetType
+
+from toolgauge.config.model import Admin, Config, ErrorPolicy
 from toolgauge.export.fan_out import FanOut
 from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.metrics import fit_label
+from toolgauge.model.outcomes import Level
 from toolgauge.model.ports import MessageReceiver
+from toolgauge.model.regressions import Arm, StreamStatus
+from toolgauge.net.auth import is_own_host
+from toolgauge.net.listen import IDLE_TIMEOUT_S, HttpEndpoint
+from toolgauge.net.settings import is_loopback
 from toolgauge.service.judge_pool import JudgePool
-from toolgauge.service.memory import MemoryGuard
+from toolgauge.service.process import MemoryGuard
 from toolgauge.service.worker import Worker
+from toolgauge.settings import split_address
 from toolgauge.state.journal import Journal
 
 Phase: TypeAlias = Literal["starting", "running", "stopping", "stopped"]
@@ -36,8 +52,8 @@ _OF_PHASE: Mapping[Phase, Status] = {
     "stopping": "StatusStopping",
     "stopped": "StatusStopped",
 }
-# The later stands for a group that holds both.
-_SEVERITY: tuple[Status, ...] = ("StatusOK", "StatusRecoverableError", "StatusPermanentError", "StatusFatalError")
+# The larger stands for a group that holds both.
+_SEVERITY: Mapping[Status, int] = {"StatusRecoverableError": 1, "StatusPermanentError": 2, "StatusFatalError": 3}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +108,10 @@ class Health:
         now_ns = self.clock()
         is_well = self.is_ready and all(self._is_well(found, now_ns) for found in components.values())
         # Of several, the worst stands for all, and of those the latest.
-        worst = max(components.values(), key=_severity, default=self._of_phase())
+        of_phase = ComponentHealth(status=_OF_PHASE[self.phase], since_ns=self.changed_ns)
+        worst = max(
+            components.values(), key=lambda each: (_SEVERITY.get(each.status, 0), each.since_ns), default=of_phase
+        )
         pipeline: JsonObject = {**self._described(worst, now_ns), "healthy": is_well}
         body: JsonObject = {"start_time": _written(self.started_ns), **pipeline}
         if verbose:
@@ -103,9 +122,6 @@ class Health:
         if not self.is_ready:
             return 503, body
         return 200 if is_well else 500, body
-
-    def _of_phase(self) -> ComponentHealth:
-        return ComponentHealth(status=_OF_PHASE[self.phase], since_ns=self.changed_ns)
 
     def _is_well(self, found: ComponentHealth, now_ns: int) -> bool:
         match found.status:
@@ -130,10 +146,6 @@ class Health:
         return described
 
 
-def _severity(found: ComponentHealth) -> tuple[int, int]:
-    return _SEVERITY.index(found.status) if found.status in _SEVERITY else 0, found.since_ns
-
-
 def _written(when_ns: int) -> str:
     return datetime.fromtimestamp(when_ns / 1e9, UTC).isoformat()
 
@@ -149,93 +161,208 @@ def make_health(
     journal: Journal | None = None,
     messages: MessageReceiver | None = None,
 ) -> Health:
-    """Make what knows the phase and asks the destinations; receivers are well as long as the process takes requests.
+    """Make the health of a service; receivers are well as long as the process takes requests.
 
-    Short memory is shown like a destination that is away: it passes, and a restart would only lose what waits.
     `clock` is the service's, so that a wall clock that is set makes neither the uptime nor an outage longer or negative.
     """
     started_ns = clock()
+    stuck = "the worker is stuck in an evaluator or a trajectory: requests go on unread when the inbox is full"
 
     def components() -> Mapping[str, ComponentHealth]:
-        receiver = ComponentHealth(status="StatusOK", since_ns=started_ns)
-        parts = {"receiver:otlp/grpc": receiver, "receiver:otlp/http": receiver}
-        parts["processor:memory_limiter"] = _of_memory(memory, started_ns)
-        parts["processor:scoring"] = _of_worker(worker, started_ns)
+        now_ns = clock()
+        parts = _of_process(memory, started_ns)
+        parts["processor:scoring"] = _part(started_ns, stuck, worker.stuck_since_ns)
         if judges.has_judges:
-            parts["processor:judge"] = _of_judges(judges, started_ns, clock())
+            error, lasted_s = judges.trouble or (None, 0.0)
+            parts["processor:judge"] = _part(started_ns, error, now_ns - int(lasted_s * 1e9))
         if journal is not None:
-            parts["extension:journal"] = _of_journal(journal, started_ns)
+            parts["extension:journal"] = _part(started_ns, journal.failure, journal.failing_since_ns or started_ns)
         if messages is not None:
-            parts["receiver:kafka"] = _of_messages(messages, started_ns)
+            parts["receiver:kafka"] = _part(started_ns, *(messages.trouble or (None, None)))
         for destination in outbox.destinations:
-            parts[f"exporter:{destination.name}"] = _of(destination, started_ns, clock())
+            refusing, outage = destination.refusing, destination.outage
+            if refusing:
+                since_ns = now_ns - int(max(each.lasted_s for each in refusing) * 1e9)
+                error = ", ".join(f"{each.signal}: {each.reason}" for each in refusing)
+                part = ComponentHealth(status="StatusPermanentError", since_ns=since_ns, error=error)
+            elif outage is not None:
+                part = _part(started_ns, outage.reason, now_ns - int(outage.lasted_s * 1e9))
+            else:
+                part = _part(started_ns, None, None)
+            parts[f"exporter:{destination.name}"] = part
         return parts
 
-    return Health(
-        clock=clock, components=components, policy=config.admin.component_health if config.admin else ErrorPolicy()
-    )
+    return _health(config, components, clock)
 
 
 def make_front_health(config: Config, memory: MemoryGuard, workers: Components, *, clock: Callable[[], int]) -> Health:
-    """Make what knows the phase of the front of several workers, and asks them."""
+    """Make the health of a front, with that of its workers."""
     started_ns = clock()
-
-    def components() -> Mapping[str, ComponentHealth]:
-        receiver = ComponentHealth(status="StatusOK", since_ns=started_ns)
-        own = {"receiver:otlp/grpc": receiver, "receiver:otlp/http": receiver}
-        own["processor:memory_limiter"] = _of_memory(memory, started_ns)
-        return {**workers(), **own}
-
-    return Health(
-        clock=clock, components=components, policy=config.admin.component_health if config.admin else ErrorPolicy()
-    )
+    return _health(config, lambda: {**workers(), **_of_process(memory, started_ns)}, clock)
 
 
-def _of_memory(memory: MemoryGuard, started_ns: int) -> ComponentHealth:
-    since_ns = memory.short_since_ns
-    if since_ns is None:
+def _health(config: Config, components: Components, clock: Callable[[], int]) -> Health:
+    policy = config.admin.component_health if config.admin else ErrorPolicy()
+    return Health(clock=clock, components=components, policy=policy)
+
+
+def _of_process(memory: MemoryGuard, started_ns: int) -> dict[str, ComponentHealth]:
+    """Describe the receivers and the memory, which passes like an outage: a restart would only lose what waits."""
+    receiver = _part(started_ns, None, None)
+    short = "memory is short (`memory.limit`): requests are refused with a retryable status"
+    limiter = _part(started_ns, short, memory.short_since_ns)
+    return {"receiver:otlp/grpc": receiver, "receiver:otlp/http": receiver, "processor:memory_limiter": limiter}
+
+
+def _part(started_ns: int, error: str | None, since_ns: int | None) -> ComponentHealth:
+    """Describe a part that is well without an error, or without a time since when it has one."""
+    if error is None or since_ns is None:
         return ComponentHealth(status="StatusOK", since_ns=started_ns)
-    error = "memory is short (`memory.limit`): requests are refused with a retryable status"
     return ComponentHealth(status="StatusRecoverableError", since_ns=since_ns, error=error)
 
 
-def _of_worker(worker: Worker, started_ns: int) -> ComponentHealth:
-    since_ns = worker.stuck_since_ns
-    if since_ns is None:
-        return ComponentHealth(status="StatusOK", since_ns=started_ns)
-    error = "the worker is stuck in an evaluator or a trajectory: requests go on unread when the inbox is full"
-    return ComponentHealth(status="StatusRecoverableError", since_ns=since_ns, error=error)
+# By field of `Stream`; an empty text asks for streams without it.
+Filters: TypeAlias = Mapping[str, str]
+
+_HEALTH = frozenset({"/", "/status"})
+_ACK = "/ack"
+_PATHS = frozenset({"/streams", "/comparison", _ACK})
+_MAX_BODY_BYTES = 64 * 1024
+_BODY_TIMEOUT_S = 10.0
+# The worker is asked between two pieces of its work; one that is stuck would never answer.
+_ANSWER_TIMEOUT_S = 15.0
+_JSON = "application/json"
+_T = TypeVar("_T")
+_Asked = TypeVar("_Asked", bound=Struct)
 
 
-def _of_judges(judges: JudgePool, started_ns: int, now_ns: int) -> ComponentHealth:
-    if judges.trouble is None:
-        return ComponentHealth(status="StatusOK", since_ns=started_ns)
-    error, lasted_s = judges.trouble
-    return ComponentHealth(status="StatusRecoverableError", since_ns=now_ns - int(lasted_s * 1e9), error=error)
+class Watching(Protocol):
+    """Streams of scores, and the detectors that watch them. Its methods are called on the event loop."""
+
+    async def statuses(self) -> Sequence[StreamStatus]:
+        """Return what the detector of each stream knows."""
+        ...
+
+    async def arms(self) -> Sequence[Arm]:
+        """Return the observations of each stream by version."""
+        ...
+
+    async def acknowledge(self, filters: Filters) -> int:
+        """Accept the scores of the matching streams as their new normal; return how many streams matched."""
+        ...
 
 
-def _of_journal(journal: Journal, started_ns: int) -> ComponentHealth:
-    if journal.failure is None:
-        return ComponentHealth(status="StatusOK", since_ns=started_ns)
-    since_ns = journal.failing_since_ns or started_ns
-    return ComponentHealth(status="StatusRecoverableError", since_ns=since_ns, error=journal.failure)
+class _Filters(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    service: str | UnsetType | None = UNSET
+    environment: str | UnsetType | None = UNSET
+    agent: str | UnsetType | None = UNSET
+    tool: str | UnsetType | None = UNSET
+    criterion: str | UnsetType = UNSET
+    revision: str | UnsetType = UNSET
+    level: Level | UnsetType = UNSET
 
 
-def _of_messages(messages: MessageReceiver, started_ns: int) -> ComponentHealth:
-    if messages.trouble is None:
-        return ComponentHealth(status="StatusOK", since_ns=started_ns)
-    error, since_ns = messages.trouble
-    return ComponentHealth(status="StatusRecoverableError", since_ns=since_ns, error=error)
+class _Refused(Exception):  # noqa: N818 (an answer, no fault)
+    """A request is answered with an error."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
 
 
-def _of(destination: Destination, started_ns: int, now_ns: int) -> ComponentHealth:
-    refusing = destination.refusing
-    if refusing:
-        since_ns = now_ns - int(max(each.lasted_s for each in refusing) * 1e9)
-        error = ", ".join(f"{each.signal}: {each.reason}" for each in refusing)
-        return ComponentHealth(status="StatusPermanentError", since_ns=since_ns, error=error)
-    outage = destination.outage
-    if outage is None:
-        return ComponentHealth(status="StatusOK", since_ns=started_ns)
-    since_ns = now_ns - int(outage.lasted_s * 1e9)
-    return ComponentHealth(status="StatusRecoverableError", since_ns=since_ns, error=outage.reason)
+class AdminEndpoint(HttpEndpoint):
+    """Serves `GET /` and `GET /status[?verbose]`, and of regressions `GET /streams`, `GET /comparison` and `POST /ack`.
+
+    `watching` is `None` where nothing is watched.
+    """
+
+    def __init__(
+        self,
+        health: Health,
+        settings: Admin,
+        watching: Watching | None = None,
+        *,
+        idle_timeout_s: float = IDLE_TIMEOUT_S,
+        answer_timeout_s: float = _ANSWER_TIMEOUT_S,
+    ) -> None:
+        super().__init__(settings, idle_timeout_s=idle_timeout_s, post_paths={_ACK})
+        self._health = health
+        self._watching = watching
+        self._answer_timeout_s = answer_timeout_s
+        self._host, _ = split_address(settings.endpoint)
+        self._has_token = settings.auth is not None
+
+    async def answer(self, request: web.BaseRequest) -> web.Response:
+        """Answer with the state of health, or about regressions."""
+        if request.path in _HEALTH:
+            if request.path == "/":
+                status, body = self._health.simple()
+            else:
+                verbose = request.query.get("verbose")
+                is_verbose = verbose is not None and verbose.lower() not in ("false", "0", "no")
+                status, body = self._health.detailed(verbose=is_verbose)
+            return web.json_response(body, status=status)
+        try:
+            answered = await self._of_regressions(request)
+        except _Refused as refused:
+            return web.json_response({"error": refused.message}, status=refused.status)
+        return web.Response(body=msgspec.json.encode(answered), content_type=_JSON)
+
+    async def _of_regressions(self, request: web.BaseRequest) -> object:
+        if request.path not in _PATHS:
+            raise _Refused(404, "no such path; there is `/`, `/status`, `/streams`, `/comparison` and `/ack`")
+        self._admit(request)
+        watching = self._watching
+        if watching is None:
+            raise _Refused(404, "nothing is watched for regressions: `watch.enabled` is false")
+        filters: Filters = await _filters(request) if request.path == _ACK else {}
+        try:
+            async with asyncio.timeout(self._answer_timeout_s):
+                match request.path:
+                    case "/streams":
+                        return {"streams": await watching.statuses()}
+                    case "/comparison":
+                        return {"arms": await watching.arms()}
+                    case _:
+                        return {"acknowledged": await watching.acknowledge(filters)}
+        except TimeoutError as error:
+            raise _Refused(503, "the worker is busy and did not answer in time") from error
+
+    def _admit(self, request: web.BaseRequest) -> None:
+        if self._has_token:
+            return
+        if not is_loopback(self._host):
+            raise _Refused(
+                403,
+                "the admin endpoint listens beyond loopback and has no `admin.auth`: without a token there is only "
+                "`/` and `/status`",
+            )
+        if not is_own_host(request.headers.get("Host", ""), self._host):
+            raise _Refused(403, "the Host header does not name this machine: ask `localhost`")
+
+
+async def _filters(request: web.BaseRequest) -> Filters:
+    """Read the fields of the streams; a page of another origin cannot send this content type without asking first."""
+    if request.content_type != _JSON:
+        raise _Refused(415, f"the body must be JSON: `Content-Type: {_JSON}`")
+    body = b""
+    try:
+        async with asyncio.timeout(_BODY_TIMEOUT_S):
+            while chunk := await request.content.readany():
+                body += chunk
+                if len(body) > _MAX_BODY_BYTES:
+                    raise _Refused(413, f"the body must be at most {_MAX_BODY_BYTES} bytes")
+    except TimeoutError as error:
+        raise _Refused(408, "the body did not come in time") from error
+    except web.RequestPayloadError as error:
+        raise _Refused(400, "the body cannot be read: it is not encoded as its headers say") from error
+    try:
+        filters = msgspec.json.decode(body, type=_Filters)
+    except msgspec.ValidationError as error:
+        fields = ", ".join(f"`{name}`" for name in _Filters.__struct_fields__)
+        raise _Refused(400, f"{error}; an object of any of {fields} is expected") from error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _Refused(400, "the body is not JSON") from error
+    values = ((name, getattr(filters, name)) for name in filters.__struct_fields__)
+    return {name: fit_label(value or "") for name, value in values if value is not UNSET}

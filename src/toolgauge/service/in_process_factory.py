@@ -9,6 +9,7 @@ import socket
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 from opentelemetry._logs import Logger
@@ -24,10 +25,10 @@ from toolgauge.model.outcomes import Scorecard
 from toolgauge.pipeline.pipeline import ignore_split
 from toolgauge.score.criterion import Criterion
 from toolgauge.selfmetrics import SelfMetrics
-from toolgauge.service.destinations import fan_out
+from toolgauge.service.destinations import otlp_fan_out
 from toolgauge.service.pipeline_factory import VERSION, emit_settings, make_pipeline, make_watcher, redactor
 from toolgauge.service.process import Faults, SteadyClock
-from toolgauge.service.watching import Announcer
+from toolgauge.service.watching import announce
 
 _LOOK_AGAIN_S = 0.01
 _Address: TypeAlias = tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]
@@ -54,7 +55,7 @@ class Push:
 
     def __init__(self, exporters: Sequence[DestinationSettings], metrics: SelfMetrics) -> None:
         self.is_grpc = any(exporter.protocol == "grpc" for exporter in exporters)
-        self._destination = fan_out(exporters, metrics, hop_id=uuid.uuid4().hex, user_agent=f"toolgauge/{VERSION}")
+        self._destination = otlp_fan_out(exporters, metrics, hop_id=uuid.uuid4().hex)
         self._loop: _Loop | None = None
 
     @property
@@ -136,7 +137,7 @@ class InProcess:
             metrics=self.metrics,
             content=ways.on_scorecard is not None,
             watcher=make_watcher(config, self.metrics),
-            on_regressions=Announcer(self._emitter, self, self.metrics).announce,
+            on_regressions=partial(announce, emitter=self._emitter, outbox=self, metrics=self.metrics),
             on_split=ignore_split,
         )
         instruments.observe(registry)
@@ -172,18 +173,15 @@ class InProcess:
             self.metrics.spans.add(outgoing.spans, ("consumed" if self._ways.export is None else "forwarded", "", ""))
             return True
         with self._faults.survived():
-            return self._deliver(outgoing)
+            if outgoing.signal == "traces" and self._ways.export is not None:
+                if not self._ways.export(scorecard_spans(outgoing.body, self._resource)):
+                    self.metrics.own_dropped.add(1, ("", "traces", "export_failed"))
+                return True
+            if outgoing.signal == "logs" and (logger := self._ways.logger()) is not None:
+                emit_events(outgoing.body, logger)
+                return True
+            return self._push is None or self._push.put(outgoing)
         return False
-
-    def _deliver(self, outgoing: Outgoing) -> bool:
-        if outgoing.signal == "traces" and self._ways.export is not None:
-            if not self._ways.export(scorecard_spans(outgoing.body, self._resource)):
-                self.metrics.own_dropped.add(1, ("", "traces", "export_failed"))
-            return True
-        if outgoing.signal == "logs" and (logger := self._ways.logger()) is not None:
-            emit_events(outgoing.body, logger)
-            return True
-        return self._push is None or self._push.put(outgoing)
 
     @property
     def survives_fork(self) -> bool:
@@ -219,35 +217,29 @@ class InProcess:
 
     def work(self) -> float | None:
         """Do the due work; return the seconds until there is more to do, `None` when nothing is open."""
-        now = self._clock()
+        now, push = self._clock(), self._push
         busy = False
         with self._faults.survived():
             busy = self._pipeline.tick(now)
         with self._faults.survived():
             self._pipeline.flush()
-        if self._push is not None:
+        if push is not None:
             with self._faults.survived():
-                self._send(self._push, now)
-        return 0.0 if busy else self._rest_s()
-
-    def _send(self, push: Push, now_ns: int) -> None:
-        if now_ns >= self._next_push_ns:
-            self._next_push_ns = now_ns + self._push_interval_ns
-            self._push_metrics(push)
-        push.work(0.05)
+                if now >= self._next_push_ns:
+                    self._next_push_ns = now + self._push_interval_ns
+                    self._push_metrics(push)
+                push.work(0.05)
+        if busy or (push is not None and not push.is_idle):
+            return 0.0
+        due = [
+            at for at in (self._pipeline.next_due_ns, None if push is None else self._next_push_ns) if at is not None
+        ]
+        # What is due and does not close yet is looked at again soon, not at once.
+        return max(0.05, (min(due) - self._clock()) / 1e9) if due else None
 
     def _push_metrics(self, push: Push) -> None:
         if self._ways.pushes_metrics() and not push.put(self._emitter.metrics(self._clock())):
             self.metrics.own_dropped.add(1, ("", "metrics", "queue_full"))
-
-    def _rest_s(self) -> float | None:
-        due = self._pipeline.next_due_ns
-        if self._push is not None:
-            if not self._push.is_idle:
-                return 0.0
-            due = self._next_push_ns if due is None else min(due, self._next_push_ns)
-        # What is due and does not close yet is looked at again soon, not at once.
-        return None if due is None else max(0.05, (due - self._clock()) / 1e9)
 
     def close_open(self, until: Callable[[], bool]) -> bool:
         """Close and score all open trajectories and send the scores while `until()` holds; return whether all was done."""

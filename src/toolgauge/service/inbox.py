@@ -11,7 +11,6 @@ from typing import Protocol, TypeAlias
 
 from msgspec.structs import replace
 
-from toolgauge.export.recording_file import RecordingFile
 from toolgauge.model.delivery import Accepted, Answer, Assignment, Invalid, Refused, Signal
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.journal import JournalChange, JournalEntry
@@ -59,7 +58,9 @@ class Inbox:
             async with asyncio.timeout(timeout_s):
                 while self._waiting[0] is not turn or not self._has_room(size_bytes):
                     await turn
-                    turn = self._renewed(turn)
+                    place = self._waiting.index(turn)
+                    self._waiting[place] = asyncio.get_running_loop().create_future()
+                    turn = self._waiting[place]
         except TimeoutError:
             return False
         else:
@@ -108,11 +109,6 @@ class Inbox:
         if self._waiting and not self._waiting[0].done():
             self._waiting[0].set_result(None)
 
-    def _renewed(self, turn: asyncio.Future[None]) -> asyncio.Future[None]:
-        place = self._waiting.index(turn)
-        self._waiting[place] = asyncio.get_running_loop().create_future()
-        return self._waiting[place]
-
 
 # The envelope of a body of this size may take tens of milliseconds to parse, for which other senders should not wait.
 _LARGE_BYTES = 1024 * 1024
@@ -136,11 +132,9 @@ class JournalWriter(Protocol):
 OnAccepted: TypeAlias = Callable[[Request], None]
 
 
-def recorded_to(recording: RecordingFile | None) -> OnAccepted:
-    """Return what writes requests to the recording; without one, nothing does."""
-    if recording is None:
-        return lambda _request: None
-    return lambda request: recording.put(request.signal, request.body)
+def ignore_request(request: Request) -> None:
+    """Do nothing."""
+    del request
 
 
 class Intake:
@@ -153,7 +147,7 @@ class Intake:
         clock: Callable[[], int],
         journal: JournalWriter | None = None,
         ledger: Ledger | None = None,
-        on_accepted: OnAccepted = lambda _request: None,
+        on_accepted: OnAccepted = ignore_request,
     ) -> None:
         self._on_accepted = on_accepted
         self._pipeline = pipeline
@@ -173,11 +167,13 @@ class Intake:
         answer = self._pipeline.admission.admit(request)
         if not isinstance(answer, Accepted):
             return answer
-        entry = self._new_entry(request)
-        if entry is not None:
+        entry = None
+        if self._ledger is not None and request.count:
+            entry = self._ledger.new_entry(request.signal, request.body, request.received_ns, own=False)
             request = replace(request, entry=entry.id)
         try:
-            await self._written(entry)
+            if entry is not None and self._journal is not None:
+                await self._journal.commit(JournalChange(appended=(entry,)))
             is_put = self._inbox.put(request) or await self._inbox.put_in_time(request, _PATIENCE_S)
         except BaseException:
             # The sender has gone, and is counted as answered already.
@@ -188,11 +184,6 @@ class Intake:
         if isinstance(taken, Accepted):
             self._on_accepted(request)
         return taken
-
-    def _new_entry(self, request: Request) -> JournalEntry | None:
-        if self._ledger is None or not request.count:
-            return None
-        return self._ledger.new_entry(request.signal, request.body, request.received_ns, own=False)
 
     async def consume_message(
         self, signal: Signal, body: bytes, sender: str, assignment: Assignment, entry: int
@@ -224,10 +215,6 @@ class Intake:
         self._pipeline.admission.withdraw(request)
         if self._ledger is not None:
             self._ledger.forget((request.entry,))
-
-    async def _written(self, entry: JournalEntry | None) -> None:
-        if entry is not None and self._journal is not None:
-            await self._journal.commit(JournalChange(appended=(entry,)))
 
     def _pass_unread(self, request: Request) -> Answer:
         if self._pipeline.pass_unread(request, self._clock()):

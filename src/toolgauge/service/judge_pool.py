@@ -10,7 +10,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
-from typing import Protocol, cast
 
 from toolgauge import plugins
 from toolgauge.config.criteria import CriterionConfig, criterion_problem
@@ -21,7 +20,7 @@ from toolgauge.judge.disabled import DisabledJudges
 from toolgauge.judge.inquiry import load_form
 from toolgauge.judge.judge_model import JudgeModel
 from toolgauge.judge.judges import Judges
-from toolgauge.judge.settings import JudgeSettings, Output
+from toolgauge.judge.settings import JudgeSettings
 from toolgauge.model.judging import Answers, Inquiry, JudgeEvaluator
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.criterion import Criterion
@@ -30,23 +29,6 @@ from toolgauge.selfmetrics import JudgeMetrics
 # What the client of `toolgauge.judges` stands on; the extra brings both.
 _EXTRA = ("pydantic_ai", "openai")
 _CLIENT = "pydantic_ai"
-
-
-class OpenClient(Protocol):
-    """Makes a client; the entry points of `toolgauge.judges` are of this type."""
-
-    def __call__(
-        self,
-        *,
-        model: str,
-        base_url: str | None,
-        api_key: str | None,
-        max_output_tokens: int,
-        temperature: float | None,
-        output: Output | None,
-    ) -> Client:
-        """Raise `ConfigError` when there is no such model."""
-        ...
 
 
 def asks_judge(criteria: Sequence[Criterion]) -> bool:
@@ -83,8 +65,7 @@ def judge_problems(
 
 def open_client(settings: JudgeSettings) -> Client:
     """Make the client; raise `ConfigError` when there is no such model."""
-    # An entry point's value: what is not of this type is told by the first call.
-    opener = cast("OpenClient", plugins.load(plugins.JUDGES, _CLIENT))
+    opener: Callable[..., Client] = plugins.load(plugins.JUDGES, _CLIENT)
     # Here, where nothing waits for it: the first question comes on the event loop.
     load_form()
     return opener(

@@ -1,12 +1,16 @@
-"""The process itself: its time, its CPU, its event loop's lag, its garbage, its file descriptors, its faults.
+"""The process itself: its memory, its time, its CPU, its event loop's lag, its garbage, its file descriptors, its faults.
 
-Metrics are under the names that OpenTelemetry's conventions have for them.
+Every queue has a bound of its own, in estimated bytes; only the system knows what they cost together. When memory is short,
+requests are refused with a retryable status, so that senders keep their spans, and then open state is shed. Without this, a
+destination that is away and many open traces at once end in the kernel's kill, and with it all that was acknowledged.
 """
 
 import asyncio
 import contextlib
+import ctypes
 import gc
 import logging
+import math
 import os
 import signal
 import sys
@@ -19,42 +23,270 @@ from pathlib import Path
 from traceback import extract_tb
 from typing import TypeVar
 
+from toolgauge.model.errors import StartError
 from toolgauge.model.metrics import Histogram, Labels, MetricRegistry
 from toolgauge.net.throttle import Throttle, repetitions
 from toolgauge.selfmetrics import SelfMetrics
-from toolgauge.service.memory import keep_freed_memory, resident_bytes
+
+_LOG = logging.getLogger("toolgauge")
+_S = 1_000_000_000
+_MIB = 1 << 20
+_STATM = Path("/proc/self/statm")
+_SOFT = 0.8
+# Taking in again right below the soft limit would end in a refusal at the next request.
+_RESUME = 0.9 * _SOFT
+# Between two looks of the timer, this share of the limit may come in before there is another look.
+_UNSEEN = 0.02
+_BETWEEN_RELIEFS_NS = 1 * _S
+# Senders may have to wait this long for what ends by itself; after that, open trajectories go.
+_PATIENCE_NS = 5 * _S
+# A shortage that comes and goes is logged once; the metric has it all.
+_BETWEEN_LINES_NS = 60 * _S
+# Collecting garbage walks over every object there is.
+_BETWEEN_COLLECTIONS_NS = 30 * _S
+# Of the limit, for requests to come.
+_KEPT = 1 / 16
+# As <malloc.h> has them; a larger threshold is not taken.
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
+_LARGEST_MMAP_THRESHOLD = 32 * _MIB
+# By itself each thread has one, up to eight a core: memory that one thread has freed another must ask for anew.
+_ARENAS = 2
+# Thresholds are of the type `int`: of a larger number the lower half would be taken.
+_LARGEST_THRESHOLD = (1 << 31) - 1
+
+
+def keep_freed_memory(limit_bytes: int) -> None:
+    """Have this process keep a share of its memory limit when it is freed, for any of its threads.
+
+    For a process that is ours alone, before it has threads.
+    """
+    allocator = Allocator()
+    allocator.share()
+    allocator.keep(int(limit_bytes * _KEPT))
+
+
+def resident_bytes() -> int | None:
+    """Read how much memory this process has in use; `None` where the system does not report it this way."""
+    pages = _pages(_STATM)
+    return None if pages is None else pages[0] * os.sysconf("SC_PAGE_SIZE")
+
+
+def own_bytes(process: int) -> int:
+    """Read how much memory another process has in use beside the files that all have loaded; 0 where that is not known."""
+    pages = _pages(Path(f"/proc/{process}/statm"))
+    return 0 if pages is None else (pages[0] - pages[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _pages(statm: Path) -> tuple[int, int] | None:
+    """Read how many pages a process has in use, and how many of them are files' or shared."""
+    try:
+        _, resident, shared, *_ = map(int, statm.read_bytes().split())
+    except (OSError, ValueError):
+        return None
+    return resident, shared
+
+
+class Allocator:
+    """Tunes the C library, to which CPython returns freed memory."""
+
+    def __init__(self) -> None:
+        library = ctypes.CDLL(None) if os.name == "posix" else None
+        # glibc alone has them.
+        self._malloc_trim = getattr(library, "malloc_trim", None)
+        self._mallopt = getattr(library, "mallopt", None)
+
+    def keep(self, size_bytes: int) -> None:
+        """Keep so much freed memory for later requests; the next `trim` returns the rest.
+
+        By itself the C library gives the memory of each large request back and asks for it anew, and the system clears
+        every page of it: a fifth of what such requests cost.
+        """
+        if self._mallopt is not None:
+            # A request that is a large part of all that is kept goes back at once: it would only crowd out the others.
+            self._mallopt(_M_MMAP_THRESHOLD, min(size_bytes // 4, _LARGEST_MMAP_THRESHOLD))
+            self._mallopt(_M_TRIM_THRESHOLD, min(size_bytes, _LARGEST_THRESHOLD))
+
+    def share(self) -> None:
+        """Have future threads share freed memory: those of gRPC otherwise hold a few megabytes each."""
+        if self._mallopt is not None:
+            self._mallopt(_M_ARENA_MAX, _ARENAS)
+
+    def trim(self) -> None:
+        """Return the memory that is free at this moment."""
+        if self._malloc_trim is not None:
+            self._malloc_trim(0)
+
+    def collect(self) -> None:
+        """Free what refers to itself; takes time that grows with everything that is in memory."""
+        gc.collect()
+
+
+class MemoryGuard:
+    """Refuses above 80 % of the limit, asks for relief above the limit, and ends by itself.
+
+    `resident` reads the memory in use; `None` means that it cannot be known, and nothing is refused then.
+    """
+
+    def __init__(
+        self,
+        limit_bytes: int,
+        metrics: SelfMetrics,
+        *,
+        resident: Callable[[], int | None] = resident_bytes,
+        allocator: Allocator | None = None,
+    ) -> None:
+        self._limit = limit_bytes
+        self._soft = int(limit_bytes * _SOFT)
+        self._resume = int(limit_bytes * _RESUME)
+        self._resident = resident
+        self._allocator = allocator or Allocator()
+        self._unseen = 0
+        self._is_short = False
+        self._is_logged = False
+        self._logged_ns: int | None = None
+        self._unlogged = 0
+        self._short_since_ns: int | None = None
+        self._relieved_ns: int | None = None
+        self._collected_ns: int | None = None
+        self._last_known: int | None = None
+        self._is_known = True
+        self._full_since_ns: int | None = None
+        self._is_too_small = False
+        # Garbage has not been looked for of late; else, when the next look saw that it had.
+        self._may_hoard = True
+        self._tidied_ns: int | None = None
+        metrics.memory_limit.set(limit_bytes)
+        metrics.memory_state.observe = lambda: {(): float(self._is_short)}
+        metrics.memory_resident.observe = lambda: {} if (known := self._resident()) is None else {(): known}
+
+    @property
+    def short_since_ns(self) -> int | None:
+        """Since when requests have been refused, by the clock of `look`; `None` while they are not."""
+        return self._short_since_ns
+
+    def check(self) -> None:
+        """Raise `StartError` when the limit leaves no room for requests beside what the process needs by itself."""
+        self._allocator.trim()
+        resident = self._read()
+        if resident < self._resume:
+            return
+        needed = math.ceil(resident / _RESUME / _MIB)
+        raise StartError(
+            f"`memory.limit` is {self._limit // _MIB} MiB, and toolgauge needs {math.ceil(resident / _MIB)} MiB before it has "
+            "taken anything: it would refuse all requests",
+            hint=f"set it to more than {needed} MiB: requests are taken while less than {_RESUME:.0%} of it is in use",
+        )
+
+    def admits(self, size_bytes: int) -> bool:
+        """Return whether there is memory for a request of this size."""
+        self._unseen += size_bytes
+        if not self._is_short and self._unseen > self._limit * _UNSEEN:
+            self._note(self._read_after_tidying())
+        return not self._is_short
+
+    def look(self, now_ns: int, *, is_empty: bool) -> bool:
+        """Look now; True when open state has to go. `is_empty`: there is nothing in the process that could leave it."""
+        resident = self._read_after_tidying()
+        if not self._may_hoard:
+            if self._tidied_ns is None:
+                self._tidied_ns = self._collected_ns = now_ns
+            self._may_hoard = now_ns - self._tidied_ns >= _BETWEEN_COLLECTIONS_NS
+        self._note(resident)
+        if not self._is_short:
+            self._full_since_ns = None
+        else:
+            if self._short_since_ns is None:
+                self._short_since_ns = now_ns
+            self._log_shortage(resident, now_ns)
+            if is_empty:
+                # Nothing would become less by waiting: what is taken in one at a time still leaves one at a time.
+                if resident >= self._resume and _is_due(self._relieved_ns, now_ns, _BETWEEN_RELIEFS_NS):
+                    # Free memory, such as that of messages given up halfway.
+                    self._relieved_ns = now_ns
+                    self._allocator.trim()
+                    resident = self._read()
+                self._log_too_small(resident, now_ns)
+            elif resident >= self._resume:
+                if not _is_due(self._relieved_ns, now_ns, _BETWEEN_RELIEFS_NS):
+                    return False
+                self._relieved_ns = now_ns
+                if _is_due(self._collected_ns, now_ns, _BETWEEN_COLLECTIONS_NS):
+                    self._collected_ns = now_ns
+                    self._allocator.collect()
+                self._allocator.trim()
+                return resident >= self._limit or now_ns - self._short_since_ns >= _PATIENCE_NS
+        self._is_short = False
+        self._short_since_ns = None
+        if resident < self._resume and self._is_logged:
+            self._is_logged = False
+            _LOG.info("%s in use: requests are taken again", self._share(resident))
+        return False
+
+    def _read(self) -> int:
+        self._unseen = 0
+        # It cannot be read either while there is no descriptor left, which is no time to stop watching.
+        resident = self._last_known = self._resident() or self._last_known
+        if resident is None:
+            if self._is_known:
+                _LOG.warning("this system does not report how much memory is in use: `memory.limit` does not hold")
+            self._is_known = False
+            return 0
+        return resident
+
+    def _read_after_tidying(self) -> int:
+        """Read how much is in use, without garbage and freed memory that is only kept: neither is a reason to refuse."""
+        resident = self._read()
+        if resident < self._soft or self._is_short or not self._may_hoard:
+            return resident
+        self._may_hoard = False
+        self._tidied_ns = None
+        self._allocator.collect()
+        self._allocator.trim()
+        return self._read()
+
+    def _note(self, resident: int) -> None:
+        if resident >= self._soft and not self._is_short:
+            self._is_short = True
+            self._unlogged += 1
+
+    def _log_shortage(self, resident: int, now_ns: int) -> None:
+        """Log a shortage, unless one was logged a moment ago; a long one is then logged late."""
+        if not self._is_logged and _is_due(self._logged_ns, now_ns, _BETWEEN_LINES_NS):
+            others = repetitions(self._unlogged - 1)
+            self._is_logged, self._logged_ns, self._unlogged = True, now_ns, 0
+            _LOG.warning("%s in use: requests are refused with a retryable status%s", self._share(resident), others)
+
+    def _log_too_small(self, resident: int, now_ns: int) -> None:
+        if resident < self._soft:
+            return
+        if self._full_since_ns is None:
+            # It may be messages that are not whole yet, which are not counted.
+            self._full_since_ns = now_ns
+        if not self._is_too_small and now_ns - self._full_since_ns >= _PATIENCE_NS:
+            self._is_too_small = True
+            _LOG.warning("more than 80 % of `memory.limit` is in use although nothing is waiting: raise it")
+
+    def _share(self, resident: int) -> str:
+        return f"{resident // _MIB} of {self._limit // _MIB} MiB of memory (`memory.limit`)"
+
+
+def _is_due(last_ns: int | None, now_ns: int, every_ns: int) -> bool:
+    return last_ns is None or now_ns - last_ns >= every_ns
+
 
 _EVERY_S = 0.1
 _T = TypeVar("_T")
 
 
-class LoopLag:
-    """Sleeps again and again, and records by how much it overslept."""
-
-    def __init__(self, histogram: Histogram) -> None:
-        self._histogram = histogram
-        self._task: asyncio.Task[None] | None = None
-
-    def start(self) -> None:
-        """Begin to measure on the running loop."""
-        self._task = asyncio.create_task(self._measure())
-
-    async def stop(self) -> None:
-        """End. Works twice and without a start."""
-        task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-
-    async def _measure(self) -> None:
-        clock = asyncio.get_running_loop().time
-        while True:
-            began_s = clock()
-            await asyncio.sleep(_EVERY_S)
-            self._histogram.record(max(0.0, clock() - began_s - _EVERY_S))
+async def measure_loop_lag(histogram: Histogram) -> None:
+    """Sleep again and again, and record by how much this overslept."""
+    clock = asyncio.get_running_loop().time
+    while True:
+        began_s = clock()
+        await asyncio.sleep(_EVERY_S)
+        histogram.record(max(0.0, clock() - began_s - _EVERY_S))
 
 
-_S = 1_000_000_000
 _EVERY_NS = 60 * _S
 # Under load without an end there is no quiet moment.
 _AT_LATEST_NS = 600 * _S
@@ -85,32 +317,6 @@ class GarbageRounds:
         self._collect()
         self._took_ns = self._clock() - began
         self._done_ns = now_ns
-
-
-class TimeShare:
-    """One part in `part` of the time of a core, for work that may be left out.
-
-    What is left of it is kept for ten seconds: after a quiet hour no burst may take minutes. `passed` is the time that passes,
-    in nanoseconds.
-    """
-
-    def __init__(self, part: int, passed: Callable[[], int]) -> None:
-        self._part = part
-        self._passed = passed
-        self._most_ns = self._left_ns = 10 * _S // part
-        self._seen_ns = passed()
-
-    @property
-    def has_time(self) -> bool:
-        """Return whether there is time for more work."""
-        now_ns = self._passed()
-        self._left_ns = min(self._most_ns, self._left_ns + (now_ns - self._seen_ns) // self._part)
-        self._seen_ns = now_ns
-        return self._left_ns > 0
-
-    def spend(self, took_ns: int) -> None:
-        """Take note of what a piece of work took."""
-        self._left_ns -= took_ns
 
 
 class SteadyClock:
@@ -183,34 +389,30 @@ def freeze_loaded_objects() -> None:
 def measure_process(registry: MetricRegistry) -> None:
     """Register metrics that are read from the system whenever they are written out."""
     started_s = time.monotonic()
+
+    def cpu_seconds() -> dict[Labels, float]:
+        spent = os.times()
+        return {("user",): spent.user, ("system",): spent.system}
+
+    def memory() -> dict[Labels, float]:
+        resident = resident_bytes()
+        return {} if resident is None else {(): resident}
+
     registry.counter(
         "process.cpu.time",
         "s",
         "CPU seconds of this process. Near one second a second, a core is full: run more processes behind a Collector "
         "that balances by trace id.",
         ("cpu.mode",),
-    ).observe = _cpu_seconds
+    ).observe = cpu_seconds
     registry.gauge(
         "process.memory.usage",
         "By",
         "Physical memory in use. When it nears `memory.limit`, look at the queue, at open trajectories and at held spans.",
-    ).observe = _memory
+    ).observe = memory
     registry.gauge(
         "process.uptime", "s", "Time since the start. When it falls back to 0, look for what ended the process."
     ).observe = lambda: {(): time.monotonic() - started_s}
-
-
-def _cpu_seconds() -> dict[Labels, float]:
-    spent = os.times()
-    return {("user",): spent.user, ("system",): spent.system}
-
-
-def _memory() -> dict[Labels, float]:
-    resident = resident_bytes()
-    return {} if resident is None else {(): resident}
-
-
-_LOG = logging.getLogger("toolgauge")
 
 
 class Faults:
@@ -230,23 +432,16 @@ class Faults:
         try:
             yield
         except Exception as error:  # noqa: BLE001 (nobody waits for timed work: it would end in silence, for good)
-            self._log(error)
-
-    def _log(self, error: Exception) -> None:
-        kind = type(error).__name__
-        self._count.add(1, (kind,))
-        # The place and not the message, which may quote what came in a span.
-        places = extract_tb(error.__traceback__)
-        place = f"{Path(places[-1].filename).name}, line {places[-1].lineno}" if places else "an unknown place"
-        fault = f"{kind} in {place}"
-        suppressed = self._throttle.suppressed(fault)
-        if suppressed is not None:
-            _LOG.error(
-                "an internal error, counted in toolgauge.faults: %s; please report it%s",
-                fault,
-                repetitions(suppressed),
-                extra={"error.type": kind},
-            )
+            kind = type(error).__name__
+            self._count.add(1, (kind,))
+            # The place and not the message, which may quote what came in a span.
+            places = extract_tb(error.__traceback__)
+            place = f"{Path(places[-1].filename).name}, line {places[-1].lineno}" if places else "an unknown place"
+            fault = f"{kind} in {place}"
+            suppressed = self._throttle.suppressed(fault)
+            if suppressed is not None:
+                line = "an internal error, counted in toolgauge.faults: %s; please report it%s"
+                _LOG.error(line, fault, repetitions(suppressed), extra={"error.type": kind})
 
 
 async def beside(work: Callable[[], _T], name: str) -> _T:

@@ -1,71 +1,89 @@
-"""Another configuration for a service that runs on: loaded beside it, and put in place only when it is sound.
+"""Another configuration for a process that runs on: loaded beside it, and put in place only when it is sound.
 
-Loading happens in a thread, because reference files may be large and senders must not wait. What cannot be had (a
-port, a certificate) leaves the part that runs in place; what can only be had at a start is named. Open trajectories,
-held spans, queues, metrics and questions to judges are not touched.
+Loading happens in a thread, because reference files may be large and senders must not wait. A port or a certificate that
+fails leaves the running part in place; keys that need a start are named. Open trajectories, held spans, queues, metrics and
+questions to judges are not touched. A front and its workers all take a configuration, or none: each loads it first.
 """
 
 import asyncio
-import gc
 import logging
-import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Generic, Literal, TypeAlias, TypeVar
 
-from toolgauge.config.load import empty_files
+from toolgauge.config.load import FileState, Sources, empty_files
 from toolgauge.config.model import Config
-from toolgauge.config.nodes import Node, plain, spelled
+from toolgauge.config.problems import Node, plain, spelled
 from toolgauge.judge.client import Client
 from toolgauge.model.errors import ConfigError, StartError, ToolgaugeError
 from toolgauge.pipeline.pipeline import Rules
-from toolgauge.score.criterion import Criterion, Lookup
-from toolgauge.selfmetrics import SelfMetrics
+from toolgauge.score.criterion import Criterion
+from toolgauge.score.scorer import reading_scope
+from toolgauge.service.criteria_factory import evaluator_files
 from toolgauge.service.destinations import renewed_destinations
 from toolgauge.service.judge_pool import asks_judge, make_judges, open_client
-from toolgauge.service.messages import check_messages
-from toolgauge.service.own_evaluators import evaluator_files
-from toolgauge.service.pipeline_factory import VERSION, emit_settings, make_rules, redactor
+from toolgauge.service.pipeline_factory import emit_settings, make_rules, redactor, watched_streams
 from toolgauge.service.process import Faults, beside
-from toolgauge.service.serve import exchanged, make_receivers
+from toolgauge.service.receiver_factory import check_messages, exchanged, make_receivers
+from toolgauge.service.runtime import Runtime
 from toolgauge.service.service import Service
+from toolgauge.service.workers.channel import Adopted, Kind
+from toolgauge.service.workers.front import Front, conversation_keys
 from toolgauge.settings import Section
 
 _LOG = logging.getLogger("toolgauge")
-# While a thread loads, the event loop gets its turn this often.
-_TURN_S = 0.001
-_FREED_AT_ONCE = 1000
-_FREE_PAUSE_S = 0.005
 Load: TypeAlias = Callable[[], tuple[Config, tuple[Criterion, ...]]]
 Outcome: TypeAlias = Literal["applied", "partly", "refused"]
+_R = TypeVar("_R", bound=Runtime)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
-    """What was made beside the running service. `client` is `None` unless other judges are to be asked.
+    """A configuration beside the running one; `empty` are the configuration files that hold nothing.
 
-    `empty` are the configuration files that hold nothing.
+    Of a single process: its rules, and a `client` where other judges are to be asked.
     """
 
     config: Config
     criteria: tuple[Criterion, ...]
-    rules: Rules
-    client: Client | None
-    changed_tools: tuple[str, ...]
     empty: frozenset[Path]
+    rules: Rules | None = None
+    client: Client | None = None
+    changed_tools: tuple[str, ...] = ()
 
 
-class ReloadLoop(ABC):
-    """Reloads one time after the other when it is asked to."""
+class RuntimeReloader(ABC, Generic[_R]):
+    """Reloads one time after the other when asked to; `load` reads what it read at the start.
 
-    def __init__(self, metrics: SelfMetrics) -> None:
-        self._metrics = metrics
-        self._faults = Faults(metrics)
+    `adopt_view` takes what logs and pages show. `files` are the configuration files. One that was emptied, or lost its last
+    destination or all of its criteria, is taken for one that is still being written, and changes nothing.
+    """
+
+    def __init__(
+        self,
+        service: _R,
+        config: Config,
+        criteria: Sequence[Criterion],
+        *,
+        load: Load,
+        adopt_view: Callable[[Config, Sequence[Criterion]], None],
+        files: Sequence[Path] = (),
+    ) -> None:
+        self._service = service
+        self._at_start = config
+        # The configuration that runs, which is not the wanted one where something could not be had.
+        self._config = config
+        self._criteria = tuple(criteria)
+        self._load = load
+        self._adopt_view = adopt_view
+        self._files = tuple(files)
+        self._empty = frozenset(empty_files(self._files))
         self._task: asyncio.Task[None] | None = None
         self._is_asked = False
         self._is_stopped = False
+        self._is_loading = False
 
     def ask(self) -> None:
         """Reload soon; requests during a reload are answered by one more, after it."""
@@ -81,102 +99,114 @@ class ReloadLoop(ABC):
         self._is_stopped = True
         if self._task is None:
             return
-        if self.may_be_cancelled:
+        if self._is_loading:
             self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
-
-    @property
-    @abstractmethod
-    def may_be_cancelled(self) -> bool:
-        """Whether nothing has been put in place yet."""
-
-    @abstractmethod
-    async def reload(self) -> Outcome:
-        """Load the configuration and put it in place."""
 
     async def _run(self) -> None:
         while self._is_asked and not self._is_stopped:
             self._is_asked = False
             outcome: Outcome = "refused"
-            with self._faults.survived():
+            with Faults(self._service.metrics).survived():
                 outcome = await self.reload()
-            self._metrics.reloads.add(1, (outcome,))
-
-
-class Reloader(ReloadLoop):
-    """Reloads a service when asked to; `load` reads what it read at the start, `adopt_view` takes what logs and pages show.
-
-    `files` are the configuration files. One that was emptied, or lost its last destination or all of its criteria, is
-    taken for one that is still being written, and changes nothing.
-    """
-
-    def __init__(
-        self,
-        service: Service,
-        config: Config,
-        criteria: Sequence[Criterion],
-        *,
-        load: Load,
-        adopt_view: Callable[[Config, Sequence[Criterion]], None],
-        files: Sequence[Path] = (),
-    ) -> None:
-        super().__init__(service.metrics)
-        self._service = service
-        self._files = tuple(files)
-        self._empty = frozenset(empty_files(self._files))
-        self._at_start = config
-        # What runs, which is not what was asked for where something could not be had.
-        self._config = config
-        self._criteria = tuple(criteria)
-        self._load = load
-        self._adopt_view = adopt_view
-        self._freeing: asyncio.Task[None] | None = None
-        self._is_loading = False
-
-    @property
-    def may_be_cancelled(self) -> bool:
-        """Whether it is still being loaded."""
-        return self._is_loading
-
-    async def stop(self) -> None:
-        """Reload no more; a configuration that is being put in place is finished. Works twice."""
-        if self._freeing is not None:
-            self._freeing.cancel()
-        await super().stop()
+            self._service.metrics.reloads.add(1, (outcome,))
 
     async def reload(self) -> Outcome:
         """Load the configuration and put it in place."""
+        self._is_loading = True
         try:
             loaded = await self.load()
+            gone = tuple(self._missing(loaded))
+            if not gone:
+                await self._prepare_others()
         except ToolgaugeError as error:
-            log_refused(error)
+            hint = "" if error.hint is None else f"; hint: {error.hint}"
+            _LOG.error("the configuration was not reloaded, the running one stays: %s%s", error.message, hint)
             return "refused"
-        gone = tuple(
-            missing(self._config, self._criteria, loaded.config, loaded.criteria, emptied=loaded.empty - self._empty)
-        )
+        finally:
+            self._is_loading = False
         if gone:
-            log_missing(gone)
+            _LOG.warning("the configuration was not reloaded, the running one stays: %s", "; ".join(gone))
             return "refused"
-        kept = await self.apply(loaded)
-        return "partly" if kept else "applied"
+        return "partly" if await self.apply(loaded) else "applied"
 
     async def load(self) -> Loaded:
         """Load the configuration beside the running one. Raises `ToolgaugeError`."""
-        turn_s = sys.getswitchinterval()
-        self._is_loading = True
-        sys.setswitchinterval(_TURN_S)
-        # Collecting garbage stops all threads for as long as it takes to walk over every reference there is.
-        gc.disable()
-        try:
-            return await beside(self._prepare, "reload")
-        finally:
-            gc.freeze()
-            gc.enable()
-            sys.setswitchinterval(turn_s)
-            self._is_loading = False
+        return await beside(self._loaded, "reload")
 
-    def _prepare(self) -> Loaded:
-        """Make what can be made beside the running service. Raises `ConfigError`."""
+    def _loaded(self) -> Loaded:
+        config, criteria = self._load()
+        return Loaded(config=config, criteria=criteria, empty=frozenset(empty_files(self._files)))
+
+    def _missing(self, loaded: Loaded) -> Iterator[str]:
+        """Name what was there and is gone without a word that it is meant to be."""
+        for path in sorted(loaded.empty - self._empty):
+            yield f"`{path}` is empty; write `{{}}` if it is to be"
+        config, exporters = loaded.config, loaded.config.exporters
+        if self._config.exporters.otlp and not exporters.otlp and "otlp" not in exporters.model_fields_set:
+            yield "no destination is left; write `exporters: {otlp: null}` if there is to be none"
+        is_written = not config.model_fields_set.isdisjoint(("criteria", "criteria_files"))
+        if _has_written(self._criteria) and not _has_written(loaded.criteria) and not is_written:
+            yield "no criterion is left but the default ones; write `criteria: []` if there is to be none"
+
+    async def _prepare_others(self) -> None:
+        """Have other processes load the configuration. Raises `ToolgaugeError`."""
+
+    @abstractmethod
+    async def _adopt(self, loaded: Loaded, kept: dict[str, str]) -> object:
+        """Put everything but receivers in place, and the reasons for sections that stay in `kept`; return `exporters`."""
+
+    async def apply(self, loaded: Loaded) -> dict[str, str]:
+        """Put it in place; return the sections that stay as they were, with the reasons."""
+        config, criteria = loaded.config, loaded.criteria
+        kept: dict[str, str] = {}
+        changed = changed_criteria(self._criteria, criteria)
+        changes = (*changed_keys(self._config, config), *loaded.changed_tools, *changed)
+        receivers = await self._exchange_receivers(config, kept)
+        exporters = await self._adopt(loaded, kept)
+        self._service.push_interval_s = config.metrics.interval / 1e9
+        self._service.reading_scope = reading_scope(criteria)
+        self._adopt_view(config, criteria)
+        self._criteria, self._empty = criteria, loaded.empty
+        self._config = config.model_copy(update={"receivers": receivers, "exporters": exporters})
+        self.log(changes, kept, changed_keys(self._at_start, config))
+        return kept
+
+    async def _exchange_receivers(self, config: Config, kept: dict[str, str]) -> object:
+        """Return the section that is in use from here on."""
+        service, old, new = self._service, self._config.receivers, config.receivers
+        if new.otlp == old.otlp:
+            return new
+        try:
+            made = make_receivers(
+                config, service.intake, metrics=service.metrics, hop_id=service.hop_id, has_memory=service.memory.admits
+            )
+            wanted = new.otlp.protocols
+            same = (old.otlp.protocols.grpc == wanted.grpc, old.otlp.protocols.http == wanted.http)
+            endpoints = (wanted.grpc.endpoint, wanted.http.endpoint)
+            service.receivers = await exchanged(service.receivers, made, endpoints=endpoints, same=same)
+        except (ConfigError, StartError) as error:
+            kept["receivers"] = error.message
+            return old
+        return new
+
+    def log(self, changes: Sequence[str], kept: Mapping[str, str], since_start: Sequence[str]) -> None:
+        """Log the changes, the sections that stay, and the keys that wait for a start."""
+        applied = [key for key in changes if not (key.startswith(tuple(kept)) or waits_for_start(key))]
+        for section, reason in kept.items():
+            _LOG.error("`%s` stays as it was: %s", section, reason, extra={"key": section})
+        waiting = [key for key in since_start if waits_for_start(key)]
+        if waiting:
+            _LOG.warning("takes effect at the next start: %s", ", ".join(waiting), extra={"keys": waiting})
+        what = ", ".join(applied) or "nothing has changed"
+        _LOG.info("the configuration was reloaded: %s", what, extra={"keys": applied})
+
+
+class Reloader(RuntimeReloader[Service]):
+    """Reloads a service that scores."""
+
+    def _loaded(self) -> Loaded:
+        """Make everything that can be made beside the running service. Raises `ConfigError`."""
         config, criteria = self._load()
         check_messages(self._at_start, criteria)
         service = self._service
@@ -194,168 +224,90 @@ class Reloader(ReloadLoop):
         opens = wanted is not None and (changed or not service.judges.has_judges)
         has_other_tools = rules.scorer.registered_tools != service.pipeline.registered_tools
         return Loaded(
-            config,
-            criteria,
-            rules,
-            open_client(wanted) if wanted is not None and opens else None,
-            ("registered tools have changed",) if has_other_tools else (),
-            frozenset(empty_files(self._files)),
+            config=config,
+            criteria=criteria,
+            empty=frozenset(empty_files(self._files)),
+            rules=rules,
+            client=open_client(wanted) if wanted is not None and opens else None,
+            changed_tools=("registered tools have changed",) if has_other_tools else (),
         )
 
-    async def apply(self, loaded: Loaded) -> dict[str, str]:
-        """Put it in place; return the sections that stay as they were, with the reasons."""
-        config, before = loaded.config, self._config
-        kept: dict[str, str] = {}
-        changes = (
-            *changed_keys(before, config),
-            *loaded.changed_tools,
-            *changed_criteria(self._criteria, loaded.criteria),
-        )
-        receivers = await self._exchange_receivers(config, kept)
-        exporters = await self._exchange_destinations(config, kept)
-        await self._exchange_judges(loaded)
-        await self._service.adopt(loaded.rules, emit_settings(config), redactor(config), config.metrics.interval / 1e9)
-        # Trajectories that are being scored, and judges, may still speak of the criteria that went.
-        self._service.emitter.keep({(each.name, each.revision) for each in (*self._criteria, *loaded.criteria)})
-        self._adopt_view(config, loaded.criteria)
-        gone, self._criteria = self._criteria, loaded.criteria
-        self._freeing = asyncio.create_task(_free(gone))
-        del gone
-        self._empty = loaded.empty
-        self._config = config.model_copy(update={"receivers": receivers, "exporters": exporters})
-        self.log(changes, kept, changed_keys(self._at_start, config))
-        for file in evaluator_files(loaded.criteria):
-            _LOG.info("running the evaluators in %s as it is now", file, extra={"file": file})
-        return kept
-
-    async def _exchange_receivers(self, config: Config, kept: dict[str, str]) -> object:
-        """Return the section that is in use from here on."""
-        service, old, new = self._service, self._config.receivers, config.receivers
-        if new.otlp == old.otlp:
-            return new
-        try:
-            made = make_receivers(
-                config,
-                service.intake,
-                metrics=service.metrics,
-                hop_id=service.hop_id,
-                has_memory=service.memory.admits,
-            )
-            wanted = new.otlp.protocols
-            same = (old.otlp.protocols.grpc == wanted.grpc, old.otlp.protocols.http == wanted.http)
-            endpoints = (wanted.grpc.endpoint, wanted.http.endpoint)
-            service.receivers = await exchanged(service.receivers, made, endpoints=endpoints, same=same)
-        except (ConfigError, StartError) as error:
-            kept["receivers"] = error.message
-            return old
-        return new
-
-    async def _exchange_destinations(self, config: Config, kept: dict[str, str]) -> object:
-        service, old, new = self._service, self._config.exporters, config.exporters
-        if new.otlp == old.otlp:
-            return new
-        try:
-            destinations = renewed_destinations(
-                config,
-                service.metrics,
-                service.outbox.destinations,
-                hop_id=service.hop_id,
-                user_agent=f"toolgauge/{VERSION}",
-                ledger=service.ledger,
-            )
-            await service.outbox.replace(destinations)
-        except (ConfigError, StartError) as error:
-            kept["exporters.otlp"] = error.message
-            return new.model_copy(update={"otlp": old.otlp})
-        return new
-
-    async def _exchange_judges(self, loaded: Loaded) -> None:
-        service, config = self._service, loaded.config
+    async def _adopt(self, loaded: Loaded, kept: dict[str, str]) -> object:
+        service, config, rules = self._service, loaded.config, loaded.rules
+        old, exporters = self._config.exporters, config.exporters
+        if exporters.otlp != old.otlp:
+            try:
+                destinations = renewed_destinations(
+                    config, service.metrics, service.outbox.destinations, hop_id=service.hop_id, ledger=service.ledger
+                )
+                await service.outbox.replace(destinations)
+            except (ConfigError, StartError) as error:
+                kept["exporters.otlp"] = error.message
+                exporters = exporters.model_copy(update={"otlp": old.otlp})
         if loaded.client is not None and config.judge is not None:
             judges = make_judges(config.judge, loaded.client, service.metrics.judge, redactor(config).content)
             await service.judges.replace(judges)
         elif service.judges.has_judges and not asks_judge(loaded.criteria):
             await service.judges.replace(None)
 
-    def log(self, changes: Sequence[str], kept: Mapping[str, str], since_start: Sequence[str]) -> None:
-        """Log what has changed."""
-        log_reloaded(changes, kept, since_start)
+        def adopt() -> None:
+            if rules is not None:
+                service.pipeline.adopt(rules)
+            service.emitter.adopt(emit_settings(config), redactor(config))
+
+        # As soon as the worker is done with its current work.
+        service.worker.post(adopt)
+        # Trajectories that are being scored, and judges, may still speak of the criteria that went.
+        service.emitter.keep({(each.name, each.revision) for each in (*self._criteria, *loaded.criteria)})
+        for file in evaluator_files(loaded.criteria):
+            _LOG.info("running the evaluators in %s as it is now", file, extra={"file": file})
+        return exporters
 
 
-def missing(
-    running: Config,
-    criteria: Sequence[Criterion],
-    config: Config,
-    loaded: Sequence[Criterion],
-    *,
-    emptied: Iterable[Path],
-) -> Iterator[str]:
-    """Name what was there and is gone without a word that it is meant to be."""
-    for path in sorted(emptied):
-        yield f"`{path}` is empty; write `{{}}` if it is to be"
-    exporters = config.exporters
-    if running.exporters.otlp and not exporters.otlp and "otlp" not in exporters.model_fields_set:
-        yield "no destination is left; write `exporters: {otlp: null}` if there is to be none"
-    is_written = not config.model_fields_set.isdisjoint(("criteria", "criteria_files"))
-    if _written(criteria) and not _written(loaded) and not is_written:
-        yield "no criterion is left but the default ones; write `criteria: []` if there is to be none"
+class FrontReloader(RuntimeReloader[Front]):
+    """Reloads a front and all of its workers. A certificate that fails in one worker stays there as it was, and is logged."""
+
+    async def _prepare_others(self) -> None:
+        processes = self._service.workers.processes
+        answers = await asyncio.gather(*(process.ask(Kind.PREPARE) for process in processes))
+        for process, answer in zip(processes, answers, strict=True):
+            if answer is not None and answer.content:
+                raise ConfigError(f"worker {process.number}: {answer.content.decode()}")
+
+    async def _adopt(self, loaded: Loaded, kept: dict[str, str]) -> object:
+        front, config = self._service, loaded.config
+        answers = await asyncio.gather(*(process.ask(Kind.ADOPT) for process in front.workers.processes))
+        for answer in answers:
+            if answer is not None:
+                kept.update(answer.read(Adopted).kept)
+        front.divided.divider.adopt(conversation_keys(loaded.criteria))
+        streams = watched_streams(loaded.criteria)
+
+        def adopt() -> None:
+            front.emitter.adopt(emit_settings(config), redactor(config))
+            front.observing.keep(streams)
+
+        await front.run(adopt)
+        return config.exporters
 
 
-def log_missing(gone: Sequence[str]) -> None:
-    """Log that the running configuration stays, and which parts are gone."""
-    _LOG.warning("the configuration was not reloaded, the running one stays: %s", "; ".join(gone))
-
-
-def log_refused(error: ToolgaugeError) -> None:
-    """Log that the running configuration stays."""
-    hint = "" if error.hint is None else f"; hint: {error.hint}"
-    _LOG.error("the configuration was not reloaded, the running one stays: %s%s", error.message, hint)
-
-
-def log_reloaded(changes: Sequence[str], kept: Mapping[str, str], since_start: Sequence[str]) -> None:
-    """Log what has changed, what stays, and what waits for a start."""
-    applied = [key for key in changes if not (key.startswith(tuple(kept)) or waits_for_start(key))]
-    for section, reason in kept.items():
-        _LOG.error("`%s` stays as it was: %s", section, reason, extra={"key": section})
-    waiting = [key for key in since_start if waits_for_start(key)]
-    if waiting:
-        _LOG.warning("takes effect at the next start: %s", ", ".join(waiting), extra={"keys": waiting})
-    what = ", ".join(applied) or "nothing has changed"
-    _LOG.info("the configuration was reloaded: %s", what, extra={"keys": applied})
-
-
-def _written(criteria: Sequence[Criterion]) -> bool:
+def _has_written(criteria: Sequence[Criterion]) -> bool:
     return any(not criterion.is_default for criterion in criteria)
 
 
 def changed_criteria(old: Sequence[Criterion], new: Sequence[Criterion]) -> Iterator[str]:
-    """Describe which criteria came, went and changed."""
+    """Name the criteria that are new, gone or changed."""
     before = {criterion.name: criterion for criterion in old}
     after = {criterion.name: criterion for criterion in new}
     yield from (f"criterion {name} is new" for name in after if name not in before)
     yield from (f"criterion {name} is gone" for name in before if name not in after)
-    for name in after:
-        if name in before and _meaning(before[name]) != _meaning(after[name]):
+    for name, now in after.items():
+        was = before.get(name, now)
+        if (was.revision, was.sample, was.enforce) != (now.revision, now.sample, now.enforce):
             yield f"criterion {name} has changed"
 
 
-def _meaning(criterion: Criterion) -> tuple[object, ...]:
-    return criterion.revision, criterion.sample, criterion.enforce
-
-
-async def _free(criteria: Sequence[Criterion]) -> None:
-    """Free references bit by bit: freeing hundreds of thousands of them at once stops all threads for that long."""
-    cases: list[object] = []
-    for criterion in criteria:
-        if isinstance(criterion.reference, Lookup):
-            cases.extend(criterion.reference.cases.values())
-    del criteria
-    while cases:
-        del cases[-_FREED_AT_ONCE:]
-        await asyncio.sleep(_FREE_PAUSE_S)
-
-
-# What is bound, sized or opened once, at the start.
+# Sections that are bound, sized or opened once, at the start.
 _AT_START = (
     "exporters.file",
     "exporters.prometheus",
@@ -409,3 +361,45 @@ def _bare(value: object) -> object:
         items: tuple[object, ...] = value  # pyright: ignore[reportUnknownVariableType] (narrowed from object)
         return tuple(plain(item) if isinstance(item, Node) else item for item in items)
     return value
+
+
+_INTERVAL_S = 2.0
+_MAX_NAMES = 5
+
+
+class ConfigWatch:
+    """Looks at the files that `find` finds, anew after each change. Make it before the configuration is loaded."""
+
+    def __init__(self, find: Callable[[], Sources]) -> None:
+        self._find = find
+        self._sources = find()
+        self._known: Mapping[Path, FileState] = self._sources.states()
+        self._last = self._known
+
+    async def run(self, ask: Callable[[], None], faults: Faults) -> None:
+        """Look for ever, and ask for a reload after each change."""
+        while True:
+            await asyncio.sleep(_INTERVAL_S)
+            changed: tuple[Path, ...] = ()
+            with faults.survived():
+                # A file system over the network may not answer for a while.
+                changed = await beside(self.look, "watch")
+            if changed:
+                more = f" and {len(changed) - _MAX_NAMES} more" if len(changed) > _MAX_NAMES else ""
+                names = ", ".join(f"`{path}`" for path in changed[:_MAX_NAMES])
+                _LOG.info("configuration file changed, reloading: %s%s", names, more)
+                ask()
+
+    def look(self) -> tuple[Path, ...]:
+        """Return the files that have changed since the last reload, once they have not since the last look."""
+        found = self._sources.states()
+        is_settled, self._last = found == self._last, found
+        if not is_settled or found == self._known:
+            return ()
+        paths = dict.fromkeys((*self._known, *found))
+        changed = tuple(path for path in paths if found.get(path) != self._known.get(path))
+        self._sources = self._find()
+        # A file that was looked at keeps the state that was found: if it has changed meanwhile, that is a change.
+        self._known = {path: found.get(path, state) for path, state in self._sources.states().items()}
+        self._last = self._known
+        return changed

@@ -56,33 +56,24 @@ class Sending(Protocol):
         ...
 
 
-class Announcer:
-    """Announces regressions: as lines of the log, as events to the destinations, and to webhooks."""
-
-    def __init__(
-        self,
-        emitter: Emitter,
-        outbox: Sending,
-        metrics: SelfMetrics,
-        webhooks: Webhooks | None = None,
-        journaled: Callable[[Outgoing], Outgoing] = lambda outgoing: outgoing,
-    ) -> None:
-        self._journaled = journaled
-        self._webhooks = webhooks
-        self._emitter = emitter
-        self._outbox = outbox
-        self._metrics = metrics
-
-    def announce(self, regressions: Sequence[Regression]) -> None:
-        """Announce what began or ended."""
-        for regression in regressions:
-            level = logging.WARNING if regression.phase == "began" else logging.INFO
-            _LOG.log(level, "%s", sentence(regression), extra={"incident": regression.incident})
-        for outgoing in self._emitter.regressions(regressions):
-            if not self._outbox.put(self._journaled(outgoing)):
-                self._metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))
-        if self._webhooks is not None:
-            self._webhooks.put(regressions)
+def announce(
+    regressions: Sequence[Regression],
+    *,
+    emitter: Emitter,
+    outbox: Sending,
+    metrics: SelfMetrics,
+    webhooks: Webhooks | None = None,
+    journaled: Callable[[Outgoing], Outgoing] = lambda outgoing: outgoing,
+) -> None:
+    """Announce regressions that began or ended: in the log, as events to the destinations, and to webhooks."""
+    for regression in regressions:
+        level = logging.WARNING if regression.phase == "began" else logging.INFO
+        _LOG.log(level, "%s", sentence(regression), extra={"incident": regression.incident})
+    for outgoing in emitter.regressions(regressions):
+        if not outbox.put(journaled(outgoing)):
+            metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))
+    if webhooks is not None:
+        webhooks.put(regressions)
 
 
 class Watching:
@@ -136,7 +127,7 @@ class Watching:
         # Criteria that went, or mean something else, while nothing ran: their alarms end with the first tick.
         self._watcher.keep(self._streams)
         if damaged:
-            _LOG.error("%d rows of the detectors' state are damaged: these streams are learned anew", damaged)
+            _LOG.error("%d rows of the detectors' state are damaged: these streams start to learn again", damaged)
         return self._watcher.active()
 
     def start(self, on_worker: OnWorker) -> None:
@@ -156,8 +147,7 @@ class Watching:
             self._tasks = ()
             saving.cancel()
             await asyncio.gather(saving, return_exceptions=True)
-            with self._faults.survived():
-                await self._put_changes()
+            await self._put_changes()
             self._batches.put_nowait(None)
             await work
 
@@ -190,15 +180,15 @@ class Watching:
 
     # -- tasks ------------------------------------------------------------------------------------------------------
 
+    async def _put_changes(self) -> None:
+        with self._faults.survived():
+            changed, removed = await self._ask(self._watcher.changes)
+            self._batches.put_nowait((changed, removed, ()))
+
     async def _save_regularly(self) -> None:
         while True:
             await asyncio.sleep(_SAVE_EVERY_S)
-            with self._faults.survived():
-                await self._put_changes()
-
-    async def _put_changes(self) -> None:
-        changed, removed = await self._ask(self._watcher.changes)
-        self._batches.put_nowait((changed, removed, ()))
+            await self._put_changes()
 
     async def _work(self) -> None:
         while (batch := await self._batches.get()) is not None:

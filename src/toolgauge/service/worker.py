@@ -1,23 +1,128 @@
 """The one thread that reads, recognizes, assembles, scores and encodes: it owns the pipeline and all of its state.
 
-Everybody else puts requests into the inbox, or asks the worker to do a piece of work between two of its own. It can be
-given up: when an evaluator is stuck in a library that Python cannot interrupt, the event loop passes requests on unread,
-and at the end lets go of what the pipeline holds in its place.
+Everybody else puts requests into the inbox, or asks the worker to do a piece of work between two of its own. While an evaluator
+runs, the event loop looks at the CPU time of this thread, and raises `EvaluationTimeout` in it when the evaluator has used up its
+share; only there, as anywhere else the exception would tear state that others rely on. An evaluator that is stuck in a C
+library cannot be cut off: the worker is given up then, and the event loop passes requests on unread, and releases at the end
+what the pipeline holds.
 """
 
 import asyncio
 import contextlib
+import ctypes
 import queue
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import AbstractContextManager
+from types import TracebackType
 from typing import TypeVar
 
-from toolgauge.otlp.request import Request
 from toolgauge.pipeline.pipeline import Pipeline
-from toolgauge.service.evaluation_limit import EvaluationLimit, EvaluationTimeout, GivenUp
 from toolgauge.service.inbox import Inbox
 from toolgauge.service.process import Faults
+
+_LIMIT_NS = 10_000_000_000
+
+
+class EvaluationTimeout(BaseException):
+    """Raised inside an evaluator that was cut off."""
+
+
+class GivenUp(BaseException):
+    """Ends the worker's thread when the event loop has taken over its work."""
+
+
+class EvaluationLimit(AbstractContextManager[None]):
+    """Entered by the worker around each evaluation; raises `TimeoutError` there. `watch` belongs to another thread."""
+
+    def __init__(self, limit_ns: int = _LIMIT_NS) -> None:
+        self.limit_ns = limit_ns
+        self._thread_id = 0
+        self._clock_id: int | None = None
+        self._began_ns = 0
+        self._is_running = False
+        self._is_watching = False
+        self._is_raised = False
+        self._is_given_up = False
+
+    def __enter__(self) -> None:
+        """Begin to count CPU time."""
+        self._end_if_given_up()
+        if self._thread_id != threading.get_ident():
+            self._thread_id = threading.get_ident()
+            # Not every system has it: wall-clock time then stands for CPU time.
+            get_clock_id = getattr(time, "pthread_getcpuclockid", None)
+            self._clock_id = None if get_clock_id is None else get_clock_id(self._thread_id)
+        self._began_ns = self._used_ns()
+        self._is_running = True
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End; raise `TimeoutError` when the evaluation was cut off."""
+        is_cut = self.settle() or kind is EvaluationTimeout
+        self._end_if_given_up()
+        if is_cut:
+            raise TimeoutError from None
+
+    def settle(self) -> bool:
+        """End the evaluation, also one that was cut off as it ended: its exception came outside. True if it was cut off."""
+        is_cut = False
+        while True:
+            try:
+                self._disarm()
+            except EvaluationTimeout:
+                is_cut = True
+            else:
+                return is_cut
+
+    def watch(self) -> None:
+        """Cut the evaluation off that has used up its time."""
+        self.cut_off(self.limit_ns)
+
+    def give_up(self) -> None:
+        """Have the thread stop for good when its evaluation ends."""
+        self._is_given_up = True
+
+    def _end_if_given_up(self) -> None:
+        if self._is_given_up:
+            # The event loop has taken over what this thread was working on: end the thread, and touch nothing more.
+            raise GivenUp
+
+    def cut_off(self, limit_ns: int = -1) -> None:
+        """Cut off the evaluation under way, if it has used so much time."""
+        # In this order, and in the other order in `_disarm`: one of both always sees the other.
+        self._is_watching = True
+        try:
+            if self._is_running and self._used_ns() - self._began_ns > limit_ns:
+                self._is_raised = True
+                _raise_in(self._thread_id)
+        finally:
+            self._is_watching = False
+
+    def _disarm(self) -> None:
+        self._is_running = False
+        while self._is_watching:
+            time.sleep(0)
+        # What was raised and has not arrived must not arrive later. One more replaces it and arrives here: taking it back
+        # would leave Python 3.11 with a mark that keeps functions from ever beginning while a profiler or debugger is on.
+        while self._is_raised:
+            try:
+                _raise_in(self._thread_id)
+                while True:
+                    time.sleep(0)
+            except EvaluationTimeout:
+                self._is_raised = False
+
+    def _used_ns(self) -> int:
+        return time.monotonic_ns() if self._clock_id is None else time.clock_gettime_ns(self._clock_id)
+
+
+def _raise_in(thread_id: int) -> None:
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread_id), ctypes.py_object(EvaluationTimeout))
+
 
 _T = TypeVar("_T")
 _TICK_NS = 100_000_000
@@ -128,40 +233,36 @@ class Worker:
             thread.join(timeout_s)
 
     def _run(self) -> None:
-        with contextlib.suppress(GivenUp):
-            self._work_until_the_end()
-
-    def _work_until_the_end(self) -> None:
         next_tick = next_flush = self._clock()
         is_due = False
         while not self._is_ending:
             self.busy_since_ns = None
             request = self._inbox.take(0 if is_due else max(0.0, (next_tick - self._clock()) / 1e9))
             now = self.busy_since_ns = self._clock()
-            # First what came first: work that closes everything would leave open what is in this request.
-            if request is not None:
-                self._process(request)
-            self._do_posted()
-            if self._is_given_up:
+            try:
+                # First what came first: work that closes everything would leave open what is in this request.
+                if request is not None:
+                    with self._faults.survived():
+                        self._pipeline.process(request)
+                    self._inbox.done(request)
+                self._do_posted()
+                if self._is_given_up:
+                    return
+                if self._inbox.is_empty or now >= next_tick:
+                    with self._faults.survived():
+                        self._pipeline.forward()
+                if now >= next_tick or (is_due and request is None):
+                    # What waits in the inbox came in time: nothing closes as if it had not.
+                    is_due = self._tick(now if request is None else request.received_ns)
+                    ended = self._clock()
+                    # Requests have as much time as trajectories while there is more to close.
+                    next_tick = ended + min(ended - now, _TICK_NS) if is_due else now + _TICK_NS
+                if now >= next_flush or self._pipeline.is_pressing:
+                    next_flush = now + _FLUSH_EVERY_NS
+                    with self._faults.survived():
+                        self._pipeline.flush()
+            except GivenUp:
                 return
-            if self._inbox.is_empty or now >= next_tick:
-                with self._faults.survived():
-                    self._pipeline.forward()
-            if now >= next_tick or (is_due and request is None):
-                # What waits in the inbox came in time: nothing closes as if it had not.
-                is_due = self._tick(now if request is None else request.received_ns)
-                ended = self._clock()
-                # Requests have as much time as trajectories while there is more to close.
-                next_tick = ended + min(ended - now, _TICK_NS) if is_due else now + _TICK_NS
-            if now >= next_flush or self._pipeline.is_pressing:
-                next_flush = now + _FLUSH_EVERY_NS
-                with self._faults.survived():
-                    self._pipeline.flush()
-
-    def _process(self, request: Request) -> None:
-        with self._faults.survived():
-            self._pipeline.process(request)
-        self._inbox.done(request)
 
     def _tick(self, now_ns: int) -> bool:
         try:

@@ -14,10 +14,8 @@ from aiohttp import web
 from msgspec import Struct
 
 from toolgauge.config.model import Web
-from toolgauge.net.auth import BrowserGuard
-from toolgauge.net.browsers import is_of_another_site, is_own_host
-from toolgauge.net.listen import IDLE_TIMEOUT_S, HttpEndpoint
-from toolgauge.net.negotiation import accepts_gzip
+from toolgauge.net.auth import BrowserGuard, is_of_another_site, is_own_host
+from toolgauge.net.listen import IDLE_TIMEOUT_S, HttpEndpoint, accepts_gzip
 from toolgauge.service.process import Faults, beside
 from toolgauge.settings import split_address
 from toolgauge.web.live_updates import LiveUpdates

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from tests.score.support import judge, tool_call, trajectory, user
-from toolgauge.config.nodes import plain
 from toolgauge.config.parse import parse_yaml
+from toolgauge.config.problems import plain
 from toolgauge.model.json import JsonObject
 from toolgauge.model.outcomes import Scored
 from toolgauge.model.trajectory import ToolCall

@@ -6,8 +6,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from tests.score.support import tool_call, trajectory, user
-from toolgauge.config.nodes import plain
 from toolgauge.config.parse import parse_yaml
+from toolgauge.config.problems import plain
 from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import CallError, ToolDefinition

@@ -3,8 +3,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolgauge.config.nodes import plain
 from toolgauge.config.parse import parse_yaml
+from toolgauge.config.problems import plain
 from toolgauge.offline.learn.yaml_text import Commented, Written, yaml_text
 
 _texts = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=30) | st.sampled_from(

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, cast
 
-from toolgauge.config.nodes import plain
 from toolgauge.config.parse import parse_yaml
+from toolgauge.config.problems import plain
 from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.model.json import Json, JsonObject
 

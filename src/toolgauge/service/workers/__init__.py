@@ -1,1 +1,0 @@
-"""The front and its workers: one address, several processes."""

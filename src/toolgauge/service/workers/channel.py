@@ -1,22 +1,32 @@
 """The connection between the front and one worker: frames over a pair of sockets, in the order in which they were sent.
 
-A frame is its length, its kind, a number that belongs to its answer, and bytes. The end of the connection is the end of the
-process at the other side, however it ended.
+A frame is its length, its kind, the number of a question and its answer, and bytes. Both ends run the same code and share a
+socket of their own, so contents are pickled; values of senders travel in them as plain values, and no pickle ever comes from
+outside. The end of the connection is the end of the process at the other side.
 """
 
 import asyncio
+import copyreg
+import io
+import pickle
 import socket
 import struct
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
 from enum import IntEnum
-from typing import NamedTuple
+from threading import Lock
+from typing import NamedTuple, TypeVar
+
+from toolgauge.model.delivery import Answer, Signal
 
 _HEAD = struct.Struct("<IBI")
 _READ_AHEAD_BYTES = 1024 * 1024
+_SIGNALS: tuple[Signal, ...] = ("traces", "metrics", "logs")
+_T = TypeVar("_T")
 
 
 class Kind(IntEnum):
-    """What a frame holds. From the front: the first group. From a worker: the second. Answers have the number of the question."""
+    """Frames from the front, then those from a worker. Answers have the number of the question."""
 
     REQUEST = 1
     ASK = 2
@@ -46,6 +56,55 @@ class Frame(NamedTuple):
     number: int
     content: bytes
 
+    def read(self, of: type[_T]) -> _T:
+        """Return the object in this frame."""
+        value: object = pickle.loads(self.content)  # noqa: S301 (written by a process of ours, see above)
+        if not isinstance(value, of):
+            raise TypeError(f"a frame holds {type(value).__name__}, not {of.__name__}")
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The answer to a request."""
+
+    answer: Answer
+
+
+@dataclass(frozen=True, slots=True)
+class Adopted:
+    """The sections of a configuration that stay as they were in a worker, with the reasons."""
+
+    kept: dict[str, str]
+
+
+def _new_lock(_lock: object) -> tuple[Callable[[], object], tuple[()]]:
+    return Lock, ()
+
+
+class _Pickler(pickle.Pickler):
+    # A counter has a lock, and its copy a new one.
+    dispatch_table = {**copyreg.dispatch_table, type(Lock()): _new_lock}  # noqa: RUF012 (as pickle has it)
+
+
+def packed(value: object) -> bytes:
+    """Write an object as the content of a frame; raise `RecursionError` where it is nested too deep for that."""
+    written = io.BytesIO()
+    _Pickler(written, pickle.HIGHEST_PROTOCOL).dump(value)
+    return written.getvalue()
+
+
+def request_head(signal: Signal, sender: str | None) -> bytes:
+    """Write the part of a request's frame before its body."""
+    name = (sender or "").encode()
+    return bytes((_SIGNALS.index(signal),)) + len(name).to_bytes(2) + name
+
+
+def read_request(content: bytes) -> tuple[Signal, str | None, bytes]:
+    """Read a request: its signal, its sender and its body."""
+    end = 3 + int.from_bytes(content[1:3])
+    return _SIGNALS[content[0]], content[3:end].decode() or None, content[end:]
+
 
 class Channel:
     """One end of the connection. Belongs to the event loop."""
@@ -71,7 +130,7 @@ class Channel:
             self._writer.writelines((_HEAD.pack(sum(map(len, content)), kind, number), *content))
 
     async def frames(self) -> AsyncIterator[Frame]:
-        """Yield what the other side sends, until it has gone."""
+        """Yield the frames of the other side, until it has gone."""
         try:
             while True:
                 size, kind, number = _HEAD.unpack(await self._reader.readexactly(_HEAD.size))

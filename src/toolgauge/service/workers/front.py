@@ -6,387 +6,312 @@ webhooks. Nothing is read or scored here, and nothing is sent on: workers do tha
 
 import asyncio
 import contextlib
-import logging
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
-from typing import TypeVar
+import os
+import uuid
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from typing import Protocol, TypeVar
 
 from toolgauge.config.model import Config
-from toolgauge.export.emitter import Emitter
-from toolgauge.export.prometheus import MetricsEndpoint
-from toolgauge.export.recording_file import RecordingFile
-from toolgauge.export.webhooks import Webhooks
-from toolgauge.model.delivery import Outgoing
+from toolgauge.model.delivery import Accepted, Answer, Invalid, Outgoing, Refused, Signal
+from toolgauge.model.errors import DecodeError
 from toolgauge.model.metrics import Counter, Gauge
-from toolgauge.model.ports import Receiver
-from toolgauge.receive.grpc import GrpcReceiver
-from toolgauge.receive.http import HttpReceiver
-from toolgauge.score.scorer import ReadingScope
-from toolgauge.selfmetrics import SelfMetrics
-from toolgauge.service.admin import AdminEndpoint
-from toolgauge.service.health import ComponentHealth, Health
-from toolgauge.service.losses import Losses
-from toolgauge.service.memory import MemoryGuard, own_bytes, resident_bytes
-from toolgauge.service.process import Faults, GarbageRounds, LoopLag, SteadyClock
-from toolgauge.service.watching import Watching
-from toolgauge.service.workers.channel import Kind
-from toolgauge.service.workers.divided import DividedIntake
+from toolgauge.otlp.parts import Divider, Part
+from toolgauge.pipeline.pipeline import ignore_regressions
+from toolgauge.recognize.conventions import CONVERSATION, SESSION
+from toolgauge.score.criterion import Criterion
+from toolgauge.score.scorer import reading_scope
+from toolgauge.service.destinations import make_recording
+from toolgauge.service.health import AdminEndpoint, make_front_health
+from toolgauge.service.pipeline_factory import make_watcher
+from toolgauge.service.process import MemoryGuard, SteadyClock
+from toolgauge.service.receiver_factory import make_additional_receivers, make_receivers
+from toolgauge.service.runtime import Losses, Runtime
+from toolgauge.service.serve import Telemetry
+from toolgauge.service.workers.channel import Kind, packed
 from toolgauge.service.workers.merged_metrics import MergedRegistry
-from toolgauge.service.workers.messages import Snapshot, added_losses, write_outgoing
-from toolgauge.service.workers.observed import Observations
+from toolgauge.service.workers.observations import Observations, Viewers
 from toolgauge.service.workers.redistribution import redistribute
-from toolgauge.service.workers.worker_process import WorkerProcess
+from toolgauge.service.workers.worker_process import WorkerProcess, Workers, spawn_command
 from toolgauge.settings import file_path
+from toolgauge.state.settings import StateSettings
 from toolgauge.state.store import StateStore
 
-_LOG = logging.getLogger("toolgauge")
 _T = TypeVar("_T")
-_LOOK_S = 0.1
 _SNAPSHOT_EVERY_S = 1.0
-# A scrape waits so long for workers that are busy; then it has what they sent last.
+# A scrape waits so long for workers that are busy; then it has their last snapshots.
 _SNAPSHOT_WITHIN_S = 1.0
-_RECEIVER_GRACE_S = 2.0
 # What a worker may take until it has scored and judged what is open.
 _LAST_METRICS_WITHIN_S = 17.0
-_WEBHOOKS_TIMEOUT_S = 1.0
 _ENDED_WITHIN_S = 27.0
-_RECORDING_DEADLINE_S = 2.0
+# Of the inbox of a worker, this part may wait to be put there.
+_IN_FLIGHT_PART = 2
+# The envelope of a body of this size may take tens of milliseconds to divide, for which other senders should not wait.
+_LARGE_BYTES = 1024 * 1024
+# Requests of which parts were taken. Beyond them the oldest are forgotten, and taken twice.
+_MAX_TAKEN = 1000
 
 
-class Workers:
-    """Implements `OnWorkers`: all workers, what they count, and how they fare."""
+class Taking(Protocol):
+    """A worker that takes requests."""
 
-    def __init__(self, registry: MergedRegistry, metrics: SelfMetrics, *, has_journal: bool) -> None:
-        self.processes: tuple[WorkerProcess, ...] = ()
-        self.observing: Observations | None = None
-        self.registry = registry
-        self._metrics = metrics
-        self._has_journal = has_journal
-        self._health: dict[int, Mapping[str, ComponentHealth]] = {}
-        self._empty: dict[int, bool] = {}
-        self.restarts = registry.counter(
-            "toolgauge.workers.restarts",
-            "{restart}",
-            "Workers that died and were started again: look in the log for the reason, and at their memory.",
-        )
-        registry.gauge(
-            "toolgauge.workers.running",
-            "{process}",
-            "Workers that take requests; fewer than `workers` while one is started again.",
-        ).observe = lambda: {(): float(sum(process.is_ready for process in self.processes))}
-        metrics.spans.begin(("refused", "worker", ""), ("dropped", "worker_died", ""))
-
-    @property
-    def is_empty(self) -> bool:
-        """Return whether nothing is in any worker that could leave, by their last snapshots."""
-        return all(self._empty.values())
-
-    @property
-    def memory(self) -> dict[int, int]:
-        """How many bytes of memory each worker has in use, beside the files that the front has loaded, too."""
-        return {process.number: own_bytes(process.pid) for process in self.processes if process.pid is not None}
-
-    def snapshot(self, worker: int, snapshot: Snapshot) -> None:
-        """Take how a worker fares."""
-        self.registry.take(worker, snapshot.read_metrics())
-        self._health[worker] = snapshot.health
-        self._empty[worker] = snapshot.is_empty
-
-    def observed(self, content: bytes) -> None:
-        """Take what a worker has observed."""
-        if self.observing is not None:
-            self.observing.take(content)
-
-    def ready(self, worker: int) -> None:
-        """Take note that a worker runs."""
-        if self.observing is not None:
-            self.observing.ready(worker)
-
-    def died(self, worker: int, accepted: int, refused: int, reason: str) -> None:
-        """Count the spans that a worker had, and those that are lost with it."""
-        journal = self._health.pop(worker, {}).get("extension:journal")
-        keeps = self._has_journal and (journal is None or journal.status == "StatusOK")
-        self._empty.pop(worker, None)
-        lost = self.registry.bury(worker, accepted=accepted, refused=refused, keeps=keeps)
-        self.restarts.add()
-        extra = {"worker": worker, "spans": int(lost)}
-        if keeps:
-            _LOG.error("worker %d %s and is started again; its journal has what it held", worker, reason, extra=extra)
-        else:
-            _LOG.error("worker %d %s and is started again; lost: %d spans at most", worker, reason, lost, extra=extra)
-
-    def refused(self, spans: int, reason: str = "worker") -> None:
-        """Count spans that no worker was handed, or that one died with before it had answered."""
-        with self._metrics.lock:
-            self._metrics.spans.add(spans, ("received", "", ""))
-            self._metrics.spans.add(spans, ("refused", reason, ""))
-
-    def components(self) -> Mapping[str, ComponentHealth]:
-        """Describe the parts of all workers by name, each as the worst of them, and the workers."""
-        worst: dict[str, ComponentHealth] = {}
-        for parts in tuple(self._health.values()):
-            for name, part in parts.items():
-                if name not in worst or (worst[name].status == "StatusOK" and part.status != "StatusOK"):
-                    worst[name] = part
-        for process in self.processes:
-            down = process.health
-            if down is not None:
-                worst[f"processor:worker/{process.number}"] = down
-        return worst
-
-    async def look(self, bytes_of_front: int, timeout_s: float) -> None:
-        """Ask all workers how they fare; wait so long at most."""
-        memory = self.memory
-        total = bytes_of_front + sum(memory.values())
-
-        async def ask(process: WorkerProcess) -> None:
-            elsewhere = total - memory.get(process.number, 0)
-            await process.ask(Kind.ASK, elsewhere.to_bytes(8))
-
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(timeout_s):
-                await asyncio.gather(*(ask(process) for process in self.processes))
-
-    def send_to_all(self, content: bytes) -> None:
-        """Send a message about observations to all workers."""
-        for process in self.processes:
-            process.send(Kind.OBSERVING, content)
-
-    def send_to(self, worker: int, content: bytes) -> bool:
-        """Send a message about observations to one worker; False when it does not run."""
-        return self.processes[worker].send(Kind.OBSERVING, content)
-
-    def put(self, outgoing: Outgoing) -> bool:
-        """Have any worker send a request of our own; False when none runs."""
-        return any(process.send(Kind.OUTGOING, write_outgoing(outgoing)) for process in self.processes)
+    async def consume(self, signal: Signal, body: bytes, sender: str | None, spans: int) -> Answer:
+        """Answer whether it has taken the request of so many spans."""
+        ...
 
 
-class Front:
-    """Runs until `stop`; `start` and `stop` may each be called once, `stop` also without a start."""
+class DividedIntake:
+    """Divides a request between the workers, and acknowledges it when every part is accepted.
+
+    When one part is refused the sender is to come back with all of it; the parts that were taken are remembered for a while,
+    so that they are not handed over a second time. `refused` counts spans that are refused here, for a reason.
+    """
 
     def __init__(
         self,
+        divider: Divider,
+        workers: Sequence[Taking],
         *,
-        config: Config,
-        workers: Workers,
-        intake: DividedIntake,
-        receivers: tuple[GrpcReceiver | HttpReceiver, ...],
-        additional_receivers: tuple[Receiver, ...],
-        watching: Watching | None,
-        observing: Observations,
-        webhooks: Webhooks,
-        health: Health,
-        admin: AdminEndpoint | None,
-        emitter: Emitter,
-        metrics: SelfMetrics,
-        memory: MemoryGuard,
-        endpoint: MetricsEndpoint | None,
-        clock: SteadyClock,
-        hop_id: str,
-        store: StateStore | None,
-        recording: RecordingFile | None,
-        reading_scope: ReadingScope,
+        has_memory: Callable[[int], bool],
+        refused: Callable[[int, str], None],
+        on_accepted: Callable[[Signal, bytes], None],
     ) -> None:
-        # What the criteria have the workers read, by now.
-        self.reading_scope = reading_scope
-        self._config = config
-        self.workers = workers
-        self.intake = intake
-        self.receivers = receivers
-        self._additional_receivers = additional_receivers
-        self.watching = watching
-        self.observing = observing
-        self._webhooks = webhooks
-        self.health = health
-        self.admin = admin
-        self.emitter = emitter
-        self.metrics = metrics
-        self.memory = memory
-        self.endpoint = endpoint
-        if endpoint is not None:
-            endpoint.refresh = self.refresh
-        self.clock = clock
-        self.hop_id = hop_id
-        self._store = store
-        self._recording = recording
-        self.push_interval_s = config.metrics.interval / 1e9
-        self._faults = Faults(metrics)
-        self._garbage = GarbageRounds()
-        self._lag = LoopLag(metrics.loop_lag)
-        self._timers: tuple[asyncio.Task[None], ...] = ()
+        self.divider = divider
+        self._workers = workers
+        self._has_memory = has_memory
+        self._refused = refused
+        self._on_accepted = on_accepted
+        self._is_closed = False
+        # The workers that have taken their part of a request which was refused as a whole, the oldest request first.
+        self._taken: dict[bytes, frozenset[int]] = {}
+
+    def close(self) -> None:
+        """Refuse everything from here on."""
+        self._is_closed = True
+
+    async def consume(self, signal: Signal, body: bytes, sender: str | None) -> Answer:
+        """Take a request when every worker has taken its part."""
+        try:
+            if len(body) < _LARGE_BYTES or self.divider.remembers:
+                parts = self.divider.divide(signal, body)
+            else:
+                parts = await asyncio.to_thread(self.divider.divide, signal, body)
+        except DecodeError as error:
+            return Invalid(f"cannot decode the request: {error}", error.reason)
+        if self._is_closed or not self._has_memory(len(body)):
+            message, reason = ("shutting down", "shutdown") if self._is_closed else ("memory is short", "memory")
+            self._refused(sum(part.items for part in parts) if signal == "traces" else 0, reason)
+            return Refused(message)
+        if len(parts) == 1 and not self._taken:
+            answer = await self._hand_over(signal, parts[0], sender)
+        else:
+            answer = await self._hand_over_all(signal, body, parts, sender)
+        if isinstance(answer, Accepted):
+            self._on_accepted(signal, body)
+        return answer
+
+    async def _hand_over(self, signal: Signal, part: Part, sender: str | None) -> Answer:
+        spans = part.items if signal == "traces" else 0
+        return await self._workers[part.worker].consume(signal, part.body, sender, spans)
+
+    async def _hand_over_all(self, signal: Signal, body: bytes, parts: Sequence[Part], sender: str | None) -> Answer:
+        key = blake2b(body, digest_size=16).digest() if self._taken else b""
+        taken = self._taken.pop(key, frozenset[int]())
+        waiting = [part for part in parts if part.worker not in taken]
+        answers = await asyncio.gather(*(self._hand_over(signal, part, sender) for part in waiting))
+        left = [answer for answer in answers if not isinstance(answer, Accepted)]
+        if not left:
+            return Accepted()
+        taken |= {part.worker for part, answer in zip(waiting, answers, strict=True) if isinstance(answer, Accepted)}
+        if taken:
+            self._taken[key or blake2b(body, digest_size=16).digest()] = taken
+            if len(self._taken) > _MAX_TAKEN:
+                del self._taken[next(iter(self._taken))]
+        return left[0]
+
+
+@dataclass(kw_only=True, eq=False)
+class Front(Runtime):
+    """The runtime of a front."""
+
+    workers: Workers
+    divided: DividedIntake
+    observing: Observations
+    store: StateStore | None
+    state: StateSettings
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._refreshing: asyncio.Task[None] | None = None
+        if self.endpoint is not None:
+            self.endpoint.refresh = self.refresh
 
     @property
-    def registry(self) -> MergedRegistry:
-        """The metrics of all processes."""
-        return self.workers.registry
+    def is_empty(self) -> bool:
+        """Whether nothing is in any worker that could leave."""
+        return self.workers.is_empty
 
     @property
     def trajectories_open(self) -> int:
         """Trajectories that are being assembled, by the last snapshots."""
-        return int(
-            sum(
-                metric.cells.get((), 0)
-                for metric in self.registry
-                if metric.name == "toolgauge.traces.open" and isinstance(metric, Gauge)
-            )
-        )
+        gauges = (metric for metric in self.workers.registry if metric.name == "toolgauge.traces.open")
+        return int(sum(gauge.cells.get((), 0) for gauge in gauges if isinstance(gauge, Gauge)))
 
     async def run(self, work: Callable[[], _T]) -> _T:
         """Do this on the thread that observes, between two pieces of its work."""
         return await self.observing.run(work)
 
-    async def start(self) -> None:
-        """Start the workers and open the ports. Raise `StartError` when one cannot be had; nothing stays open then."""
-        started: list[Callable[[], Awaitable[None]]] = []
-        try:
-            if self.admin is not None:
-                await self.admin.start()
-                started.append(self.admin.stop)
-            if self.endpoint is not None:
-                await self.endpoint.start()
-                started.append(self.endpoint.stop)
-            await self._webhooks.start()
-            started.append(lambda: self._webhooks.close(0))
-            if self.watching is not None:
-                started.append(self.watching.stop)
-                self._webhooks.set_active(self.watching.restore())
-            await self.observing.start()
-            started.append(self.observing.stop)
-            await self._redistribute()
-            started.append(self._end_workers)
-            await asyncio.gather(*(process.start() for process in self.workers.processes))
-            self.memory.check()
-            if self._recording is not None:
-                self._recording.start()
-                started.append(self._end_recording)
-            for receiver in (*self.receivers, *self._additional_receivers):
-                await receiver.start()
-                started.append(lambda receiver=receiver: receiver.stop(0))
-        except BaseException:
-            for stop in reversed(started):
-                await stop()
-            self._close_store()
-            raise
-        if self.watching is not None:
-            self.watching.start(self.run)
-        self._lag.start()
-        timers = (self._look_regularly(), self._snapshot_regularly(), self._push_regularly())
-        self._timers = tuple(asyncio.create_task(timer) for timer in timers)
-        self.health.enter("running")
-
-    async def stop(self) -> Losses:
-        """Stop in order, within 28 s; return the losses of all."""
-        began_ns = self.clock()
-        self.health.enter("stopping")
-        receivers = (*self.receivers, *self._additional_receivers)
-        await asyncio.gather(*(receiver.stop(_RECEIVER_GRACE_S) for receiver in receivers))
-        self.intake.close()
-        await self._lag.stop()
-        for timer in self._timers:
-            timer.cancel()
-        await asyncio.gather(*self._timers, return_exceptions=True)
-        await self._end_recording()
+    def kill(self) -> None:
+        """End all workers at once."""
         for process in self.workers.processes:
+            process.kill()
+
+    async def refresh(self) -> None:
+        """Bring the metrics of all workers up to date."""
+        await self.workers.look(_SNAPSHOT_WITHIN_S)
+
+    async def _start_scoring(self, undo: AsyncExitStack) -> None:
+        undo.push_async_callback(self.observing.stop)
+        self.observing.start()
+        processes = self.workers.processes
+        if self.state.directory is not None and self.store is not None:
+            directory, divider = file_path(self.state.directory), self.divided.divider
+            await asyncio.to_thread(redistribute, directory, self.store, divider, len(processes), self.state.sync)
+        undo.push_async_callback(self._end_workers, 0)
+        await asyncio.gather(*(process.start() for process in processes))
+        self.memory.check()
+        self._refreshing = asyncio.create_task(self._refresh_regularly())
+        undo.push_async_callback(self._end_refreshing)
+
+    async def _stop_scoring(self, began_ns: int) -> Losses:
+        self.divided.close()
+        await self._end_refreshing()
+        processes = self.workers.processes
+        for process in processes:
             process.begin_to_stop(began_ns)
-        await self._send_last_metrics(began_ns)
-        left_s = _ENDED_WITHIN_S - (self.clock() - began_ns) / 1e9
-        await asyncio.gather(*(process.end(max(1.0, left_s)) for process in self.workers.processes))
-        if self.endpoint is not None:
-            await self.endpoint.stop()
-        self.health.enter("stopped")
-        if self.admin is not None:
-            await self.admin.stop()
-        await asyncio.to_thread(self._close_store)
-        losses = added_losses([each.losses for each in self.workers.processes if each.losses is not None])
-        return replace(losses, died=self._lost_with_workers())
+        # When all workers have scored, the watch ends, and one worker sends the last metrics of all.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LAST_METRICS_WITHIN_S - (self.clock() - began_ns) / 1e9):
+                await asyncio.gather(*(process.has_last_metrics() for process in processes))
+        with self.faults.survived():
+            await self.observing.stop()
+        await self._stop_watching()
+        last = packed(self.emitter.metrics(self.clock()))
+        for process in processes:
+            if process.send(Kind.FINISH, last):
+                last = b""
+        await self._end_workers(max(1.0, _ENDED_WITHIN_S - (self.clock() - began_ns) / 1e9))
+        losses = Losses.total([each.losses for each in processes if each.losses is not None])
+        spans = (metric for metric in self.workers.registry if metric.name == self.metrics.spans.name)
+        died = sum(
+            value
+            for metric in spans
+            if isinstance(metric, Counter)
+            for labels, value in metric.cells.items()
+            if labels[1] == "worker_died"
+        )
+        return replace(losses, died=int(died))
 
-    # -- at the start and the end -------------------------------------------------------------------------------------
-
-    async def _redistribute(self) -> None:
-        directory = self._config.state.directory
-        if directory is not None and self._store is not None:
-            divider = self.intake.divider
-            await asyncio.to_thread(
-                redistribute,
-                file_path(directory),
-                self._store,
-                divider,
-                len(self.workers.processes),
-                self._config.state.sync,
-            )
-
-    async def _end_workers(self) -> None:
-        await asyncio.gather(*(process.end(0) for process in self.workers.processes))
-
-    async def _end_recording(self) -> None:
-        if self._recording is not None:
-            await asyncio.to_thread(self._recording.close, _RECORDING_DEADLINE_S)
+    async def _end_workers(self, timeout_s: float) -> None:
+        await asyncio.gather(*(process.end(timeout_s) for process in self.workers.processes))
 
     def _close_store(self) -> None:
-        if self._store is not None:
-            self._store.close()
+        if self.store is not None:
+            self.store.close()
 
-    async def _send_last_metrics(self, began_ns: int) -> None:
-        """Wait until all workers have scored; then end the watch, and have one worker send the last metrics of all."""
-        left_s = _LAST_METRICS_WITHIN_S - (self.clock() - began_ns) / 1e9
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(left_s):
-                await asyncio.gather(*(process.has_last_metrics() for process in self.workers.processes))
-        with self._faults.survived():
-            await self.observing.stop()
-        if self.watching is not None:
-            await self.watching.stop()
-        await self._webhooks.close(_WEBHOOKS_TIMEOUT_S)
-        content = write_outgoing(self.emitter.metrics(self.clock()))
-        for process in self.workers.processes:
-            if process.send(Kind.FINISH, content):
-                content = b""
-
-    def _lost_with_workers(self) -> int:
-        spans = self.metrics.spans.name
-        counted = next((metric for metric in self.registry if metric.name == spans), None)
-        if not isinstance(counted, Counter):
-            return 0
-        return int(sum(value for labels, value in counted.cells.items() if labels[1] == "worker_died"))
-
-    # -- timers -----------------------------------------------------------------------------------------------------
-
-    async def _look_regularly(self) -> None:
+    async def _refresh_regularly(self) -> None:
         while True:
-            now = self.clock()
-            with self._faults.survived():
-                if self.memory.look(now, is_empty=self.workers.is_empty):
-                    for process in self.workers.processes:
-                        process.send(Kind.SHED)
-            with self._faults.survived():
-                self._garbage.look(now, is_quiet=self.workers.is_empty)
-            await asyncio.sleep(_LOOK_S)
-
-    async def _snapshot_regularly(self) -> None:
-        while True:
-            with self._faults.survived():
-                await self.refresh(_SNAPSHOT_EVERY_S)
+            with self.faults.survived():
+                await self.refresh()
             await asyncio.sleep(_SNAPSHOT_EVERY_S)
 
-    async def refresh(self, timeout_s: float = _SNAPSHOT_WITHIN_S) -> None:
-        """Have the metrics of all workers as they are now."""
-        await self.workers.look(resident_bytes() or 0, timeout_s)
+    async def _end_refreshing(self) -> None:
+        refreshing, self._refreshing = self._refreshing, None
+        if refreshing is not None:
+            refreshing.cancel()
+            await asyncio.gather(refreshing, return_exceptions=True)
 
-    async def _push_regularly(self) -> None:
-        while True:
-            with self._faults.survived():
-                await self.refresh()
-                outgoing = await asyncio.to_thread(self.emitter.metrics_request, self.emitter.snapshot(), self.clock())
-                if not self.workers.put(outgoing):
-                    self.metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))
-            await asyncio.sleep(self.push_interval_s)
+    def _shed(self) -> None:
+        for process in self.workers.processes:
+            process.send(Kind.SHED)
+
+    def _put(self, outgoing: Outgoing) -> bool:
+        return self.workers.put(outgoing)
 
 
-def resident_of_all(workers: Workers) -> Callable[[], int | None]:
-    """Return what reads how much memory the front and its workers have in use."""
+def number_of_workers(config: Config) -> int:
+    """Return how many workers are wanted: with `auto` one for each processor that this process may use."""
+    if config.workers != "auto":
+        return config.workers
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
-    def resident() -> int | None:
-        own = resident_bytes()
-        return None if own is None else own + sum(workers.memory.values())
 
-    return resident
+def conversation_keys(criteria: Sequence[Criterion]) -> tuple[str, ...]:
+    """Return the attributes by which traces are divided where a criterion looks at conversations; none where none does."""
+    return (CONVERSATION, SESSION) if any(each.scope == "conversation" for each in criteria) else ()
+
+
+def make_front(
+    config: Config, criteria: Sequence[Criterion], config_options: Sequence[str], *, viewers: Viewers
+) -> Front:
+    """Put the front together; `config_options` are what its workers read the same configuration from.
+
+    `viewers` are given scorecards of all workers.
+    """
+    clock = SteadyClock()
+    hop_id = uuid.uuid4().hex
+    count = number_of_workers(config)
+    registry = MergedRegistry(clock)
+    telemetry = Telemetry.of(config, registry, clock, hop_id)
+    metrics = telemetry.metrics
+    workers = Workers(registry, metrics, has_journal=config.state.directory is not None)
+    command = spawn_command(config_options, count, hop_id)
+    max_bytes = max(1, config.inbox.max_bytes // count // _IN_FLIGHT_PART)
+    workers.processes = tuple(
+        WorkerProcess(number, command, max_bytes=max_bytes, on_workers=workers, clock=clock) for number in range(count)
+    )
+    memory = MemoryGuard(config.memory.limit, metrics, resident=workers.resident)
+    watcher = make_watcher(config, metrics)
+    store = StateStore.of(config.state)
+    watching = telemetry.watching(watcher, store, criteria, workers)
+    recording = make_recording(config, metrics)
+    divided = DividedIntake(
+        Divider(count, conversation_keys(criteria)),
+        workers.processes,
+        has_memory=memory.admits,
+        refused=workers.refused,
+        on_accepted=(lambda _signal, _body: None) if recording is None else recording.put,
+    )
+    workers.observing = Observations(
+        watcher=watcher,
+        on_regressions=ignore_regressions if watching is None else watching.regressed,
+        viewers=viewers,
+        metrics=metrics,
+        clock=clock,
+    )
+    health = make_front_health(config, memory, workers.components, clock=clock)
+    return Front(
+        intake=divided,
+        receivers=make_receivers(config, divided, metrics=metrics, hop_id=hop_id, has_memory=memory.admits),
+        additional_receivers=make_additional_receivers(config, divided),
+        watching=watching,
+        webhooks=telemetry.webhooks,
+        health=health,
+        admin=None if config.admin is None else AdminEndpoint(health, config.admin, watching),
+        emitter=telemetry.emitter,
+        metrics=metrics,
+        memory=memory,
+        endpoint=telemetry.endpoint(),
+        recording=recording,
+        push_interval_s=config.metrics.interval / 1e9,
+        clock=clock,
+        hop_id=hop_id,
+        reading_scope=reading_scope(criteria),
+        workers=workers,
+        divided=divided,
+        observing=workers.observing,
+        store=store,
+        state=config.state,
+    )

@@ -5,11 +5,16 @@ successor takes them up: they wait as held until it has, and what it counts as r
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
 
 from msgspec.structs import replace
 
+from toolgauge.export.metric_data import snapshot
 from toolgauge.model.metrics import Counter, Gauge, Histogram, HistogramCell, Labels, Metric, MetricRegistry
+from toolgauge.service.health import ComponentHealth
 
+_K = TypeVar("_K")
 SPANS, RECOVERED = "toolgauge.spans", "toolgauge.spans.recovered"
 HELD, QUEUED = "toolgauge.spans.held", "toolgauge.spans.queued"
 _RECEIVED = ("received", "", "")
@@ -23,6 +28,20 @@ _LEAST = ("toolgauge.criteria.unmatched",)
 _STATE = "{state}"
 
 
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The state of a worker: its metrics, the health of its parts, and whether nothing is in it that could leave."""
+
+    metrics: tuple[Metric, ...]
+    health: Mapping[str, ComponentHealth]
+    is_empty: bool
+
+    @classmethod
+    def of(cls, registry: MetricRegistry, health: Mapping[str, ComponentHealth], *, is_empty: bool) -> "Snapshot":
+        """Copy a worker's metrics; those without a cell are left out."""
+        return cls(tuple(metric for metric in snapshot(registry) if metric.cells), health, is_empty)
+
+
 class MergedRegistry(MetricRegistry):
     """The front's own metrics, which are registered here, and with them those of the workers."""
 
@@ -34,8 +53,9 @@ class MergedRegistry(MetricRegistry):
         # Spans that the journal of a dead worker has for its successor, and those that waited for each destination.
         self._left: dict[int, tuple[float, dict[str, float]]] = {}
 
-    def take(self, worker: int, metrics: Mapping[str, Metric]) -> None:
-        """Show what a worker counts by now."""
+    def take(self, worker: int, sent: Iterable[Metric]) -> None:
+        """Replace the metrics of a worker."""
+        metrics = {metric.name: metric for metric in sent}
         with self.lock:
             left = self._left.pop(worker, None)
             if left is not None:
@@ -64,9 +84,7 @@ class MergedRegistry(MetricRegistry):
             self._add(worker, _REFUSED, unseen_refused)
             if keeps:
                 earlier, waiting = self._left.get(worker, (0.0, {}))
-                names = {*queued, *waiting}
-                sums = {name: queued.get(name, 0) + waiting.get(name, 0) for name in names}
-                self._left[worker] = (held + earlier, sums)
+                self._left[worker] = (held + earlier, _sums(queued, waiting))
                 return 0.0
             self._add(worker, ("dropped", _DIED, ""), held)
             for name, value in queued.items():
@@ -75,19 +93,23 @@ class MergedRegistry(MetricRegistry):
 
     def __iter__(self) -> Iterator[Metric]:
         with self.lock:
-            merged: dict[str, list[Metric]] = {metric.name: [_plain(metric)] for metric in super().__iter__()}
+            merged: dict[str, list[Metric]] = {}
+            for metric in super().__iter__():
+                if not isinstance(metric, Histogram):
+                    # With the cells that are observed.
+                    metric = replace(metric, cells=dict(metric.current()), observe=None)  # noqa: PLW2901 (its copy)
+                merged[metric.name] = [metric]
             for metrics in (*self._of_dead.values(), self._left_gauges(), *self._of_workers.values()):
                 for name, metric in metrics.items():
                     merged.setdefault(name, []).append(metric)
             return iter([_of_all(name, metrics) for name, metrics in merged.items()])
 
     def _left_gauges(self) -> dict[str, Metric]:
-        """Count what a dead worker has left in its journal as held and queued, until its successor has it."""
+        """Count the spans in the journal of a dead worker as held and queued, until its successor has them."""
         held = sum(left for left, _ in self._left.values())
         queued: dict[Labels, float] = {}
         for _, waiting in self._left.values():
-            for name, value in waiting.items():
-                queued[(name,)] = queued.get((name,), 0) + value
+            queued = _sums(queued, {(name,): value for name, value in waiting.items()})
         gauges = Gauge(name=HELD, unit="{span}", description="", cells={(): held})
         return {HELD: gauges, QUEUED: replace(gauges, name=QUEUED, labels=("toolgauge.destination",), cells=queued)}
 
@@ -105,20 +127,12 @@ class MergedRegistry(MetricRegistry):
             self._add(worker, ("forwarded", "", name), held + value - counted_again)
 
     def _add(self, worker: int, labels: Labels, amount: float) -> None:
-        if not amount:
-            return
-        dead = self._of_dead.setdefault(worker, {})
-        counter = dead.get(SPANS)
-        cells = {**_counter(counter), labels: _counter(counter).get(labels, 0) + amount}
-        created: dict[Labels, int] = {labels: self.clock()}
-        if isinstance(counter, Counter):
-            created.update(counter.created)
-            dead[SPANS] = replace(counter, cells=cells, created=created)
-        else:
+        if amount:
             labelled = ("toolgauge.outcome", "toolgauge.reason", "toolgauge.destination")
-            dead[SPANS] = Counter(
-                name=SPANS, unit="{span}", description="", labels=labelled, cells=cells, created=created
-            )
+            more = Counter(name=SPANS, unit="{span}", description="", labels=labelled)
+            more.cells[labels], more.created[labels] = amount, self.clock()
+            dead = self._of_dead.setdefault(worker, {})
+            dead[SPANS] = _merged(dead[SPANS], more) if SPANS in dead else more
 
 
 def _counter(metric: Metric | None) -> dict[Labels, float]:
@@ -134,28 +148,19 @@ def _value(metrics: Mapping[str, Metric], name: str) -> float:
     return 0.0 if metric is None or isinstance(metric, Histogram) else metric.cells.get((), 0.0)
 
 
-def _plain(metric: Metric) -> Metric:
-    """Read the cells that are observed."""
-    return metric if isinstance(metric, Histogram) else replace(metric, cells=dict(metric.current()), observe=None)
-
-
 def _of_all(name: str, metrics: list[Metric]) -> Metric:
     first, *others = metrics
     if name.startswith(_OF_THE_FRONT):
         return first
     if name in _LEAST:
-        return _least(first, others)
+        if not isinstance(first, Gauge):
+            return first
+        of_workers = [_gauge(other) for other in others]
+        names = of_workers[0] if of_workers else {}
+        return replace(first, cells={labels: min(each.get(labels, 0.0) for each in of_workers) for labels in names})
     for other in others:
         first = _merged(first, other)
     return first
-
-
-def _least(own: Metric, others: Iterable[Metric]) -> Metric:
-    if not isinstance(own, Gauge):
-        return own
-    of_workers = [_gauge(other) for other in others]
-    names = of_workers[0] if of_workers else {}
-    return replace(own, cells={labels: min(each.get(labels, 0.0) for each in of_workers) for labels in names})
 
 
 def _merged(first: Metric, second: Metric) -> Metric:
@@ -181,11 +186,8 @@ def _merged(first: Metric, second: Metric) -> Metric:
             return first
 
 
-def _sums(first: Mapping[Labels, float], second: Mapping[Labels, float]) -> dict[Labels, float]:
-    sums = dict(first)
-    for labels, value in second.items():
-        sums[labels] = sums.get(labels, 0) + value
-    return sums
+def _sums(first: Mapping[_K, float], second: Mapping[_K, float]) -> dict[_K, float]:
+    return {key: first.get(key, 0) + second.get(key, 0) for key in (*first, *second)}
 
 
 def _merged_cell(first: HistogramCell, second: HistogramCell) -> HistogramCell:

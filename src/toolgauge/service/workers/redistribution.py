@@ -1,12 +1,12 @@
-"""What the journals of an earlier start hold, handed to the workers of this one.
+"""Divides the journals of an earlier start between the workers of this one.
 
-Each worker has a journal of its own. With another number of workers traces belong to other workers: every request is divided anew,
-and goes to the journals of those that its parts are for. A crash in between repeats requests, and loses none.
+Each worker has a journal of its own. With another number of workers traces belong to other workers: every request is divided
+again, and goes to the journals of those that its parts are for. A crash in between repeats requests, and loses none.
 """
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 
@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from toolgauge.model.errors import DecodeError, InUseError
 from toolgauge.model.journal import ClosedId, JournalChange, JournalEntry, ShownValues
 from toolgauge.otlp.parts import Divider
-from toolgauge.service.workers.worker_config import directory_of
 from toolgauge.settings import file_path
 from toolgauge.state import journal_rows
 from toolgauge.state.journal_rows import Group
@@ -30,6 +29,11 @@ _FREE_WITHIN_S = 30.0
 _LOOK_S = 0.1
 
 
+def directory_of(state: Path, number: int) -> Path:
+    """Return where a worker keeps its journal."""
+    return state / f"worker-{number}"
+
+
 def redistribute(state: Path, top: StateStore, divider: Divider, workers: int, sync: Sync) -> None:
     """Move each request to the journal of its worker; with one worker `top` is its journal.
 
@@ -38,21 +42,26 @@ def redistribute(state: Path, top: StateStore, divider: Divider, workers: int, s
     found = sorted(state.glob("worker-*"))
     if workers == 1 and not found:
         return
-    written = _read_mark(state) == str(workers) and _entries(top) == 0
+    mark = state / _MARK
+    is_done = mark.exists() and mark.read_text() == str(workers) and not _sizes(top).entries
     with ExitStack() as opened:
         stores = {path: _opened(path, sync, opened) for path in found if (path / FILE_NAME).exists()}
-        if written:
+        if is_done:
             return
         wanted = [] if workers == 1 else [directory_of(state, number) for number in range(workers)]
         targets = [stores.get(path) or _opened(path, sync, opened) for path in wanted] or [top]
         sources = (top, *stores.values())
         moved = sum(_move(source, targets, divider) for source in sources)
+        for source in sources:
+            _move_closed(source, targets, divider)
         _copy_times(sources, targets)
         if moved:
-            _LOG.info("requests in the journals were divided anew between %d workers: %d", workers, moved)
+            _LOG.info("divided the requests in the journals between %d workers: %d", workers, moved)
     for path in set(found).difference(wanted):
-        _remove(path)
-    (state / _MARK).write_text(str(workers))
+        for file in path.iterdir():
+            file.unlink()
+        path.rmdir()
+    mark.write_text(str(workers))
 
 
 def take_over_journals(settings: StateSettings) -> None:
@@ -63,17 +72,6 @@ def take_over_journals(settings: StateSettings) -> None:
     if any(state.glob("worker-*")):
         with closing(StateStore(state, sync=settings.sync)) as top:
             redistribute(state, top, Divider(1), 1, settings.sync)
-
-
-def _read_mark(state: Path) -> str:
-    mark = state / _MARK
-    return mark.read_text() if mark.exists() else ""
-
-
-def _remove(directory: Path) -> None:
-    for file in directory.iterdir():
-        file.unlink()
-    directory.rmdir()
 
 
 def _opened(path: Path, sync: Sync, opened: ExitStack) -> StateStore:
@@ -91,63 +89,46 @@ def _opened(path: Path, sync: Sync, opened: ExitStack) -> StateStore:
             return store
 
 
-def _entries(store: StateStore) -> int:
+def _sizes(store: StateStore) -> journal_rows.Sizes:
     with store.reading() as connection:
-        return journal_rows.sizes(connection).entries
+        return journal_rows.sizes(connection)
 
 
 def _move(source: StateStore, targets: Sequence[StateStore], divider: Divider) -> int:
     """Move the requests for other workers; return how many were moved."""
-    moved = 0
-    for entry in _read(source):
-        try:
-            parts = divider.divide(entry.signal, entry.body)
-        except DecodeError:
-            continue
-        if len(parts) == 1 and targets[parts[0].worker] is source:
-            continue
-        moved += 1
-        for part in parts:
-            _append(targets[part.worker], entry, part.body)
-        with source.transaction() as connection:
-            group = Group()
-            group.removed.add(entry.id)
-            journal_rows.write(connection, group)
-    _move_closed(source, targets, divider)
-    return moved
-
-
-def _read(source: StateStore) -> Iterator[JournalEntry]:
-    after = -1
-    with source.reading() as connection:
-        newest = journal_rows.sizes(connection).newest
+    moved, after, newest = 0, -1, _sizes(source).newest
     while True:
         with source.reading() as connection:
-            rows = journal_rows.entry_rows(connection, after)
-        rows = [row for row in rows if row.id <= newest]
+            rows = [row for row in journal_rows.entry_rows(connection, after) if row.id <= newest]
         if not rows:
-            return
+            return moved
         for row in rows:
             after = row.id
             with source.reading() as connection:
                 body = journal_rows.body(connection, row)
             if body is not None:
-                yield row.entry(body)
+                moved += _move_entry(source, targets, divider, row.entry(body))
 
 
-def _append(target: StateStore, entry: JournalEntry, body: bytes) -> None:
-    with target.transaction() as connection:
-        newest = journal_rows.sizes(connection).newest
+def _move_entry(source: StateStore, targets: Sequence[StateStore], divider: Divider, entry: JournalEntry) -> bool:
+    try:
+        parts = divider.divide(entry.signal, entry.body)
+    except DecodeError:
+        return False
+    if len(parts) == 1 and targets[parts[0].worker] is source:
+        return False
+    for part in parts:
+        target = targets[part.worker]
+        with target.transaction() as connection:
+            id_ = journal_rows.sizes(connection).newest + 1
+            group = Group()
+            group.appended[id_] = replace(entry, id=id_, body=part.body)
+            journal_rows.write(connection, group)
+    with source.transaction() as connection:
         group = Group()
-        group.appended[newest + 1] = JournalEntry(
-            id=newest + 1,
-            signal=entry.signal,
-            body=body,
-            received_ns=entry.received_ns,
-            own=entry.own,
-            delivered=entry.delivered,
-        )
+        group.removed.add(entry.id)
         journal_rows.write(connection, group)
+    return True
 
 
 def _move_closed(source: StateStore, targets: Sequence[StateStore], divider: Divider) -> None:
@@ -155,28 +136,26 @@ def _move_closed(source: StateStore, targets: Sequence[StateStore], divider: Div
 
     What conversations have shown goes to all workers, as a part: their next traces may be on any of them.
     """
-    with source.reading() as connection:
-        rows: list[ClosedId] = []
-        after = -1
-        while page := list(journal_rows.closed_rows(connection, after)):
-            rows.extend(closed for _, closed in page)
-            after = page[-1][0]
+    closed: list[ClosedId] = []
     shown: list[ShownValues] = []
-    after = -1
     with source.reading() as connection:
-        while of_page := list(journal_rows.shown_rows(connection, after)):
-            shown += [
-                replace(one, values=replace(one.values, gap=one.values.gap or "incomplete")) for _, one in of_page
-            ]
-            after = of_page[-1][0]
-    others = [target for target in targets if target is not source]
-    for target in others:
-        place = targets.index(target)
+        after = -1
+        while closed_page := list(journal_rows.closed_rows(connection, after)):
+            closed.extend(row for _, row in closed_page)
+            after = closed_page[-1][0]
+        after = -1
+        while shown_page := list(journal_rows.shown_rows(connection, after)):
+            for _, row in shown_page:
+                shown.append(replace(row, values=replace(row.values, gap=row.values.gap or "incomplete")))
+            after = shown_page[-1][0]
+    for place, target in enumerate(targets):
+        if target is source:
+            continue
         group = Group()
         group.closed = [
-            closed
-            for closed in rows
-            if divider.remembers or closed.scope == "conversation" or divider.worker_of(closed.id) == place
+            row
+            for row in closed
+            if divider.remembers or row.scope == "conversation" or divider.worker_of(row.id) == place
         ]
         group.add(JournalChange(shown=shown))
         if group:
@@ -196,9 +175,8 @@ def _copy_times(sources: Sequence[StateStore], targets: Sequence[StateStore]) ->
             times.append(connection.execute("SELECT since_ns, alive_ns FROM process").fetchone())
     since = [since_ns for since_ns, alive_ns in times if since_ns is not None and alive_ns is not None]
     alive = [alive_ns for _, alive_ns in times if alive_ns is not None]
-    for target in targets:
-        if since and alive:
+    if since and alive:
+        latest = (max(since), max(alive))
+        for target in targets:
             with target.transaction() as connection:
-                connection.execute(
-                    "UPDATE process SET since_ns = ?, alive_ns = ? WHERE since_ns IS NULL", (max(since), max(alive))
-                )
+                connection.execute("UPDATE process SET since_ns = ?, alive_ns = ? WHERE since_ns IS NULL", latest)

@@ -1,6 +1,6 @@
-"""One worker as the front sees it, over all of its lives: spawned, handed requests, and started again when it has died.
+"""Workers as the front sees them, over all of their lives: spawned, handed requests, and started again when they have died.
 
-What it was handed and has not answered when it dies is refused with a retryable status: its senders come back.
+What a worker was handed and has not answered when it dies is refused with a retryable status: its senders come back.
 """
 
 import asyncio
@@ -10,18 +10,19 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Protocol
 
-import msgspec
-
-from toolgauge.model.delivery import Accepted, Answer, Refused, Signal
-from toolgauge.model.errors import ConfigError, StartError
+from toolgauge.model.delivery import Accepted, Answer, Outgoing, Refused, Signal
+from toolgauge.model.errors import ConfigError, StartError, ToolgaugeError
+from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.health import ComponentHealth
-from toolgauge.service.workers.channel import Channel, Frame, Kind
-from toolgauge.service.workers.messages import Snapshot, StartFailure, read_answer, write_request
+from toolgauge.service.process import own_bytes, resident_bytes
+from toolgauge.service.runtime import Losses
+from toolgauge.service.workers.channel import Answered, Channel, Frame, Kind, packed, request_head
+from toolgauge.service.workers.merged_metrics import MergedRegistry, Snapshot
+from toolgauge.service.workers.observations import Observations
 
 _LOG = logging.getLogger("toolgauge")
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -32,30 +33,6 @@ _WELL_AFTER_S = 60.0
 # As long as a request waits for room in the inbox of a single process, and for the worker to see that there is.
 _PATIENCE_S = 1.0
 _ENDS_WITHIN_S = 5.0
-
-
-class OnWorkers(Protocol):
-    """What the front does with what workers send. Called on the event loop."""
-
-    def snapshot(self, worker: int, snapshot: Snapshot) -> None:
-        """Take how a worker fares."""
-        ...
-
-    def observed(self, content: bytes) -> None:
-        """Take what a worker has observed."""
-        ...
-
-    def ready(self, worker: int) -> None:
-        """Take note that a worker runs."""
-        ...
-
-    def died(self, worker: int, accepted: int, refused: int, reason: str) -> None:
-        """Take note that a worker has died; of all spans that it was handed, it had accepted and refused so many."""
-        ...
-
-    def refused(self, spans: int) -> None:
-        """Count spans that a worker was not handed."""
-        ...
 
 
 @dataclass(slots=True)
@@ -74,7 +51,7 @@ class _Life:
     ready: asyncio.Future[None]
     began_s: float
     waiting: dict[int, _Waiting] = field(default_factory=dict)
-    questions: dict[int, asyncio.Future[bytes]] = field(default_factory=dict)
+    questions: dict[int, asyncio.Future[Frame]] = field(default_factory=dict)
     bytes_waiting: int = 0
     accepted: int = 0
     refused: int = 0
@@ -85,7 +62,7 @@ class WorkerProcess:
     """The worker with a number, from 0. `command` starts it, but for its socket."""
 
     def __init__(
-        self, number: int, command: Sequence[str], *, max_bytes: int, on_workers: OnWorkers, clock: Callable[[], int]
+        self, number: int, command: Sequence[str], *, max_bytes: int, on_workers: "Workers", clock: Callable[[], int]
     ) -> None:
         self.number = number
         self._command = tuple(command)
@@ -99,22 +76,14 @@ class WorkerProcess:
         self._is_ending = False
         self._last: asyncio.Event = asyncio.Event()
         self.is_ready = False
-        self.losses: bytes | None = None
-        # Since when it does not run, and why.
-        self.down_since_ns: int | None = None
-        self.down_because = ""
+        self.losses: Losses | None = None
+        # Its health where it does not run; `None` while it does.
+        self.down: ComponentHealth | None = None
 
     @property
     def pid(self) -> int | None:
         """The id of its process; `None` while there is none."""
         return None if self._life is None else self._life.process.pid
-
-    @property
-    def health(self) -> ComponentHealth | None:
-        """How it fares where it does not run; `None` while it does."""
-        if self.down_since_ns is None:
-            return None
-        return ComponentHealth(status="StatusRecoverableError", since_ns=self.down_since_ns, error=self.down_because)
 
     async def start(self) -> None:
         """Start it for the first time. Raise `StartError` or `ConfigError` when it cannot."""
@@ -131,8 +100,21 @@ class WorkerProcess:
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         life.waiting[number] = _Waiting(answer, spans, len(body))
         life.bytes_waiting += len(body)
-        life.channel.send(Kind.REQUEST, number, write_request(signal, sender), body)
+        life.channel.send(Kind.REQUEST, number, request_head(signal, sender), body)
         return await answer
+
+    async def _with_room(self, size: int) -> _Life | None:
+        until_s = time.monotonic() + _PATIENCE_S
+        while (life := self._life) is not None and self.is_ready:
+            if not life.bytes_waiting or life.bytes_waiting + size <= self._max_bytes:
+                return life
+            self._freed.clear()
+            try:
+                async with asyncio.timeout(until_s - time.monotonic()):
+                    await self._freed.wait()
+            except TimeoutError:
+                return None
+        return None
 
     def send(self, kind: Kind, content: bytes = b"") -> bool:
         """Send it something that has no answer; False when it does not run."""
@@ -141,13 +123,13 @@ class WorkerProcess:
         self._life.channel.send(kind, 0, content)
         return True
 
-    async def ask(self, kind: Kind, content: bytes = b"") -> bytes | None:
+    async def ask(self, kind: Kind, content: bytes = b"") -> Frame | None:
         """Ask it something; `None` when it does not run, or dies meanwhile."""
         life = self._life
         if life is None or not self.is_ready:
             return None
         number = self._number()
-        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[Frame] = asyncio.get_running_loop().create_future()
         life.questions[number] = answer
         life.channel.send(kind, number, content)
         try:
@@ -199,20 +181,6 @@ class WorkerProcess:
         return next(self._numbers) % (1 << 32)
 
     async def _begin(self) -> None:
-        life = self._life = await self._spawned()
-        life.reading = asyncio.create_task(self._read(life))
-        try:
-            await life.ready
-        except BaseException:
-            if life.process.returncode is None:
-                life.process.kill()
-            await life.reading
-            raise
-        self.is_ready = True
-        self.down_since_ns = None
-        self._on.ready(self.number)
-
-    async def _spawned(self) -> _Life:
         ours, theirs = socket.socketpair()
         # Signals are for the front: those that a terminal or a supervisor sends to all processes are left to it.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
@@ -229,7 +197,18 @@ class WorkerProcess:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
             theirs.close()
         loop = asyncio.get_running_loop()
-        return _Life(process, await Channel.of(ours), loop.create_future(), loop.time())
+        life = self._life = _Life(process, await Channel.of(ours), loop.create_future(), loop.time())
+        life.reading = asyncio.create_task(self._read(life))
+        try:
+            await life.ready
+        except BaseException:
+            if life.process.returncode is None:
+                life.process.kill()
+            await life.reading
+            raise
+        self.is_ready = True
+        self.down = None
+        self._on.ready(self.number)
 
     async def _keep_running(self) -> None:
         pause_s = _FIRST_PAUSE_S
@@ -246,10 +225,14 @@ class WorkerProcess:
             try:
                 await self._begin()
             except (StartError, ConfigError, OSError) as error:
-                self.down_because = f"it cannot be started: {error}"
+                self._is_down(f"it cannot be started: {error}")
                 _LOG.error("worker %d cannot be started, which is tried again: %s", self.number, error)
             else:
                 _LOG.info("worker %d runs again", self.number)
+
+    def _is_down(self, error: str) -> None:
+        since_ns = self._clock() if self.down is None else self.down.since_ns
+        self.down = ComponentHealth(status="StatusRecoverableError", since_ns=since_ns, error=error)
 
     async def _read(self, life: _Life) -> None:
         async for frame in life.channel.frames():
@@ -278,65 +261,142 @@ class WorkerProcess:
         self._freed.set()
         self._last.set()
         if was_ready and not (self._is_ending and self.losses is not None):
-            self.down_since_ns = self._clock()
-            self.down_because = f"worker {self.number} {reason}, and is started again"
+            self._is_down(f"worker {self.number} {reason}, and is started again")
             self._on.died(self.number, life.accepted, life.refused, reason)
 
     def _take(self, life: _Life, frame: Frame) -> None:
         match frame.kind:
             case Kind.ANSWER:
-                self._take_answer(life, frame)
-            case Kind.SNAPSHOT | Kind.LAST:
-                self._on.snapshot(self.number, msgspec.msgpack.decode(frame.content, type=Snapshot))
-                _resolve(life.questions, frame.number, b"")
-                if frame.kind is Kind.LAST:
-                    self._last.set()
+                waiting = life.waiting.pop(frame.number)
+                life.bytes_waiting -= waiting.size
+                self._freed.set()
+                answer = frame.read(Answered).answer
+                if isinstance(answer, Accepted):
+                    life.accepted += waiting.spans
+                elif isinstance(answer, Refused):
+                    life.refused += waiting.spans
+                if not waiting.answer.done():
+                    waiting.answer.set_result(answer)
             case Kind.OBSERVED:
                 self._on.observed(frame.content)
             case Kind.READY:
                 life.ready.set_result(None)
             case Kind.FAILED:
-                failure = msgspec.msgpack.decode(frame.content, type=StartFailure)
-                kind = ConfigError if failure.is_config else StartError
-                life.ready.set_exception(kind(failure.message, hint=failure.hint))
+                life.ready.set_exception(frame.read(ToolgaugeError))
             case Kind.STOPPED:
-                self.losses = frame.content
+                self.losses = frame.read(Losses)
             case _:
-                _resolve(life.questions, frame.number, frame.content)
-
-    def _take_answer(self, life: _Life, frame: Frame) -> None:
-        waiting = life.waiting.pop(frame.number)
-        life.bytes_waiting -= waiting.size
-        self._freed.set()
-        answer = read_answer(frame.content)
-        if isinstance(answer, Accepted):
-            life.accepted += waiting.spans
-        elif isinstance(answer, Refused):
-            life.refused += waiting.spans
-        if not waiting.answer.done():
-            waiting.answer.set_result(answer)
-
-    async def _with_room(self, size: int) -> _Life | None:
-        until_s = time.monotonic() + _PATIENCE_S
-        while (life := self._life) is not None and self.is_ready:
-            if not life.bytes_waiting or life.bytes_waiting + size <= self._max_bytes:
-                return life
-            self._freed.clear()
-            try:
-                async with asyncio.timeout(until_s - time.monotonic()):
-                    await self._freed.wait()
-            except TimeoutError:
-                return None
-        return None
-
-
-def _resolve(questions: dict[int, asyncio.Future[bytes]], number: int, content: bytes) -> None:
-    question = questions.get(number)
-    if question is not None and not question.done():
-        question.set_result(content)
+                if frame.kind in (Kind.SNAPSHOT, Kind.LAST):
+                    self._on.snapshot(self.number, frame.read(Snapshot))
+                if frame.kind is Kind.LAST:
+                    self._last.set()
+                question = life.questions.get(frame.number)
+                if question is not None and not question.done():
+                    question.set_result(frame)
 
 
 def spawn_command(config_options: Sequence[str], workers: int, hop_id: str) -> list[str]:
     """Return the command that starts a worker, but for its number and socket."""
     own = (f"--workers={workers}", f"--hop-id={hop_id}")
     return [sys.executable, "-m", "toolgauge", "worker", *own, *config_options]
+
+
+class Workers:
+    """All workers of a front. Belongs to the event loop."""
+
+    def __init__(self, registry: MergedRegistry, metrics: SelfMetrics, *, has_journal: bool) -> None:
+        self.processes: tuple[WorkerProcess, ...] = ()
+        self.observing: Observations | None = None
+        self.registry = registry
+        self._metrics = metrics
+        self._has_journal = has_journal
+        self._health: dict[int, Mapping[str, ComponentHealth]] = {}
+        self._empty: dict[int, bool] = {}
+        self.restarts = registry.counter(
+            "toolgauge.workers.restarts",
+            "{restart}",
+            "Workers that died and were started again: look in the log for the reason, and at their memory.",
+        )
+        registry.gauge(
+            "toolgauge.workers.running",
+            "{process}",
+            "Workers that take requests; fewer than `workers` while one is started again.",
+        ).observe = lambda: {(): float(sum(process.is_ready for process in self.processes))}
+        metrics.spans.begin(("refused", "worker", ""), ("dropped", "worker_died", ""))
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether nothing is in any worker that could leave, by their last snapshots."""
+        return all(self._empty.values())
+
+    @property
+    def memory(self) -> dict[int, int]:
+        """How many bytes of memory each worker has in use, beside the files that the front has loaded, too."""
+        return {process.number: own_bytes(process.pid) for process in self.processes if process.pid is not None}
+
+    def resident(self) -> int | None:
+        """Return how much memory the front and its workers have in use; `None` where that is not known."""
+        own = resident_bytes()
+        return None if own is None else own + sum(self.memory.values())
+
+    def snapshot(self, worker: int, snapshot: Snapshot) -> None:
+        """Take a worker's state."""
+        self.registry.take(worker, snapshot.metrics)
+        self._health[worker] = snapshot.health
+        self._empty[worker] = snapshot.is_empty
+
+    def observed(self, content: bytes) -> None:
+        """Take a message about scorecards."""
+        if self.observing is not None:
+            self.observing.take(content)
+
+    def ready(self, worker: int) -> None:
+        """Have a worker that runs hand over the scorecards that are wanted."""
+        if self.observing is not None:
+            self.processes[worker].send(Kind.OBSERVING, self.observing.wishes)
+
+    def died(self, worker: int, accepted: int, refused: int, reason: str) -> None:
+        """Count the spans that a worker had, and those that are lost with it."""
+        journal = self._health.pop(worker, {}).get("extension:journal")
+        keeps = self._has_journal and (journal is None or journal.status == "StatusOK")
+        self._empty.pop(worker, None)
+        lost = self.registry.bury(worker, accepted=accepted, refused=refused, keeps=keeps)
+        self.restarts.add()
+        extra = {"worker": worker, "spans": int(lost)}
+        if keeps:
+            _LOG.error("worker %d %s and is started again; its journal has what it held", worker, reason, extra=extra)
+        else:
+            _LOG.error("worker %d %s and is started again; lost: %d spans at most", worker, reason, lost, extra=extra)
+
+    def refused(self, spans: int, reason: str = "worker") -> None:
+        """Count spans that no worker was handed, or that one died with before it had answered."""
+        with self._metrics.lock:
+            self._metrics.spans.add(spans, ("received", "", ""))
+            self._metrics.spans.add(spans, ("refused", reason, ""))
+
+    def components(self) -> Mapping[str, ComponentHealth]:
+        """Describe the parts of all workers by name, each as the worst of them, and the workers."""
+        worst: dict[str, ComponentHealth] = {}
+        for parts in tuple(self._health.values()):
+            for name, part in parts.items():
+                if name not in worst or (worst[name].status == "StatusOK" and part.status != "StatusOK"):
+                    worst[name] = part
+        down = {f"processor:worker/{each.number}": each.down for each in self.processes if each.down is not None}
+        return worst | down
+
+    async def look(self, timeout_s: float) -> None:
+        """Ask all workers for their state; wait so long at most."""
+        memory = self.memory
+        total = (resident_bytes() or 0) + sum(memory.values())
+
+        async def ask(process: WorkerProcess) -> None:
+            elsewhere = total - memory.get(process.number, 0)
+            await process.ask(Kind.ASK, elsewhere.to_bytes(8))
+
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await asyncio.gather(*(ask(process) for process in self.processes))
+
+    def put(self, outgoing: Outgoing) -> bool:
+        """Have any worker send a request of our own; False when none runs."""
+        return any(process.send(Kind.OUTGOING, packed(outgoing)) for process in self.processes)

@@ -8,24 +8,17 @@ import logging
 import os
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 
-import msgspec
-
+from toolgauge.config.model import Config, Receivers
+from toolgauge.export.settings import QueueSettings
 from toolgauge.model.delivery import Answer, Outgoing, Refused
-from toolgauge.model.errors import ConfigError, ToolgaugeError
-from toolgauge.service.memory import own_bytes
-from toolgauge.service.process import Faults
+from toolgauge.model.errors import ToolgaugeError
+from toolgauge.service.process import Faults, own_bytes
 from toolgauge.service.reload import Loaded, Reloader
 from toolgauge.service.service import Service
-from toolgauge.service.workers.channel import Channel, Frame, Kind
-from toolgauge.service.workers.messages import (
-    Adopted,
-    StartFailure,
-    read_outgoing,
-    read_request,
-    snapshot_of,
-    write_answer,
-    write_losses,
-)
+from toolgauge.service.workers.channel import Adopted, Answered, Channel, Frame, Kind, packed, read_request
+from toolgauge.service.workers.merged_metrics import Snapshot
+from toolgauge.service.workers.redistribution import directory_of
+from toolgauge.settings import file_path
 
 _LOG = logging.getLogger("toolgauge")
 _MAX_OBSERVED_BYTES = 8 * 1024 * 1024
@@ -34,21 +27,18 @@ _LAST_METRICS_WITHIN_S = 12.0
 
 
 class FrontLink:
-    """Implements `WorkerLink`: what a worker has of the front, over their channel."""
+    """Implements `WorkerLink`: the front as a worker sees it, over their channel."""
 
     def __init__(self, channel: Channel, hop_id: str) -> None:
         self.hop_id = hop_id
         # Memory in use by the other processes, at their last look.
         self.resident_elsewhere = 0
         self.flush_observations: Callable[[], None] = lambda: None
+        # The service whose metrics are sent.
+        self.service: Service | None = None
         self._channel = channel
         self._loop = asyncio.get_running_loop()
         self._finish: asyncio.Future[Outgoing | None] = self._loop.create_future()
-        self._service: Service | None = None
-
-    def serve(self, service: Service) -> None:
-        """Take the service whose metrics are the last ones."""
-        self._service = service
 
     def resident(self) -> int:
         """Return how much memory all processes have in use."""
@@ -63,7 +53,7 @@ class FrontLink:
 
     async def last_metrics(self) -> Outgoing | None:
         """Hand the front the last metrics; return those of all processes where this worker is to send them."""
-        if self._service is None:
+        if self.service is None:
             return None
         self.flush_observations()
         # What was handed to the loop goes first.
@@ -76,16 +66,16 @@ class FrontLink:
             return None
 
     def finish(self, outgoing: Outgoing | None) -> None:
-        """Go on after the last metrics; with those of all processes, if they are to be sent here."""
+        """End the wait for the last metrics, with those of all processes if they are to be sent here."""
         if not self._finish.done():
             self._finish.set_result(outgoing)
 
     def send_snapshot(self, kind: Kind, number: int) -> None:
-        """Send how this worker fares."""
-        if self._service is not None:
-            service = self._service
-            snapshot = snapshot_of(service.metrics.registry, service.health.components(), is_empty=service.is_empty)
-            self._channel.send(kind, number, msgspec.msgpack.encode(snapshot))
+        """Send this worker's state."""
+        if self.service is not None:
+            service = self.service
+            snapshot = Snapshot.of(service.metrics.registry, service.health.components(), is_empty=service.is_empty)
+            self._channel.send(kind, number, packed(snapshot))
 
 
 class WorkerReloader(Reloader):
@@ -115,7 +105,7 @@ class WorkerService:
         self._loaded: Loaded | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._stop: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
-        link.serve(service)
+        link.service = service
 
     async def run(self) -> int:
         """Work until the front wants an end or has gone; return the exit code."""
@@ -123,19 +113,15 @@ class WorkerService:
         try:
             await self._service.start()
             self._channel.send(Kind.READY)
-            losses = await self._service.stop(await self._until_stop())
+            began_ns = await self._stop
+            self._service.hurry()
+            losses = await self._service.stop(began_ns)
             await asyncio.gather(*self._tasks, return_exceptions=True)
-            self._channel.send(Kind.STOPPED, 0, write_losses(losses))
+            self._channel.send(Kind.STOPPED, 0, packed(losses))
         finally:
             await self._channel.close()
             await reading
         return 1 if losses else 0
-
-    async def _until_stop(self) -> int | None:
-        began_ns = await self._stop
-        if self._service.persistence is not None:
-            self._service.persistence.hurry()
-        return began_ns
 
     async def _read(self) -> None:
         async for frame in self._channel.frames():
@@ -158,19 +144,17 @@ class WorkerService:
             case Kind.ADOPT:
                 self._begin(self._adopt(frame.number))
             case Kind.OUTGOING:
-                self._service.put_own(read_outgoing(frame.content))
+                self._service.put_own(frame.read(Outgoing))
             case Kind.OBSERVING:
                 self._control(frame.content)
             case Kind.SHED:
                 self._service.worker.post(self._service.pipeline.shed)
+            case Kind.FINISH:
+                self._link.finish(frame.read(Outgoing) if frame.content else None)
+            case Kind.STOP if not self._stop.done():
+                self._stop.set_result(int.from_bytes(frame.content))
             case _:
-                self._take_end(frame)
-
-    def _take_end(self, frame: Frame) -> None:
-        if frame.kind is Kind.FINISH:
-            self._link.finish(read_outgoing(frame.content) if frame.content else None)
-        elif frame.kind is Kind.STOP and not self._stop.done():
-            self._stop.set_result(int.from_bytes(frame.content))
+                pass
 
     def _begin(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.create_task(work)
@@ -182,7 +166,7 @@ class WorkerService:
         answer: Answer = Refused("an internal error of a worker")
         with self._faults.survived():
             answer = await self._service.intake.consume(signal, body, sender)
-        self._channel.send(Kind.ANSWER, frame.number, write_answer(answer))
+        self._channel.send(Kind.ANSWER, frame.number, packed(Answered(answer)))
 
     async def _prepare(self, number: int) -> None:
         error = ""
@@ -195,10 +179,59 @@ class WorkerService:
     async def _adopt(self, number: int) -> None:
         loaded, self._loaded = self._loaded, None
         kept = {} if loaded is None else await self._reloader.apply(loaded)
-        self._channel.send(Kind.ADOPTED, number, msgspec.msgpack.encode(Adopted(kept)))
+        self._channel.send(Kind.ADOPTED, number, packed(Adopted(kept)))
 
 
-def send_failure(channel: Channel, error: ToolgaugeError) -> None:
-    """Send the front why this worker cannot start."""
-    failure = StartFailure(error.message, error.hint, isinstance(error, ConfigError))
-    channel.send(Kind.FAILED, 0, msgspec.msgpack.encode(failure))
+def share(config: Config, number: int, workers: int) -> Config:
+    """Return the configuration of the worker with this number, from 0: limits are for all workers, and each has an equal share.
+
+    Receivers, the web view, the admin endpoint, the metrics endpoint, webhooks, the recording and the detectors of
+    regressions belong to the front alone.
+    """
+
+    def part(whole: int) -> int:
+        return max(1, whole // workers)
+
+    def queue(settings: QueueSettings) -> QueueSettings:
+        # A share of the requests that are on their way at a time: the destination sees as many as from one process.
+        update = {"max_bytes": part(settings.max_bytes), "num_consumers": part(settings.num_consumers)}
+        return settings.model_copy(update=update)
+
+    exporters, assemble, judge, state = config.exporters, config.assemble, config.judge, config.state
+    kafka, late = exporters.kafka, assemble.late_memory
+    out = {
+        "file": None,
+        "webhook": (),
+        "prometheus": None,
+        "otlp": tuple(each.model_copy(update={"queue": queue(each.queue)}) for each in exporters.otlp),
+        "kafka": None if kafka is None else kafka.model_copy(update={"queue": queue(kafka.queue)}),
+    }
+    opened = {
+        "max_open": part(assemble.max_open),
+        "max_open_bytes": part(assemble.max_open_bytes),
+        "late_memory": late.model_copy(update={"traces": part(late.traces)}),
+    }
+    update: dict[str, object] = {
+        "receivers": Receivers(),
+        "exporters": exporters.model_copy(update=out),
+        "web": None,
+        "admin": None,
+        "watch": config.watch.model_copy(update={"enabled": False}),
+        "hold": config.hold.model_copy(update={"max_bytes": config.hold.max_bytes // workers}),
+        "inbox": config.inbox.model_copy(update={"max_bytes": part(config.inbox.max_bytes)}),
+        "assemble": assemble.model_copy(update=opened),
+    }
+    if judge is not None:
+        calls, cost = judge.calls_per_minute, judge.max_cost_per_hour
+        asked = {
+            "max_concurrent": part(judge.max_concurrent),
+            "max_queue": part(judge.max_queue),
+            "max_queue_bytes": part(judge.max_queue_bytes),
+            "calls_per_minute": None if calls is None else part(calls),
+            "max_cost_per_hour": None if cost is None else cost / workers,
+        }
+        update["judge"] = judge.model_copy(update=asked)
+    if state.directory is not None:
+        directory = str(directory_of(file_path(state.directory), number))
+        update["state"] = state.model_copy(update={"directory": directory, "max_bytes": part(state.max_bytes)})
+    return config.model_copy(update=update)

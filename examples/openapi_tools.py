@@ -1,21 +1,24 @@
-"""OpenAPI 3 documents -> the tools that agents get of them: one an operation, with flat arguments, as FastMCP makes them.
+#!/usr/bin/env python3
+"""OpenAPI 3 document -> list of tools for `tools.definitions`: one an operation, with flat arguments, as FastMCP makes them.
 
-An operation becomes a tool of the name of its `operationId` (else method and path), with what its name must not have replaced by
-`_`. Its arguments are the path, query and header parameters and the properties of its request body; a parameter that shares its
-name is called `<name>__<in>`. A body that is no object with properties is the argument `body`.
+    python3 examples/openapi_tools.py shop.openapi.json > tools/shop.json
+
+An operation becomes a tool of the name of its `operationId` (else method and path), with `_` for what a name must not have. Its
+arguments are the path, query and header parameters and the properties of its request body; a parameter that shares its
+name is called `<name>__<in>`. A body that is no object with properties is the argument `body`. Where your converter names
+tools differently, write its own list of tools (MCP's `tools/list`) to a file instead.
 """
 
+import json
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from pathlib import Path
+from typing import Any
 
-from toolgauge.config.nodes import PathStep
-from toolgauge.model.errors import ConfigError
-from toolgauge.model.json import Json, JsonObject
-from toolgauge.model.observations import ToolDefinition
-
-Steps: TypeAlias = tuple[PathStep, ...]
+Json = Any
+JsonObject = dict[str, Any]
 
 _METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 _COMPONENTS = "#/components/"
@@ -28,21 +31,20 @@ _IN = frozenset(("path", "query", "header"))
 _HEADERS = frozenset(("accept", "authorization", "content-type"))
 
 
-def openapi_tools(document: JsonObject) -> Iterator[tuple[Steps, ToolDefinition]]:
-    """Yield the tools with where they stand. Raises `ConfigError` for a document that is no OpenAPI 3."""
-    version = document.get("openapi")
-    if not isinstance(version, str) or not version.startswith("3."):
-        raise ConfigError("is no OpenAPI 3 document", hint="convert it: tools are read of `openapi: 3.x` only")
+def openapi_tools(document: JsonObject) -> Iterator[JsonObject]:
+    """Yield the tools. Raises `ValueError` for a document that is not OpenAPI 3."""
+    if not str(document.get("openapi", "")).startswith("3."):
+        raise ValueError("not an OpenAPI 3 document")
     references = _References(document)
     for path, written in _object(document.get("paths")).items():
         item = references.resolved(written)
         for method in _METHODS:
             operation = references.resolved(item.get(method))
             if operation:
-                yield ("paths", path, method), _tool(path, method, item, operation, references)
+                yield _tool(path, method, item, operation, references)
 
 
-def _tool(path: str, method: str, item: JsonObject, operation: JsonObject, references: "_References") -> ToolDefinition:
+def _tool(path: str, method: str, item: JsonObject, operation: JsonObject, references: "_References") -> JsonObject:
     arguments = _Arguments()
     body = _Body.of(operation, references)
     parameters = _parameters(item, operation, references)
@@ -59,17 +61,17 @@ def _tool(path: str, method: str, item: JsonObject, operation: JsonObject, refer
     }
     if body.additional is not None:
         parameters_schema["additionalProperties"] = body.additional
-    return ToolDefinition(
-        name=_name(operation, method, path),
-        description=_text(operation.get("description")) or _text(operation.get("summary")),
-        parameters=references.alone(parameters_schema),
-    )
+    return {
+        "name": _name(operation, method, path),
+        "description": _text(operation.get("description")) or _text(operation.get("summary")),
+        "parameters": references.alone(parameters_schema),
+    }
 
 
 @dataclass(slots=True)
 class _Arguments:
-    properties: JsonObject = field(default_factory=dict[str, Json])
-    required: list[Json] = field(default_factory=list[Json])
+    properties: JsonObject = field(default_factory=dict)
+    required: list = field(default_factory=list)
 
     def add(self, name: str, schema: Json, *, required: bool) -> None:
         """Add one."""
@@ -82,7 +84,7 @@ class _Arguments:
 class _Body:
     """The request body as arguments. `additional` is what the schema has about properties that it does not name."""
 
-    properties: JsonObject = field(default_factory=dict[str, Json])
+    properties: JsonObject = field(default_factory=dict)
     required: frozenset[str] = frozenset()
     additional: Json = None
 
@@ -153,7 +155,7 @@ class _References:
         if known is None:
             schemas = _object(self._components.get("schemas"))
             if name not in schemas:
-                raise ConfigError(f"refers to `{_SCHEMAS}{name[:80]}`, which it does not hold")
+                raise ValueError(f"refers to `{_SCHEMAS}{name[:80]}`, which it does not hold")
             known = self._turned[name] = _turned(schemas[name])
         return known
 
@@ -226,3 +228,9 @@ def _list(value: Json) -> Sequence[Json]:
 
 def _text(value: Json) -> str | None:
     return value if isinstance(value, str) and value else None
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    print(json.dumps([*openapi_tools(json.loads(Path(sys.argv[1]).read_text("utf-8")))], indent=2))

@@ -1,0 +1,194 @@
+"""Config -> the receivers: OTLP over gRPC and HTTP, Kafka, and those that other packages bring.
+
+Receivers are replaced without giving up a port before another one is bound. Where the address stays the same that cannot
+be: the receiver that listens there stops first, and starts again when the new one cannot. Senders find the port closed for
+that moment, and retry.
+"""
+
+import asyncio
+import functools
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from toolgauge import plugins
+from toolgauge.config.model import Config, extensions
+from toolgauge.model.delivery import Assignment, Consumer, MessageConsumer
+from toolgauge.model.errors import ConfigError, StartError
+from toolgauge.model.journal import ClosedId
+from toolgauge.model.ports import MessageReceiver, Receiver
+from toolgauge.otlp.otlp_json import request_from_json
+from toolgauge.pipeline.pipeline import Pipeline
+from toolgauge.receive.grpc import GrpcReceiver
+from toolgauge.receive.http import HttpReceiver
+from toolgauge.receive.refusal_log import RefusalLog
+from toolgauge.score.criterion import Criterion
+from toolgauge.selfmetrics import SelfMetrics
+from toolgauge.service.worker import Worker
+from toolgauge.settings import split_address
+from toolgauge.state.ledger import Ledger
+from toolgauge.state.offsets import OffsetJournal
+
+OtlpReceiver: TypeAlias = GrpcReceiver | HttpReceiver
+# For requests that a receiver is handling when it stops.
+_GRACE_S = 2.0
+# The system frees a port a moment after it was closed.
+_ATTEMPTS = 10
+_WAIT_S = 0.1
+
+
+def make_receivers(
+    config: Config, consumer: Consumer, *, metrics: SelfMetrics, hop_id: str, has_memory: Callable[[int], bool]
+) -> tuple[OtlpReceiver, ...]:
+    """Make the OTLP receivers; raise `StartError` when a file that they need cannot be used."""
+    protocols = config.receivers.otlp.protocols
+    log = RefusalLog()
+    return (
+        GrpcReceiver(consumer, protocols.grpc, metrics=metrics, hop_id=hop_id, has_memory=has_memory, refusal_log=log),
+        HttpReceiver(
+            consumer,
+            protocols.http,
+            from_json=request_from_json,
+            metrics=metrics,
+            hop_id=hop_id,
+            has_memory=has_memory,
+            refusal_log=log,
+        ),
+    )
+
+
+def make_additional_receivers(config: Config, consumer: Consumer) -> tuple[Receiver, ...]:
+    """Make the receivers that other packages bring."""
+    return tuple(plugins.receiver(name)(settings, consumer) for name, settings in extensions(config.receivers))
+
+
+async def exchanged(
+    old: Sequence[OtlpReceiver], new: Sequence[OtlpReceiver], *, endpoints: Sequence[str], same: Sequence[bool]
+) -> tuple[OtlpReceiver, ...]:
+    """Start the new receivers but for those that are the `same`, and stop the old ones; return those that run now.
+
+    Raises `StartError` when one cannot start; the old ones run then.
+    """
+    going = [receiver for receiver, is_same in zip(old, same, strict=True) if not is_same]
+    coming = [receiver for receiver, is_same in zip(new, same, strict=True) if not is_same]
+    wanted = {split_address(endpoint)[1] for endpoint, is_same in zip(endpoints, same, strict=True) if not is_same}
+    if wanted.isdisjoint(receiver.port for receiver in going):
+        await _start(coming)
+        await _stop(going, _GRACE_S)
+    else:
+        await _stop(going, _GRACE_S)
+        try:
+            await _again(lambda: _start(coming))
+        except StartError:
+            await _again(lambda: _start(going))
+            raise
+    return tuple(before if is_same else after for before, after, is_same in zip(old, new, same, strict=True))
+
+
+async def _start(receivers: Sequence[OtlpReceiver]) -> None:
+    try:
+        for receiver in receivers:
+            await receiver.start()
+    except BaseException:
+        await _stop(receivers, 0)
+        raise
+
+
+async def _stop(receivers: Sequence[OtlpReceiver], grace_s: float) -> None:
+    await asyncio.gather(*(receiver.stop(grace_s) for receiver in receivers))
+
+
+async def _again(start: Callable[[], Awaitable[None]]) -> None:
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            await start()
+        except StartError:
+            await asyncio.sleep(_WAIT_S)
+        else:
+            return
+    await start()
+
+
+# -- messages of a broker ---------------------------------------------------------------------------------------------
+
+
+def check_messages(config: Config, criteria: Sequence[Criterion]) -> None:
+    """Raise `ConfigError` when a criterion judges conversations while messages, keyed by trace, are read from Kafka."""
+    if config.receivers.kafka is None:
+        return
+    for criterion in criteria:
+        if criterion.scope == "conversation":
+            raise ConfigError(
+                f"criterion `{criterion.name}` has `scope: conversation`, which `receivers.kafka` cannot serve: the traces of a "
+                "conversation lie in several partitions",
+                hint="judge traces (`scope: trace`), or send conversations over `receivers.otlp`",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTracesOfPipeline:
+    """Asks the pipeline on its worker; may be called in any thread that the methods are for."""
+
+    _pipeline: Pipeline
+    _worker: Worker
+    _clock: Callable[[], int]
+
+    async def forget(self) -> int:
+        """Drop open trajectories of lost partitions; return how many."""
+        return await self._worker.run(self._pipeline.forget)
+
+    async def remember(self, closed: Sequence[ClosedId], begun: Sequence[str]) -> None:
+        """Remember what other processes closed, or had begun."""
+        await self._worker.run(functools.partial(self._pipeline.remember, closed, begun, self._clock()))
+
+    async def open_traces_of(self, entries: Sequence[int]) -> Sequence[tuple[str, Assignment]]:
+        """Return the open traces that need one of these messages, with their partitions."""
+        return await self._worker.run(functools.partial(self._pipeline.open_traces_of, entries))
+
+    def stall(self) -> None:
+        """Close nothing for want of messages, until `resume`."""
+        self._worker.post(functools.partial(self._pipeline.stall, self._clock()))
+
+    async def stalled(self) -> None:
+        """Do so now; return when the scores of what has closed are on their way."""
+
+        def stall() -> None:
+            self._pipeline.stall(self._clock())
+            self._pipeline.flush()
+
+        await self._worker.run(stall)
+
+    def resume(self) -> None:
+        """Close traces again."""
+        self._worker.post(functools.partial(self._pipeline.resume, self._clock()))
+
+
+def make_message_receiver(
+    config: Config,
+    consumer: MessageConsumer,
+    *,
+    offsets: OffsetJournal | None,
+    ledger: Ledger | None,
+    pipeline: Pipeline,
+    worker: Worker,
+    metrics: SelfMetrics,
+    hop_id: str,
+    clock: Callable[[], int],
+) -> MessageReceiver | None:
+    """Make the receiver of Kafka, where the configuration has one."""
+    settings = config.receivers.kafka
+    if settings is None or offsets is None or ledger is None:
+        return None
+    # Loaded by name: the client of the extra `kafka` takes 15 MB.
+    receiver: MessageReceiver = plugins.load(plugins.RECEIVERS, "kafka")(
+        settings,
+        consumer,
+        offsets=offsets,
+        ledger=ledger,
+        traces=OpenTracesOfPipeline(pipeline, worker, clock),
+        metrics=metrics,
+        hop_id=hop_id,
+        clock=clock,
+        late_ns=config.assemble.late_memory.for_,
+    )
+    return receiver

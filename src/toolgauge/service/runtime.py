@@ -1,0 +1,269 @@
+"""The shared half of a single process and of the front of several: one start, one stop, one set of timers.
+
+At the start everything that people look at comes first, then scoring, and the receivers last. The end goes the other way
+round: announce the stop, stop receiving, score what is open, send what is queued, stop being observable, health last.
+"""
+
+import asyncio
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from toolgauge.export.destination import Undelivered
+from toolgauge.export.emitter import Emitter
+from toolgauge.export.prometheus import MetricsEndpoint
+from toolgauge.export.recording_file import RecordingFile
+from toolgauge.export.webhooks import Webhooks
+from toolgauge.model.delivery import Consumer, Outgoing
+from toolgauge.model.ports import Receiver
+from toolgauge.receive.grpc import GrpcReceiver
+from toolgauge.receive.http import HttpReceiver
+from toolgauge.score.scorer import ReadingScope
+from toolgauge.selfmetrics import SelfMetrics
+from toolgauge.service.health import AdminEndpoint, Health
+from toolgauge.service.process import Faults, GarbageRounds, MemoryGuard, SteadyClock, measure_loop_lag
+from toolgauge.service.watching import Watching
+
+_LOG = logging.getLogger("toolgauge")
+_T = TypeVar("_T")
+_TIMER_S = 0.1
+_RECEIVER_GRACE_S = 2.0
+_WEBHOOKS_TIMEOUT_S = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Losses:
+    """The cost of an end. `undelivered` has the names of destinations; `held` found no room in any queue.
+
+    Trajectories that were `dropped` have no result; `incomplete` ones are `not_evaluated`, which is no loss of data. `kept` by
+    the journal, undelivered, and `open` trajectories are no loss either: the next start continues with them. `died` counts
+    the spans that were lost with workers.
+    """
+
+    undelivered: tuple[tuple[str, Undelivered], ...] = ()
+    held: Undelivered = field(default_factory=Undelivered)
+    dropped: int = 0
+    incomplete: int = 0
+    kept: tuple[tuple[str, Undelivered], ...] = ()
+    open: int = 0
+    died: int = 0
+
+    @classmethod
+    def total(cls, each: Sequence["Losses"]) -> "Losses":
+        """Add up the costs of the ends of workers."""
+        return cls(
+            undelivered=_by_name(pair for losses in each for pair in losses.undelivered),
+            held=_sum(losses.held for losses in each),
+            dropped=sum(losses.dropped for losses in each),
+            incomplete=sum(losses.incomplete for losses in each),
+            kept=_by_name(pair for losses in each for pair in losses.kept),
+            open=sum(losses.open for losses in each),
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self.undelivered or self.held or self.dropped or self.died)
+
+    def __str__(self) -> str:
+        return "; ".join(self._parts())
+
+    @property
+    def spans(self) -> int:
+        """Spans that were not delivered, over all destinations."""
+        return self.died + self.held.spans + sum(undelivered.spans for _, undelivered in self.undelivered)
+
+    def _parts(self) -> Iterator[str]:
+        for name, undelivered in self.undelivered:
+            yield f"{undelivered} could not be delivered to {name}"
+        if self.held:
+            yield f"{self.held} found no room in a queue"
+        if self.died:
+            yield f"{self.died} spans were lost with a worker that died"
+        if self.dropped:
+            yield f"{self.dropped} trajectories were dropped unscored"
+        if self.incomplete:
+            yield f"{self.incomplete} trajectories are `not_evaluated` (`incomplete`)"
+        for name, kept in self.kept:
+            yield f"{kept} wait in the journal for {name}"
+        if self.open:
+            yield f"{self.open} open trajectories wait in the journal"
+
+
+def _sum(each: Iterable[Undelivered]) -> Undelivered:
+    spans, requests, own = zip(*((one.spans, one.requests, one.own) for one in (Undelivered(), *each)), strict=True)
+    return Undelivered(spans=sum(spans), requests=sum(requests), own=sum(own))
+
+
+def _by_name(pairs: Iterable[tuple[str, Undelivered]]) -> tuple[tuple[str, Undelivered], ...]:
+    by_name: dict[str, list[Undelivered]] = {}
+    for name, undelivered in pairs:
+        by_name.setdefault(name, []).append(undelivered)
+    return tuple((name, _sum(each)) for name, each in by_name.items())
+
+
+@dataclass(kw_only=True, eq=False)
+class Runtime(ABC):
+    """Runs until `stop`; `start` and `stop` may each be called once, `stop` also without a start."""
+
+    intake: Consumer
+    receivers: tuple[GrpcReceiver | HttpReceiver, ...]
+    additional_receivers: tuple[Receiver, ...]
+    watching: Watching | None
+    webhooks: Webhooks
+    health: Health
+    admin: AdminEndpoint | None
+    emitter: Emitter
+    metrics: SelfMetrics
+    memory: MemoryGuard
+    endpoint: MetricsEndpoint | None
+    recording: RecordingFile | None
+    # For writing the requests that wait, unless the disk is stuck.
+    recording_deadline_s: float = 2.0
+    push_interval_s: float
+    clock: SteadyClock
+    hop_id: str
+    reading_scope: ReadingScope
+
+    def __post_init__(self) -> None:
+        self.faults = Faults(self.metrics)
+        self._garbage = GarbageRounds()
+        self._timers: tuple[asyncio.Task[None], ...] = ()
+
+    @property
+    @abstractmethod
+    def is_empty(self) -> bool:
+        """Whether nothing is in here that could leave."""
+
+    @property
+    @abstractmethod
+    def trajectories_open(self) -> int:
+        """Trajectories that are being assembled or wait to be joined."""
+
+    @abstractmethod
+    async def run(self, work: Callable[[], _T]) -> _T:
+        """Do this on the thread that owns the watcher, between two pieces of its own work."""
+
+    @abstractmethod
+    async def _start_scoring(self, undo: AsyncExitStack) -> None:
+        """Start everything behind the receivers."""
+
+    @abstractmethod
+    async def _stop_scoring(self, began_ns: int) -> Losses:
+        """Score, send and end everything behind the receivers, within 28 s of `began_ns`; `_stop_watching` on the way."""
+
+    @abstractmethod
+    def _close_store(self) -> None:
+        """Let another process have the state directory. Works twice."""
+
+    @abstractmethod
+    def _shed(self) -> None:
+        """Give up open state: memory is short."""
+
+    @abstractmethod
+    def _put(self, outgoing: Outgoing) -> bool:
+        """Have metrics sent; False when there is no room."""
+
+    @property
+    def _is_pushing(self) -> bool:
+        return True
+
+    @property
+    def _is_quiet(self) -> bool:
+        """Whether the process has time to look for garbage."""
+        return self.is_empty
+
+    def _looks(self) -> Sequence[Callable[[], object]]:
+        """The work of each tenth of a second, on the event loop."""
+        return ()
+
+    def hurry(self) -> None:  # noqa: B027 (a front reads no journal)
+        """Leave the rest of a journal that is being read to the next start."""
+
+    def kill(self) -> None:  # noqa: B027 (a single process has no others)
+        """End other processes at once."""
+
+    async def refresh(self) -> None:  # noqa: B027 (as above)
+        """Bring the metrics of other processes up to date."""
+
+    async def start(self) -> None:
+        """Open the ports. Raise `StartError` when one is taken, or memory is too small; nothing stays open then."""
+        async with AsyncExitStack() as undo:
+            undo.callback(self._close_store)
+            for endpoint in (self.admin, self.endpoint):
+                if endpoint is not None:
+                    await endpoint.start()
+                    undo.push_async_callback(endpoint.stop)
+            await self.webhooks.start()
+            undo.push_async_callback(self.webhooks.close, 0)
+            if self.watching is not None:
+                undo.push_async_callback(self.watching.stop)
+                self.webhooks.set_active(self.watching.restore())
+            await self._start_scoring(undo)
+            for receiver in (*self.receivers, *self.additional_receivers):
+                await receiver.start()
+                undo.push_async_callback(receiver.stop, 0)
+            if self.recording is not None:
+                # Last: a file that is to be replaced goes only when everything else works.
+                self.recording.start()
+                undo.push_async_callback(self._end_recording)
+            undo.pop_all()
+        if self.watching is not None:
+            self.watching.start(self.run)
+        timers = [measure_loop_lag(self.metrics.loop_lag), self._look_regularly()]
+        if self._is_pushing:
+            timers.append(self._push_regularly())
+        self._timers = tuple(map(asyncio.create_task, timers))
+        self.health.enter("running")
+
+    async def stop(self, began_ns: int | None = None) -> Losses:
+        """Stop in order, within 28 s of `began_ns`; return the losses."""
+        began_ns = self.clock() if began_ns is None else began_ns
+        self.health.enter("stopping")
+        receivers = (*self.receivers, *self.additional_receivers)
+        await asyncio.gather(*(receiver.stop(_RECEIVER_GRACE_S) for receiver in receivers))
+        for timer in self._timers:
+            timer.cancel()
+        await asyncio.gather(*self._timers, return_exceptions=True)
+        await self._end_recording()
+        losses = await self._stop_scoring(began_ns)
+        if self.endpoint is not None:
+            await self.endpoint.stop()
+        self.health.enter("stopped")
+        if self.admin is not None:
+            await self.admin.stop()
+        await asyncio.to_thread(self._close_store)
+        return losses
+
+    async def _stop_watching(self) -> None:
+        if self.watching is not None:
+            await self.watching.stop()
+        await self.webhooks.close(_WEBHOOKS_TIMEOUT_S)
+
+    async def _end_recording(self) -> None:
+        if self.recording is not None:
+            await asyncio.to_thread(self.recording.close, self.recording_deadline_s)
+
+    async def _look_regularly(self) -> None:
+        while True:
+            for look in (*self._looks(), self._look_at_memory):
+                with self.faults.survived():
+                    look()
+            await asyncio.sleep(_TIMER_S)
+
+    def _look_at_memory(self) -> None:
+        now_ns = self.clock()
+        if self.memory.look(now_ns, is_empty=self.is_empty):
+            self._shed()
+        self._garbage.look(now_ns, is_quiet=self._is_quiet)
+
+    async def _push_regularly(self) -> None:
+        while True:
+            with self.faults.survived():
+                await self.refresh()
+                # Encoding thousands of cells takes tens of milliseconds, which no request should wait for.
+                outgoing = await asyncio.to_thread(self.emitter.metrics_request, self.emitter.snapshot(), self.clock())
+                if not self._put(outgoing):
+                    self.metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))
+            await asyncio.sleep(self.push_interval_s)

@@ -7,7 +7,7 @@ not have its span's kind: a tool's record is recognized by the role of its input
 
 from collections.abc import Iterator, Mapping
 
-from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
+from toolgauge.model.content import NOT_RECORDED, Content, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import CallAnswered, CallExecuted, Observation
 from toolgauge.model.ports import Grounds
@@ -46,8 +46,7 @@ class AgentCore:
         """Read one log record."""
         yield from conventions.conversation(record.attributes)
         if isinstance(record, LogRecord):
-            body = values.content(record.body)
-            recorded = values.as_object(body.value) if isinstance(body, Recorded) else {}
+            recorded = values.as_object(values.decoded(record.body))
             given, written = (_messages(recorded.get(side)) for side in _SIDES)
             is_strands = record.event_name.startswith(_STRANDS)
             yield from _read_strands(given, written) if is_strands else _read_others(given, written)

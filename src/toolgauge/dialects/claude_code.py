@@ -6,7 +6,7 @@ Arguments and results are left out unless the user asks for them, so most of the
 
 from collections.abc import Iterator, Mapping
 
-from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
+from toolgauge.model.content import NOT_RECORDED, Content, Unparsed
 from toolgauge.model.json import JsonObject, Value
 from toolgauge.model.observations import (
     OTHER_ERROR,
@@ -20,9 +20,9 @@ from toolgauge.model.observations import (
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, values
+from toolgauge.recognize.conventions import token_count
 from toolgauge.recognize.conventions_reader import ConventionsReader
 from toolgauge.recognize.messages import read_messages
-from toolgauge.recognize.token_counts import token_count
 
 _SCOPE = "com.anthropic.claude_code"
 _TYPE = "span.type"
@@ -265,5 +265,4 @@ def _first_position(attributes: Mapping[str, Value]) -> int:
 
 
 def _opened(value: Value) -> JsonObject:
-    read = values.content(value)
-    return values.as_object(read.value) if isinstance(read, Recorded) else {}
+    return values.as_object(values.decoded(value))

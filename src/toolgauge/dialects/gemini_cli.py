@@ -7,7 +7,7 @@ was refused has no span of its own; the batch says why.
 
 from collections.abc import Iterator
 
-from toolgauge.model.content import NOT_RECORDED, Content, Recorded
+from toolgauge.model.content import NOT_RECORDED, Content
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import (
     INVALID_ARGUMENTS,
@@ -24,8 +24,8 @@ from toolgauge.model.observations import (
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, values
+from toolgauge.recognize.conventions import model_call
 from toolgauge.recognize.messages import read_messages
-from toolgauge.recognize.token_counts import model_call
 
 _SCOPE = "gemini-cli"
 _MODEL, _BATCH, _TOOL = "llm_call", "schedule_tool_calls", "tool_call"
@@ -68,8 +68,7 @@ class GeminiCli:
 
 
 def _opened(value: Value) -> Json:
-    read = values.envelope(value)
-    return read.value if isinstance(read, Recorded) else None
+    return values.opened(value)
 
 
 def _model(span: Span) -> Iterator[Observation]:
@@ -139,7 +138,7 @@ def _executed(span: Span) -> Iterator[CallExecuted]:
 
 
 def _arguments(value: Json) -> Content:
-    return values.part(value) if isinstance(value, dict) else values.arguments(value)
+    return values.arguments_inside(value)
 
 
 def _answer(call: JsonObject) -> JsonObject:

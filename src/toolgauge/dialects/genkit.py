@@ -25,9 +25,9 @@ from toolgauge.model.observations import (
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, values
+from toolgauge.recognize.conventions import token_count
 from toolgauge.recognize.messages import DefinitionReader
 from toolgauge.recognize.past_calls import PastMessage, numbered
-from toolgauge.recognize.token_counts import token_count
 
 _TYPE = "genkit:type"
 _SUBTYPE = "genkit:metadata:subtype"
@@ -121,8 +121,7 @@ def _name(span: Span) -> str | None:
 
 
 def _opened(value: Value) -> JsonObject:
-    read = values.envelope(value)
-    return values.as_object(read.value) if isinstance(read, Recorded) else {}
+    return values.as_object(values.opened(value))
 
 
 def _asked(value: Value) -> Iterator[MessageSeen]:
@@ -201,7 +200,7 @@ def _requested(message: JsonObject) -> Iterator[CallRequested]:
 
 def _arguments(value: Json) -> Content:
     # An object inside what was parsed before needs no second look.
-    return values.part(value) if isinstance(value, dict) else values.arguments(value)
+    return values.arguments_inside(value)
 
 
 def _received(value: Json) -> Iterator[Observation]:
@@ -235,5 +234,5 @@ def _answers(message: JsonObject) -> Iterator[CallAnswered]:
         if call_id is None and name is None:
             continue
         output = response.get("output")
-        result = values.part(output) if isinstance(output, (dict, list)) else values.result(output)
+        result = values.result_inside(output)
         yield CallAnswered(call_id=call_id, name=name, result=NOT_RECORDED if "output" not in response else result)

@@ -27,12 +27,11 @@ from toolgauge.model.observations import (
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, values
+from toolgauge.recognize.conventions import model_call
 from toolgauge.recognize.conventions_reader import ConventionsReader
 from toolgauge.recognize.hosted_tools import code_execution
 from toolgauge.recognize.messages import Message
 from toolgauge.recognize.past_calls import past_calls
-from toolgauge.recognize.token_counts import model_call
-from toolgauge.recognize.values import as_list, as_object, as_str
 
 _SCOPE = "gcp.vertex.agent"
 _PREFIX = "gcp.vertex.agent."
@@ -110,7 +109,7 @@ class GoogleAdk:
         if _REQUEST not in span.attributes:
             return self._conventions.history(span)
         request = _opened(span.attributes.get(_REQUEST))
-        return past_calls(Message(_message(one), "user") for one in as_list(request.get("contents")))
+        return past_calls(Message(_message(one), "user") for one in values.as_list(request.get("contents")))
 
     def attribute(self, record: Record, key: str) -> Value:
         """Look up an attribute; none is hidden."""
@@ -131,8 +130,7 @@ class GoogleAdk:
 
     def _read_log(self, record: LogRecord) -> Iterator[Observation]:
         """Read a log record; the per-message events hold Google's contents where others hold messages."""
-        body = values.content(record.body)
-        recorded = values.as_object(body.value) if isinstance(body, Recorded) else {}
+        recorded = values.as_object(values.decoded(record.body))
         if record.event_name not in conventions.MESSAGE_EVENTS or not _is_content(recorded.get("content")):
             yield from self._conventions.read_log(record)
             return
@@ -177,8 +175,7 @@ def _response(response: JsonObject) -> Iterator[Observation]:
 
 
 def _opened(value: Value) -> JsonObject:
-    read = values.content(value)
-    return values.as_object(read.value) if isinstance(read, Recorded) else {}
+    return values.as_object(values.decoded(value))
 
 
 def _executed(span: Span) -> Iterator[Observation]:
@@ -240,8 +237,8 @@ def _without_placeholder(read: Content) -> Content:
 
 def _message(content: Json) -> JsonObject:
     """Turn one content into a message."""
-    source = as_object(content)
-    parts: list[Json] = [_part(as_object(part)) for part in as_list(source.get("parts"))]
+    source = values.as_object(content)
+    parts: list[Json] = [_part(values.as_object(part)) for part in values.as_list(source.get("parts"))]
     return {"role": source.get("role"), "parts": parts}
 
 
@@ -254,18 +251,18 @@ def _instruction(value: Json) -> str:
     """Read a system instruction: text, a content, or a list of parts."""
     if isinstance(value, str):
         return value
-    parts = value if isinstance(value, list) else as_list(as_object(value).get("parts"))
-    texts = [part if isinstance(part, str) else as_str(as_object(part).get("text")) for part in parts]
+    parts = value if isinstance(value, list) else values.as_list(values.as_object(value).get("parts"))
+    texts = [part if isinstance(part, str) else values.as_str(values.as_object(part).get("text")) for part in parts]
     return "\n".join(text for text in texts if text)
 
 
 def _definitions(tools: Json) -> list[Json]:
     """Turn the declarations of all tools of a request into definitions."""
     found: list[Json] = []
-    for tool in as_list(tools)[:_MAX_TOOLS]:
-        source = as_object(tool)
+    for tool in values.as_list(tools)[:_MAX_TOOLS]:
+        source = values.as_object(tool)
         declared = source.get("function_declarations") or source.get("functionDeclarations")
-        found.extend(_definition(as_object(one)) for one in as_list(declared)[:_MAX_TOOLS])
+        found.extend(_definition(values.as_object(one)) for one in values.as_list(declared)[:_MAX_TOOLS])
     return found
 
 
@@ -312,11 +309,11 @@ def _schema(value: Json, room: int) -> Json:
         if name == "type":
             schema[name] = _type(item)
         elif name == "properties":
-            schema[name] = {inner: _schema(found, room - 1) for inner, found in as_object(item).items()}
+            schema[name] = {inner: _schema(found, room - 1) for inner, found in values.as_object(item).items()}
         elif name == "items" or (name == "additionalProperties" and isinstance(item, dict)):
             schema[name] = _schema(item, room - 1)
         elif name == "anyOf":
-            schema[name] = [_schema(found, room - 1) for found in as_list(item)]
+            schema[name] = [_schema(found, room - 1) for found in values.as_list(item)]
         elif name in _SCHEMA_COUNTS:
             schema[name] = _count(item)
         elif name not in ("nullable", "property_ordering", "propertyOrdering", "example"):
@@ -329,7 +326,7 @@ def _nullable(schema: JsonObject) -> JsonObject:
     if isinstance(kind, str):
         schema["type"] = [kind, "null"]
     if isinstance(schema.get("enum"), list):
-        schema["enum"] = [*as_list(schema["enum"]), None]
+        schema["enum"] = [*values.as_list(schema["enum"]), None]
     return schema
 
 

@@ -27,7 +27,6 @@ from toolgauge.recognize import conventions, values
 from toolgauge.recognize.conventions import call_error
 from toolgauge.recognize.messages import DefinitionReader
 from toolgauge.recognize.past_calls import PastMessage, numbered
-from toolgauge.recognize.values import arguments, as_list, as_object, as_str, content, result
 
 AGENT_RUN = "haystack.agent.run"
 STEP_MODEL = "haystack.agent.step.llm"
@@ -89,7 +88,7 @@ class Haystack:
     def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
         """Read the calls in the history that a model was given, and the texts of the user between them."""
         given = next((span.attributes[key] for key in _MODEL_INPUTS if key in span.attributes), None)
-        messages = map(as_object, as_list(_decoded_messages(given).get("messages")))
+        messages = map(values.as_object, values.as_list(_decoded_messages(given).get("messages")))
         return numbered(map(_past, messages))
 
     def attribute(self, record: Record, key: str) -> Value:
@@ -122,8 +121,7 @@ class Haystack:
 
 
 def _decoded(value: Value) -> Json:
-    read = values.content(value)
-    return read.value if isinstance(read, Recorded) else None
+    return values.decoded(value)
 
 
 def _definitions(value: Json) -> Iterator[Json]:
@@ -175,13 +173,13 @@ def _error_in_result(recorded: Content) -> CallError | None:
 
 def _decoded_messages(value: Value) -> JsonObject:
     """Decode a content tag, empty when it cannot be."""
-    read = content(value)
+    read = values.content(value)
     match read:
         case Recorded(value=found):
-            return as_object(found)
+            return values.as_object(found)
         case Unparsed(text, "unparsable") if len(text) <= _MAX_REPR:
             try:
-                return as_object(parse_repr(text))
+                return values.as_object(parse_repr(text))
             except ValueError:
                 return {}
         case Unparsed() | NotRecorded():
@@ -190,7 +188,7 @@ def _decoded_messages(value: Value) -> JsonObject:
 
 def _received(messages: Json) -> Iterator[Observation]:
     """Read a model's input: instructions, the newest user text, and answers to calls."""
-    read = [as_object(item) for item in as_list(messages)]
+    read = [values.as_object(item) for item in values.as_list(messages)]
     for message in read:
         if _role(message) == "system" and (text := _text(message)):
             yield MessageSeen(role="system", text=text)
@@ -200,7 +198,7 @@ def _received(messages: Json) -> Iterator[Observation]:
 
 def _user_text(messages: Json) -> Iterator[MessageSeen]:
     """Read the newest text of the user."""
-    texts = [_text(message) for message in map(as_object, as_list(messages)) if _role(message) == "user"]
+    texts = [_text(message) for message in map(values.as_object, values.as_list(messages)) if _role(message) == "user"]
     written = [text for text in texts if text]
     if written:
         yield MessageSeen(role="user", text=written[-1], follows=len(written) > 1)
@@ -210,10 +208,10 @@ def _written(replies: Json) -> Iterator[Observation]:
     """Read a model's output: the calls that it asks for, and its text."""
     texts: list[str] = []
     position = 0
-    for item in as_list(replies):
+    for item in values.as_list(replies):
         if isinstance(item, str):
             texts.append(item)
-        message = as_object(item)
+        message = values.as_object(item)
         for request in _calls(message, position):
             yield request
             position += 1
@@ -224,8 +222,8 @@ def _written(replies: Json) -> Iterator[Observation]:
 
 def _answers_to_calls(messages: Json) -> Iterator[CallAnswered]:
     """Read what tools answered."""
-    for item in as_list(messages):
-        yield from _answers(as_object(item))
+    for item in values.as_list(messages):
+        yield from _answers(values.as_object(item))
 
 
 def _past(message: JsonObject) -> PastMessage:
@@ -238,50 +236,54 @@ def _answers(message: JsonObject) -> Iterator[CallAnswered]:
         recorded = part.get("tool_call_result")
         if not isinstance(recorded, dict):
             continue
-        origin = as_object(recorded.get("origin"))
-        call_id, name, returned = as_str(origin.get("id")), as_str(origin.get("tool_name")), recorded.get("result")
+        origin = values.as_object(recorded.get("origin"))
+        call_id, name, returned = (
+            values.as_str(origin.get("id")),
+            values.as_str(origin.get("tool_name")),
+            recorded.get("result"),
+        )
         if call_id is None and name is None:
             continue
         failed = recorded.get("error") is True
         yield CallAnswered(
             call_id=call_id,
             name=name,
-            result=result(returned) if isinstance(returned, str) else Recorded(returned),
-            error=CallError(kind=OTHER_ERROR, message=returned if isinstance(returned, str) else "")
-            if failed
-            else None,
+            result=values.returned(returned),
+            error=CallError(kind=OTHER_ERROR, message=values.text_of(returned)) if failed else None,
         )
 
 
 def _calls(message: JsonObject, first: int = 0) -> Iterator[CallRequested]:
     position = first
     for part in _parts(message):
-        request = _request(as_object(part.get("tool_call")), position)
+        request = _request(values.as_object(part.get("tool_call")), position)
         if request is not None:
             yield request
             position += 1
 
 
 def _request(call: JsonObject, position: int) -> CallRequested | None:
-    name = as_str(call.get("tool_name"))
+    name = values.as_str(call.get("tool_name"))
     if name is None:
         return None
     recorded = call.get("arguments")
-    written_arguments: Content = NOT_RECORDED if recorded is None else arguments(recorded)
-    return CallRequested(position=position, name=name, call_id=as_str(call.get("id")), arguments=written_arguments)
+    written_arguments: Content = NOT_RECORDED if recorded is None else values.arguments(recorded)
+    return CallRequested(
+        position=position, name=name, call_id=values.as_str(call.get("id")), arguments=written_arguments
+    )
 
 
 def _role(message: JsonObject) -> str:
-    recorded = as_str(message.get("role", message.get("_role"))) or ""
+    recorded = values.as_str(message.get("role", message.get("_role"))) or ""
     # An enumeration's member keeps its class's name where it was written as text.
     role = recorded.rpartition(".")[2].lower()
     return role if role in _ROLES else ""
 
 
 def _parts(message: JsonObject) -> Iterator[JsonObject]:
-    for item in as_list(message.get("content", message.get("_content"))):
-        part = as_object(item)
-        key = _REPR_KEYS.get(as_str(part.get(CLASS)) or "")
+    for item in values.as_list(message.get("content", message.get("_content"))):
+        part = values.as_object(item)
+        key = _REPR_KEYS.get(values.as_str(part.get(CLASS)) or "")
         yield part if key is None else {key: part}
 
 
@@ -289,4 +291,4 @@ def _text(message: JsonObject) -> str:
     returned = message.get("content", message.get("_content"))
     if isinstance(returned, str):
         return returned
-    return "\n".join(text for part in _parts(message) if (text := as_str(part.get("text"))))
+    return "\n".join(text for part in _parts(message) if (text := values.as_str(part.get("text"))))

@@ -25,9 +25,9 @@ from toolgauge.model.observations import (
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import langchain, values
+from toolgauge.recognize.conventions import counted_text
 from toolgauge.recognize.langchain import as_requested, is_control_flow, node_answers, tool_answer, waiting_calls
 from toolgauge.recognize.messages import DefinitionReader
-from toolgauge.recognize.token_counts import counted_text
 
 TYPE = "langfuse.observation.type"
 INPUT = "langfuse.observation.input"

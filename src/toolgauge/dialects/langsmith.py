@@ -21,7 +21,7 @@ from toolgauge.model.observations import (
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, langchain, provider_messages, values
-from toolgauge.recognize.conventions import call_id
+from toolgauge.recognize.conventions import call_id, model_call
 from toolgauge.recognize.conventions_reader import ConventionsReader
 from toolgauge.recognize.langchain import (
     Answer,
@@ -31,7 +31,6 @@ from toolgauge.recognize.langchain import (
     tool_answer,
     waiting_calls,
 )
-from toolgauge.recognize.token_counts import model_call
 
 KIND = "langsmith.span.kind"
 NAME = "langsmith.trace.name"
@@ -158,8 +157,7 @@ def _arguments(value: Value) -> Content:
 
 def _answer(value: Value) -> Answer:
     """Read the outputs, whose one member is `output`."""
-    read = values.content(value)
-    recorded = values.as_object(read.value) if isinstance(read, Recorded) else {}
+    recorded = values.as_object(values.decoded(value))
     if len(recorded) != 1 or "output" not in recorded or isinstance(recorded["output"], str):
         return tool_answer(value)
     inner = recorded["output"]

@@ -94,8 +94,7 @@ class Mastra:
         return record.attributes.get(_METADATA + key) if value is None else value
 
     def _offered(self, value: Value) -> Iterator[Observation]:
-        read = values.content(value)
-        items = values.as_list(read.value) if isinstance(read, Recorded) else []
+        items = values.as_list(values.decoded(value))
         names = [item for item in items[:_MAX_TOOLS] if isinstance(item, str) and item]
         if names:
             yield ToolsOffered(tools=tuple(ToolDefinition(name=name) for name in names))
@@ -120,8 +119,7 @@ def _asked(value: Value) -> Iterator[MessageSeen]:
 
 
 def _opened(value: Value) -> JsonObject:
-    read = values.envelope(value)
-    return values.as_object(read.value) if isinstance(read, Recorded) else {}
+    return values.as_object(values.opened(value))
 
 
 # --- what the model asked for
@@ -150,7 +148,7 @@ def _arguments(value: Json, call_id: str | None, attributes: Mapping[str, Value]
     """Read the arguments; an empty object stands for text that Mastra could not parse, too."""
     if value == {} and call_id is not None:
         return _as_answered(call_id, attributes) or Recorded({})
-    return values.part(value) if isinstance(value, dict) else values.arguments(value)
+    return values.arguments_inside(value)
 
 
 def _as_answered(call_id: str, attributes: Mapping[str, Value]) -> Content | None:

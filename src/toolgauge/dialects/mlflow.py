@@ -26,12 +26,10 @@ from toolgauge.model.observations import (
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import langchain, provider_messages, values
-from toolgauge.recognize.conventions import EXECUTE, OPERATION, RESULT, executed
+from toolgauge.recognize.conventions import EXECUTE, OPERATION, RESULT, counted_text, executed
 from toolgauge.recognize.conventions_reader import ConventionsReader
 from toolgauge.recognize.langchain import Answer, as_requested, is_control_flow, node_answers, tool_answer
 from toolgauge.recognize.messages import DefinitionReader
-from toolgauge.recognize.token_counts import counted_text
-from toolgauge.recognize.values import arguments, as_list, as_object, as_str, content, parse_text, plain, result
 
 TYPE = "mlflow.spanType"
 TOOLS = "mlflow.chat.tools"
@@ -151,8 +149,7 @@ class MLflow:
 
 
 def _object(value: Value) -> JsonObject:
-    read = values.content(value)
-    return values.as_object(read.value) if isinstance(read, Recorded) else {}
+    return values.as_object(values.decoded(value))
 
 
 def _conversation(span: Span, metadata: JsonObject) -> Iterator[ConversationSeen]:
@@ -232,12 +229,12 @@ def _question(span: Span) -> Iterator[Observation]:
 def _read_call(span: Span) -> _Call:
     """Read the call that the span is."""
     given = _decoded(span.attributes.get(_INPUTS))
-    recorded = as_object(given)
+    recorded = values.as_object(given)
     if span.name.startswith(_MANAGER) and (call := _managed(recorded)):
         return _Call(
-            name=as_str(call.get("tool_name")) or span.name,
-            call_id=as_str(call.get("tool_call_id")),
-            arguments=arguments(call.get("args")),
+            name=values.as_str(call.get("tool_name")) or span.name,
+            call_id=values.as_str(call.get("tool_call_id")),
+            arguments=values.arguments(call.get("args")),
             answer=tool_answer(span.attributes.get(_OUTPUTS)),
         )
     if span.name.endswith(_METHODS) and (call := _of_llamaindex(span, recorded)):
@@ -246,30 +243,29 @@ def _read_call(span: Span) -> _Call:
         return _Call(
             name=span.name,
             call_id=None,
-            arguments=arguments(recorded["tool_args"]),
+            arguments=values.arguments(recorded["tool_args"]),
             answer=_in_result(span, wrapped=True),
         )
     named = _first(span, _NAMES)
     return _Call(
         name=named or span.name.removeprefix(_PREFIX),
         call_id=_first(span, _CALL_IDS),
-        arguments=arguments(span.attributes.get(_INPUTS)),
+        arguments=values.arguments(span.attributes.get(_INPUTS)),
         answer=_in_result(span, wrapped="tool_id" in span.attributes),
     )
 
 
 def _decoded(value: Value) -> Json:
     """Decode an attribute; `None` when it is missing or no JSON."""
-    read = content(value)
-    return read.value if isinstance(read, Recorded) else None
+    return values.decoded(value)
 
 
 def _text(value: Value) -> str | None:
     """Return a text without the quotes of its JSON."""
     if isinstance(value, str) and value.startswith('"'):
-        read = parse_text(value)
-        return as_str(read.value) if isinstance(read, Recorded) and isinstance(read.value, str) else value
-    return as_str(value)
+        read = values.parse_text(value)
+        return values.as_str(read.value) if isinstance(read, Recorded) and isinstance(read.value, str) else value
+    return values.as_str(value)
 
 
 def _first(span: Span, keys: tuple[str, ...]) -> str | None:
@@ -277,34 +273,34 @@ def _first(span: Span, keys: tuple[str, ...]) -> str | None:
 
 
 def _managed(recorded: JsonObject) -> JsonObject:
-    validated = as_object(recorded.get("validated"))
-    return as_object(recorded.get("call")) or as_object(validated.get("call"))
+    validated = values.as_object(recorded.get("validated"))
+    return values.as_object(recorded.get("call")) or values.as_object(validated.get("call"))
 
 
 def _llamaindex_step(span: Span) -> _Call | None:
     """Read the step of a LlamaIndex agent that runs a tool; it alone has the call's id, and a failed call's name."""
     if not span.name.endswith(_STEP):
         return None
-    event = as_object(as_object(_decoded(span.attributes.get(_INPUTS))).get("ev"))
-    name, call_id = as_str(event.get("tool_name")), as_str(event.get("tool_id"))
+    event = values.as_object(values.as_object(_decoded(span.attributes.get(_INPUTS))).get("ev"))
+    name, call_id = values.as_str(event.get("tool_name")), values.as_str(event.get("tool_id"))
     if name is None or call_id is None:
         return None
-    output = as_object(as_object(_decoded(span.attributes.get(_OUTPUTS))).get("tool_output"))
-    given = arguments(plain(event.get("tool_kwargs")))
+    output = values.as_object(values.as_object(_decoded(span.attributes.get(_OUTPUTS))).get("tool_output"))
+    given = values.arguments(values.plain(event.get("tool_kwargs")))
     return _Call(name=name, call_id=call_id, arguments=given, answer=_llamaindex_answer(output))
 
 
 def _of_llamaindex(span: Span, recorded: JsonObject) -> _Call | None:
     """Read the tool itself, whose output repeats name and arguments; without one only its step can name it."""
-    output = as_object(_decoded(span.attributes.get(_OUTPUTS)))
+    output = values.as_object(_decoded(span.attributes.get(_OUTPUTS)))
     is_output = "raw_input" in output
     if not is_output and not (set(recorded) == {"kwargs"} and span.status == "error"):
         return None
-    given = as_object(output.get("raw_input")).get("kwargs") if is_output else recorded["kwargs"]
+    given = values.as_object(output.get("raw_input")).get("kwargs") if is_output else recorded["kwargs"]
     return _Call(
-        name=as_str(output.get("tool_name")) or "",
+        name=values.as_str(output.get("tool_name")) or "",
         call_id=None,
-        arguments=Recorded(as_object(given)),
+        arguments=Recorded(values.as_object(given)),
         answer=_llamaindex_answer(output),
     )
 
@@ -313,23 +309,25 @@ def _llamaindex_answer(output: JsonObject) -> Answer:
     if not output:
         return Answer()
     returned = "\n".join(
-        filter(None, (as_str(as_object(block).get("text")) for block in as_list(output.get("blocks"))))
+        filter(
+            None, (values.as_str(values.as_object(block).get("text")) for block in values.as_list(output.get("blocks")))
+        )
     )
     if output.get("is_error") is True:
-        return Answer(result=result(returned), error=CallError(kind=OTHER_ERROR, message=returned))
+        return Answer(result=values.result(returned), error=CallError(kind=OTHER_ERROR, message=returned))
     raw = output.get("raw_output")
     value = returned if raw is None else raw
-    return Answer(result=result(value) if isinstance(value, str) else Recorded(value))
+    return Answer(result=values.returned(value))
 
 
 def _in_result(span: Span, *, wrapped: bool) -> Answer:
     """Read the result, of two integrations from inside `{"result": ...}`."""
     value = span.attributes.get(_OUTPUTS)
-    recorded = as_object(_decoded(value)) if wrapped else {}
+    recorded = values.as_object(_decoded(value)) if wrapped else {}
     if list(recorded) != ["result"]:
         return tool_answer(value)
     inner = recorded["result"]
-    return Answer(result=result(inner) if isinstance(inner, str) else Recorded(inner))
+    return Answer(result=values.returned(inner))
 
 
 # Reads the calls that a model streamed: MLflow keeps each chunk as an event, but leaves the calls out of the whole.
@@ -370,17 +368,21 @@ def _streamed_calls(span: Span) -> list[JsonObject]:
 
 
 def _take(chunk: str, streamed: dict[int, _Streamed]) -> None:
-    read = content(chunk)
-    choices = as_list(as_object(read.value).get("choices")) if isinstance(read, Recorded) else []
-    first = as_object(choices[0]) if choices else {}
+    read = values.content(chunk)
+    choices = values.as_list(values.as_object(read.value).get("choices")) if isinstance(read, Recorded) else []
+    first = values.as_object(choices[0]) if choices else {}
     # What other choices write are alternatives.
-    pieces = as_list(as_object(first.get("delta")).get("tool_calls")) if first.get("index") in (None, 0) else []
-    for piece in map(as_object, pieces):
+    pieces = (
+        values.as_list(values.as_object(first.get("delta")).get("tool_calls"))
+        if first.get("index") in (None, 0)
+        else []
+    )
+    for piece in map(values.as_object, pieces):
         index = piece.get("index")
         if not isinstance(index, int) or (index not in streamed and len(streamed) >= _MAX_CALLS):
             continue
         call = streamed.setdefault(index, _Streamed())
-        function = as_object(piece.get("function"))
-        call.call_id = call.call_id or as_str(piece.get("id")) or ""
-        call.name = call.name or as_str(function.get("name")) or ""
-        call.arguments.append(as_str(function.get("arguments")) or "")
+        function = values.as_object(piece.get("function"))
+        call.call_id = call.call_id or values.as_str(piece.get("id")) or ""
+        call.name = call.name or values.as_str(function.get("name")) or ""
+        call.arguments.append(values.as_str(function.get("arguments")) or "")

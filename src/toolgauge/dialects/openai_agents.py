@@ -22,9 +22,9 @@ from toolgauge.model.observations import (
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import Record, Span
 from toolgauge.recognize import conventions, values
+from toolgauge.recognize.conventions import model_call
 from toolgauge.recognize.messages import Message, read_messages
 from toolgauge.recognize.past_calls import past_calls
-from toolgauge.recognize.token_counts import model_call
 
 _SCOPE = "opentelemetry.instrumentation.openai_agents"
 # Traceloop's tracer has the same name; it sets none of these.

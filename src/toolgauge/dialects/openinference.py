@@ -21,8 +21,8 @@ from toolgauge.model.observations import (
 )
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
-from toolgauge.recognize import messages, openinference_messages
-from toolgauge.recognize.conventions import ended_without_result
+from toolgauge.recognize import messages, openinference_messages, values
+from toolgauge.recognize.conventions import OPENINFERENCE_TOKENS, ended_without_result, model_call
 from toolgauge.recognize.hosted_tools import hosted_items
 from toolgauge.recognize.langchain import agent_name, node_answers, refused_call, waiting_calls
 from toolgauge.recognize.openinference_agents import (
@@ -58,10 +58,8 @@ from toolgauge.recognize.openinference_tools import (
     is_synthesized,
     made_by_itself,
 )
-from toolgauge.recognize.provider_answers import provider_answers
+from toolgauge.recognize.provider_messages import provider_answers
 from toolgauge.recognize.text_sizes import look_at_ends
-from toolgauge.recognize.token_counts import OPENINFERENCE, model_call
-from toolgauge.recognize.values import as_object, as_str, content, identifier
 
 KIND = "openinference.span.kind"
 TOOL_NAME = "tool.name"
@@ -144,12 +142,11 @@ class OpenInference:
 
 
 def _kind(span: Span) -> str:
-    return (as_str(span.attributes.get(KIND)) or "").upper()
+    return (values.as_str(span.attributes.get(KIND)) or "").upper()
 
 
 def _metadata(record: Record) -> JsonObject:
-    read = content(record.attributes.get(METADATA))
-    return as_object(read.value) if isinstance(read, Recorded) else {}
+    return values.as_object(values.decoded(record.attributes.get(METADATA)))
 
 
 def _conversation(span: Span, metadata: JsonObject) -> Iterator[Observation]:
@@ -158,11 +155,11 @@ def _conversation(span: Span, metadata: JsonObject) -> Iterator[Observation]:
         yield ConversationSeen(conversation_id=session, rank=1)
         return
     for key in _METADATA_SESSIONS:
-        if named := as_str(metadata.get(key)):
+        if named := values.as_str(metadata.get(key)):
             yield ConversationSeen(conversation_id=named, rank=2)
             return
     if AI_SDK in span.attributes:
-        found = (identifier(span.attributes.get(_AI_SDK_METADATA + key)) for key in _AI_SDK_SESSIONS)
+        found = (values.identifier(span.attributes.get(_AI_SDK_METADATA + key)) for key in _AI_SDK_SESSIONS)
         if named := next(filter(None, found), None):
             yield ConversationSeen(conversation_id=named, rank=2)
 
@@ -198,7 +195,7 @@ def _tool(span: Span, source: str, metadata: JsonObject, definitions: Definition
         result=answer.result,
         error=answer.error,
         agent=agent_name(metadata) if source == "langchain" else None,
-        tool_id=as_str(span.attributes.get(_TOOL_ID)) if _names_tools(span) else None,
+        tool_id=values.as_str(span.attributes.get(_TOOL_ID)) if _names_tools(span) else None,
     )
     # The SDK opens the span of a tool before it asks a person.
     yield ended_without_result(call) if source == "openai_agents" else call
@@ -223,22 +220,22 @@ def _handed_to(span: Span, name: Value) -> str | None:
     """Return the agent that `handoff to X` hands over to; `None` for every other tool."""
     target = span.attributes.get(OUTPUT)
     if name is None:
-        return as_str(target)
+        return values.as_str(target)
     if not isinstance(name, str) or not name.startswith(_HANDOFF) or not span.name.startswith(_HANDOFF_SPAN):
         return None
-    read = content(target)
-    return as_str(as_object(read.value).get("to_agent")) if isinstance(read, Recorded) else None
+    read = values.content(target)
+    return values.as_str(values.as_object(read.value).get("to_agent")) if isinstance(read, Recorded) else None
 
 
 def _handoff(span: Span, target: str) -> CallExecuted:
     """Read a hand-off: from the agent's name the SDK derives the name that the model called."""
     given = span.attributes.get(INPUT)
-    read = content(given)
-    source = as_object(read.value).get("from_agent") if isinstance(read, Recorded) else None
+    read = values.content(given)
+    source = values.as_object(read.value).get("from_agent") if isinstance(read, Recorded) else None
     return CallExecuted(
         name="transfer_to_" + _NOT_WORD.sub("_", target).lower(),
         arguments=NOT_RECORDED,
-        agent=as_str(source) or as_str(given),
+        agent=values.as_str(source) or values.as_str(given),
     )
 
 
@@ -254,7 +251,7 @@ def _model(span: Span, source: str, metadata: JsonObject) -> Iterator[Observatio
     elif source == "google_genai" and (made := list(made_by_itself(recorded))):
         yield from made
     else:
-        yield model_call(span.attributes, agent, keys=OPENINFERENCE)
+        yield model_call(span.attributes, agent, keys=OPENINFERENCE_TOKENS)
         if (items := hosted_items(recorded)) is not None:
             # The flattened messages drop most of these items, and all of their results.
             calls: list[CallRequested] = []

@@ -114,8 +114,7 @@ class PydanticAI:
         """Read what a model's span has in keys of its own where it lacks those of the conventions."""
         attributes = span.attributes
         if conventions.DEFINITIONS not in attributes:
-            read = values.content(attributes.get(_OFFER))
-            offer = values.as_object(read.value) if isinstance(read, Recorded) else {}
+            offer = values.as_object(values.decoded(attributes.get(_OFFER)))
             yield from self._conventions.offered(offer.get(_FUNCTION_TOOLS))
         if conventions.INPUT in attributes or conventions.OUTPUT in attributes:
             return
@@ -131,8 +130,7 @@ def _lists_waiting(final: Value) -> bool:
 
 def _waiting(final: Value) -> Iterator[CallAnswered]:
     """Read the calls for which a run stopped: those that a person has to approve, and those that are carried out elsewhere."""
-    read = values.content(final)
-    requests = values.as_object(read.value) if isinstance(read, Recorded) else {}
+    requests = values.as_object(values.decoded(final))
     for key in _WAITING:
         for item in values.as_list(requests.get(key))[:_MAX_EVENTS]:
             call = values.as_object(item)

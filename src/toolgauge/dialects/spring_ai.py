@@ -28,8 +28,8 @@ from toolgauge.model.observations import (
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, values
+from toolgauge.recognize.conventions import token_count
 from toolgauge.recognize.conventions_reader import ConventionsReader
-from toolgauge.recognize.token_counts import token_count
 
 _PREFIX = "spring.ai."
 _KIND = _PREFIX + "kind"
@@ -130,8 +130,7 @@ def _executed(span: Span) -> Iterator[Observation]:
 
 def _offered(value: Value) -> Iterator[ToolsOffered]:
     """Read the names on offer, a JSON list in a text."""
-    read = values.content(value)
-    names = values.as_list(read.value) if isinstance(read, Recorded) else []
+    names = values.as_list(values.decoded(value))
     tools = tuple(ToolDefinition(name=name) for name in names[:_MAX_TOOLS] if isinstance(name, str) and name)
     if tools:
         yield ToolsOffered(tools=tools)

@@ -25,11 +25,11 @@ from toolgauge.model.observations import (
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import Record, Span, SpanEvent
 from toolgauge.recognize import conventions, values
+from toolgauge.recognize.conventions import model_call
 from toolgauge.recognize.conventions_reader import ConventionsReader
 from toolgauge.recognize.messages import Message, read_messages
 from toolgauge.recognize.past_calls import past_calls
 from toolgauge.recognize.strands_blocks import message, opened
-from toolgauge.recognize.token_counts import model_call
 
 _SCOPE = "strands."
 _SYSTEMS = ("gen_ai.system", "gen_ai.provider.name")
@@ -112,8 +112,7 @@ class Strands:
             for offer in self._conventions.offered(definitions):
                 yield ToolsOffered(tools=tuple(map(_unwrapped, offer.tools)))
             return
-        read = values.content(attributes.get(_AGENT_TOOLS))
-        recorded = values.as_list(read.value) if isinstance(read, Recorded) else []
+        recorded = values.as_list(values.decoded(attributes.get(_AGENT_TOOLS)))
         offered = tuple(ToolDefinition(name=name) for name in recorded if isinstance(name, str) and name)
         if offered:
             yield ToolsOffered(tools=offered)
@@ -202,4 +201,4 @@ def _error(span: Span, result: Content) -> CallError | None:
     if span.attributes.get(_STATUS) != "error":
         return None
     returned = result.value if isinstance(result, Recorded) else None
-    return CallError(kind=OTHER_ERROR, message=returned if isinstance(returned, str) else "")
+    return CallError(kind=OTHER_ERROR, message=values.text_of(returned))

@@ -25,6 +25,7 @@ from toolgauge.model.observations import (
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, values
+from toolgauge.recognize.conventions import model_call
 from toolgauge.recognize.conventions_reader import ConventionsReader
 from toolgauge.recognize.langchain import (
     agent_run,
@@ -37,7 +38,6 @@ from toolgauge.recognize.langchain import (
 from toolgauge.recognize.messages import Message, read_messages
 from toolgauge.recognize.past_calls import past_calls
 from toolgauge.recognize.text_sizes import look_at_ends
-from toolgauge.recognize.token_counts import model_call
 from toolgauge.recognize.traceloop_tools import (
     ASSOCIATION,
     ENTITY_INPUT,
@@ -47,7 +47,6 @@ from toolgauge.recognize.traceloop_tools import (
     executed,
     llamaindex_call,
 )
-from toolgauge.recognize.values import as_str, dump, plain
 
 KIND = "traceloop.span.kind"
 REQUEST_TYPE = "llm.request.type"
@@ -261,14 +260,14 @@ def _read_exchange(attributes: Mapping[str, Value]) -> _Exchange:
         index, rest = int(found[2]), found[3]
         if found[1] == "llm.request.functions":
             if rest in _FUNCTION_FIELDS:
-                functions.setdefault(index, {})[rest] = plain(attributes[key])
+                functions.setdefault(index, {})[rest] = values.plain(attributes[key])
             continue
         messages = prompts if found[1] == "gen_ai.prompt" else completions
         messages.setdefault(index, _Indexed()).put(rest, attributes[key])
     return _Exchange(
         received=[prompts[index].message("user") for index in sorted(prompts)],
         written=[completions[index].message("assistant") for index in sorted(completions)],
-        functions=dump([functions[index] for index in sorted(functions)]) if functions else "",
+        functions=values.dump([functions[index] for index in sorted(functions)]) if functions else "",
     )
 
 
@@ -282,11 +281,11 @@ class _Indexed:
     def put(self, rest: str, value: Value) -> None:
         """Take one attribute; `rest` is what comes after the message's index."""
         if rest in _MESSAGE_FIELDS:
-            self._fields[rest] = plain(value)
+            self._fields[rest] = values.plain(value)
             return
         found = _CALL.fullmatch(rest) or _FUNCTION_CALL.fullmatch(rest)
         if found is not None:
-            self._calls.setdefault(int(found[1] or 0), {})[found[2]] = plain(value)
+            self._calls.setdefault(int(found[1] or 0), {})[found[2]] = values.plain(value)
 
     def message(self, default_role: str) -> Message:
         """Return the message."""
@@ -343,9 +342,9 @@ def _graph_name(name: str | None) -> str | None:
 
 def _graph_run(attributes: Mapping[str, Value]) -> Iterator[AgentRun]:
     """Read the run of a graph inside another one."""
-    name = as_str(attributes.get(ENTITY_NAME))
+    name = values.as_str(attributes.get(ENTITY_NAME))
     metadata: JsonObject = {
-        key: plain(value) for key in _METADATA if (value := attributes.get(ASSOCIATION + key)) is not None
+        key: values.plain(value) for key in _METADATA if (value := attributes.get(ASSOCIATION + key)) is not None
     }
     if name is None or _NODE not in metadata:
         return

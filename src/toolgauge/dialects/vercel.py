@@ -24,11 +24,11 @@ from toolgauge.model.observations import (
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, values
+from toolgauge.recognize.conventions import TOKEN_KEYS, model_call
 from toolgauge.recognize.conventions_reader import ConventionsReader
 from toolgauge.recognize.hosted_tools import is_by_provider
 from toolgauge.recognize.messages import Message
 from toolgauge.recognize.past_calls import PastMessage, numbered
-from toolgauge.recognize.token_counts import CONVENTIONS, model_call
 
 _SCOPE = "gen_ai"
 _OPERATION = "ai.operationId"
@@ -49,8 +49,8 @@ _RESULTS = ("ai.toolCall.result", "ai.toolCall.output")
 
 # The second is what older versions write.
 _TOKENS = (
-    ("ai.usage.inputTokens", "ai.usage.promptTokens", *CONVENTIONS[0]),
-    ("ai.usage.outputTokens", "ai.usage.completionTokens", *CONVENTIONS[1]),
+    ("ai.usage.inputTokens", "ai.usage.promptTokens", *TOKEN_KEYS[0]),
+    ("ai.usage.outputTokens", "ai.usage.completionTokens", *TOKEN_KEYS[1]),
 )
 _TOOL_CALL = "ai.toolCall"
 _RUNS = ("ai.generateText", "ai.streamText")
@@ -223,8 +223,7 @@ def _past(message: JsonObject) -> PastMessage:
 
 def _prompt(value: Value) -> Iterator[Observation]:
     """Read the prompt of a run: an object with `system`, and `prompt` or `messages`."""
-    read = values.content(value)
-    recorded = values.as_object(read.value) if isinstance(read, Recorded) else {}
+    recorded = values.as_object(values.decoded(value))
     yield from conventions.system(values.as_str(recorded.get("system")))
     asked = recorded.get("prompt")
     if isinstance(asked, str):
@@ -263,8 +262,7 @@ def _answer(part: JsonObject, *, by_provider: bool) -> Iterator[CallAnswered]:
 
 
 def _objects(value: Value) -> list[JsonObject]:
-    read = values.content(value)
-    items = values.as_list(read.value) if isinstance(read, Recorded) else []
+    items = values.as_list(values.decoded(value))
     return [_object(item) for item in items]
 
 

@@ -7,7 +7,6 @@ with arguments that break its schema, leaves no trace.
 
 from collections.abc import Iterator, Mapping
 
-from toolgauge.model.content import Recorded
 from toolgauge.model.json import JsonObject, Value
 from toolgauge.model.observations import (
     AgentRun,
@@ -21,8 +20,8 @@ from toolgauge.model.observations import (
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, values
+from toolgauge.recognize.conventions import model_call
 from toolgauge.recognize.messages import read_messages
-from toolgauge.recognize.token_counts import model_call
 
 _SCOPE = "@voltagent/"
 _KIND = "span.type"
@@ -97,8 +96,7 @@ def _run(span: Span) -> Iterator[Observation]:
     yield from _texts(attributes)
     if text := values.as_str(attributes.get(_OUTPUT)):
         yield MessageSeen(role="assistant", text=text)
-    snapshot = values.envelope(attributes.get(_SNAPSHOT))
-    state = values.as_object(snapshot.value) if isinstance(snapshot, Recorded) else {}
+    state = values.as_object(values.opened(attributes.get(_SNAPSHOT)))
     tools = [values.as_object(tool) for tool in values.as_list(state.get("tools"))[:_MAX_TOOLS]]
     if defined := tuple(tool for item in tools if (tool := _definition(item))):
         yield ToolsOffered(tools=defined)

@@ -25,6 +25,7 @@ from toolgauge.model.observations import (
 )
 from toolgauge.model.records import LogRecord, Record, Span, SpanEvent
 from toolgauge.recognize import conventions, values
+from toolgauge.recognize.conventions import counted_text, model_call
 from toolgauge.recognize.messages import (
     MAX_ITEMS,
     DefinitionReader,
@@ -34,7 +35,6 @@ from toolgauge.recognize.messages import (
     read_messages,
 )
 from toolgauge.recognize.past_calls import past_calls
-from toolgauge.recognize.token_counts import counted_text, model_call
 
 # Whose inputs follow on each other: the conversation or the trace, `None` when not known, and the agent.
 Owner: TypeAlias = tuple[str | None, str | None]
@@ -422,8 +422,7 @@ def raw_request(span: Span) -> Iterator[Observation]:
     attributes = span.attributes
     key = next((key for key in attributes if key.startswith(_PROVIDER) and key.endswith((_CHOICES, _MESSAGES))), None)
     provider = key.rpartition(".")[0] if key is not None else ""
-    read = values.content(attributes.get(provider + _CHOICES))
-    choices = values.as_list(read.value) if isinstance(read, Recorded) else []
+    choices = values.as_list(values.decoded(attributes.get(provider + _CHOICES)))
     # The conventions' messages on the span of the request have lost the ids of answers.
     given = read_messages(attributes.get(provider + _MESSAGES), "user")
     if choices or given:

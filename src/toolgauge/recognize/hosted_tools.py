@@ -124,8 +124,7 @@ def hosted_items(response: Value) -> list[Json] | None:
         return None
     if _HOSTED.search(response) is None:
         return None
-    read = values.envelope(response)
-    opened = read.value if isinstance(read, Recorded) else None
+    opened = values.opened(response)
     answer = values.as_object(opened)
     return (
         values.as_list(opened) or values.as_list(answer.get("output")) or values.as_list(answer.get("content")) or None
@@ -169,13 +168,13 @@ def _arguments(part: JsonObject) -> Content:
         if key == "action" and isinstance(written, dict):
             # The kind of action and the pages found are not arguments.
             return Recorded({name: value for name, value in written.items() if name not in ("type", "sources")})
-        return values.part(written) if isinstance(written, dict) else values.arguments(written)
+        return values.arguments_inside(written)
     single: JsonObject = {key: part[key] for key in _SINGLE if part.get(key) is not None}
     return Recorded(single) if single else NOT_RECORDED
 
 
 def _result(value: Json) -> Content:
-    return values.part(value) if isinstance(value, (dict, list)) else values.result(value)
+    return values.result_inside(value)
 
 
 def _error(part: JsonObject) -> CallError | None:

@@ -24,10 +24,10 @@ from toolgauge.model.observations import (
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, provider_messages, values
+from toolgauge.recognize.conventions import token_count
 from toolgauge.recognize.messages import MAX_ITEMS, DefinitionReader, Message, messages_of
 from toolgauge.recognize.past_calls import past_calls
 from toolgauge.recognize.settings import Answers, MappedDialectSettings, Matches, Path, Requests, SpanMapping, SpanValue
-from toolgauge.recognize.token_counts import token_count
 
 _EACH = "*"
 # How a flag is written where a mapping wants a text.

@@ -337,7 +337,7 @@ def _failure(source: JsonObject, result: Content) -> CallError | None:
     if source.get("status") != "error" and source.get("is_error") is not True and source.get("isError") is not True:
         return None
     returned = result.value if isinstance(result, Recorded) else None
-    return CallError(kind=OTHER_ERROR, message=returned if isinstance(returned, str) else "")
+    return CallError(kind=OTHER_ERROR, message=values.text_of(returned))
 
 
 def may_contain_failures(received: Value) -> bool:
@@ -359,7 +359,7 @@ def _arguments(value: Json) -> Content:
 
 
 def _result(value: Json) -> Content:
-    return values.part(value) if isinstance(value, (dict, list)) else values.result(value)
+    return values.result_inside(value)
 
 
 def _written(value: Value) -> str | None:

@@ -23,6 +23,7 @@ from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import messages, openinference_messages, values
 from toolgauge.recognize.conventions import OPENINFERENCE_TOKENS, ended_without_result, model_call
+from toolgauge.recognize.definitions import DefinitionReader
 from toolgauge.recognize.hosted_tools import hosted_items
 from toolgauge.recognize.langchain import agent_name, node_answers, refused_call, waiting_calls
 from toolgauge.recognize.openinference_agents import (
@@ -52,7 +53,6 @@ from toolgauge.recognize.openinference_tools import (
     AI_SDK,
     INPUT,
     OUTPUT,
-    DefinitionReader,
     call_answer,
     call_arguments,
     is_synthesized,
@@ -96,7 +96,6 @@ class OpenInference:
 
     def __init__(self) -> None:
         self._definitions = DefinitionReader()
-        self._listed = messages.DefinitionReader()
 
     def claims(self, record: Record) -> bool:
         """Claim spans with OpenInference's span kind."""
@@ -125,10 +124,8 @@ class OpenInference:
                     yield ToolsOffered(tools=tools)
 
     def _offered(self, span: Span) -> Iterator[ToolsOffered]:
-        offered = self._definitions.read(span.attributes)
-        if not offered and (listed := span.attributes.get(_AI_SDK_TOOLS)) is not None:
-            offered = self._listed.read(listed)
-        if offered:
+        offered = self._definitions.flattened(span.attributes)
+        if offered := offered or self._definitions.read(span.attributes.get(_AI_SDK_TOOLS)):
             yield ToolsOffered(tools=offered)
 
     def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:

@@ -25,8 +25,8 @@ from toolgauge.model.observations import (
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import Record, Span
 from toolgauge.recognize import conventions, values
-from toolgauge.recognize.conventions_reader import ConventionsReader
-from toolgauge.recognize.past_calls import past_calls
+from toolgauge.recognize.conventions_reader import PlainDialect
+from toolgauge.recognize.messages import past_calls
 
 _SCOPE = "pydantic-ai"
 _ARGUMENTS = "tool_arguments"
@@ -47,7 +47,7 @@ _REPAIR = "\n\nFix the errors and try again."
 _VALIDATED = re.compile(r"\d{1,6} validation errors?: \[")
 
 
-class PydanticAI:
+class PydanticAI(PlainDialect):
     """Reads the formats that the conventions do not cover; spans of later formats are left to the conventions."""
 
     name = "pydantic_ai"
@@ -55,9 +55,6 @@ class PydanticAI:
     marks: tuple[str, ...] = ()
     scopes = (_SCOPE,)
     grounds = Grounds(scopes=(_SCOPE,))
-
-    def __init__(self) -> None:
-        self._conventions = ConventionsReader()
 
     def claims(self, record: Record) -> bool:
         """Claim spans that the conventions cannot read, or not in full."""
@@ -105,10 +102,6 @@ class PydanticAI:
             if (role := conventions.HISTORY_EVENTS.get(values.as_str(event.get("event.name")) or "")) is not None
             for message in conventions.event_messages(event, role)
         )
-
-    def attribute(self, record: Record, key: str) -> Value:
-        """Look up an attribute; none is hidden."""
-        return record.attributes.get(key)
 
     def _beside(self, span: Span) -> Iterator[Observation]:
         """Read what a model's span has in keys of its own where it lacks those of the conventions."""

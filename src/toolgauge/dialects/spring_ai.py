@@ -29,7 +29,7 @@ from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, values
 from toolgauge.recognize.conventions import token_count
-from toolgauge.recognize.conventions_reader import ConventionsReader
+from toolgauge.recognize.conventions_reader import PlainDialect
 
 _PREFIX = "spring.ai."
 _KIND = _PREFIX + "kind"
@@ -55,17 +55,13 @@ _MAX_DIGITS = 12
 _NO_SUCH_TOOL = re.compile(r"No ToolCallback found for tool name: (\S{1,200})\s*")
 
 
-class SpringAI:
+class SpringAI(PlainDialect):
     """The attributes of Spring AI's observations."""
 
     name = "spring_ai"
     rank = 81
     marks = (_PREFIX,)
-    scopes: tuple[str, ...] = ()
     grounds = Grounds(keys=(_KIND, _TOOL_NAME, _MODEL_TOOLS))
-
-    def __init__(self) -> None:
-        self._conventions = ConventionsReader()
 
     def claims(self, record: Record) -> bool:
         """Claim what has a kind of Spring AI's, and model calls with tools on offer."""
@@ -90,10 +86,6 @@ class SpringAI:
         elif _MODEL_TOOLS in attributes:
             yield from _offered(attributes.get(_MODEL_TOOLS))
             yield from (_completed(seen, attributes) for seen in self._conventions.read_span(record))
-
-    def attribute(self, record: Record, key: str) -> Value:
-        """Look up an attribute; none is hidden."""
-        return record.attributes.get(key)
 
 
 def _conversation(attributes: Mapping[str, Value]) -> Iterator[ConversationSeen]:

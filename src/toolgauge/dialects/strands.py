@@ -26,9 +26,8 @@ from toolgauge.model.ports import Grounds
 from toolgauge.model.records import Record, Span, SpanEvent
 from toolgauge.recognize import conventions, values
 from toolgauge.recognize.conventions import model_call
-from toolgauge.recognize.conventions_reader import ConventionsReader
-from toolgauge.recognize.messages import Message, read_messages
-from toolgauge.recognize.past_calls import past_calls
+from toolgauge.recognize.conventions_reader import PlainDialect
+from toolgauge.recognize.messages import Message, past_calls, read_messages
 from toolgauge.recognize.strands_blocks import message, opened
 
 _SCOPE = "strands."
@@ -45,17 +44,13 @@ _ROLES = {
 }
 
 
-class Strands:
+class Strands(PlainDialect):
     """Reads agent, model and tool spans; the cycle spans between them repeat the same content."""
 
     name = "strands"
     rank = 81
     marks = ("gen_ai.",)
-    scopes: tuple[str, ...] = ()
     grounds = Grounds(values=tuple((key, _SYSTEM) for key in _SYSTEMS), scopes=(_SCOPE,))
-
-    def __init__(self) -> None:
-        self._conventions = ConventionsReader()
 
     def claims(self, record: Record) -> bool:
         """Claim spans of Strands' own tracer."""
@@ -87,10 +82,6 @@ class Strands:
         for event in span.events:
             _gather(event, received, [])
         return past_calls(received)
-
-    def attribute(self, record: Record, key: str) -> Value:
-        """Look up an attribute; none is hidden."""
-        return record.attributes.get(key)
 
     def _agent_run(self, span: Span) -> Iterator[Observation]:
         yield AgentRun(agent=values.as_str(span.attributes.get(conventions.AGENT)))

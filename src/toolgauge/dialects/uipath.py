@@ -6,12 +6,12 @@ observations. Tools that UiPath types in OpenInference's way are that dialect's;
 
 from collections.abc import Iterator
 
-from toolgauge.model.json import Value
 from toolgauge.model.observations import AgentRun, CallExecuted, MessageSeen, Observation
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import values
 from toolgauge.recognize.conventions import conversation
+from toolgauge.recognize.conventions_reader import PlainDialect
 from toolgauge.recognize.langchain import tool_answer
 from toolgauge.recognize.openinference_tools import INPUT, OUTPUT, call_arguments, is_synthesized, span_error
 
@@ -23,7 +23,7 @@ _TOOL_ID = "tool.id"
 _CALL_IDS = (_TOOL_ID, "tool_call.id")
 
 
-class UiPath:
+class UiPath(PlainDialect):
     """What UiPath's evaluators take for a tool call; asked last, as any producer may have a `tool.name`."""
 
     name = "uipath"
@@ -53,10 +53,6 @@ class UiPath:
             # A function's arguments are no text of a user.
             if text is not None and not text.startswith(("{", "[", '"')):
                 yield MessageSeen(role="user", text=text)
-
-    def attribute(self, record: Record, key: str) -> Value:
-        """Look up an attribute; UiPath hides none."""
-        return record.attributes.get(key)
 
 
 def _tool(span: Span) -> Iterator[Observation]:

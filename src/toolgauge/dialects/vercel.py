@@ -25,10 +25,9 @@ from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, values
 from toolgauge.recognize.conventions import TOKEN_KEYS, model_call
-from toolgauge.recognize.conventions_reader import ConventionsReader
+from toolgauge.recognize.conventions_reader import PlainDialect
 from toolgauge.recognize.hosted_tools import is_by_provider
-from toolgauge.recognize.messages import Message
-from toolgauge.recognize.past_calls import PastMessage, numbered
+from toolgauge.recognize.messages import Message, PastMessage, numbered
 
 _SCOPE = "gen_ai"
 _OPERATION = "ai.operationId"
@@ -73,17 +72,14 @@ _DENIED = "execution-denied"
 _ENVELOPES = ("text", "json", "content", *_FAILED)
 
 
-class Vercel:
+class Vercel(PlainDialect):
     """Reads spans of the AI SDK."""
 
     name = "vercel"
     rank = 83
     marks = ("ai.",)
-    scopes: tuple[str, ...] = ()
+    prefixes = (_METADATA, _CONTEXT)
     grounds = Grounds(keys=(_OPERATION, _TOOL_NAME), scopes=(_SCOPE,))
-
-    def __init__(self) -> None:
-        self._conventions = ConventionsReader()
 
     def claims(self, record: Record) -> bool:
         """Claim spans with an operation of the SDK, and those of any form with its context."""
@@ -106,11 +102,6 @@ class Vercel:
         if _PROMPT_MESSAGES not in span.attributes:
             return self._conventions.history(span)
         return numbered(map(_past, _objects(span.attributes.get(_PROMPT_MESSAGES))[-_MAX_MESSAGES:]))
-
-    def attribute(self, record: Record, key: str) -> Value:
-        """Look up an attribute, also among what the application gave to the SDK."""
-        attributes = record.attributes
-        return next((attributes[at] for at in (key, _METADATA + key, _CONTEXT + key) if at in attributes), None)
 
     def _read_span(self, span: Span) -> Iterator[Observation]:
         operation = _operation(span)

@@ -21,6 +21,7 @@ from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, values
 from toolgauge.recognize.conventions import model_call
+from toolgauge.recognize.conventions_reader import PlainDialect
 from toolgauge.recognize.messages import read_messages
 
 _SCOPE = "@voltagent/"
@@ -42,7 +43,7 @@ _SUBAGENT = "subagent:"
 _MAX_TOOLS = 1_000
 
 
-class VoltAgent:
+class VoltAgent(PlainDialect):
     """Reads spans of VoltAgent's tracer."""
 
     name = "voltagent"
@@ -75,10 +76,6 @@ class VoltAgent:
             yield from _texts(attributes)
         elif (kind is None or kind == "agent") and attributes.get(_ENTITY) == "agent":
             yield from _run(record)
-
-    def attribute(self, record: Record, key: str) -> Value:
-        """Look up an attribute; none is hidden."""
-        return record.attributes.get(key)
 
 
 def _conversation(attributes: Mapping[str, Value]) -> Iterator[ConversationSeen]:

@@ -138,6 +138,7 @@ _OTHER_OPERATIONS = re.compile(
 )
 _WORD_BREAKS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+")
 _MAX_OPERATION = 256
+_NOT_WORD = re.compile(r"[^a-zA-Z0-9_]")
 _TRUE = (True, "true", "True")
 EXECUTE = "execute_tool"
 INVOKE = "invoke_agent"
@@ -303,6 +304,11 @@ def ended_without_result(call: CallExecuted) -> CallExecuted:
     return replace(call, is_unfinished=True) if is_recorded else call
 
 
+def handoff_name(agent: str) -> str:
+    """Return the name of the tool that hands over to an agent, as OpenAI's SDK derives it."""
+    return "transfer_to_" + _NOT_WORD.sub("_", agent).lower()
+
+
 def pause(span: Span) -> CallError | None:
     """Read the exception with which a framework waits for a person, whatever the status of the span."""
     exception = _exception(span) or {}
@@ -319,13 +325,23 @@ def _exception(span: Span) -> Mapping[str, Value] | None:
 # Reads messages, instructions and conversation ids as the conventions write them, on spans and in events.
 
 
-def conversation(attributes: Mapping[str, Value]) -> list[ConversationSeen]:
-    """Read the conversation id; a session of the producer stands in for it."""
+def conversation(attributes: Mapping[str, Value], own: Iterable[str] = ()) -> list[ConversationSeen]:
+    """Read the conversation id; a session of the producer, or one of its `own` keys, stands in for it."""
     found = values.identifier(attributes.get(CONVERSATION))
     if found is not None:
         return [ConversationSeen(conversation_id=found, rank=0)]
     session = values.identifier(attributes.get(SESSION))
-    return [ConversationSeen(conversation_id=session, rank=1)] if session is not None else []
+    if session is not None:
+        return [ConversationSeen(conversation_id=session, rank=1)]
+    return own_conversation(attributes, own)
+
+
+def own_conversation(attributes: Mapping[str, Value], keys: Iterable[str]) -> list[ConversationSeen]:
+    """Read the conversation id under the first of a producer's own keys that is there."""
+    for key in keys:
+        if (found := values.identifier(attributes.get(key))) is not None:
+            return [ConversationSeen(conversation_id=found, rank=2)]
+    return []
 
 
 def stopped_for_tools(attributes: Mapping[str, Value]) -> bool:

@@ -26,8 +26,7 @@ from toolgauge.model.observations import (
 from toolgauge.model.records import Span
 from toolgauge.recognize import values
 from toolgauge.recognize.conventions import newest_user_text, written_text
-from toolgauge.recognize.messages import Message
-from toolgauge.recognize.past_calls import PastMessage, numbered
+from toolgauge.recognize.messages import Message, PastMessage, numbered
 from toolgauge.recognize.text_sizes import look_at_ends
 
 # What a failed call is called when the producer names no exception class (OpenTelemetry's own word for it).
@@ -86,6 +85,19 @@ class Answer(Struct, frozen=True, kw_only=True):
     error: CallError | None = None
 
 
+def llamaindex_answer(output: JsonObject) -> Answer:
+    """Read LlamaIndex's output of a tool: `raw_output` is the value itself, the other members are its Python repr."""
+    texts = [values.as_str(values.as_object(block).get("text")) for block in values.as_list(output.get("blocks"))]
+    shown = "\n".join(text for text in texts if text) or values.as_str(output.get("content"))
+    raw = output.get("raw_output")
+    returned = values.returned(raw) if raw is not None else values.result(shown)
+    failed = output.get("is_error") is True
+    return Answer(
+        result=returned,
+        error=CallError(kind=OTHER_ERROR, message=shown or values.text_of(returned)) if failed else None,
+    )
+
+
 def is_control_flow(exception: str) -> bool:
     """Return whether an exception's class is one that LangGraph raises on purpose."""
     return exception.rpartition(".")[2] in _CONTROL_FLOW
@@ -106,7 +118,12 @@ def tool_answer(value: Value) -> Answer:
     if "tool_call_id" in data:
         return message_answer(data)
     if isinstance(update := opened.get("update"), dict):
-        return _command_answer(update, read)
+        # Read a LangGraph command: of the messages it adds, perhaps after the whole history, the last tool message.
+        for message in reversed(values.as_list(update.get("messages"))):
+            data = message_fields(message)
+            if "tool_call_id" in data:
+                return message_answer(data)
+        return Answer(result=read)
     text = read.value if isinstance(read, Recorded) else value
     if isinstance(text, str) and text.startswith(("content=", "Command(")):
         return repr_answer(text)
@@ -186,42 +203,18 @@ def node_answers(given: Value, output: Value) -> Iterator[CallAnswered]:
     look_at_ends(output)
     if not isinstance(given, str) or '"tool_call' not in given or given[:1] not in ("[", "{"):
         return
-    called = values.parse_text(given)
-    if not _are_calls(called.value if isinstance(called, Recorded) else None):
+    opened = values.decoded(given)
+    inner = values.as_object(opened)
+    calls = values.as_list(opened) or values.as_list(inner.get("input")) or [inner.get("tool_call")]
+    if not all(values.as_object(call).get("type") == "tool_call" for call in calls):
         return
-    returned = values.content(output)
-    for message in _messages(returned.value) if isinstance(returned, Recorded) else []:
+    returned = values.as_object(values.decoded(output))
+    added = returned.get("output")
+    listed = values.as_list(returned.get("messages")) or values.as_list(values.as_object(added).get("messages"))
+    for message in listed or values.as_list(added):
         data = message_fields(message)
         if "tool_call_id" in data:
-            answer = message_answer(data)
-            yield CallAnswered(
-                call_id=answer.call_id, name=values.as_str(data.get("name")), result=answer.result, error=answer.error
-            )
-
-
-def _are_calls(given: Json) -> bool:
-    opened = values.as_object(given)
-    calls = values.as_list(given) or values.as_list(opened.get("input")) or [opened.get("tool_call")]
-    return all(values.as_object(call).get("type") == "tool_call" for call in calls)
-
-
-def _messages(returned: Json) -> list[Json]:
-    opened = values.as_object(returned)
-    output = opened.get("output")
-    return (
-        values.as_list(opened.get("messages"))
-        or values.as_list(values.as_object(output).get("messages"))
-        or values.as_list(output)
-    )
-
-
-def _command_answer(update: JsonObject, whole: Content) -> Answer:
-    """Read a LangGraph command: of the messages it adds, perhaps after the whole history, the last tool message."""
-    for message in reversed(values.as_list(update.get("messages"))):
-        data = message_fields(message)
-        if "tool_call_id" in data:
-            return message_answer(data)
-    return Answer(result=whole)
+            yield from message_answers(data)
 
 
 # Reads LangChain's chat messages: what a model was given and what it wrote.
@@ -245,12 +238,9 @@ def generated(output: Json) -> list[JsonObject]:
 def batch(messages: Json) -> list[Json]:
     """Return one conversation: the list itself, or the one list in it."""
     items = values.as_list(messages)
-    return values.as_list(items[0]) if len(items) == 1 and _is_batch(items[0]) else items
-
-
-def _is_batch(item: Json) -> bool:
+    first = items[0] if len(items) == 1 else None
     # `["user", "text"]` is a message, `[{...}, {...}]` is a list of them.
-    return isinstance(item, list) and not (len(item) == _PAIR and isinstance(item[0], str))
+    return first if isinstance(first, list) and not (len(first) == _PAIR and isinstance(first[0], str)) else items
 
 
 def received(messages: Sequence[Json]) -> Iterator[Observation]:
@@ -263,7 +253,7 @@ def received(messages: Sequence[Json]) -> Iterator[Observation]:
         if message.role == "system" and message.text:
             yield MessageSeen(role="system", text=message.text)
         elif message.role == "tool":
-            yield from _answer(data)
+            yield from message_answers(data)
         else:
             yield from message.answers()
     yield from newest_user_text(read)
@@ -282,10 +272,10 @@ def past_calls(messages: Sequence[Json]) -> Iterator[CallRequested | MessageSeen
     )
 
 
-def _answer(data: JsonObject) -> Iterator[CallAnswered]:
-    answer = message_answer(data)
-    name = values.as_str(data.get("name"))
-    if answer.call_id or name:
+def message_answers(data: JsonObject) -> Iterator[CallAnswered]:
+    """Read the fields of a tool message that names its call or its tool."""
+    answer, name = message_answer(data), values.as_str(data.get("name"))
+    if answer.call_id is not None or name is not None:
         yield CallAnswered(call_id=answer.call_id, name=name, result=answer.result, error=answer.error)
 
 
@@ -336,20 +326,16 @@ def _flat(data: JsonObject) -> JsonObject:
         del flat["type"]
     calls = values.as_list(data.get("tool_calls"))
     if not calls and not data.get("invalid_tool_calls"):
-        calls = _provider_calls(values.as_object(data.get("additional_kwargs")))
+        # Old releases keep the provider's own form.
+        kwargs = values.as_object(data.get("additional_kwargs"))
+        function = kwargs.get("function_call")
+        calls = values.as_list(kwargs.get("tool_calls")) or ([function] if isinstance(function, dict) else [])
         flat["tool_calls"] = calls
     if calls or data.get("invalid_tool_calls"):
         blocks = data.get("content")
         if isinstance(blocks, list):
             flat["content"] = [block for block in blocks if values.as_object(block).get("type") not in _CALL_BLOCKS]
     return flat
-
-
-def _provider_calls(kwargs: JsonObject) -> list[Json]:
-    # Old releases keep the provider's own form.
-    calls = values.as_list(kwargs.get("tool_calls"))
-    function = kwargs.get("function_call")
-    return calls or ([function] if isinstance(function, dict) else [])
 
 
 # Tells which LangChain runs are runs of an agent, by the metadata that LangChain gives to each run.
@@ -369,19 +355,15 @@ def agent_run(name: str, metadata: JsonObject, *, labelled: bool) -> AgentRun | 
     if agent is not None and agent == name:
         return AgentRun(agent=agent)
     if "langgraph_node" not in metadata:
-        return _outermost_run(name, metadata, labelled=labelled)
+        if labelled and name not in _UNNAMED_RUNS and _PART.fullmatch(name) is None:
+            return AgentRun(agent=name)
+        if name in _UNNAMED_RUNS or metadata.get("ls_integration") in _GRAPH_INTEGRATIONS:
+            return AgentRun(agent=agent_name(metadata))
+        return None
     # A node that runs a graph of its own: the graph's run has the node's checkpoint, its nodes have theirs.
     inside = metadata.get("checkpoint_ns")
     if labelled and agent is None and inside is not None and inside == metadata.get("langgraph_checkpoint_ns", inside):
         return AgentRun(agent=name)
-    return None
-
-
-def _outermost_run(name: str, metadata: JsonObject, *, labelled: bool) -> AgentRun | None:
-    if labelled and name not in _UNNAMED_RUNS and _PART.fullmatch(name) is None:
-        return AgentRun(agent=name)
-    if name in _UNNAMED_RUNS or metadata.get("ls_integration") in _GRAPH_INTEGRATIONS:
-        return AgentRun(agent=agent_name(metadata))
     return None
 
 

@@ -195,7 +195,15 @@ def haystack_history(given: Value, output: Value) -> Iterator[Observation]:
                 yield from _haystack_call(part, position=position, output=number)
                 position += 1
             elif kind == "ToolCallResult":
-                yield from _haystack_answer(part)
+                origin = values.as_object(part.get("origin"))
+                returned = part.get("result")
+                failed = part.get("error") is True
+                yield CallAnswered(
+                    call_id=values.as_str(origin.get("id")),
+                    name=values.as_str(origin.get("tool_name")),
+                    result=values.returned(returned),
+                    error=CallError(kind=OTHER_ERROR, message=values.text_of(returned)) if failed else None,
+                )
             elif kind == "TextContent":
                 texts[str(message.get("_role"))] = values.as_str(part.get("text")) or ""
     yield from _newest(texts)
@@ -229,18 +237,6 @@ def _haystack_call(part: JsonObject, *, position: int, output: int) -> Iterator[
     arguments: Content = Recorded(written) if isinstance(written, dict) else NOT_RECORDED
     yield CallRequested(
         position=position, name=name, call_id=values.as_str(part.get("id")), arguments=arguments, output=output
-    )
-
-
-def _haystack_answer(part: JsonObject) -> Iterator[CallAnswered]:
-    origin = values.as_object(part.get("origin"))
-    returned = part.get("result")
-    failed = part.get("error") is True
-    yield CallAnswered(
-        call_id=values.as_str(origin.get("id")),
-        name=values.as_str(origin.get("tool_name")),
-        result=values.returned(returned),
-        error=CallError(kind=OTHER_ERROR, message=values.text_of(returned)) if failed else None,
     )
 
 

@@ -17,8 +17,7 @@ from toolgauge.model.records import Span
 from toolgauge.recognize import values
 from toolgauge.recognize.hosted_tools import hosted_item
 from toolgauge.recognize.langchain import generated
-from toolgauge.recognize.messages import is_media_type
-from toolgauge.recognize.past_calls import PastMessage, numbered
+from toolgauge.recognize.messages import PastMessage, is_media_type, numbered
 
 OUTPUT_MESSAGES = "llm.output_messages."
 INPUT_MESSAGES = "llm.input_messages."
@@ -329,14 +328,13 @@ def _newest(
             text = _text(message)
             if text:
                 follows = role == "user" and any(earlier.role in roles for earlier in messages[:place])
-                has_media = any(one.role in roles and _has_media(one) for one in messages)
+                has_media = any(
+                    one.role in roles and any(is_media_type(part.get("type")) for part in one.contents.values())
+                    for one in messages
+                )
                 text = text.removeprefix(_TASK_PREFIX)
                 yield MessageSeen(role=role, text=text, follows=follows, has_media=has_media)
                 return
-
-
-def _has_media(message: Message) -> bool:
-    return any(is_media_type(part.get("type")) for part in message.contents.values())
 
 
 def _text(message: Message) -> str | None:

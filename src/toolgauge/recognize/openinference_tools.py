@@ -5,55 +5,34 @@ own envelope; they are opened here, one function an envelope, chosen by instrume
 instrumentation does not use would change what a user's tool was really called with.
 """
 
-import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import TypeAlias
 
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
-from toolgauge.model.observations import OTHER_ERROR, CallAnswered, CallError, CallRequested, ToolDefinition
+from toolgauge.model.observations import OTHER_ERROR, CallAnswered, CallError, CallRequested
 from toolgauge.model.records import Span
 from toolgauge.recognize import values
 from toolgauge.recognize.conventions import pause
-from toolgauge.recognize.hosted_tools import hosted_name
-from toolgauge.recognize.known_tools import KnownTools
+from toolgauge.recognize.definitions import PARAMETERS, is_schema
 from toolgauge.recognize.langchain import Answer, is_control_flow, tool_answer
 
 INPUT = "input.value"
 # On spans of the AI SDK.
 AI_SDK = "ai.operationId"
 OUTPUT = "output.value"
-PARAMETERS = "tool.parameters"
 SYNTHESIZED = "tool.synthesized"
-
 _HISTORY = "automatic_function_calling_history"
-
-TOOLS = "llm.tools."
-INVOCATION_PARAMETERS = "llm.invocation_parameters"
-
-_INPUT = "input.value"
-_REQUESTED = re.compile(r'"(?:tools|functions)": ?\[\{')
-_SCHEMA_KEYS = ("parameters", "input_schema", "inputSchema", "parameters_json_schema", "parametersJsonSchema")
-_MAX_INDEX_DIGITS = 6
-_MAX_KNOWN = 256
-_MAX_KNOWN_TEXT = 16_384
-# Gemini writes the types of JSON Schema in capitals.
-# A tuple: what is looked for in it may be a list or an object, which no set can be asked for.
-_CAPITAL_TYPES = ("OBJECT", "ARRAY", "STRING", "NUMBER", "INTEGER", "BOOLEAN", "NULL")
-
-# What a schema without properties may have beside its type.
-_BESIDE = frozenset(("type", "title", "description", "required", "additionalProperties", "$schema", "$defs"))
-# Types of smolagents.
-_NO_JSON_TYPES = ("any", "audio", "image")
-
-_Reader: TypeAlias = Callable[[Json], Iterator[ToolDefinition]]
 
 
 def call_arguments(span: Span, instrumentation: str) -> Content:
     """Read the arguments that the tool was called with."""
     value = span.attributes.get(INPUT)
     if value is None:
-        return _parameters(span.attributes.get(PARAMETERS))
+        # Read `tool.parameters`, which some producers fill with the arguments and others with their schema.
+        read = values.arguments(span.attributes.get(PARAMETERS))
+        if not isinstance(read, Recorded):
+            return NOT_RECORDED
+        return NOT_RECORDED if is_schema(values.as_object(read.value)) else read
     envelope = _ARGUMENTS.get(instrumentation)
     read = values.arguments_beside(value, span.attributes.get(OUTPUT))
     return read if envelope is None else envelope(read, span)
@@ -102,21 +81,6 @@ def _text(value: Value) -> str:
 
 
 # --- arguments
-
-
-def _parameters(value: Value) -> Content:
-    """Read `tool.parameters`, which some producers fill with the arguments and others with their schema."""
-    read = values.arguments(value)
-    if not isinstance(read, Recorded):
-        return NOT_RECORDED
-    return NOT_RECORDED if _is_schema(values.as_object(read.value)) else read
-
-
-def _is_schema(value: JsonObject) -> bool:
-    if value.get("type") == "object" or isinstance(value.get("properties"), dict):
-        return True
-    # smolagents writes the properties alone: {"city": {"type": "string", "description": "..."}}
-    return bool(value) and all(isinstance(item, dict) and "type" in item for item in value.values())
 
 
 def _keyword_envelope(read: Content, span: Span) -> Content:
@@ -276,171 +240,3 @@ def _answer(recorded: JsonObject) -> CallAnswered:
         result=values.returned(returned),
         error=CallError(kind=OTHER_ERROR, message=failed) if isinstance(failed, str) else None,
     )
-
-
-# Reads the tools that a model was offered, in whichever provider's form they were sent.
-#
-# Arrives: `llm.tools.<n>.tool.json_schema` or the `tools` inside `llm.invocation_parameters`. Leaves: definitions. A
-# definition that is missed makes a tool look invented, so every known form is read.
-
-
-class DefinitionReader:
-    """Reads the tools on offer from a model span.
-
-    Agents send the same tools with each model call. Reading a text once saves most of the cost of such a span, and
-    the definitions of all calls of a run are then the same objects in memory.
-    """
-
-    def __init__(self) -> None:
-        # Without it, half agent traces take 19 % more CPU.
-        self._known = KnownTools(_MAX_KNOWN)
-
-    def read(self, attributes: Mapping[str, Value]) -> tuple[ToolDefinition, ...]:
-        """Return the tools on offer; empty when the span records none."""
-        flat = tuple(tool for fields in _flattened(attributes) for tool in self._from_fields(fields))
-        return flat or self._from_text(attributes.get(INVOCATION_PARAMETERS), _invoked) or self._requested(attributes)
-
-    def called(self, span: Span, name: str, instrumentation: str) -> ToolDefinition | None:
-        """Return the definition that a tool's own span has in `tool.parameters`, `None` where that holds arguments."""
-        written = span.attributes.get(PARAMETERS)
-        if not isinstance(written, str) or written == span.attributes.get(INPUT):
-            return None
-        is_smolagents = instrumentation == "smolagents"
-        # Arguments would fill the memory of definitions.
-        if not is_smolagents and '"type"' not in written:
-            return None
-        found = self._from_text(written, _inputs if is_smolagents else _described)
-        return ToolDefinition(name=name, parameters=found[0].parameters) if found else None
-
-    def _requested(self, attributes: Mapping[str, Value]) -> tuple[ToolDefinition, ...]:
-        """Read the tools from the whole request, for producers that record them nowhere else."""
-        request = attributes.get(_INPUT)
-        if not isinstance(request, str) or _REQUESTED.search(request) is None:
-            return ()
-        return tuple(_invoked(_decoded(request)))
-
-    def _from_fields(self, fields: Mapping[str, Value]) -> Iterator[ToolDefinition]:
-        written = fields.get("json_schema")
-        recorded = self._from_text(written, _definitions)
-        name = fields.get("name")
-        if not isinstance(name, str) or not name:
-            yield from recorded
-            return
-        described = fields.get("description")
-        description = described if isinstance(described, str) else None
-        if recorded:
-            yield ToolDefinition(
-                name=name, description=description or recorded[0].description, parameters=recorded[0].parameters
-            )
-            return
-        bare = values.as_object(_decoded(written))
-        yield ToolDefinition(name=name, description=description, parameters=_schema(bare) if bare else None)
-
-    def _from_text(self, value: Value, read: _Reader) -> tuple[ToolDefinition, ...]:
-        if not isinstance(value, str) or len(value) > _MAX_KNOWN_TEXT:
-            return tuple(read(_decoded(value)))
-        known = self._known.get((read, value))
-        if known is None:
-            known = tuple(read(_decoded(value)))
-            self._known.keep((read, value), value, known)
-        return known
-
-
-def _decoded(value: Value) -> Json:
-    return values.decoded(value)
-
-
-def _described(recorded: Json) -> Iterator[ToolDefinition]:
-    """Read a schema, or the properties alone."""
-    written = values.as_object(recorded)
-    if not _is_schema(written) or (
-        "properties" not in written and written.get("type") == "object" and written.keys() - _BESIDE
-    ):
-        return
-    if all(isinstance(item, dict) and isinstance(item.get("type"), str | list) for item in written.values()):
-        yield from _inputs(written)
-    else:
-        yield ToolDefinition(name="", parameters=values.as_object(_with_small_types(written)))
-
-
-def _inputs(recorded: Json) -> Iterator[ToolDefinition]:
-    """Read the inputs of a smolagents tool: properties, of which those that are nullable or have a default are optional."""
-    if not isinstance(recorded, dict):
-        return
-    properties = {name: _input(item) for name, item in recorded.items() if isinstance(item, dict)}
-    if len(properties) < len(recorded):
-        yield from _described(recorded)
-        return
-    required: list[Json] = [
-        name for name, item in properties.items() if item.get("nullable") is not True and "default" not in item
-    ]
-    yield ToolDefinition(name="", parameters={"type": "object", "properties": {**properties}, "required": required})
-
-
-def _input(item: JsonObject) -> JsonObject:
-    """Drop a type that JSON does not have: any value may be recorded for it."""
-    return {key: value for key, value in item.items() if key != "type" or value not in _NO_JSON_TYPES}
-
-
-def _flattened(attributes: Mapping[str, Value]) -> list[dict[str, Value]]:
-    grouped: dict[int, dict[str, Value]] = {}
-    for key in attributes:
-        if key.startswith(TOOLS):
-            index, _, name = key[len(TOOLS) :].partition(".")
-            if index.isascii() and index.isdigit() and len(index) < _MAX_INDEX_DIGITS:
-                grouped.setdefault(int(index), {})[name.removeprefix("tool.")] = attributes[key]
-    return [grouped[index] for index in sorted(grouped)]
-
-
-def _invoked(recorded: Json) -> Iterator[ToolDefinition]:
-    request = values.as_object(recorded)
-    # Portkey keeps what its signature does not name apart.
-    for source in (request, values.as_object(request.get("kwargs"))):
-        for key in ("tools", "functions"):
-            for item in values.as_list(source.get(key)):
-                yield from _definitions(item)
-
-
-def _definitions(value: Json) -> Iterator[ToolDefinition]:
-    """Read one item of a provider's list; a Gemini item holds several tools."""
-    item = values.as_object(value)
-    for several in ("function_declarations", "functionDeclarations"):
-        for inner in values.as_list(item.get(several)):
-            yield from _definitions(inner)
-    kind = item.get("type")
-    named = hosted_name(item)
-    for wrapper in ("function", "custom", "toolSpec"):
-        if isinstance(inner := item.get(wrapper), dict):
-            item = inner
-    name = values.as_str(item.get("name")) or named
-    if name is None:
-        return
-    schema = next((item[key] for key in _SCHEMA_KEYS if item.get(key) is not None), None)
-    if isinstance(schema, dict) and isinstance(inner := schema.get("json"), dict):  # Bedrock
-        schema = inner
-    parameters = _schema(schema)
-    description, takes_text = values.as_str(item.get("description")), kind == "custom" and parameters is None
-    yield ToolDefinition(name=name, description=description, parameters=parameters, takes_text=takes_text)
-
-
-def _schema(value: Json) -> JsonObject | None:
-    if not isinstance(value, dict):
-        return None
-    if value.get("type") in _CAPITAL_TYPES:
-        return values.as_object(_with_small_types(value))
-    return value
-
-
-def _with_small_types(value: Json) -> Json:
-    match value:
-        case dict():
-            return {
-                key: item.lower()
-                if key == "type" and isinstance(item, str) and item in _CAPITAL_TYPES
-                else _with_small_types(item)
-                for key, item in value.items()
-            }
-        case list():
-            return [_with_small_types(item) for item in value]
-        case _:
-            return value

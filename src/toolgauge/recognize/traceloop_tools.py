@@ -160,7 +160,12 @@ def llamaindex_call(span: Span) -> CallExecuted | None:
         call_id=values.as_str(output.get("tool_id")),
         arguments=_llamaindex_arguments(attributes, output, recorded),
         result=_llamaindex_result(recorded),
-        error=conventions.call_error(span) or _llamaindex_error(recorded),
+        error=conventions.call_error(span)
+        or (
+            CallError(kind=OTHER_ERROR, message=_llamaindex_text(recorded))
+            if recorded.get("is_error") is True
+            else None
+        ),
     )
 
 
@@ -189,10 +194,6 @@ def _llamaindex_result(recorded: JsonObject) -> Content:
         return values.returned(raw)
     text = _llamaindex_text(recorded)
     return values.result(text) if text else NOT_RECORDED
-
-
-def _llamaindex_error(recorded: JsonObject) -> CallError | None:
-    return CallError(kind=OTHER_ERROR, message=_llamaindex_text(recorded)) if recorded.get("is_error") is True else None
 
 
 def _llamaindex_text(recorded: JsonObject) -> str:

@@ -24,6 +24,8 @@ MAX_TEXT = 4 * 1024 * 1024
 MAX_DEPTH = 100
 # So many objects and lists take ten megabytes of memory and tens of milliseconds to walk.
 _MAX_CONTAINERS = 100_000
+# Elements of a list that are kept: messages of a history, parts of a message. Of more, the newest.
+MAX_ITEMS = 10_000
 # JSON text inside JSON text: each producer on the way may add one encoding.
 _MAX_ENCODINGS = 4
 
@@ -88,6 +90,25 @@ def elements(text: str) -> list[Json] | None:
     except (ValueError, RecursionError, MemoryError):
         return None
     return read if isinstance(read, list) else None
+
+
+def objects(value: Value, text_key: str) -> list[JsonObject]:
+    """Open a list; its items may be JSON text each (an OTLP array of strings); plain text becomes `text_key`."""
+    read = envelope(value)
+    if isinstance(read, Recorded):
+        items = read.value if isinstance(read.value, list) else [read.value]
+        return [as_message(item, text_key) for item in items[-MAX_ITEMS:]]
+    if isinstance(read, Unparsed) and read.reason == "unparsable" and read.text.strip():
+        return [{text_key: read.text}]
+    return []
+
+
+def as_message(item: Json, text_key: str) -> JsonObject:
+    """Return an object, also one that is JSON text; any other text becomes `text_key`."""
+    if not isinstance(item, str):
+        return item if isinstance(item, dict) else {}
+    read = decoded(item)
+    return read if isinstance(read, dict) else {text_key: item}
 
 
 def is_too_large(text: str) -> bool:
@@ -194,11 +215,6 @@ def plain(value: Value) -> Json:
     What is nested deeper than `MAX_DEPTH` levels becomes the text `...`.
     """
     return _plain(value, MAX_DEPTH)
-
-
-def is_redacted(text: str) -> bool:
-    """Return whether the text stands for a redacted value: `[REDACTED]`, `<elided>`, `***`."""
-    return masks.is_redacted(text)
 
 
 def dump(value: Json) -> str:

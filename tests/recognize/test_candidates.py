@@ -12,7 +12,7 @@ from toolgauge.model.ports import Dialect, Grounds
 from toolgauge.model.records import Record, Span
 from toolgauge.plugins import dialects
 from toolgauge.recognize import conventions
-from toolgauge.recognize.candidates import Candidates
+from toolgauge.recognize.recognizer import Candidates
 
 
 class Stranger:

@@ -6,10 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from toolgauge.model.observations import ToolDefinition
-from toolgauge.recognize import openinference_tools
-from toolgauge.recognize.known_tools import KnownTools
-from toolgauge.recognize.messages import DefinitionReader
+from toolgauge.recognize.definitions import INVOCATION_PARAMETERS, DefinitionReader
 
 
 def offer(description: str) -> str:
@@ -44,8 +41,8 @@ def of_the_conventions() -> Callable[[str], object]:
 
 
 def of_openinference() -> Callable[[str], object]:
-    reader = openinference_tools.DefinitionReader()
-    return lambda text: reader.read({openinference_tools.INVOCATION_PARAMETERS: '{"tools": ' + text + "}"})
+    reader = DefinitionReader()
+    return lambda text: reader.flattened({INVOCATION_PARAMETERS: '{"tools": ' + text + "}"})
 
 
 @pytest.mark.parametrize("reader", [of_the_conventions, of_openinference])
@@ -63,16 +60,3 @@ def test_texts_that_become_many_times_as_large_are_forgotten_in_time(
     finally:
         tracemalloc.stop()
     assert kept < 17_000_000
-
-
-def test_what_is_forgotten_is_counted_no_more():
-    known, tools = KnownTools(2), (ToolDefinition(name="f"),)
-    for number in range(2):
-        known.keep(number, "[" * 1000, tools)
-    full = known.size_bytes
-    for number in range(2, 9):
-        known.keep(number, "[" * 1000, tools)
-    assert [known.get(number) for number in (6, 7, 8)] == [None, tools, tools]
-    assert known.size_bytes == full > 180_000
-    known.keep("vast", "[" * 1_000_000, tools)
-    assert (known.get("vast"), known.size_bytes) == (None, 0)

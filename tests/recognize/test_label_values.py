@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolgauge.recognize.label_values import verdict_of
+from toolgauge.recognize.feedback_reader import verdict_of
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from toolgauge.model.json import Value
 from toolgauge.model.observations import CallAnswered, CallError, CallExecuted, ConversationSeen, ToolsOffered
 from toolgauge.model.records import SpanEvent
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.recognize.provider_answers import provider_answers
+from toolgauge.recognize.provider_messages import provider_answers
 from toolgauge.testing.dialects import check_dialect
 
 

@@ -14,7 +14,7 @@ from toolgauge.dialects.vercel import Vercel
 from toolgauge.model.json import Value
 from toolgauge.model.observations import ModelCall
 from toolgauge.model.ports import Dialect
-from toolgauge.recognize.token_counts import counted_text, token_count
+from toolgauge.recognize.conventions import counted_text, token_count
 
 CHAT: dict[str, Value] = {"gen_ai.operation.name": "chat"}
 

@@ -16,7 +16,7 @@ from toolgauge.offline.backtest.labels import Labelled, LabelSet, RecordedFeedba
 from toolgauge.offline.backtest.report import Report
 from toolgauge.offline.replay.recordings import scorecards
 from toolgauge.offline.terminal import printable
-from toolgauge.recognize.label_values import PLAIN_VERDICTS
+from toolgauge.recognize.feedback_reader import PLAIN_VERDICTS
 from toolgauge.score.criterion import register, with_writing_tools
 from toolgauge.score.scorer import no_deadline
 from toolgauge.score.unmatched import Unmatched, UnmatchedCriteria

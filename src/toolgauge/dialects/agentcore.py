@@ -7,12 +7,13 @@ not have its span's kind: a tool's record is recognized by the role of its input
 
 from collections.abc import Iterator, Mapping
 
-from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
-from toolgauge.model.json import Json, JsonObject, Value
+from toolgauge.model.content import NOT_RECORDED, Unparsed
+from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import CallAnswered, CallExecuted, Observation
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record
 from toolgauge.recognize import conventions, strands_blocks, values
+from toolgauge.recognize.conventions_reader import PlainDialect
 from toolgauge.recognize.langchain import tool_answer
 from toolgauge.recognize.messages import Message
 
@@ -24,13 +25,12 @@ _TOOL_RESULT = "tool.result"
 _MAX_MESSAGES = 10_000
 
 
-class AgentCore:
+class AgentCore(PlainDialect):
     """Reads the log records that hold the content of spans."""
 
     name = "agentcore"
     rank = 79
     marks = _SCOPES
-    scopes: tuple[str, ...] = ()
     grounds = Grounds()
 
     def claims(self, record: Record) -> bool:
@@ -46,15 +46,10 @@ class AgentCore:
         """Read one log record."""
         yield from conventions.conversation(record.attributes)
         if isinstance(record, LogRecord):
-            body = values.content(record.body)
-            recorded = values.as_object(body.value) if isinstance(body, Recorded) else {}
+            recorded = values.as_object(values.decoded(record.body))
             given, written = (_messages(recorded.get(side)) for side in _SIDES)
             is_strands = record.event_name.startswith(_STRANDS)
             yield from _read_strands(given, written) if is_strands else _read_others(given, written)
-
-    def attribute(self, record: Record, key: str) -> Value:
-        """Look up an attribute; none is hidden."""
-        return record.attributes.get(key)
 
 
 def _messages(side: Json) -> list[JsonObject]:
@@ -71,9 +66,9 @@ def _read_strands(given: list[JsonObject], written: list[JsonObject]) -> Iterato
         yield execution
         return
     yield from conventions.received([_blocks(message, "user") for message in given])
-    yield from conventions.written(
-        [_blocks(message, "assistant") for message in written if _has_structured_content(message)], None
-    )
+    # A tool's result is a message of its own, of text, beside the model's messages.
+    outputs = [_blocks(message, "assistant") for message in written if isinstance(message.get("content"), dict)]
+    yield from conventions.written(outputs, None)
     for message in written:
         result = values.as_object(message.get("content")).get(_TOOL_RESULT)
         yield from strands_blocks.message("tool", result).answers()
@@ -85,16 +80,13 @@ def _executed(given: list[JsonObject], written: list[JsonObject]) -> CallExecute
         return None
     recorded = values.as_object(given[0].get("content"))
     arguments = values.arguments(recorded.get("content"))
-    if arguments == NOT_RECORDED or _is_answer(arguments):
+    is_answer = isinstance(arguments, Unparsed) and arguments.text.lstrip().startswith("[")
+    if arguments == NOT_RECORDED or is_answer:
         return None
     answered = values.as_object(written[0].get("content")) if written else {}
     call_id = values.identifier(recorded.get("id")) or values.identifier(answered.get("id"))
     result = strands_blocks.opened(values.content(answered.get("message")))
     return CallExecuted(name="", call_id=call_id, arguments=arguments, result=result)
-
-
-def _is_answer(arguments: Content) -> bool:
-    return isinstance(arguments, Unparsed) and arguments.text.lstrip().startswith("[")
 
 
 def _blocks(message: JsonObject, default_role: str) -> Message:
@@ -104,28 +96,20 @@ def _blocks(message: JsonObject, default_role: str) -> Message:
     return strands_blocks.message(values.as_str(message.get("role")) or default_role, recorded)
 
 
-def _has_structured_content(message: JsonObject) -> bool:
-    # A tool's result is a message of its own, of text, beside the model's messages.
-    return isinstance(message.get("content"), dict)
-
-
 # -- others: the text of one attribute a message ------------------------------------------------------------------
 
 
 def _read_others(given: list[JsonObject], written: list[JsonObject]) -> Iterator[Observation]:
     """Read answers and texts; which tools were called is still on the spans."""
     for message in written:
-        yield from _answered(message.get("content"))
+        answer = tool_answer(message.get("content"))
+        if answer.call_id is not None:
+            yield CallAnswered(call_id=answer.call_id, result=answer.result, error=answer.error)
     # Whole states of graphs are written as a user's message, too; those are no text of a user.
-    spoken = [Message(message, "user") for message in given if _is_text(message.get("content"))]
+    contents = [(message, message.get("content")) for message in given]
+    spoken = [
+        Message(message, "user")
+        for message, content in contents
+        if isinstance(content, str) and content.lstrip()[:1] not in ("{", "[")
+    ]
     yield from conventions.newest_user_text(spoken)
-
-
-def _answered(recorded: Json) -> Iterator[CallAnswered]:
-    answer = tool_answer(recorded)
-    if answer.call_id is not None:
-        yield CallAnswered(call_id=answer.call_id, result=answer.result, error=answer.error)
-
-
-def _is_text(recorded: Json) -> bool:
-    return isinstance(recorded, str) and recorded.lstrip()[:1] not in ("{", "[")

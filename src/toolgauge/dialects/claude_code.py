@@ -6,7 +6,7 @@ Arguments and results are left out unless the user asks for them, so most of the
 
 from collections.abc import Iterator, Mapping
 
-from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
+from toolgauge.model.content import NOT_RECORDED, Content, Unparsed
 from toolgauge.model.json import JsonObject, Value
 from toolgauge.model.observations import (
     OTHER_ERROR,
@@ -20,9 +20,9 @@ from toolgauge.model.observations import (
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, values
-from toolgauge.recognize.conventions_reader import ConventionsReader
+from toolgauge.recognize.conventions import token_count
+from toolgauge.recognize.conventions_reader import PlainDialect
 from toolgauge.recognize.messages import read_messages
-from toolgauge.recognize.token_counts import token_count
 
 _SCOPE = "com.anthropic.claude_code"
 _TYPE = "span.type"
@@ -54,7 +54,7 @@ _NO = ("reject", "cancelled")
 _BY_USER = "user_"
 
 
-class ClaudeCode:
+class ClaudeCode(PlainDialect):
     """Reads spans and events of the Claude Code CLI and the Agent SDK."""
 
     name = "claude_code"
@@ -62,10 +62,6 @@ class ClaudeCode:
     marks = (_PREFIX, _TYPE)
     scopes = (_SCOPE,)
     grounds = Grounds(names=(_PREFIX,))
-
-    def __init__(self) -> None:
-        self._conventions = ConventionsReader()
-        self._events = _EventReader(self._conventions)
 
     def claims(self, record: Record) -> bool:
         """Claim spans by their name, events by their name or scope."""
@@ -78,13 +74,41 @@ class ClaudeCode:
         yield from conventions.conversation(record.attributes)
         if isinstance(record, LogRecord):
             # The attribute `event.name` has no prefix, the field and the body have one.
-            yield from self._events.read(record, record.event_name.removeprefix(_PREFIX))
+            yield from self._read_event(record.attributes, record.event_name.removeprefix(_PREFIX))
         else:
             yield from _read_span(record)
 
-    def attribute(self, record: Record, key: str) -> Value:
-        """Look up an attribute; none is hidden."""
-        return record.attributes.get(key)
+    def _read_event(self, attributes: Mapping[str, Value], event: str) -> Iterator[Observation]:
+        """Read a log event, the only thing that Claude Code sends by default; its span is that of the whole interaction.
+
+        Requests of several responses meet on one span: their positions come from the number of the event in its session.
+        """
+        match event:
+            case "tool_result":
+                name = _tool_name(attributes)
+                if name is not None:
+                    call_id, error = values.identifier(attributes.get(_TOOL_USE_ID)), _failure(attributes)
+                    yield CallExecuted(name=name, call_id=call_id, arguments=_arguments(attributes), error=error)
+            case "tool_decision":
+                yield from _decided(attributes)
+            case "user_prompt":
+                yield from conventions.newest_user_text(read_messages(attributes.get("prompt"), "user"))
+            case "assistant_response":
+                yield from conventions.written_text(read_messages(attributes.get("response"), "assistant"))
+            case "api_request_body":
+                body = _opened(attributes.get("body"))
+                yield from self._conventions.offered(body.get("tools"))
+                yield from conventions.system(body.get("system"))
+                yield from conventions.received(read_messages(body.get("messages"), "user"))
+            case "api_response_body":
+                sequence = attributes.get(_SEQUENCE)
+                if isinstance(sequence, str) and sequence.isascii() and sequence.isdigit() and len(sequence) < 10:
+                    sequence = int(sequence)
+                first = sequence if isinstance(sequence, int) and 0 <= sequence < _MAX_SEQUENCE else 0
+                messages = read_messages(_opened(attributes.get("body")), "assistant")
+                yield from conventions.written(messages, None, first * _CALLS_AN_EVENT)
+            case _:
+                return
 
 
 def _read_span(span: Span) -> Iterator[Observation]:
@@ -94,25 +118,29 @@ def _read_span(span: Span) -> Iterator[Observation]:
             yield AgentRun(agent=None)
             yield from conventions.newest_user_text(read_messages(attributes.get("user_prompt"), "user"))
         case "llm_request":
-            # Only of a subagent the source is its name.
-            agent = values.as_str(attributes.get(_SOURCE)) if _SUBAGENT in attributes else None
-            yield _model_call(attributes, agent)
+            read = [token_count(attributes.get(key)) for key in _INPUT_TOKENS]
+            known = [count for count in read if count is not None]
+            yield ModelCall(
+                # Only of a subagent the source is its name.
+                agent=values.as_str(attributes.get(_SOURCE)) if _SUBAGENT in attributes else None,
+                # The input does not include what was in the provider's cache.
+                input_tokens=sum(known) if known else None,
+                output_tokens=token_count(attributes.get(_OUTPUT_TOKENS)),
+            )
         case "tool":
             yield from _tool(span)
         case "tool.execution":
-            yield from _execution(span)
+            # Without an outcome and without an id it could only be taken for a call of its own.
+            call_id, error = _call_id(attributes), _failure(attributes) or conventions.call_error(span)
+            if call_id is not None or error is not None:
+                yield CallExecuted(name="", call_id=call_id, error=error)
         case "tool.blocked_on_user":
-            yield from _waited(span)
+            # The decision of the person who was asked.
+            source = values.as_str(attributes.get("source")) or ""
+            if attributes.get("decision") in _NO and (not source or source.startswith(_BY_USER)):
+                yield CallExecuted(name="", call_id=_call_id(attributes), error=CallError(kind=REFUSED, message=""))
         case _:
             return
-
-
-def _model_call(attributes: Mapping[str, Value], agent: str | None) -> ModelCall:
-    """Read a model call; what was in the provider's cache is not in the input."""
-    read = [token_count(attributes.get(key)) for key in _INPUT_TOKENS]
-    known = [count for count in read if count is not None]
-    output = token_count(attributes.get(_OUTPUT_TOKENS))
-    return ModelCall(agent=agent, input_tokens=sum(known) if known else None, output_tokens=output)
 
 
 def _tool(span: Span) -> Iterator[CallExecuted]:
@@ -126,27 +154,9 @@ def _tool(span: Span) -> Iterator[CallExecuted]:
         name=name,
         call_id=_call_id(attributes),
         arguments=values.arguments(_first(recorded, _INPUTS)) if arguments == NOT_RECORDED else arguments,
-        result=_result(recorded),
+        result=values.result(_first(recorded, _RESULTS)),
         error=_failure(attributes) or conventions.call_error(span),
     )
-
-
-def _execution(span: Span) -> Iterator[CallExecuted]:
-    """Read the outcome; a span without one, and without an id, could only be taken for a call of its own."""
-    call_id, error = _call_id(span.attributes), _failure(span.attributes) or conventions.call_error(span)
-    if call_id is not None or error is not None:
-        yield CallExecuted(name="", call_id=call_id, error=error)
-
-
-def _waited(span: Span) -> Iterator[CallExecuted]:
-    """Read the decision of the person who was asked, on a child of the tool's span that names no tool."""
-    decision, source = span.attributes.get("decision"), values.as_str(span.attributes.get("source")) or ""
-    if decision in _NO and (not source or source.startswith(_BY_USER)):
-        yield CallExecuted(name="", call_id=_call_id(span.attributes), error=CallError(kind=REFUSED, message=""))
-
-
-def _result(recorded: Mapping[str, Value]) -> Content:
-    return values.result(_first(recorded, _RESULTS))
 
 
 def _call_id(attributes: Mapping[str, Value]) -> str | None:
@@ -155,46 +165,6 @@ def _call_id(attributes: Mapping[str, Value]) -> str | None:
 
 def _first(attributes: Mapping[str, Value], keys: tuple[str, ...]) -> Value:
     return next((attributes[key] for key in keys if key in attributes), None)
-
-
-# Reads the log events of Claude Code, the only thing that it sends by default.
-#
-# Arrives: a log record; its span, if it has one, is that of the whole interaction and not that of the tool. Leaves:
-# executions, and requests where response bodies are logged. Requests of several responses meet on one span, so their
-# positions come from the sequence that the session numbers its events with.
-
-
-class _EventReader:
-    """Reads the events about calls and messages; the conventions' reader remembers the tools on offer."""
-
-    def __init__(self, conventions: ConventionsReader) -> None:
-        self._conventions = conventions
-
-    def read(self, record: LogRecord, event: str) -> Iterator[Observation]:
-        """Read one event; `event` is its name without prefix."""
-        attributes = record.attributes
-        match event:
-            case "tool_result":
-                yield from _executed(attributes)
-            case "tool_decision":
-                yield from _decided(attributes)
-            case "user_prompt":
-                yield from conventions.newest_user_text(read_messages(attributes.get("prompt"), "user"))
-            case "assistant_response":
-                yield from conventions.written_text(read_messages(attributes.get("response"), "assistant"))
-            case "api_request_body":
-                yield from self._request(_opened(attributes.get("body")))
-            case "api_response_body":
-                message = _opened(attributes.get("body"))
-                yield from conventions.written(read_messages(message, "assistant"), None, _first_position(attributes))
-            case _:
-                return
-
-    def _request(self, body: JsonObject) -> Iterator[Observation]:
-        yield from self._conventions.offered(body.get("tools"))
-        system = body.get("system")
-        yield from conventions.system(system)
-        yield from conventions.received(read_messages(body.get("messages"), "user"))
 
 
 def _tool_name(attributes: Mapping[str, Value]) -> str | None:
@@ -229,18 +199,6 @@ def _failure(attributes: Mapping[str, Value]) -> CallError | None:
     return CallError(kind=kind or OTHER_ERROR, message=recorded)
 
 
-def _executed(attributes: Mapping[str, Value]) -> Iterator[CallExecuted]:
-    name = _tool_name(attributes)
-    if name is not None:
-        yield CallExecuted(
-            name=name,
-            call_id=values.identifier(attributes.get(_TOOL_USE_ID)),
-            arguments=_arguments(attributes),
-            result=NOT_RECORDED,
-            error=_failure(attributes),
-        )
-
-
 def _decided(attributes: Mapping[str, Value]) -> Iterator[Observation]:
     """Read a call that was denied permission: it has no result, and this event may be its only record."""
     name = _tool_name(attributes)
@@ -255,15 +213,5 @@ def _decided(attributes: Mapping[str, Value]) -> Iterator[Observation]:
     yield CallExecuted(name=name, call_id=call_id, arguments=_arguments(attributes), error=error)
 
 
-def _first_position(attributes: Mapping[str, Value]) -> int:
-    sequence = attributes.get(_SEQUENCE)
-    if isinstance(sequence, str) and sequence.isascii() and sequence.isdigit() and len(sequence) < 10:
-        sequence = int(sequence)
-    if not isinstance(sequence, int) or not 0 <= sequence < _MAX_SEQUENCE:
-        return 0
-    return sequence * _CALLS_AN_EVENT
-
-
 def _opened(value: Value) -> JsonObject:
-    read = values.content(value)
-    return values.as_object(read.value) if isinstance(read, Recorded) else {}
+    return values.as_object(values.decoded(value))

@@ -6,7 +6,7 @@ command that exits with another code than 0 is a call that worked for Codex; its
 
 from collections.abc import Iterator, Mapping
 
-from toolgauge.model.content import Content, Recorded, Unparsed
+from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.json import Value
 from toolgauge.model.observations import (
     INVALID_ARGUMENTS,
@@ -17,13 +17,14 @@ from toolgauge.model.observations import (
     CallError,
     CallExecuted,
     CallRequested,
-    ConversationSeen,
     MessageSeen,
     Observation,
 )
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record
 from toolgauge.recognize import values
+from toolgauge.recognize.conventions import own_conversation
+from toolgauge.recognize.conventions_reader import PlainDialect
 
 _SCOPE = "codex_otel"
 _PREFIX = "codex."
@@ -37,7 +38,7 @@ _NO = ("denied", "abort", "timed")
 _UNSUPPORTED, _UNREADABLE = "unsupported call: ", "failed to parse function arguments"
 
 
-class Codex:
+class Codex(PlainDialect):
     """Reads the log events of the Codex CLI."""
 
     name = "codex"
@@ -56,9 +57,7 @@ class Codex:
     def read(self, record: Record) -> Iterator[Observation]:
         """Read one event."""
         attributes = record.attributes
-        conversation = values.identifier(attributes.get(_CONVERSATION))
-        if conversation is not None:
-            yield ConversationSeen(conversation_id=conversation, rank=2)
+        yield from own_conversation(attributes, (_CONVERSATION,))
         match attributes.get(_EVENT):
             case "codex.tool_result":
                 yield from _call(attributes)
@@ -71,10 +70,6 @@ class Codex:
             case _:
                 return
 
-    def attribute(self, record: Record, key: str) -> Value:
-        """Look up an attribute; none is hidden."""
-        return record.attributes.get(key)
-
 
 def _call(attributes: Mapping[str, Value]) -> Iterator[Observation]:
     name = values.as_str(attributes.get("tool_name"))
@@ -85,14 +80,22 @@ def _call(attributes: Mapping[str, Value]) -> Iterator[Observation]:
     agent = values.as_str(attributes.get("agent_name"))
     output = values.as_str(attributes.get("output")) or ""
     if str(attributes.get("success")).lower() != "false":
-        result = _result(attributes)
+        result = values.result(attributes.get("output"))
+        if str(attributes.get("output_truncated")).lower() == "true":
+            match result:
+                case Recorded(value=str() as text) | Unparsed(text=text):
+                    result = Unparsed(text, "truncated")
+                case _:
+                    pass
         yield CallExecuted(name=name, call_id=call_id, arguments=arguments, result=result, agent=agent)
         return
-    kind = _refusal(output)
-    error = CallError(kind=kind or OTHER_ERROR, message=output)
-    if kind is None:
+    # Codex says in its own words why it did not run a call.
+    not_run = UNKNOWN_TOOL if output.startswith(_UNSUPPORTED) else INVALID_ARGUMENTS
+    if not output.startswith((_UNSUPPORTED, _UNREADABLE)):
+        error = CallError(kind=OTHER_ERROR, message=output)
         yield CallExecuted(name=name, call_id=call_id, arguments=arguments, error=error, agent=agent)
         return
+    error = CallError(kind=not_run, message=output)
     yield CallRequested(position=0, name=name, call_id=call_id, arguments=arguments, agent=agent)
     yield CallAnswered(call_id=call_id, name=name, error=error)
 
@@ -105,21 +108,3 @@ def _refused(attributes: Mapping[str, Value]) -> Iterator[Observation]:
     call_id, agent = values.identifier(attributes.get("call_id")), values.as_str(attributes.get("agent_name"))
     yield CallRequested(position=0, name=name, call_id=call_id, agent=agent)
     yield CallAnswered(call_id=call_id, name=name, error=CallError(kind=REFUSED, message=""))
-
-
-def _result(attributes: Mapping[str, Value]) -> Content:
-    read = values.result(attributes.get("output"))
-    if str(attributes.get("output_truncated")).lower() != "true":
-        return read
-    match read:
-        case Recorded(value=str() as text) | Unparsed(text=text):
-            return Unparsed(text, "truncated")
-        case _:
-            return read
-
-
-def _refusal(output: str) -> str | None:
-    """Return why Codex did not run a call, by its own words for it; `None` for a tool that ran and failed."""
-    if output.startswith(_UNSUPPORTED):
-        return UNKNOWN_TOOL
-    return INVALID_ARGUMENTS if output.startswith(_UNREADABLE) else None

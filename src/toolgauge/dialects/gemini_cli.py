@@ -7,8 +7,8 @@ was refused has no span of its own; the batch says why.
 
 from collections.abc import Iterator
 
-from toolgauge.model.content import NOT_RECORDED, Content, Recorded
-from toolgauge.model.json import Json, JsonObject, Value
+from toolgauge.model.content import NOT_RECORDED
+from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import (
     INVALID_ARGUMENTS,
     OTHER_ERROR,
@@ -18,29 +18,26 @@ from toolgauge.model.observations import (
     CallExecuted,
     CallRequested,
     Observation,
-    ToolDefinition,
-    ToolsOffered,
 )
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, values
+from toolgauge.recognize.conventions import model_call
+from toolgauge.recognize.conventions_reader import PlainDialect
 from toolgauge.recognize.messages import read_messages
-from toolgauge.recognize.token_counts import model_call
 
 _SCOPE = "gemini-cli"
 _MODEL, _BATCH, _TOOL = "llm_call", "schedule_tool_calls", "tool_call"
 _KINDS = {"tool_not_registered": UNKNOWN_TOOL, "invalid_tool_params": INVALID_ARGUMENTS}
 _MAX_CALLS = 1_000
-_MAX_TOOLS = 1_000
 
 
-class GeminiCli:
+class GeminiCli(PlainDialect):
     """Reads spans of the Gemini CLI."""
 
     name = "gemini_cli"
     rank = 88
     marks = ("gen_ai.",)
-    scopes: tuple[str, ...] = ()
     grounds = Grounds(scopes=(_SCOPE,))
 
     def claims(self, record: Record) -> bool:
@@ -56,57 +53,26 @@ class GeminiCli:
         yield from conventions.conversation(record.attributes)
         operation = record.attributes.get(conventions.OPERATION)
         if operation == _MODEL:
-            yield from _model(record)
+            attributes = record.attributes
+            yield model_call(attributes, values.as_str(attributes.get(conventions.AGENT)))
+            yield from conventions.system(attributes.get(conventions.SYSTEM))
+            yield from conventions.newest_user_text(read_messages(attributes.get(conventions.INPUT), "user"))
+            yield from conventions.written_text(read_messages(attributes.get(conventions.OUTPUT), "assistant"))
+            yield from self._conventions.offered(attributes.get(conventions.DEFINITIONS))
         elif operation == _BATCH:
             yield from _batch(record)
         elif operation == _TOOL:
             yield from _executed(record)
-
-    def attribute(self, record: Record, key: str) -> Value:
-        """Look up an attribute; none is hidden."""
-        return record.attributes.get(key)
-
-
-def _opened(value: Value) -> Json:
-    read = values.envelope(value)
-    return read.value if isinstance(read, Recorded) else None
-
-
-def _model(span: Span) -> Iterator[Observation]:
-    attributes = span.attributes
-    yield model_call(attributes, values.as_str(attributes.get(conventions.AGENT)))
-    yield from conventions.system(attributes.get(conventions.SYSTEM))
-    yield from conventions.newest_user_text(read_messages(attributes.get(conventions.INPUT), "user"))
-    yield from conventions.written_text(read_messages(attributes.get(conventions.OUTPUT), "assistant"))
-    declared = [
-        values.as_object(tool)
-        for group in values.as_list(_opened(attributes.get(conventions.DEFINITIONS)))[:_MAX_TOOLS]
-        for tool in values.as_list(values.as_object(group).get("functionDeclarations"))[:_MAX_TOOLS]
-    ]
-    if tools := tuple(tool for item in declared if (tool := _definition(item))):
-        yield ToolsOffered(tools=tools)
-
-
-def _definition(item: JsonObject) -> ToolDefinition | None:
-    name = values.as_str(item.get("name"))
-    schema = item.get("parametersJsonSchema")
-    return (
-        ToolDefinition(
-            name=name,
-            description=values.as_str(item.get("description")),
-            parameters=schema if isinstance(schema, dict) else None,
-        )
-        if name
-        else None
-    )
 
 
 def _batch(span: Span) -> Iterator[Observation]:
     """Read the calls of one batch: as completed, or as they were scheduled where nothing else is recorded."""
     attributes = span.attributes
     agent = values.as_str(attributes.get(conventions.AGENT))
-    completed = values.as_list(_opened(attributes.get(conventions.OUTPUT)))
-    scheduled: list[Json] = [{"request": one} for one in values.as_list(_opened(attributes.get(conventions.INPUT)))]
+    completed = values.as_list(values.opened(attributes.get(conventions.OUTPUT)))
+    scheduled: list[Json] = [
+        {"request": one} for one in values.as_list(values.opened(attributes.get(conventions.INPUT)))
+    ]
     for position, item in enumerate((completed or scheduled)[:_MAX_CALLS]):
         call = values.as_object(item)
         request = values.as_object(call.get("request"))
@@ -114,7 +80,11 @@ def _batch(span: Span) -> Iterator[Observation]:
         if name is None:
             continue
         yield CallRequested(
-            position=position, name=name, call_id=call_id, arguments=_arguments(request.get("args")), agent=agent
+            position=position,
+            name=name,
+            call_id=call_id,
+            arguments=values.arguments_inside(request.get("args")),
+            agent=agent,
         )
         if error := _error(call):
             yield CallAnswered(call_id=call_id, name=name, error=error)
@@ -125,21 +95,17 @@ def _executed(span: Span) -> Iterator[CallExecuted]:
     name = values.as_str(attributes.get(conventions.TOOL_NAME))
     if name is None:
         return
-    call = values.as_object(_opened(attributes.get(conventions.OUTPUT)))
-    request = values.as_object(_opened(attributes.get(conventions.INPUT)))
+    call = values.as_object(values.opened(attributes.get(conventions.OUTPUT)))
+    request = values.as_object(values.opened(attributes.get(conventions.INPUT)))
     answer = _answer(call)
     yield CallExecuted(
         name=name,
         call_id=values.identifier(attributes.get("gen_ai.tool.call_id")),
-        arguments=_arguments(request.get("args")),
+        arguments=values.arguments_inside(request.get("args")),
         result=values.result(answer["output"]) if isinstance(answer.get("output"), str) else NOT_RECORDED,
         error=_error(call) or conventions.call_error(span),
         agent=values.as_str(attributes.get(conventions.AGENT)),
     )
-
-
-def _arguments(value: Json) -> Content:
-    return values.part(value) if isinstance(value, dict) else values.arguments(value)
 
 
 def _answer(call: JsonObject) -> JsonObject:

@@ -15,10 +15,10 @@ from toolgauge.model.observations import (
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, conventions_reader
-from toolgauge.recognize.conventions_reader import ConventionsReader
+from toolgauge.recognize.conventions_reader import PlainDialect
 
 
-class GenAI:
+class GenAI(PlainDialect):
     """Reads what follows the conventions; asked after the vendors' dialects, which borrow their attributes."""
 
     name = "genai"
@@ -36,9 +36,6 @@ class GenAI:
         scopes=(conventions_reader.SCOPE,),
         names=(conventions.EXECUTE + " ",),
     )
-
-    def __init__(self) -> None:
-        self._conventions = ConventionsReader()
 
     def claims(self, record: Record) -> bool:
         """Claim spans with an operation, an MCP method or tool, or a model's output, and the conventions' log events."""
@@ -70,7 +67,3 @@ class GenAI:
     def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
         """Read the calls in the history that a model was given, and the texts of the user between them."""
         return self._conventions.history(span)
-
-    def attribute(self, record: Record, key: str) -> Value:
-        """Look up an attribute; the conventions hide none."""
-        return record.attributes.get(key)

@@ -6,28 +6,25 @@ the model calls below them: no call is read there. A tool's span has no call id;
 
 from collections.abc import Iterable, Iterator
 
-from toolgauge.model.content import NOT_RECORDED, Content, Recorded
+from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import (
     OTHER_ERROR,
     PAUSED,
     AgentRun,
-    CallAnswered,
     CallError,
     CallExecuted,
     CallRequested,
-    ConversationSeen,
     MessageSeen,
     ModelCall,
     Observation,
-    ToolsOffered,
 )
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, values
-from toolgauge.recognize.messages import DefinitionReader
-from toolgauge.recognize.past_calls import PastMessage, numbered
-from toolgauge.recognize.token_counts import token_count
+from toolgauge.recognize.conventions import token_count
+from toolgauge.recognize.conventions_reader import PlainDialect
+from toolgauge.recognize.messages import Message, past_calls
 
 _TYPE = "genkit:type"
 _SUBTYPE = "genkit:metadata:subtype"
@@ -48,22 +45,16 @@ _MULTIPART_KEYS = {"output", "content", "metadata"}
 _UTIL, _GENERATE = "util", "generate"
 _GENERATE_STEP = "{generate,"
 
-# Calls in one output and messages in one history; of more the first and the newest are read.
-_MAX_CALLS = 1_000
-_MAX_MESSAGES = 10_000
 
-
-class Genkit:
+class Genkit(PlainDialect):
     """Reads spans of Genkit's tracer."""
 
     name = "genkit"
     rank = 86
     marks = ("genkit:",)
     scopes = ("genkit-tracer",)
+    prefixes = (_METADATA,)
     grounds = Grounds(keys=(_TYPE, _SUBTYPE))
-
-    def __init__(self) -> None:
-        self._definitions = DefinitionReader()
 
     def claims(self, record: Record) -> bool:
         """Claim spans with the type of an action."""
@@ -74,8 +65,7 @@ class Genkit:
         if isinstance(record, LogRecord):
             return
         attributes = record.attributes
-        if session := values.identifier(attributes.get(_SESSION)):
-            yield ConversationSeen(conversation_id=session, rank=2)
+        yield from conventions.own_conversation(attributes, (_SESSION,))
         subtype = attributes.get(_SUBTYPE)
         if subtype in (_TOOL, _MULTIPART_TOOL):
             yield from _executed(record)
@@ -83,37 +73,32 @@ class Genkit:
             yield from self._model(record)
         elif subtype == _FLOW:
             yield AgentRun(agent=_name(record))
-            yield from _asked(attributes.get(_INPUT))
+            # An input that is nothing but a text.
+            asked = values.decoded(attributes.get(_INPUT))
+            if isinstance(asked, str) and asked:
+                yield MessageSeen(role="user", text=asked)
         elif attributes.get(_TYPE) == _UTIL and attributes.get(_NAME) == _GENERATE:
             yield from _generation(values.as_str(attributes.get(_PATH)) or "")
 
     def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
         """Read the calls in the history that a model was given, and the texts of the user between them."""
-        given = _opened(span.attributes.get(_INPUT))
-        messages = map(values.as_object, values.as_list(given.get("messages"))[-_MAX_MESSAGES:])
-        return numbered(map(_past, messages))
-
-    def attribute(self, record: Record, key: str) -> Value:
-        """Look up an attribute, also among what the application gave to a span."""
-        value = record.attributes.get(key)
-        return record.attributes.get(_METADATA + key) if value is None else value
+        return past_calls(_messages(_opened(span.attributes.get(_INPUT))))
 
     def _model(self, span: Span) -> Iterator[Observation]:
         given, output = _opened(span.attributes.get(_INPUT)), _opened(span.attributes.get(_OUTPUT))
-        message = _written_message(output)
-        calls = list(_requested(message))
+        # Releases before 0.9 have several candidates, of which the first is used.
+        candidates = values.as_list(output.get("candidates"))
+        first = output if "message" in output else values.as_object(candidates[0] if candidates else None)
+        written = conventions.written([_message(values.as_object(first.get("message")))], None)
         usage = values.as_object(output.get("usage"))
         yield ModelCall(
-            stopped_for_tools=bool(calls),
+            stopped_for_tools=any(isinstance(seen, CallRequested) for seen in written),
             input_tokens=token_count(usage.get("inputTokens")),
             output_tokens=token_count(usage.get("outputTokens")),
         )
-        yield from calls
-        if text := _text(message):
-            yield MessageSeen(role="assistant", text=text)
-        if offered := self._definitions.read(given.get("tools")):
-            yield ToolsOffered(tools=offered)
-        yield from _received(given.get("messages"))
+        yield from written
+        yield from self._conventions.offered(given.get("tools"))
+        yield from conventions.received(_messages(given))
 
 
 def _name(span: Span) -> str | None:
@@ -121,15 +106,7 @@ def _name(span: Span) -> str | None:
 
 
 def _opened(value: Value) -> JsonObject:
-    read = values.envelope(value)
-    return values.as_object(read.value) if isinstance(read, Recorded) else {}
-
-
-def _asked(value: Value) -> Iterator[MessageSeen]:
-    """Read the input of a flow where it is nothing but a text."""
-    read = values.content(value)
-    if isinstance(read, Recorded) and isinstance(read.value, str) and read.value:
-        yield MessageSeen(role="user", text=read.value)
+    return values.as_object(values.opened(value))
 
 
 def _generation(path: str) -> Iterator[AgentRun]:
@@ -153,87 +130,34 @@ def _executed(span: Span) -> Iterator[CallExecuted]:
         error = CallError(kind=PAUSED, message="")
     if error is None and attributes.get(_STATE) == "error":
         error = CallError(kind=OTHER_ERROR, message=span.status_message)
-    yield CallExecuted(
-        name=name,
-        arguments=values.arguments(attributes.get(_INPUT)),
-        result=_result(attributes.get(_OUTPUT), is_multipart=attributes.get(_SUBTYPE) == _MULTIPART_TOOL),
-        error=error,
-    )
+    result = values.result(attributes.get(_OUTPUT))
+    if attributes.get(_SUBTYPE) == _MULTIPART_TOOL and isinstance(result, Recorded):
+        opened = values.as_object(result.value)
+        result = Recorded(opened["output"]) if "output" in opened and opened.keys() <= _MULTIPART_KEYS else result
+    yield CallExecuted(name=name, arguments=values.arguments(attributes.get(_INPUT)), result=result, error=error)
 
 
-def _result(value: Value, *, is_multipart: bool) -> Content:
-    read = values.result(value)
-    if is_multipart and isinstance(read, Recorded) and isinstance(read.value, dict):
-        opened = read.value
-        if "output" in opened and opened.keys() <= _MULTIPART_KEYS:
-            return Recorded(opened["output"])
-    return read
+def _messages(given: JsonObject) -> list[Message]:
+    """Read a model's input."""
+    return [_message(values.as_object(one)) for one in values.as_list(given.get("messages"))[-values.MAX_ITEMS :]]
 
 
-def _written_message(output: JsonObject) -> JsonObject:
-    if "message" in output:
-        return values.as_object(output["message"])
-    # Releases before 0.9 have several candidates, of which the first is used.
-    candidates = values.as_list(output.get("candidates"))
-    return values.as_object(values.as_object(candidates[0]).get("message")) if candidates else {}
-
-
-def _parts(message: JsonObject) -> list[JsonObject]:
-    return [values.as_object(part) for part in values.as_list(message.get("content"))]
-
-
-def _text(message: JsonObject) -> str:
-    return "".join(text for part in _parts(message) if (text := values.as_str(part.get("text"))))
-
-
-def _requested(message: JsonObject) -> Iterator[CallRequested]:
-    requests = [values.as_object(part["toolRequest"]) for part in _parts(message) if "toolRequest" in part]
-    for position, request in enumerate(requests[:_MAX_CALLS]):
-        name = values.as_str(request.get("name"))
-        if name is not None:
-            yield CallRequested(
-                position=position,
-                name=name,
-                call_id=values.identifier(request.get("ref")),
-                arguments=_arguments(request.get("input")),
-            )
-
-
-def _arguments(value: Json) -> Content:
-    # An object inside what was parsed before needs no second look.
-    return values.part(value) if isinstance(value, dict) else values.arguments(value)
-
-
-def _received(value: Json) -> Iterator[Observation]:
-    """Read a model's input: instructions, answers to calls, and the newest text of the user."""
-    messages = [values.as_object(message) for message in values.as_list(value)[-_MAX_MESSAGES:]]
-    asked: list[JsonObject] = []
-    for message in messages:
-        match message.get("role"):
-            case "system":
-                if text := _text(message):
-                    yield MessageSeen(role="system", text=text)
-            case "user":
-                asked.append(message)
-            case _:
-                yield from _answers(message)
-    written = [text for message in asked if (text := _text(message))]
-    if written:
-        has_media = any("media" in part for message in asked for part in _parts(message))
-        yield MessageSeen(role="user", text=written[-1], follows=len(written) > 1, has_media=has_media)
-
-
-def _past(message: JsonObject) -> PastMessage:
-    user = _text(message) if message.get("role") == "user" else ""
-    return PastMessage(calls=list(_requested(message)), has_answers=any(_answers(message)), user=user)
-
-
-def _answers(message: JsonObject) -> Iterator[CallAnswered]:
-    for part in _parts(message):
-        response = values.as_object(part.get("toolResponse"))
-        call_id, name = values.identifier(response.get("ref")), values.as_str(response.get("name"))
-        if call_id is None and name is None:
-            continue
-        output = response.get("output")
-        result = values.part(output) if isinstance(output, (dict, list)) else values.result(output)
-        yield CallAnswered(call_id=call_id, name=name, result=NOT_RECORDED if "output" not in response else result)
+def _message(written: JsonObject) -> Message:
+    """Read a message of parts, of which each has a key of its own; the texts of all parts are one text."""
+    texts: list[str] = []
+    parts: list[Json] = []
+    for part in map(values.as_object, values.as_list(written.get("content"))):
+        if text := values.as_str(part.get("text")):
+            texts.append(text)
+        elif "toolRequest" in part:
+            request = values.as_object(part["toolRequest"])
+            name, call_id = request.get("name"), values.identifier(request.get("ref"))
+            parts.append({"type": "tool_call", "id": call_id, "name": name, "arguments": request.get("input")})
+        elif "toolResponse" in part:
+            response = values.as_object(part["toolResponse"])
+            answer: JsonObject = {"type": "tool_call_response", "id": values.identifier(response.get("ref"))}
+            output: JsonObject = {"response": response["output"]} if "output" in response else {}
+            parts.append({**answer, "name": response.get("name"), **output})
+        elif "media" in part:
+            parts.append({"type": "media"})
+    return Message({"role": written.get("role"), "parts": [{"type": "text", "content": "".join(texts)}, *parts]}, "")

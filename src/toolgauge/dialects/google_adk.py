@@ -7,7 +7,7 @@ The kit for Java writes schema 1 with an operation `call_llm` and a key of its o
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
@@ -20,19 +20,16 @@ from toolgauge.model.observations import (
     CallAnswered,
     CallError,
     CallRequested,
-    ConversationSeen,
     MessageSeen,
     Observation,
 )
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, values
-from toolgauge.recognize.conventions_reader import ConventionsReader
+from toolgauge.recognize.conventions import model_call
+from toolgauge.recognize.conventions_reader import PlainDialect
 from toolgauge.recognize.hosted_tools import code_execution
-from toolgauge.recognize.messages import Message
-from toolgauge.recognize.past_calls import past_calls
-from toolgauge.recognize.token_counts import model_call
-from toolgauge.recognize.values import as_list, as_object, as_str
+from toolgauge.recognize.messages import Message, past_calls
 
 _SCOPE = "gcp.vertex.agent"
 _PREFIX = "gcp.vertex.agent."
@@ -72,7 +69,7 @@ _SCHEMA_KEYS = {
 _SCHEMA_COUNTS = frozenset(("minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties"))
 
 
-class GoogleAdk:
+class GoogleAdk(PlainDialect):
     """Reads spans and log records of the Agent Development Kit."""
 
     name = "google_adk"
@@ -81,25 +78,16 @@ class GoogleAdk:
     scopes = (_SCOPE,)
     grounds = Grounds(keys=_KEYS, scopes=(_SCOPE,))
 
-    def __init__(self) -> None:
-        self._conventions = ConventionsReader()
-
     def claims(self, record: Record) -> bool:
         """Claim what comes from its scope, and spans with its keys."""
         if record.scope.name == _SCOPE:
             return True
-        if not isinstance(record, Span):
-            return False
-        attributes = record.attributes
-        # Asked of every span: a loop costs half of what a generator does.
-        for key in _KEYS:  # noqa: SIM110
-            if key in attributes:
-                return True
-        return False
+        return isinstance(record, Span) and any(key in record.attributes for key in _KEYS)
 
     def read(self, record: Record) -> Iterator[Observation]:
         """Read one span or log record."""
-        yield from _conversation(record.attributes)
+        yield from conventions.own_conversation(record.attributes, (_SESSION,))
+        yield from conventions.conversation(record.attributes)
         if isinstance(record, LogRecord):
             yield from self._read_log(record)
         else:
@@ -110,11 +98,7 @@ class GoogleAdk:
         if _REQUEST not in span.attributes:
             return self._conventions.history(span)
         request = _opened(span.attributes.get(_REQUEST))
-        return past_calls(Message(_message(one), "user") for one in as_list(request.get("contents")))
-
-    def attribute(self, record: Record, key: str) -> Value:
-        """Look up an attribute; none is hidden."""
-        return record.attributes.get(key)
+        return past_calls(Message(_message(one), "user") for one in values.as_list(request.get("contents")))
 
     def _read_span(self, span: Span) -> Iterator[Observation]:
         operation = span.attributes.get(conventions.OPERATION)
@@ -123,7 +107,9 @@ class GoogleAdk:
         elif operation == _CALL_LLM or (operation is None and (span.name == _CALL_LLM or _REQUEST in span.attributes)):
             yield model_call(span.attributes)
             yield from self._request(_opened(span.attributes.get(_REQUEST)))
-            yield from _response(_opened(span.attributes.get(_RESPONSE)))
+            written = _opened(span.attributes.get(_RESPONSE)).get("content")
+            if written is not None:
+                yield from conventions.written([Message(_message(written), "assistant")], None)
         elif operation is None and span.name.startswith(_AGENT_RUN):
             yield AgentRun(agent=span.name[len(_AGENT_RUN) :].removesuffix("]") or None)
         else:
@@ -131,12 +117,14 @@ class GoogleAdk:
 
     def _read_log(self, record: LogRecord) -> Iterator[Observation]:
         """Read a log record; the per-message events hold Google's contents where others hold messages."""
-        body = values.content(record.body)
-        recorded = values.as_object(body.value) if isinstance(body, Recorded) else {}
-        if record.event_name not in conventions.MESSAGE_EVENTS or not _is_content(recorded.get("content")):
+        recorded = values.as_object(values.decoded(record.body))
+        content = recorded.get("content")
+        # A content has parts; the `content` of a message is text.
+        is_content = isinstance(content, dict) and isinstance(content.get("parts"), list)
+        if record.event_name not in conventions.MESSAGE_EVENTS or not is_content:
             yield from self._conventions.read_log(record)
             return
-        message = Message(_message(recorded["content"]), "user")
+        message = Message(_message(content), "user")
         if record.event_name == conventions.CHOICE:
             yield from conventions.written([message], values.as_str(record.attributes.get(conventions.AGENT)))
         else:
@@ -146,7 +134,13 @@ class GoogleAdk:
         config = values.as_object(request.get("config"))
         yield from self._conventions.offered(_definitions(config.get("tools")))
         instruction = config.get("system_instruction") or config.get("systemInstruction")
-        yield from conventions.system(_instruction(instruction))
+        if not isinstance(instruction, str):
+            # A content, or a list of parts.
+            content = values.as_list(values.as_object(instruction).get("parts"))
+            parts = instruction if isinstance(instruction, list) else content
+            texts = [one if isinstance(one, str) else values.as_str(values.as_object(one).get("text")) for one in parts]
+            instruction = "\n".join(text for text in texts if text)
+        yield from conventions.system(instruction)
         history = values.as_list(request.get("contents"))
         yield from map(_with_failure, conventions.received([Message(_message(one), "user") for one in history]))
 
@@ -163,22 +157,8 @@ def _with_failure(seen: Observation) -> Observation:
             return seen
 
 
-def _conversation(attributes: Mapping[str, Value]) -> Iterator[ConversationSeen]:
-    session = values.identifier(attributes.get(_SESSION))
-    if session is not None:
-        yield ConversationSeen(conversation_id=session, rank=2)
-    yield from conventions.conversation(attributes)
-
-
-def _response(response: JsonObject) -> Iterator[Observation]:
-    written = response.get("content")
-    if written is not None:
-        yield from conventions.written([Message(_message(written), "assistant")], None)
-
-
 def _opened(value: Value) -> JsonObject:
-    read = values.content(value)
-    return values.as_object(read.value) if isinstance(read, Recorded) else {}
+    return values.as_object(values.decoded(value))
 
 
 def _executed(span: Span) -> Iterator[Observation]:
@@ -192,26 +172,20 @@ def _executed(span: Span) -> Iterator[Observation]:
         # With content switched off both are empty objects.
         arguments = result = NOT_RECORDED
     result = result if call.result == NOT_RECORDED else _without_placeholder(_unwrapped(call.result))
+    error, call_id = call.error, values.identifier(span.attributes.get(_CALL_ID))
+    match result:
+        # The failure that the kit returns in place of calling the tool; the span goes well all the same.
+        case Recorded({"error": str() as message, **rest}) if error is None and message and not rest:
+            error = CallError(kind=OTHER_ERROR, message=message)
+        case _:
+            pass
     yield replace(
         call,
-        call_id=call.call_id or _without_brackets(values.identifier(span.attributes.get(_CALL_ID))),
+        call_id=call.call_id or (None if call_id in _PLACEHOLDERS else call_id),
         arguments=arguments if call.arguments == NOT_RECORDED else call.arguments,
         result=result,
-        error=call.error or _failure(result),
+        error=error,
     )
-
-
-def _without_brackets(call_id: str | None) -> str | None:
-    return None if call_id in _PLACEHOLDERS else call_id
-
-
-def _failure(result: Content) -> CallError | None:
-    """Read the failure that the kit returns in place of calling the tool; the span goes well all the same."""
-    match result:
-        case Recorded({"error": str() as message, **rest}) if message and not rest:
-            return CallError(kind=OTHER_ERROR, message=message)
-        case _:
-            return None
 
 
 def _unwrapped(result: Content) -> Content:
@@ -240,32 +214,24 @@ def _without_placeholder(read: Content) -> Content:
 
 def _message(content: Json) -> JsonObject:
     """Turn one content into a message."""
-    source = as_object(content)
-    parts: list[Json] = [_part(as_object(part)) for part in as_list(source.get("parts"))]
+    source = values.as_object(content)
+    parts: list[Json] = [_part(values.as_object(part)) for part in values.as_list(source.get("parts"))]
     return {"role": source.get("role"), "parts": parts}
 
 
-def _is_content(value: Json) -> bool:
-    """Return whether the value is a content with parts, and not a message whose `content` is text."""
-    return isinstance(value, dict) and isinstance(value.get("parts"), list)
-
-
-def _instruction(value: Json) -> str:
-    """Read a system instruction: text, a content, or a list of parts."""
-    if isinstance(value, str):
-        return value
-    parts = value if isinstance(value, list) else as_list(as_object(value).get("parts"))
-    texts = [part if isinstance(part, str) else as_str(as_object(part).get("text")) for part in parts]
-    return "\n".join(text for text in texts if text)
-
-
 def _definitions(tools: Json) -> list[Json]:
-    """Turn the declarations of all tools of a request into definitions."""
+    """Turn the declarations of all tools of a request into definitions with a JSON Schema."""
     found: list[Json] = []
-    for tool in as_list(tools)[:_MAX_TOOLS]:
-        source = as_object(tool)
-        declared = source.get("function_declarations") or source.get("functionDeclarations")
-        found.extend(_definition(as_object(one)) for one in as_list(declared)[:_MAX_TOOLS])
+    for tool in values.as_list(tools)[:_MAX_TOOLS]:
+        source = values.as_object(tool)
+        listed = source.get("function_declarations") or source.get("functionDeclarations")
+        for declared in map(values.as_object, values.as_list(listed)[:_MAX_TOOLS]):
+            schema = declared.get("parameters_json_schema") or declared.get("parametersJsonSchema")
+            if schema is None and isinstance(declared.get("parameters"), dict):
+                schema = _schema(declared.get("parameters"), _MAX_SCHEMA_DEPTH)
+            found.append(
+                {"name": declared.get("name"), "description": declared.get("description"), "parameters": schema}
+            )
     return found
 
 
@@ -295,13 +261,6 @@ def _part(part: JsonObject) -> JsonObject:
     return {"type": "text", "content": part.get("text")}
 
 
-def _definition(declared: JsonObject) -> Json:
-    schema = declared.get("parameters_json_schema") or declared.get("parametersJsonSchema")
-    if schema is None and isinstance(declared.get("parameters"), dict):
-        schema = _schema(declared.get("parameters"), _MAX_SCHEMA_DEPTH)
-    return {"name": declared.get("name"), "description": declared.get("description"), "parameters": schema}
-
-
 def _schema(value: Json, room: int) -> Json:
     """Turn Google's dialect of OpenAPI (types in capitals, snake case, `nullable`) into JSON Schema."""
     if not isinstance(value, dict) or room == 0:
@@ -310,33 +269,22 @@ def _schema(value: Json, room: int) -> Json:
     for key, item in value.items():
         name = _SCHEMA_KEYS.get(key, key)
         if name == "type":
-            schema[name] = _type(item)
+            schema[name] = item.lower() if isinstance(item, str) else item
         elif name == "properties":
-            schema[name] = {inner: _schema(found, room - 1) for inner, found in as_object(item).items()}
+            schema[name] = {inner: _schema(found, room - 1) for inner, found in values.as_object(item).items()}
         elif name == "items" or (name == "additionalProperties" and isinstance(item, dict)):
             schema[name] = _schema(item, room - 1)
         elif name == "anyOf":
-            schema[name] = [_schema(found, room - 1) for found in as_list(item)]
+            schema[name] = [_schema(found, room - 1) for found in values.as_list(item)]
         elif name in _SCHEMA_COUNTS:
-            schema[name] = _count(item)
+            # 64-bit integers are text in Google's JSON.
+            is_number = isinstance(item, str) and item.isascii() and item.isdigit() and len(item) < 19
+            schema[name] = int(item) if isinstance(item, str) and is_number else item
         elif name not in ("nullable", "property_ordering", "propertyOrdering", "example"):
             schema[name] = item
-    return _nullable(schema) if value.get("nullable") is True else schema
-
-
-def _nullable(schema: JsonObject) -> JsonObject:
-    kind = schema.get("type")
-    if isinstance(kind, str):
-        schema["type"] = [kind, "null"]
-    if isinstance(schema.get("enum"), list):
-        schema["enum"] = [*as_list(schema["enum"]), None]
+    if value.get("nullable") is True:
+        if isinstance(kind := schema.get("type"), str):
+            schema["type"] = [kind, "null"]
+        if isinstance(several := schema.get("enum"), list):
+            schema["enum"] = [*several, None]
     return schema
-
-
-def _type(value: Json) -> Json:
-    return value.lower() if isinstance(value, str) else value
-
-
-def _count(value: Json) -> Json:
-    # 64-bit integers are text in Google's JSON.
-    return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 19 else value

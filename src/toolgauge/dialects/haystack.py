@@ -6,7 +6,7 @@ leaves the span's status unset: its output says so, and the answer in the model'
 
 from collections.abc import Iterable, Iterator
 
-from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
+from toolgauge.model.content import NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.literals import CLASS, parse_repr
 from toolgauge.model.observations import (
@@ -25,9 +25,8 @@ from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, values
 from toolgauge.recognize.conventions import call_error
-from toolgauge.recognize.messages import DefinitionReader
-from toolgauge.recognize.past_calls import PastMessage, numbered
-from toolgauge.recognize.values import arguments, as_list, as_object, as_str, content, result
+from toolgauge.recognize.conventions_reader import PlainDialect
+from toolgauge.recognize.messages import Message, past_calls
 
 AGENT_RUN = "haystack.agent.run"
 STEP_MODEL = "haystack.agent.step.llm"
@@ -48,11 +47,9 @@ _AGENT = "Agent"
 
 # A repr costs many times as much as JSON to read.
 _MAX_REPR = 250_000
-_REPR_KEYS = {"ToolCall": "tool_call", "ToolCallResult": "tool_call_result"}
-_ROLES = ("system", "user", "assistant", "tool")
 
 
-class Haystack:
+class Haystack(PlainDialect):
     """The tags of Haystack's tracer."""
 
     name = "haystack"
@@ -60,9 +57,6 @@ class Haystack:
     marks = (_PREFIX,)
     scopes = ("haystack",)
     grounds = Grounds(names=(_PREFIX,))
-
-    def __init__(self) -> None:
-        self._definitions = DefinitionReader()
 
     def claims(self, record: Record) -> bool:
         """Claim Haystack's spans, unless a tracer of somebody else's wrote them in the conventions."""
@@ -80,50 +74,38 @@ class Haystack:
         elif record.name == STEP_MODEL:
             yield from self._model(record, STEP_MODEL)
         elif record.name == COMPONENT_RUN:
-            yield from self._component(record)
+            # An agent, a model, or what runs tools; in releases up to 2 agents are made of these.
+            attributes = record.attributes
+            kind = values.as_str(attributes.get(COMPONENT_TYPE)) or ""
+            if kind.rpartition(".")[2].endswith(_AGENT):
+                yield AgentRun(agent=values.as_str(attributes.get(COMPONENT_NAME)))
+                return
+            output = _decoded_messages(attributes.get("haystack.component.output"))
+            if "replies" in output:
+                yield from self._model(record, _COMPONENT)
+            else:
+                yield from _answers(output.get("tool_messages"))
         elif record.name == AGENT_RUN:
             yield AgentRun(agent=None)
             yield from self._offered(record.attributes.get(AGENT_TOOLS))
-            yield from _user_text(_decoded_messages(record.attributes.get("haystack.agent.input")).get("messages"))
+            given = _decoded_messages(record.attributes.get("haystack.agent.input")).get("messages")
+            yield from conventions.newest_user_text(_messages(given))
 
     def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
         """Read the calls in the history that a model was given, and the texts of the user between them."""
         given = next((span.attributes[key] for key in _MODEL_INPUTS if key in span.attributes), None)
-        messages = map(as_object, as_list(_decoded_messages(given).get("messages")))
-        return numbered(map(_past, messages))
-
-    def attribute(self, record: Record, key: str) -> Value:
-        """Look up an attribute; Haystack hides none."""
-        return record.attributes.get(key)
-
-    def _component(self, span: Span) -> Iterator[Observation]:
-        """Read a component: an agent, a model, or what runs tools; in releases up to 2 agents are made of these."""
-        kind = values.as_str(span.attributes.get(COMPONENT_TYPE)) or ""
-        if kind.rpartition(".")[2].endswith(_AGENT):
-            yield AgentRun(agent=values.as_str(span.attributes.get(COMPONENT_NAME)))
-            return
-        output = _decoded_messages(span.attributes.get("haystack.component.output"))
-        if "replies" in output:
-            yield from self._model(span, _COMPONENT)
-        else:
-            yield from _answers_to_calls(output.get("tool_messages"))
+        return past_calls(_messages(_decoded_messages(given).get("messages")))
 
     def _model(self, span: Span, prefix: str) -> Iterator[Observation]:
         yield ModelCall()
         given = _decoded_messages(span.attributes.get(prefix + ".input"))
         yield from self._offered(given.get("tools"))
-        yield from _received(given.get("messages"))
-        yield from _written(_decoded_messages(span.attributes.get(prefix + ".output")).get("replies"))
+        yield from conventions.received(_messages(given.get("messages")))
+        replies = _decoded_messages(span.attributes.get(prefix + ".output")).get("replies")
+        yield from conventions.written(_messages(replies, "assistant"), None)
 
     def _offered(self, value: Value) -> Iterator[ToolsOffered]:
-        tools = list(_definitions(_decoded(value)))
-        if tools and (offered := self._definitions.read(tools)):
-            yield ToolsOffered(tools=offered)
-
-
-def _decoded(value: Value) -> Json:
-    read = values.content(value)
-    return read.value if isinstance(read, Recorded) else None
+        yield from self._conventions.offered(list(_definitions(values.decoded(value))))
 
 
 def _definitions(value: Json) -> Iterator[Json]:
@@ -147,24 +129,21 @@ def _tool(span: Span) -> Iterator[Observation]:
     name = values.as_str(attributes.get(TOOL_NAME))
     if name is None:
         # One span for all calls of a step: the calls themselves are the model's.
-        yield from _answers_to_calls(_decoded_messages(output).get("tool_messages"))
+        yield from _answers(_decoded_messages(output).get("tool_messages"))
         return
     recorded = values.result(output)
+    error = call_error(span)
+    # A tool that failed returns its error and nothing else.
+    opened = values.as_object(recorded.value) if isinstance(recorded, Recorded) else {}
+    if error is None and len(opened) == 1 and isinstance(message := opened.get("error"), str):
+        error = CallError(kind=OTHER_ERROR, message=message)
     yield CallExecuted(
         name=name,
         call_id=values.identifier(attributes.get(CALL_ID)),
         arguments=values.arguments(attributes.get(TOOL_SPANS[0] + ".input")),
         result=recorded,
-        error=call_error(span) or _error_in_result(recorded),
+        error=error,
     )
-
-
-def _error_in_result(recorded: Content) -> CallError | None:
-    opened = values.as_object(recorded.value) if isinstance(recorded, Recorded) else {}
-    message = opened.get("error")
-    if len(opened) == 1 and isinstance(message, str):
-        return CallError(kind=OTHER_ERROR, message=message)
-    return None
 
 
 # Reads Haystack's chat messages: what a model was given and wrote, and what tools answered.
@@ -175,118 +154,55 @@ def _error_in_result(recorded: Content) -> CallError | None:
 
 def _decoded_messages(value: Value) -> JsonObject:
     """Decode a content tag, empty when it cannot be."""
-    read = content(value)
+    read = values.content(value)
     match read:
         case Recorded(value=found):
-            return as_object(found)
+            return values.as_object(found)
         case Unparsed(text, "unparsable") if len(text) <= _MAX_REPR:
             try:
-                return as_object(parse_repr(text))
+                return values.as_object(parse_repr(text))
             except ValueError:
                 return {}
         case Unparsed() | NotRecorded():
             return {}
 
 
-def _received(messages: Json) -> Iterator[Observation]:
-    """Read a model's input: instructions, the newest user text, and answers to calls."""
-    read = [as_object(item) for item in as_list(messages)]
-    for message in read:
-        if _role(message) == "system" and (text := _text(message)):
-            yield MessageSeen(role="system", text=text)
-        yield from _answers(message)
-    yield from _user_text(messages)
+def _messages(written: Json, default_role: str = "") -> list[Message]:
+    """Turn Haystack's messages into those of the conventions."""
+    return [_message(item, default_role) for item in values.as_list(written)]
 
 
-def _user_text(messages: Json) -> Iterator[MessageSeen]:
-    """Read the newest text of the user."""
-    texts = [_text(message) for message in map(as_object, as_list(messages)) if _role(message) == "user"]
-    written = [text for text in texts if text]
-    if written:
-        yield MessageSeen(role="user", text=written[-1], follows=len(written) > 1)
-
-
-def _written(replies: Json) -> Iterator[Observation]:
-    """Read a model's output: the calls that it asks for, and its text."""
-    texts: list[str] = []
-    position = 0
-    for item in as_list(replies):
-        if isinstance(item, str):
-            texts.append(item)
-        message = as_object(item)
-        for request in _calls(message, position):
-            yield request
-            position += 1
-        texts.append(_text(message))
-    if text := "\n".join(filter(None, texts)):
-        yield MessageSeen(role="assistant", text=text)
-
-
-def _answers_to_calls(messages: Json) -> Iterator[CallAnswered]:
-    """Read what tools answered."""
-    for item in as_list(messages):
-        yield from _answers(as_object(item))
-
-
-def _past(message: JsonObject) -> PastMessage:
-    user = _text(message) if _role(message) == "user" else ""
-    return PastMessage(calls=list(_calls(message)), has_answers=any(_answers(message)), user=user)
-
-
-def _answers(message: JsonObject) -> Iterator[CallAnswered]:
-    for part in _parts(message):
-        recorded = part.get("tool_call_result")
-        if not isinstance(recorded, dict):
-            continue
-        origin = as_object(recorded.get("origin"))
-        call_id, name, returned = as_str(origin.get("id")), as_str(origin.get("tool_name")), recorded.get("result")
-        if call_id is None and name is None:
-            continue
-        failed = recorded.get("error") is True
-        yield CallAnswered(
-            call_id=call_id,
-            name=name,
-            result=result(returned) if isinstance(returned, str) else Recorded(returned),
-            error=CallError(kind=OTHER_ERROR, message=returned if isinstance(returned, str) else "")
-            if failed
-            else None,
-        )
-
-
-def _calls(message: JsonObject, first: int = 0) -> Iterator[CallRequested]:
-    position = first
-    for part in _parts(message):
-        request = _request(as_object(part.get("tool_call")), position)
-        if request is not None:
-            yield request
-            position += 1
-
-
-def _request(call: JsonObject, position: int) -> CallRequested | None:
-    name = as_str(call.get("tool_name"))
-    if name is None:
-        return None
-    recorded = call.get("arguments")
-    written_arguments: Content = NOT_RECORDED if recorded is None else arguments(recorded)
-    return CallRequested(position=position, name=name, call_id=as_str(call.get("id")), arguments=written_arguments)
-
-
-def _role(message: JsonObject) -> str:
-    recorded = as_str(message.get("role", message.get("_role"))) or ""
+def _message(item: Json, default_role: str) -> Message:
+    if isinstance(item, str):
+        return Message({"role": default_role, "content": item}, default_role)
+    message = values.as_object(item)
     # An enumeration's member keeps its class's name where it was written as text.
-    role = recorded.rpartition(".")[2].lower()
-    return role if role in _ROLES else ""
+    role = (values.as_str(message.get("role", message.get("_role"))) or "").rpartition(".")[2]
+    content = message.get("content", message.get("_content"))
+    if not isinstance(content, list):
+        return Message({"role": role, "parts": [{"type": "text", "content": content}]}, default_role)
+    return Message({"role": role, "parts": [_part(values.as_object(part)) for part in content]}, default_role)
 
 
-def _parts(message: JsonObject) -> Iterator[JsonObject]:
-    for item in as_list(message.get("content", message.get("_content"))):
-        part = as_object(item)
-        key = _REPR_KEYS.get(as_str(part.get(CLASS)) or "")
-        yield part if key is None else {key: part}
+def _part(part: JsonObject) -> JsonObject:
+    """Turn a part into one of the conventions: `{"tool_call": ..}`, or the Python repr of its class."""
+    kind = values.as_str(part.get(CLASS))
+    call = part if kind == "ToolCall" else part.get("tool_call")
+    if isinstance(call, dict):
+        given: JsonObject = {} if call.get("arguments") is None else {"arguments": call["arguments"]}
+        return {"type": "tool_call", "id": call.get("id"), "name": call.get("tool_name"), **given}
+    returned = part if kind == "ToolCallResult" else part.get("tool_call_result")
+    if isinstance(returned, dict):
+        origin = values.as_object(returned.get("origin"))
+        call_id, name = values.as_str(origin.get("id")), values.as_str(origin.get("tool_name"))
+        if call_id is None and name is None:
+            return {}
+        answer: JsonObject = {"type": "tool_call_response", "id": call_id, "name": name}
+        return {**answer, "response": returned.get("result"), "is_error": returned.get("error")}
+    return {"type": "text", "content": part.get("text")}
 
 
-def _text(message: JsonObject) -> str:
-    returned = message.get("content", message.get("_content"))
-    if isinstance(returned, str):
-        return returned
-    return "\n".join(text for part in _parts(message) if (text := as_str(part.get("text"))))
+def _answers(messages: Json) -> Iterator[CallAnswered]:
+    """Read what tools answered."""
+    for message in _messages(messages):
+        yield from message.answers()

@@ -20,14 +20,13 @@ from toolgauge.model.observations import (
     MessageSeen,
     ModelCall,
     Observation,
-    ToolsOffered,
 )
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import langchain, values
+from toolgauge.recognize.conventions import counted_text
+from toolgauge.recognize.conventions_reader import PlainDialect
 from toolgauge.recognize.langchain import as_requested, is_control_flow, node_answers, tool_answer, waiting_calls
-from toolgauge.recognize.messages import DefinitionReader
-from toolgauge.recognize.token_counts import counted_text
 
 TYPE = "langfuse.observation.type"
 INPUT = "langfuse.observation.input"
@@ -49,17 +48,13 @@ _PART = re.compile(r"Runnable[A-Z]|\w{0,64}OutputParser$")
 _FUNCTION_ENVELOPE = {"args", "kwargs"}
 
 
-class Langfuse:
+class Langfuse(PlainDialect):
     """The attributes of Langfuse's SDKs."""
 
     name = "langfuse"
     rank = 20
     marks = ("langfuse.observation.",)
-    scopes: tuple[str, ...] = ()
     grounds = Grounds(keys=(TYPE,))
-
-    def __init__(self) -> None:
-        self._definitions = DefinitionReader()
 
     def claims(self, record: Record) -> bool:
         """Claim spans with Langfuse's type of observation."""
@@ -74,7 +69,13 @@ class Langfuse:
         if kind == "tool":
             yield as_requested(_tool(record))
         elif kind == "generation":
-            yield from self._generation(record)
+            agent = _agent(record)
+            sent, received = counted_text(record.attributes.get(USAGE))
+            yield ModelCall(agent=agent, input_tokens=sent, output_tokens=received)
+            given, tools = _given(_decoded(record.attributes.get(INPUT)))
+            yield from self._conventions.offered([*tools])
+            yield from langchain.received(given)
+            yield from langchain.written(_output(record.attributes.get(OUTPUT)), agent)
         elif kind in ("agent", "chain", "span"):
             yield from _enclosing(record, labelled=kind == "agent" and not _PART.match(record.name))
 
@@ -90,16 +91,6 @@ class Langfuse:
             if value is None:
                 value = _metadata_value(record.attributes.get(prefix + key))
         return value
-
-    def _generation(self, span: Span) -> Iterator[Observation]:
-        agent = _agent(span)
-        sent, received = counted_text(span.attributes.get(USAGE))
-        yield ModelCall(agent=agent, input_tokens=sent, output_tokens=received)
-        given, tools = _given(_decoded(span.attributes.get(INPUT)))
-        if tools and (offered := self._definitions.read(tools)):
-            yield ToolsOffered(tools=offered)
-        yield from langchain.received(given)
-        yield from langchain.written(_output(span.attributes.get(OUTPUT)), agent)
 
 
 def _conversation(span: Span) -> Iterator[ConversationSeen]:
@@ -194,26 +185,17 @@ def _given(value: Json) -> tuple[list[Json], list[Json]]:
     recorded = values.as_object(value)
     tools = [*values.as_list(recorded.get("tools")), *values.as_list(recorded.get("functions"))]
     given: list[Json] = []
-    for item in langchain.batch(recorded.get("messages", recorded.get("input", value))) or _text_message(value):
-        definition = _definition(item)
-        if definition is None:
-            given.append(item)
+    asked: list[Json] = [{"role": "user", "content": value}] if isinstance(value, str) else []
+    for item in langchain.batch(recorded.get("messages", recorded.get("input", value))) or asked:
+        message = values.as_object(item)
+        content = values.as_object(message.get("content"))
+        # A definition stands where a tool's answer would; an answer names its call and is text.
+        is_definition = message.get("role") == "tool" and "tool_call_id" not in message
+        if is_definition and (content.get("type") == "function" or "name" in content):
+            tools.append(content)
         else:
-            tools.append(definition)
+            given.append(item)
     return given, tools
-
-
-def _text_message(value: Json) -> list[Json]:
-    return [{"role": "user", "content": value}] if isinstance(value, str) else []
-
-
-def _definition(item: Json) -> JsonObject | None:
-    """Return the definition that stands where a tool's answer would; an answer names its call and is text."""
-    message = values.as_object(item)
-    content = message.get("content")
-    if message.get("role") != "tool" or not isinstance(content, dict) or "tool_call_id" in message:
-        return None
-    return content if content.get("type") == "function" or "name" in content else None
 
 
 def _output(value: Value) -> Sequence[JsonObject]:
@@ -231,10 +213,18 @@ def _output(value: Value) -> Sequence[JsonObject]:
 
 
 def _enclosing(span: Span, *, labelled: bool) -> Iterator[Observation]:
-    run = _agent_run(span, labelled=labelled)
+    metadata: JsonObject = {}
+    for key in ("lc_agent_name", "langgraph_node", "checkpoint_ns", "ls_integration"):
+        if (value := _metadata(span, key)) is not None:
+            metadata[key] = value
+    run = AgentRun(agent=span.name) if labelled else None
+    if metadata:
+        run = langchain.agent_run(span.name, metadata, labelled=labelled)
     if run is not None:
         yield run
-        yield from _question(span.attributes.get(INPUT))
+        asked = _decoded(span.attributes.get(INPUT))
+        if isinstance(asked, str) and asked:
+            yield MessageSeen(role="user", text=asked)
     elif not labelled:
         yield from node_answers(span.attributes.get(INPUT), span.attributes.get(OUTPUT))
         yield from _unusable(span.attributes.get(OUTPUT))
@@ -252,19 +242,3 @@ def _unusable(output: Value) -> Iterator[Observation]:
         # Earlier messages may be the history of other turns.
         for message in map(values.as_object, values.as_list(update.get("messages"))[-1:]):
             yield from langchain.rejected(message, None, len(values.as_list(message.get("tool_calls"))))
-
-
-def _agent_run(span: Span, *, labelled: bool) -> AgentRun | None:
-    metadata: JsonObject = {}
-    for key in ("lc_agent_name", "langgraph_node", "checkpoint_ns", "ls_integration"):
-        if (value := _metadata(span, key)) is not None:
-            metadata[key] = value
-    if metadata:
-        return langchain.agent_run(span.name, metadata, labelled=labelled)
-    return AgentRun(agent=span.name) if labelled else None
-
-
-def _question(value: Value) -> Iterator[Observation]:
-    given = _decoded(value)
-    if isinstance(given, str) and given:
-        yield MessageSeen(role="user", text=given)

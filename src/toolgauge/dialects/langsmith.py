@@ -14,15 +14,14 @@ from toolgauge.model.observations import (
     CallError,
     CallExecuted,
     CallRequested,
-    ConversationSeen,
     MessageSeen,
     Observation,
 )
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, langchain, provider_messages, values
-from toolgauge.recognize.conventions import call_id
-from toolgauge.recognize.conventions_reader import ConventionsReader
+from toolgauge.recognize.conventions import call_id, model_call
+from toolgauge.recognize.conventions_reader import PlainDialect
 from toolgauge.recognize.langchain import (
     Answer,
     as_requested,
@@ -31,7 +30,6 @@ from toolgauge.recognize.langchain import (
     tool_answer,
     waiting_calls,
 )
-from toolgauge.recognize.token_counts import model_call
 
 KIND = "langsmith.span.kind"
 NAME = "langsmith.trace.name"
@@ -48,17 +46,14 @@ _MAX_ERROR = 10_000
 _STACK = "\n\nTraceback"
 
 
-class LangSmith:
+class LangSmith(PlainDialect):
     """The attributes of LangSmith's OTel exporter."""
 
     name = "langsmith"
     rank = 40
     marks = (KIND,)
-    scopes: tuple[str, ...] = ()
+    prefixes = (METADATA,)
     grounds = Grounds(keys=(KIND,))
-
-    def __init__(self) -> None:
-        self._conventions = ConventionsReader()
 
     def claims(self, record: Record) -> bool:
         """Claim spans with LangSmith's kind of run."""
@@ -70,15 +65,30 @@ class LangSmith:
             return
         attributes = record.attributes
         kind = (values.as_str(attributes.get(KIND)) or "").lower()
-        yield from _conversation(record)
+        yield from conventions.conversation(attributes, (METADATA + key for key in _SESSIONS))
         if kind in ("tool", "llm") and PROMPT not in attributes and COMPLETION not in attributes:
             yield from self._conventions.read_span(record)
         elif kind == "tool":
             yield as_requested(_tool(record))
         elif kind == "llm":
-            yield from self._model(record)
+            agent = _agent(record)
+            yield model_call(attributes, agent)
+            given = _decoded(attributes.get(PROMPT))
+            tools = values.as_list(values.as_object(given).get("tools"))
+            yield from self._conventions.offered(attributes.get(conventions.DEFINITIONS) or tools)
+            yield from langchain.received(provider_messages.given(given))
+            written = provider_messages.written(_decoded(attributes.get(COMPLETION)))
+            yield from langchain.written(written, agent)
         else:
-            yield from _enclosing(record)
+            metadata: JsonObject = {}
+            for key in _RUN_METADATA:
+                if value := values.as_str(attributes.get(METADATA + key)):
+                    metadata[key] = value
+            if (run := langchain.agent_run(record.name, metadata, labelled=False)) is not None:
+                yield run
+            else:
+                yield from node_answers(attributes.get(PROMPT), attributes.get(COMPLETION))
+                yield from waiting_calls(record)
 
     def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
         """Read the calls in the history that a model was given, and the texts of the user between them."""
@@ -86,30 +96,6 @@ class LangSmith:
         if given is None:
             return self._conventions.history(span)
         return langchain.past_calls(provider_messages.given(_decoded(given)))
-
-    def attribute(self, record: Record, key: str) -> Value:
-        """Look up an attribute, else a key of the run's metadata."""
-        value = record.attributes.get(key)
-        return record.attributes.get(METADATA + key) if value is None else value
-
-    def _model(self, span: Span) -> Iterator[Observation]:
-        agent = _agent(span)
-        yield model_call(span.attributes, agent)
-        given = _decoded(span.attributes.get(PROMPT))
-        yield from self._conventions.offered(span.attributes.get(conventions.DEFINITIONS) or _tools(given))
-        yield from langchain.received(provider_messages.given(given))
-        yield from langchain.written(provider_messages.written(_decoded(span.attributes.get(COMPLETION))), agent)
-
-
-def _conversation(span: Span) -> Iterator[ConversationSeen]:
-    found = tuple(conventions.conversation(span.attributes))
-    yield from found
-    if found:
-        return
-    for key in _SESSIONS:
-        if session := values.identifier(span.attributes.get(METADATA + key)):
-            yield ConversationSeen(conversation_id=session, rank=2)
-            return
 
 
 def _decoded(value: Value) -> Json:
@@ -121,16 +107,19 @@ def _agent(span: Span) -> str | None:
     return values.as_str(span.attributes.get(METADATA + "lc_agent_name"))
 
 
-def _tools(given: Json) -> list[Json]:
-    return values.as_list(values.as_object(given).get("tools"))
-
-
 # --- tool runs
 
 
 def _tool(span: Span) -> CallExecuted:
     attributes = span.attributes
-    answer = _answer(attributes.get(COMPLETION))
+    # The one member of the outputs is `output`.
+    output = attributes.get(COMPLETION)
+    recorded = values.as_object(values.decoded(output))
+    if len(recorded) == 1 and "output" in recorded and not isinstance(recorded["output"], str):
+        output = recorded["output"]
+        answer = Answer(result=Recorded(None)) if output is None else tool_answer(output)
+    else:
+        answer = tool_answer(output)
     error = _error(span)
     return CallExecuted(
         name=values.as_str(attributes.get(conventions.TOOL_NAME)) or values.as_str(attributes.get(NAME)) or span.name,
@@ -156,16 +145,6 @@ def _arguments(value: Value) -> Content:
     return read
 
 
-def _answer(value: Value) -> Answer:
-    """Read the outputs, whose one member is `output`."""
-    read = values.content(value)
-    recorded = values.as_object(read.value) if isinstance(read, Recorded) else {}
-    if len(recorded) != 1 or "output" not in recorded or isinstance(recorded["output"], str):
-        return tool_answer(value)
-    inner = recorded["output"]
-    return Answer(result=Recorded(None)) if inner is None else tool_answer(inner)
-
-
 def _error(span: Span) -> CallError | None:
     recorded = next((event.attributes for event in span.events if event.name == "exception"), None)
     if recorded is None:
@@ -183,19 +162,3 @@ def _error(span: Span) -> CallError | None:
     return CallError(
         kind=found[1], message=str(returned.value) if isinstance(returned, Recorded) and spoken else found[2]
     )
-
-
-# --- chains and the rest
-
-
-def _enclosing(span: Span) -> Iterator[Observation]:
-    metadata: JsonObject = {}
-    for key in _RUN_METADATA:
-        if value := values.as_str(span.attributes.get(METADATA + key)):
-            metadata[key] = value
-    run = langchain.agent_run(span.name, metadata, labelled=False)
-    if run is not None:
-        yield run
-    else:
-        yield from node_answers(span.attributes.get(PROMPT), span.attributes.get(COMPLETION))
-        yield from waiting_calls(span)

@@ -21,17 +21,20 @@ from toolgauge.model.observations import (
     MessageSeen,
     ModelCall,
     Observation,
-    ToolsOffered,
 )
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import langchain, provider_messages, values
-from toolgauge.recognize.conventions import EXECUTE, OPERATION, RESULT, executed
-from toolgauge.recognize.conventions_reader import ConventionsReader
-from toolgauge.recognize.langchain import Answer, as_requested, is_control_flow, node_answers, tool_answer
-from toolgauge.recognize.messages import DefinitionReader
-from toolgauge.recognize.token_counts import counted_text
-from toolgauge.recognize.values import arguments, as_list, as_object, as_str, content, parse_text, plain, result
+from toolgauge.recognize.conventions import EXECUTE, OPERATION, RESULT, counted_text, executed
+from toolgauge.recognize.conventions_reader import PlainDialect
+from toolgauge.recognize.langchain import (
+    Answer,
+    as_requested,
+    is_control_flow,
+    llamaindex_answer,
+    node_answers,
+    tool_answer,
+)
 
 TYPE = "mlflow.spanType"
 TOOLS = "mlflow.chat.tools"
@@ -75,7 +78,7 @@ class _Call(Struct, frozen=True, kw_only=True):
     answer: Answer
 
 
-class MLflow:
+class MLflow(PlainDialect):
     """The attributes that MLflow writes on its spans."""
 
     name = "mlflow"
@@ -83,10 +86,6 @@ class MLflow:
     marks = ("mlflow.span",)
     scopes = (_SCOPE,)
     grounds = Grounds(keys=(TYPE,), scopes=(_SCOPE,))
-
-    def __init__(self) -> None:
-        self._definitions = DefinitionReader()
-        self._conventions = ConventionsReader()
 
     def claims(self, record: Record) -> bool:
         """Claim spans with MLflow's span type, and MLflow's own spans that follow the conventions."""
@@ -98,7 +97,7 @@ class MLflow:
         """Read one span."""
         if isinstance(record, LogRecord):
             return
-        metadata = _object(record.attributes.get(METADATA))
+        metadata = values.as_object(values.decoded(record.attributes.get(METADATA)))
         yield from _conversation(record, metadata)
         kind = _text(record.attributes.get(TYPE))
         if kind is None:
@@ -115,13 +114,13 @@ class MLflow:
         """Read the calls in the history that a model was given, and the texts of the user between them."""
         if TYPE not in span.attributes:
             return self._conventions.history(span)
-        return langchain.past_calls(provider_messages.given(_decoded(span.attributes.get(_INPUTS))))
+        return langchain.past_calls(provider_messages.given(values.decoded(span.attributes.get(_INPUTS))))
 
     def attribute(self, record: Record, key: str) -> Value:
         """Look up an attribute without the quotes of its JSON, else a member of the metadata."""
         value = record.attributes.get(key)
         if value is None:
-            return _object(record.attributes.get(METADATA)).get(key)
+            return values.as_object(values.decoded(record.attributes.get(METADATA))).get(key)
         return _text(value) or value
 
     def _converted(self, span: Span, metadata: JsonObject) -> Iterator[Observation]:
@@ -129,7 +128,14 @@ class MLflow:
         if operation == EXECUTE:
             call = executed(span, EXECUTE, None)
             if call is not None:
-                yield _completed(call, span, metadata)
+                answer = tool_answer(span.attributes.get(RESULT))
+                yield replace(
+                    call,
+                    call_id=call.call_id or _text(span.attributes.get("tool_call_id")) or answer.call_id,
+                    result=answer.result,
+                    error=call.error or answer.error,
+                    agent=call.agent or langchain.agent_name(metadata),
+                )
         elif operation == _CHAIN:
             yield from _enclosing(span, metadata, labelled=False)
         else:
@@ -139,20 +145,12 @@ class MLflow:
         agent = langchain.agent_name(metadata)
         sent, received = counted_text(span.attributes.get(USAGE))
         yield ModelCall(agent=agent, input_tokens=sent, output_tokens=received)
-        given = _decoded(span.attributes.get(_INPUTS))
-        offered = self._definitions.read(span.attributes.get(TOOLS))
-        if not offered:
-            offered = self._definitions.read(values.as_object(given).get("tools"))
-        if offered:
-            yield ToolsOffered(tools=offered)
+        given = values.decoded(span.attributes.get(_INPUTS))
+        offered = [*self._conventions.offered(span.attributes.get(TOOLS))]
+        yield from offered or self._conventions.offered(values.as_object(given).get("tools"))
         yield from langchain.received(provider_messages.given(given))
-        written = provider_messages.written(_decoded(span.attributes.get(_OUTPUTS)))
+        written = provider_messages.written(values.decoded(span.attributes.get(_OUTPUTS)))
         yield from langchain.written(_joined_chunks(span, written), agent)
-
-
-def _object(value: Value) -> JsonObject:
-    read = values.content(value)
-    return values.as_object(read.value) if isinstance(read, Recorded) else {}
 
 
 def _conversation(span: Span, metadata: JsonObject) -> Iterator[ConversationSeen]:
@@ -177,17 +175,6 @@ def _tool(span: Span, call: _Call, metadata: JsonObject) -> CallExecuted:
     )
 
 
-def _completed(call: CallExecuted, span: Span, metadata: JsonObject) -> CallExecuted:
-    answer = tool_answer(span.attributes.get(RESULT))
-    return replace(
-        call,
-        call_id=call.call_id or _text(span.attributes.get("tool_call_id")) or answer.call_id,
-        result=answer.result,
-        error=call.error or answer.error,
-        agent=call.agent or langchain.agent_name(metadata),
-    )
-
-
 def _error(span: Span) -> CallError | None:
     if span.status != "error":
         return None
@@ -201,26 +188,18 @@ def _error(span: Span) -> CallError | None:
 
 def _enclosing(span: Span, metadata: JsonObject, *, labelled: bool) -> Iterator[Observation]:
     step = _llamaindex_step(span)
-    run = _agent_run(span, metadata, labelled=labelled)
+    run = AgentRun(agent=span.name) if labelled else None
+    if metadata:
+        run = langchain.agent_run(span.name, metadata, labelled=labelled)
     if step is not None:
         yield _tool(span, step, metadata)
     elif run is not None:
         yield run
-        yield from _question(span)
+        asked = values.decoded(span.attributes.get(_INPUTS))
+        if isinstance(asked, str) and asked:
+            yield MessageSeen(role="user", text=asked)
     else:
         yield from node_answers(span.attributes.get(_INPUTS), span.attributes.get(_OUTPUTS))
-
-
-def _agent_run(span: Span, metadata: JsonObject, *, labelled: bool) -> AgentRun | None:
-    if metadata:
-        return langchain.agent_run(span.name, metadata, labelled=labelled)
-    return AgentRun(agent=span.name) if labelled else None
-
-
-def _question(span: Span) -> Iterator[Observation]:
-    given = _decoded(span.attributes.get(_INPUTS))
-    if isinstance(given, str) and given:
-        yield MessageSeen(role="user", text=given)
 
 
 # Reads tool spans: each of MLflow's integrations puts the call in its own place.
@@ -231,105 +210,76 @@ def _question(span: Span) -> Iterator[Observation]:
 
 def _read_call(span: Span) -> _Call:
     """Read the call that the span is."""
-    given = _decoded(span.attributes.get(_INPUTS))
-    recorded = as_object(given)
-    if span.name.startswith(_MANAGER) and (call := _managed(recorded)):
+    recorded = values.as_object(values.decoded(span.attributes.get(_INPUTS)))
+    validated = values.as_object(recorded.get("validated"))
+    call = values.as_object(recorded.get("call")) or values.as_object(validated.get("call"))
+    if span.name.startswith(_MANAGER) and call:
         return _Call(
-            name=as_str(call.get("tool_name")) or span.name,
-            call_id=as_str(call.get("tool_call_id")),
-            arguments=arguments(call.get("args")),
+            name=values.as_str(call.get("tool_name")) or span.name,
+            call_id=values.as_str(call.get("tool_call_id")),
+            arguments=values.arguments(call.get("args")),
             answer=tool_answer(span.attributes.get(_OUTPUTS)),
         )
-    if span.name.endswith(_METHODS) and (call := _of_llamaindex(span, recorded)):
-        return call
+    output = values.as_object(values.decoded(span.attributes.get(_OUTPUTS)))
+    is_output = "raw_input" in output
+    if span.name.endswith(_METHODS) and (is_output or (set(recorded) == {"kwargs"} and span.status == "error")):
+        # LlamaIndex's tool itself, whose output repeats name and arguments; without one only its step can name it.
+        given = values.as_object(output.get("raw_input")).get("kwargs") if is_output else recorded["kwargs"]
+        return _Call(
+            name=values.as_str(output.get("tool_name")) or "",
+            call_id=None,
+            arguments=Recorded(values.as_object(given)),
+            answer=llamaindex_answer(output),
+        )
     if set(recorded) == {"tool_name", "tool_args"} and recorded["tool_name"] == span.name:  # CrewAI
         return _Call(
             name=span.name,
             call_id=None,
-            arguments=arguments(recorded["tool_args"]),
+            arguments=values.arguments(recorded["tool_args"]),
             answer=_in_result(span, wrapped=True),
         )
     named = _first(span, _NAMES)
     return _Call(
         name=named or span.name.removeprefix(_PREFIX),
         call_id=_first(span, _CALL_IDS),
-        arguments=arguments(span.attributes.get(_INPUTS)),
+        arguments=values.arguments(span.attributes.get(_INPUTS)),
         answer=_in_result(span, wrapped="tool_id" in span.attributes),
     )
-
-
-def _decoded(value: Value) -> Json:
-    """Decode an attribute; `None` when it is missing or no JSON."""
-    read = content(value)
-    return read.value if isinstance(read, Recorded) else None
 
 
 def _text(value: Value) -> str | None:
     """Return a text without the quotes of its JSON."""
     if isinstance(value, str) and value.startswith('"'):
-        read = parse_text(value)
-        return as_str(read.value) if isinstance(read, Recorded) and isinstance(read.value, str) else value
-    return as_str(value)
+        read = values.parse_text(value)
+        return values.as_str(read.value) if isinstance(read, Recorded) and isinstance(read.value, str) else value
+    return values.as_str(value)
 
 
 def _first(span: Span, keys: tuple[str, ...]) -> str | None:
     return next((found for key in keys if (found := _text(span.attributes.get(key)))), None)
 
 
-def _managed(recorded: JsonObject) -> JsonObject:
-    validated = as_object(recorded.get("validated"))
-    return as_object(recorded.get("call")) or as_object(validated.get("call"))
-
-
 def _llamaindex_step(span: Span) -> _Call | None:
     """Read the step of a LlamaIndex agent that runs a tool; it alone has the call's id, and a failed call's name."""
     if not span.name.endswith(_STEP):
         return None
-    event = as_object(as_object(_decoded(span.attributes.get(_INPUTS))).get("ev"))
-    name, call_id = as_str(event.get("tool_name")), as_str(event.get("tool_id"))
+    event = values.as_object(values.as_object(values.decoded(span.attributes.get(_INPUTS))).get("ev"))
+    name, call_id = values.as_str(event.get("tool_name")), values.as_str(event.get("tool_id"))
     if name is None or call_id is None:
         return None
-    output = as_object(as_object(_decoded(span.attributes.get(_OUTPUTS))).get("tool_output"))
-    given = arguments(plain(event.get("tool_kwargs")))
-    return _Call(name=name, call_id=call_id, arguments=given, answer=_llamaindex_answer(output))
-
-
-def _of_llamaindex(span: Span, recorded: JsonObject) -> _Call | None:
-    """Read the tool itself, whose output repeats name and arguments; without one only its step can name it."""
-    output = as_object(_decoded(span.attributes.get(_OUTPUTS)))
-    is_output = "raw_input" in output
-    if not is_output and not (set(recorded) == {"kwargs"} and span.status == "error"):
-        return None
-    given = as_object(output.get("raw_input")).get("kwargs") if is_output else recorded["kwargs"]
-    return _Call(
-        name=as_str(output.get("tool_name")) or "",
-        call_id=None,
-        arguments=Recorded(as_object(given)),
-        answer=_llamaindex_answer(output),
-    )
-
-
-def _llamaindex_answer(output: JsonObject) -> Answer:
-    if not output:
-        return Answer()
-    returned = "\n".join(
-        filter(None, (as_str(as_object(block).get("text")) for block in as_list(output.get("blocks"))))
-    )
-    if output.get("is_error") is True:
-        return Answer(result=result(returned), error=CallError(kind=OTHER_ERROR, message=returned))
-    raw = output.get("raw_output")
-    value = returned if raw is None else raw
-    return Answer(result=result(value) if isinstance(value, str) else Recorded(value))
+    output = values.as_object(values.as_object(values.decoded(span.attributes.get(_OUTPUTS))).get("tool_output"))
+    given = values.arguments(values.plain(event.get("tool_kwargs")))
+    return _Call(name=name, call_id=call_id, arguments=given, answer=llamaindex_answer(output))
 
 
 def _in_result(span: Span, *, wrapped: bool) -> Answer:
     """Read the result, of two integrations from inside `{"result": ...}`."""
     value = span.attributes.get(_OUTPUTS)
-    recorded = as_object(_decoded(value)) if wrapped else {}
+    recorded = values.as_object(values.decoded(value)) if wrapped else {}
     if list(recorded) != ["result"]:
         return tool_answer(value)
     inner = recorded["result"]
-    return Answer(result=result(inner) if isinstance(inner, str) else Recorded(inner))
+    return Answer(result=values.returned(inner))
 
 
 # Reads the calls that a model streamed: MLflow keeps each chunk as an event, but leaves the calls out of the whole.
@@ -350,37 +300,26 @@ def _joined_chunks(span: Span, written: list[JsonObject]) -> list[JsonObject]:
     """Return the messages, with the streamed calls added where no message has calls."""
     if any(message.get("tool_calls") for message in written):
         return written
-    calls = _streamed_calls(span)
-    if not calls:
-        return written
-    asking: JsonObject = {"role": "assistant", "tool_calls": [*calls]}
-    return [*written, asking]
-
-
-def _streamed_calls(span: Span) -> list[JsonObject]:
     streamed: dict[int, _Streamed] = {}
     for event in span.events[:_MAX_CHUNKS]:
-        value = event.attributes.get(_VALUE) if event.name.startswith(_EVENT) else None
-        if isinstance(value, str) and _HAS_CALL in value:
-            _take(value, streamed)
-    return [
+        chunk = event.attributes.get(_VALUE) if event.name.startswith(_EVENT) else None
+        if not isinstance(chunk, str) or _HAS_CALL not in chunk:
+            continue
+        choices = values.as_list(values.as_object(values.decoded(chunk)).get("choices"))
+        first = values.as_object(choices[0] if choices else None)
+        # What other choices write are alternatives.
+        delta = values.as_object(first.get("delta")) if first.get("index") in (None, 0) else {}
+        for piece in map(values.as_object, values.as_list(delta.get("tool_calls"))):
+            index = piece.get("index")
+            if not isinstance(index, int) or (index not in streamed and len(streamed) >= _MAX_CALLS):
+                continue
+            call = streamed.setdefault(index, _Streamed())
+            function = values.as_object(piece.get("function"))
+            call.call_id = call.call_id or values.as_str(piece.get("id")) or ""
+            call.name = call.name or values.as_str(function.get("name")) or ""
+            call.arguments.append(values.as_str(function.get("arguments")) or "")
+    calls: list[Json] = [
         {"id": call.call_id, "type": "function", "function": {"name": call.name, "arguments": "".join(call.arguments)}}
         for _, call in sorted(streamed.items())
     ]
-
-
-def _take(chunk: str, streamed: dict[int, _Streamed]) -> None:
-    read = content(chunk)
-    choices = as_list(as_object(read.value).get("choices")) if isinstance(read, Recorded) else []
-    first = as_object(choices[0]) if choices else {}
-    # What other choices write are alternatives.
-    pieces = as_list(as_object(first.get("delta")).get("tool_calls")) if first.get("index") in (None, 0) else []
-    for piece in map(as_object, pieces):
-        index = piece.get("index")
-        if not isinstance(index, int) or (index not in streamed and len(streamed) >= _MAX_CALLS):
-            continue
-        call = streamed.setdefault(index, _Streamed())
-        function = as_object(piece.get("function"))
-        call.call_id = call.call_id or as_str(piece.get("id")) or ""
-        call.name = call.name or as_str(function.get("name")) or ""
-        call.arguments.append(as_str(function.get("arguments")) or "")
+    return [*written, {"role": "assistant", "tool_calls": calls}] if calls else written

@@ -4,7 +4,6 @@ Requested calls are Python reprs in text parts; hand-offs are spans of their own
 the same constant agent. Read as the conventions have it, calls would have no ids and all belong to that agent.
 """
 
-import re
 from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
@@ -22,9 +21,9 @@ from toolgauge.model.observations import (
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import Record, Span
 from toolgauge.recognize import conventions, values
-from toolgauge.recognize.messages import Message, read_messages
-from toolgauge.recognize.past_calls import past_calls
-from toolgauge.recognize.token_counts import model_call
+from toolgauge.recognize.conventions import handoff_name, model_call
+from toolgauge.recognize.conventions_reader import PlainDialect
+from toolgauge.recognize.messages import Message, past_calls, read_messages
 
 _SCOPE = "opentelemetry.instrumentation.openai_agents"
 # Traceloop's tracer has the same name; it sets none of these.
@@ -37,16 +36,14 @@ _TO = "gen_ai.handoff.to_agent"
 _CALL_CLASSES = ("ResponseFunctionToolCall",)
 _CALL_REPRS = tuple(f"{name}(" for name in _CALL_CLASSES)
 _MESSAGE_REPRS = ("{'", '{"')
-_NOT_WORD = re.compile(r"[^a-zA-Z0-9_]")
 
 
-class OpenAIAgents:
+class OpenAIAgents(PlainDialect):
     """Reads agent, model, tool and hand-off spans; asked before Traceloop, whose tracer has the same name."""
 
     name = "openai_agents"
     rank = 59
     marks = ("gen_ai.",)
-    scopes: tuple[str, ...] = ()
     grounds = Grounds(scopes=(_SCOPE,))
 
     def claims(self, record: Record) -> bool:
@@ -72,7 +69,10 @@ class OpenAIAgents:
             if call is not None:
                 yield conventions.ended_without_result(replace(call, agent=None))
         elif operation == _HANDOFF:
-            yield from _handoff(record)
+            # It is recorded by its target alone, from which the SDK derives the called tool's name.
+            if (target := values.as_str(attributes.get(_TO))) is not None:
+                name, source = handoff_name(target), values.as_str(attributes.get(_FROM))
+                yield CallExecuted(name=name, error=conventions.call_error(record), agent=source)
         elif operation == conventions.INVOKE:
             yield AgentRun(agent=values.as_str(attributes.get(conventions.AGENT)))
             yield from conventions.system(attributes.get(conventions.SYSTEM))
@@ -88,35 +88,20 @@ class OpenAIAgents:
         """Read the calls in the history that a model was given, and the texts of the user between them."""
         return past_calls(_written(span.attributes.get(conventions.INPUT)))
 
-    def attribute(self, record: Record, key: str) -> Value:
-        """Look up an attribute; none is hidden."""
-        return record.attributes.get(key)
-
-
-def _handoff(span: Span) -> Iterator[Observation]:
-    """Read a hand-off, which is recorded by its target alone; the SDK derives the called tool's name from it."""
-    target = values.as_str(span.attributes.get(_TO))
-    if target is not None:
-        yield CallExecuted(
-            name="transfer_to_" + _NOT_WORD.sub("_", target).lower(),
-            error=conventions.call_error(span),
-            agent=values.as_str(span.attributes.get(_FROM)),
-        )
-
 
 def _written(value: Value) -> list[Message]:
     """Read a model's output, its reprs opened."""
     read = values.content(value)
     if not isinstance(read, Recorded):
         return read_messages(value, "assistant")
-    return [Message(_opened(values.as_object(item)), "assistant") for item in values.as_list(read.value)]
-
-
-def _opened(message: JsonObject) -> JsonObject:
-    parts = message.get("parts")
-    if not isinstance(parts, list):
-        return message
-    return {**message, "parts": [part for recorded in parts for part in _parts(recorded)]}
+    messages: list[Message] = []
+    for message in map(values.as_object, values.as_list(read.value)):
+        parts = message.get("parts")
+        opened: JsonObject = dict(message)
+        if isinstance(parts, list):
+            opened["parts"] = [part for recorded in parts for part in _parts(recorded)]
+        messages.append(Message(opened, "assistant"))
+    return messages
 
 
 def _parts(part: Json) -> Iterator[Json]:

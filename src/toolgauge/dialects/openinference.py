@@ -7,7 +7,7 @@ What the envelope around a value looks like depends on the instrumentation; `rec
 import re
 from collections.abc import Iterable, Iterator
 
-from toolgauge.model.content import NOT_RECORDED, Recorded
+from toolgauge.model.content import NOT_RECORDED
 from toolgauge.model.json import JsonObject, Value
 from toolgauge.model.observations import (
     CallAnswered,
@@ -21,8 +21,15 @@ from toolgauge.model.observations import (
 )
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
-from toolgauge.recognize import messages, openinference_messages
-from toolgauge.recognize.conventions import ended_without_result
+from toolgauge.recognize import messages, openinference_messages, values
+from toolgauge.recognize.conventions import (
+    OPENINFERENCE_TOKENS,
+    ended_without_result,
+    handoff_name,
+    model_call,
+    own_conversation,
+)
+from toolgauge.recognize.definitions import DefinitionReader
 from toolgauge.recognize.hosted_tools import hosted_items
 from toolgauge.recognize.langchain import agent_name, node_answers, refused_call, waiting_calls
 from toolgauge.recognize.openinference_agents import (
@@ -52,16 +59,13 @@ from toolgauge.recognize.openinference_tools import (
     AI_SDK,
     INPUT,
     OUTPUT,
-    DefinitionReader,
     call_answer,
     call_arguments,
     is_synthesized,
     made_by_itself,
 )
-from toolgauge.recognize.provider_answers import provider_answers
+from toolgauge.recognize.provider_messages import provider_answers
 from toolgauge.recognize.text_sizes import look_at_ends
-from toolgauge.recognize.token_counts import OPENINFERENCE, model_call
-from toolgauge.recognize.values import as_object, as_str, content, identifier
 
 KIND = "openinference.span.kind"
 TOOL_NAME = "tool.name"
@@ -84,7 +88,6 @@ _CALLED = re.compile(r"\.(?:__call__|acall|aforward|forward)$")
 # The tool and the span of a hand-off in JavaScript; in Python it has no tool's name, and texts in place of objects.
 _HANDOFF = "handoff_to_"
 _HANDOFF_SPAN = "handoff to "
-_NOT_WORD = re.compile(r"[^a-zA-Z0-9_]")
 
 
 class OpenInference:
@@ -98,7 +101,6 @@ class OpenInference:
 
     def __init__(self) -> None:
         self._definitions = DefinitionReader()
-        self._listed = messages.DefinitionReader()
 
     def claims(self, record: Record) -> bool:
         """Claim spans with OpenInference's span kind."""
@@ -108,13 +110,15 @@ class OpenInference:
         """Read one span."""
         if isinstance(record, LogRecord):
             return
-        kind = _kind(record)
+        kind = (values.as_str(record.attributes.get(KIND)) or "").upper()
         if kind == "EVALUATOR":
             return
         source = instrumentation(record.scope)
         metadata = _metadata(record)
         yield from _conversation(record, metadata)
-        if _is_tool(record, kind, source):
+        # LangChain labels a tool with "agent" in its name as an agent; LlamaIndex puts a tool's name on the agent's step.
+        is_named = TOOL_NAME in record.attributes and kind != "LLM" and source != "llama_index"
+        if kind == "TOOL" or is_named:
             yield from _tool(record, source, metadata, self._definitions)
         elif kind == "LLM":
             yield from _model(record, source, metadata)
@@ -127,10 +131,8 @@ class OpenInference:
                     yield ToolsOffered(tools=tools)
 
     def _offered(self, span: Span) -> Iterator[ToolsOffered]:
-        offered = self._definitions.read(span.attributes)
-        if not offered and (listed := span.attributes.get(_AI_SDK_TOOLS)) is not None:
-            offered = self._listed.read(listed)
-        if offered:
+        offered = self._definitions.flattened(span.attributes)
+        if offered := offered or self._definitions.read(span.attributes.get(_AI_SDK_TOOLS)):
             yield ToolsOffered(tools=offered)
 
     def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
@@ -143,13 +145,8 @@ class OpenInference:
         return _metadata(record).get(key) if value is None else value
 
 
-def _kind(span: Span) -> str:
-    return (as_str(span.attributes.get(KIND)) or "").upper()
-
-
 def _metadata(record: Record) -> JsonObject:
-    read = content(record.attributes.get(METADATA))
-    return as_object(read.value) if isinstance(read, Recorded) else {}
+    return values.as_object(values.decoded(record.attributes.get(METADATA)))
 
 
 def _conversation(span: Span, metadata: JsonObject) -> Iterator[Observation]:
@@ -157,89 +154,50 @@ def _conversation(span: Span, metadata: JsonObject) -> Iterator[Observation]:
     if isinstance(session, str) and session:
         yield ConversationSeen(conversation_id=session, rank=1)
         return
-    for key in _METADATA_SESSIONS:
-        if named := as_str(metadata.get(key)):
-            yield ConversationSeen(conversation_id=named, rank=2)
-            return
-    if AI_SDK in span.attributes:
-        found = (identifier(span.attributes.get(_AI_SDK_METADATA + key)) for key in _AI_SDK_SESSIONS)
-        if named := next(filter(None, found), None):
-            yield ConversationSeen(conversation_id=named, rank=2)
+    named = next((found for key in _METADATA_SESSIONS if (found := values.as_str(metadata.get(key)))), None)
+    if named is not None:
+        yield ConversationSeen(conversation_id=named, rank=2)
+    elif AI_SDK in span.attributes:
+        yield from own_conversation(span.attributes, (_AI_SDK_METADATA + key for key in _AI_SDK_SESSIONS))
 
 
 # --- tool spans
 
 
-def _is_tool(span: Span, kind: str, source: str) -> bool:
-    if kind == "TOOL":
-        return True
-    # LangChain labels a tool with "agent" in its name as an agent; LlamaIndex puts a tool's name on the agent's step.
-    return TOOL_NAME in span.attributes and kind != "LLM" and source != "llama_index"
-
-
 def _tool(span: Span, source: str, metadata: JsonObject, definitions: DefinitionReader) -> Iterator[Observation]:
-    name = span.attributes.get(TOOL_NAME)
+    name, given, returned = (span.attributes.get(key) for key in (TOOL_NAME, INPUT, OUTPUT))
     if is_synthesized(span) or (source == "beeai" and name is None):  # BeeAI makes spans of a tool's events
         return
-    if source == "openai_agents" and (target := _handed_to(span, name)):
-        yield _handoff(span, target)
-        return
-    if source == "langchain" and (
-        refused := refused_call(name, span.attributes.get(INPUT), span.attributes.get(OUTPUT))
-    ):
+    if source == "openai_agents":
+        # A hand-off, `handoff to X`: from the agent's name the SDK derives the name that the model called.
+        target = values.as_str(returned) if name is None else None
+        if isinstance(name, str) and name.startswith(_HANDOFF) and span.name.startswith(_HANDOFF_SPAN):
+            target = values.as_str(values.as_object(values.decoded(returned)).get("to_agent"))
+        if target is not None:
+            caller = values.as_str(values.as_object(values.decoded(given)).get("from_agent")) or values.as_str(given)
+            yield CallExecuted(name=handoff_name(target), arguments=NOT_RECORDED, agent=caller)
+            return
+    if source == "langchain" and (refused := refused_call(name, given, returned)):
         yield refused
         return
     named = name if isinstance(name, str) and name else _CALLED.sub("", span.name)
     answer = call_answer(span, source)
+    # UiPath types its spans in this way; its `tool.id` is that of the tool and not of the call.
+    is_uipath = span.scope.name.startswith("uipath.")
+    ids = (values.as_str(span.attributes.get(key)) for key in (_CALL_ID_KEYS[1:] if is_uipath else _CALL_ID_KEYS))
     call = CallExecuted(
         name=called_name(named, span.attributes.get(DESCRIPTION)) if source == "crewai" else named,
-        call_id=_call_id(span) or answer.call_id,
+        call_id=next((found for found in ids if found is not None and found != _NO_ID), None) or answer.call_id,
         arguments=call_arguments(span, source),
         result=answer.result,
         error=answer.error,
         agent=agent_name(metadata) if source == "langchain" else None,
-        tool_id=as_str(span.attributes.get(_TOOL_ID)) if _names_tools(span) else None,
+        tool_id=values.as_str(span.attributes.get(_TOOL_ID)) if is_uipath else None,
     )
     # The SDK opens the span of a tool before it asks a person.
     yield ended_without_result(call) if source == "openai_agents" else call
     if (tool := definitions.called(span, call.name, source)) is not None:
         yield ToolDescribed(tool=tool)
-
-
-def _names_tools(span: Span) -> bool:
-    """Return whether `tool.id` is that of the tool: UiPath types its spans in this way and means something else by it."""
-    return span.scope.name.startswith("uipath.")
-
-
-def _call_id(span: Span) -> str | None:
-    for key in _CALL_ID_KEYS[1:] if _names_tools(span) else _CALL_ID_KEYS:
-        value = span.attributes.get(key)
-        if isinstance(value, str) and value and value != _NO_ID:
-            return value
-    return None
-
-
-def _handed_to(span: Span, name: Value) -> str | None:
-    """Return the agent that `handoff to X` hands over to; `None` for every other tool."""
-    target = span.attributes.get(OUTPUT)
-    if name is None:
-        return as_str(target)
-    if not isinstance(name, str) or not name.startswith(_HANDOFF) or not span.name.startswith(_HANDOFF_SPAN):
-        return None
-    read = content(target)
-    return as_str(as_object(read.value).get("to_agent")) if isinstance(read, Recorded) else None
-
-
-def _handoff(span: Span, target: str) -> CallExecuted:
-    """Read a hand-off: from the agent's name the SDK derives the name that the model called."""
-    given = span.attributes.get(INPUT)
-    read = content(given)
-    source = as_object(read.value).get("from_agent") if isinstance(read, Recorded) else None
-    return CallExecuted(
-        name="transfer_to_" + _NOT_WORD.sub("_", target).lower(),
-        arguments=NOT_RECORDED,
-        agent=as_str(source) or as_str(given),
-    )
 
 
 # --- model spans
@@ -254,7 +212,7 @@ def _model(span: Span, source: str, metadata: JsonObject) -> Iterator[Observatio
     elif source == "google_genai" and (made := list(made_by_itself(recorded))):
         yield from made
     else:
-        yield model_call(span.attributes, agent, keys=OPENINFERENCE)
+        yield model_call(span.attributes, agent, keys=OPENINFERENCE_TOKENS)
         if (items := hosted_items(recorded)) is not None:
             # The flattened messages drop most of these items, and all of their results.
             calls: list[CallRequested] = []
@@ -262,12 +220,10 @@ def _model(span: Span, source: str, metadata: JsonObject) -> Iterator[Observatio
             messages.Message({"content": items}, "assistant").add_to(calls, ran, [], agent)
             yield from calls
             yield from ran
-            yield from _answers(span, read)
-            yield from texts(read)
-            return
-        found = requests(read.output)
-        found = with_raw_output(found, recorded) if source == "langchain" else with_response(found, recorded)
-        yield from observed(found, agent)
+        else:
+            found = requests(read.output)
+            found = with_raw_output(found, recorded) if source == "langchain" else with_response(found, recorded)
+            yield from observed(found, agent)
     yield from _answers(span, read)
     yield from texts(read)
 
@@ -295,7 +251,9 @@ def _enclosing(span: Span, kind: str, source: str, metadata: JsonObject) -> Iter
         yield from node_answers(span.attributes.get(INPUT), span.attributes.get(OUTPUT))
         yield from waiting_calls(span)
     elif source == "crewai" and kind == "AGENT":
-        yield from _crew_task(span, run.agent if run is not None else None)
+        yield from crew_history(span.attributes.get(OUTPUT), run.agent if run is not None else None)
+        if offered := offered_tools(span.attributes.get(INPUT)):
+            yield ToolsOffered(tools=offered)
     elif source == "crewai":
         yield from task_texts(span.attributes.get("crew_tasks"))
     elif source == "smolagents" and (found := managed_agent_call(span) or code_step(span)):
@@ -303,19 +261,8 @@ def _enclosing(span: Span, kind: str, source: str, metadata: JsonObject) -> Iter
     elif source == "haystack" and run is not None:
         yield from haystack_history(span.attributes.get(INPUT), span.attributes.get(OUTPUT))
     elif source == "claude_agent_sdk" and kind == "AGENT":
-        yield from _prompt(span)
+        text = span.attributes.get(INPUT)
+        if isinstance(text, str) and text and not text.startswith(("{", "[")):
+            yield MessageSeen(role="user", text=text)
     else:
         look_at_ends(span.attributes.get(INPUT))
-
-
-def _crew_task(span: Span, agent: str | None) -> Iterator[Observation]:
-    yield from crew_history(span.attributes.get(OUTPUT), agent)
-    offered = offered_tools(span.attributes.get(INPUT))
-    if offered:
-        yield ToolsOffered(tools=offered)
-
-
-def _prompt(span: Span) -> Iterator[Observation]:
-    text = span.attributes.get(INPUT)
-    if isinstance(text, str) and text and not text.startswith(("{", "[")):
-        yield MessageSeen(role="user", text=text)

@@ -10,11 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from msgspec.structs import replace
 
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
-from toolgauge.model.json import Json, JsonObject, Value
+from toolgauge.model.json import JsonObject, Value
 from toolgauge.model.literals import parse_fields
 from toolgauge.model.observations import (
     AgentRun,
-    CallAnswered,
     CallError,
     CallExecuted,
     CallRequested,
@@ -24,8 +23,8 @@ from toolgauge.model.observations import (
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, values
-from toolgauge.recognize.conventions_reader import ConventionsReader
-from toolgauge.recognize.langchain import as_requested, is_control_flow, message_answer, rejected, tool_answer
+from toolgauge.recognize.conventions_reader import PlainDialect
+from toolgauge.recognize.langchain import as_requested, is_control_flow, message_answers, rejected, tool_answer
 
 SDK = "telemetry.sdk.name"
 AGENT_ID = "gen_ai.agent.id"
@@ -53,7 +52,7 @@ _WRITTEN = ("tool_calls", "invalid_tool_calls", "usage_metadata")
 _MAX_MESSAGES = 1_000
 
 
-class OpenLit:
+class OpenLit(PlainDialect):
     """Reads OpenLIT; asked before the conventions, which it follows but for values."""
 
     name = "openlit"
@@ -62,9 +61,6 @@ class OpenLit:
     # A graph that fails leaves a span without attributes, and nobody else tells that the run has ended.
     scopes = ("openlit.instrumentation.lang",)
     grounds = Grounds(keys=(SDK,), scopes=(_SCOPE,))
-
-    def __init__(self) -> None:
-        self._conventions = ConventionsReader()
 
     def claims(self, record: Record) -> bool:
         """Claim what OpenLIT's tracers and loggers wrote about models, tools and agents."""
@@ -88,9 +84,17 @@ class OpenLit:
                 yield as_requested(call)
         elif operation == _WORKFLOW or (operation is None and record.name.startswith(_WORKFLOW)):
             named = values.as_str(record.attributes.get(WORKFLOW)) or record.name.removeprefix(_WORKFLOW).strip()
-            yield AgentRun(agent=_graph_name(named))
+            # The graph's name is the agent's where no other span names one.
+            yield AgentRun(agent=None if not named or named.startswith(_UNNAMED) else named)
         elif operation == conventions.INVOKE:
-            yield from self._agent(record)
+            # A node of a graph, whose id is its name, is no agent: the graph itself is.
+            agent = record.attributes.get(conventions.AGENT)
+            is_node = record.scope.name.startswith(_GRAPH_SCOPE) and agent == record.attributes.get(AGENT_ID)
+            for seen in self._conventions.read_span(record):
+                if not (is_node and isinstance(seen, AgentRun)):
+                    yield seen
+            if not is_node:
+                yield from _history(record.attributes.get(WORKFLOW_OUTPUT))
         elif operation in conventions.MODEL_OPERATIONS:
             yield from _requested(self._conventions.read_span(record))
             yield from _named_calls(record.attributes)
@@ -100,31 +104,9 @@ class OpenLit:
     def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
         """Read the calls in the history that a model was given, and the texts of the user between them."""
         return (
-            _as_requested(one) if isinstance(one, CallRequested) else one for one in self._conventions.history(span)
+            replace(one, arguments=_as_written(one.arguments)) if isinstance(one, CallRequested) else one
+            for one in self._conventions.history(span)
         )
-
-    def attribute(self, record: Record, key: str) -> Value:
-        """Look up an attribute; OpenLIT hides none."""
-        return record.attributes.get(key)
-
-    def _agent(self, span: Span) -> Iterator[Observation]:
-        is_node = _is_graph_node(span)
-        for seen in self._conventions.read_span(span):
-            if not (is_node and isinstance(seen, AgentRun)):
-                yield seen
-        if not is_node:
-            yield from _history(span.attributes.get(WORKFLOW_OUTPUT))
-
-
-def _is_graph_node(span: Span) -> bool:
-    """Return whether the span is a node of a graph, whose id is its name; the graph itself is the agent."""
-    agent = span.attributes.get(conventions.AGENT)
-    return span.scope.name.startswith(_GRAPH_SCOPE) and agent == span.attributes.get(AGENT_ID)
-
-
-def _graph_name(name: str) -> str | None:
-    """Return the graph's name, which is the agent's where no other span names one."""
-    return None if not name or name.startswith(_UNNAMED) else name
 
 
 # -- tool spans
@@ -134,39 +116,25 @@ def _executed(span: Span) -> CallExecuted | None:
     call = conventions.executed(span, conventions.EXECUTE, None)
     if call is None:
         return None
-    attributes = span.attributes
-    call = replace(call, arguments=values.arguments(_first(attributes, ARGUMENTS)), error=_error(span, call))
+    attributes, error = span.attributes, call.error
+    if error is not None:
+        message = error.message or values.as_str(attributes.get(ERROR_MESSAGE)) or ""
+        error = None if is_control_flow(error.kind) else CallError(kind=error.kind, message=message)
+    call = replace(call, arguments=values.arguments(_first(attributes, ARGUMENTS)), error=error)
     value = _first(attributes, RESULTS)
     if not span.scope.name.startswith(_LANGCHAIN_SCOPES):
         return replace(call, result=values.result(value))
     recorded = tool_answer(value)
-    return replace(
-        call,
-        call_id=recorded.call_id or _without_run_id(call, recorded.result),
-        result=recorded.result,
-        error=call.error or recorded.error,
-    )
+    call_id = call.call_id
+    # The run's id stands for the call's where no message has it: after a failure, or beside a result. Without any content the
+    # result cannot tell, and the id is the call's own unless the call failed.
+    if (error is not None or recorded.result != NOT_RECORDED) and call_id is not None and _UUID.fullmatch(call_id):
+        call_id = None
+    return replace(call, call_id=recorded.call_id or call_id, result=recorded.result, error=error or recorded.error)
 
 
 def _first(attributes: Mapping[str, Value], keys: tuple[str, ...]) -> Value:
     return next((value for key in keys if (value := attributes.get(key)) is not None), None)
-
-
-def _error(span: Span, call: CallExecuted) -> CallError | None:
-    error = call.error
-    if error is None or is_control_flow(error.kind):
-        return None
-    message = error.message or values.as_str(span.attributes.get(ERROR_MESSAGE)) or ""
-    return CallError(kind=error.kind, message=message)
-
-
-def _without_run_id(call: CallExecuted, result: Content) -> str | None:
-    """Drop the run's id, which stands for the call's where no message has it: after a failure, or beside a result.
-
-    Without any content the result cannot tell, and the id is the call's own unless the call failed.
-    """
-    recorded = call.error is not None or result != NOT_RECORDED
-    return None if recorded and call.call_id is not None and _UUID.fullmatch(call.call_id) else call.call_id
 
 
 # -- model calls
@@ -175,11 +143,7 @@ def _without_run_id(call: CallExecuted, result: Content) -> str | None:
 def _requested(seen: Iterable[Observation]) -> Iterator[Observation]:
     """Yield what was seen, with broken arguments as the model wrote them."""
     for one in seen:
-        yield _as_requested(one) if isinstance(one, CallRequested) else one
-
-
-def _as_requested(call: CallRequested) -> CallRequested:
-    return replace(call, arguments=_as_written(call.arguments))
+        yield replace(one, arguments=_as_written(one.arguments)) if isinstance(one, CallRequested) else one
 
 
 def _as_written(arguments: Content) -> Content:
@@ -219,40 +183,20 @@ def _history(output: Value) -> Iterator[Observation]:
     """Read the newest turn: the turns before it are in other traces."""
     if not isinstance(output, str) or not any(mark in output for mark in _HISTORY_MARKS):
         return
-    read = values.parse_text(output)
-    messages = values.as_list(values.as_object(read.value).get("messages")) if isinstance(read, Recorded) else []
-    newest = _newest_turn(messages)
+    turn: list[JsonObject] = []
+    for message in reversed(values.as_list(values.as_object(values.decoded(output)).get("messages"))[-_MAX_MESSAGES:]):
+        try:
+            fields = parse_fields(message) if isinstance(message, str) else {}
+        except ValueError:
+            fields = {}
+        if "tool_call_id" not in fields and not any(fields.get(key) for key in _WRITTEN):
+            break
+        turn.append(fields)
     position = 0
-    for message in newest:
+    for message in reversed(turn):
         if "tool_call_id" in message:
-            yield from _answer(message)
+            yield from message_answers(message)
             continue
         for call in rejected(message, None, position):
             yield call
             position += 1
-
-
-def _newest_turn(messages: list[Json]) -> list[JsonObject]:
-    turn: list[JsonObject] = []
-    for message in reversed(messages[-_MAX_MESSAGES:]):
-        fields = _fields(message)
-        if "tool_call_id" not in fields and not any(fields.get(key) for key in _WRITTEN):
-            break
-        turn.append(fields)
-    return turn[::-1]
-
-
-def _fields(message: Json) -> JsonObject:
-    if not isinstance(message, str):
-        return {}
-    try:
-        return parse_fields(message)
-    except ValueError:
-        return {}
-
-
-def _answer(message: JsonObject) -> Iterator[CallAnswered]:
-    recorded = message_answer(message)
-    name = values.as_str(message.get("name"))
-    if recorded.call_id is not None or name is not None:
-        yield CallAnswered(call_id=recorded.call_id, name=name, result=recorded.result, error=recorded.error)

@@ -25,8 +25,8 @@ from toolgauge.model.observations import (
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import Record, Span
 from toolgauge.recognize import conventions, values
-from toolgauge.recognize.conventions_reader import ConventionsReader
-from toolgauge.recognize.past_calls import past_calls
+from toolgauge.recognize.conventions_reader import PlainDialect
+from toolgauge.recognize.messages import past_calls
 
 _SCOPE = "pydantic-ai"
 _ARGUMENTS = "tool_arguments"
@@ -47,7 +47,7 @@ _REPAIR = "\n\nFix the errors and try again."
 _VALIDATED = re.compile(r"\d{1,6} validation errors?: \[")
 
 
-class PydanticAI:
+class PydanticAI(PlainDialect):
     """Reads the formats that the conventions do not cover; spans of later formats are left to the conventions."""
 
     name = "pydantic_ai"
@@ -55,9 +55,6 @@ class PydanticAI:
     marks: tuple[str, ...] = ()
     scopes = (_SCOPE,)
     grounds = Grounds(scopes=(_SCOPE,))
-
-    def __init__(self) -> None:
-        self._conventions = ConventionsReader()
 
     def claims(self, record: Record) -> bool:
         """Claim spans that the conventions cannot read, or not in full."""
@@ -91,9 +88,23 @@ class PydanticAI:
         else:
             yield from self._conventions.read_span(record)
             if operation in conventions.MODEL_OPERATIONS:
-                yield from self._beside(record)
+                # Keys of its own where a model's span lacks those of the conventions.
+                if conventions.DEFINITIONS not in attributes:
+                    offer = values.as_object(values.decoded(attributes.get(_OFFER)))
+                    yield from self._conventions.offered(offer.get(_FUNCTION_TOOLS))
+                if conventions.INPUT not in attributes and conventions.OUTPUT not in attributes:
+                    agent = values.as_str(attributes.get(conventions.AGENT))
+                    for event in _events(attributes):
+                        name = values.as_str(event.get("event.name")) or ""
+                        yield from map(_with_refusal, conventions.message_event(name, event, agent))
             elif _lists_waiting(attributes.get(_FINAL)):
-                yield from _waiting(attributes.get(_FINAL))
+                # Calls for which the run stopped: a person has to approve them, or they are carried out elsewhere.
+                requests = values.as_object(values.decoded(attributes.get(_FINAL)))
+                waiting = [item for key in _WAITING for item in values.as_list(requests.get(key))[:_MAX_EVENTS]]
+                for call in map(values.as_object, waiting):
+                    call_id, name = values.as_str(call.get("tool_call_id")), values.as_str(call.get("tool_name"))
+                    if call_id is not None:
+                        yield CallAnswered(call_id=call_id, name=name, error=CallError(kind=PAUSED, message=""))
 
     def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
         """Read the calls in the history that a model was given, and the texts of the user between them."""
@@ -106,39 +117,9 @@ class PydanticAI:
             for message in conventions.event_messages(event, role)
         )
 
-    def attribute(self, record: Record, key: str) -> Value:
-        """Look up an attribute; none is hidden."""
-        return record.attributes.get(key)
-
-    def _beside(self, span: Span) -> Iterator[Observation]:
-        """Read what a model's span has in keys of its own where it lacks those of the conventions."""
-        attributes = span.attributes
-        if conventions.DEFINITIONS not in attributes:
-            read = values.content(attributes.get(_OFFER))
-            offer = values.as_object(read.value) if isinstance(read, Recorded) else {}
-            yield from self._conventions.offered(offer.get(_FUNCTION_TOOLS))
-        if conventions.INPUT in attributes or conventions.OUTPUT in attributes:
-            return
-        agent = values.as_str(attributes.get(conventions.AGENT))
-        for event in _events(attributes):
-            name = values.as_str(event.get("event.name")) or ""
-            yield from map(_with_refusal, conventions.message_event(name, event, agent))
-
 
 def _lists_waiting(final: Value) -> bool:
     return isinstance(final, str) and '"approvals"' in final and '"tool_call_id"' in final
-
-
-def _waiting(final: Value) -> Iterator[CallAnswered]:
-    """Read the calls for which a run stopped: those that a person has to approve, and those that are carried out elsewhere."""
-    read = values.content(final)
-    requests = values.as_object(read.value) if isinstance(read, Recorded) else {}
-    for key in _WAITING:
-        for item in values.as_list(requests.get(key))[:_MAX_EVENTS]:
-            call = values.as_object(item)
-            call_id, name = values.as_str(call.get("tool_call_id")), values.as_str(call.get("tool_name"))
-            if call_id is not None:
-                yield CallAnswered(call_id=call_id, name=name, error=CallError(kind=PAUSED, message=""))
 
 
 def _events(attributes: Mapping[str, Value]) -> list[JsonObject]:
@@ -148,16 +129,15 @@ def _events(attributes: Mapping[str, Value]) -> list[JsonObject]:
     return [values.as_object(event) for event in recorded]
 
 
-def _with_refusal(returned: Observation) -> Observation:
-    return replace(returned, error=_refused(returned)) if isinstance(returned, CallAnswered) else returned
-
-
-def _refused(answer: CallAnswered) -> CallError | None:
+def _with_refusal(seen: Observation) -> Observation:
     """Read the failure that the model is asked to repair: the span of the tool does not record it."""
-    returned = answer.result.value if isinstance(answer.result, Recorded) else None
-    if answer.error is not None or not isinstance(returned, str) or not returned.endswith(_REPAIR):
-        return answer.error
-    return CallError(kind=INVALID_ARGUMENTS if _VALIDATED.match(returned) else OTHER_ERROR, message=returned)
+    if not isinstance(seen, CallAnswered) or seen.error is not None:
+        return seen
+    returned = values.text_of(seen.result)
+    if not returned.endswith(_REPAIR):
+        return seen
+    kind = INVALID_ARGUMENTS if _VALIDATED.match(returned) else OTHER_ERROR
+    return replace(seen, error=CallError(kind=kind, message=returned))
 
 
 def _executed(span: Span) -> Iterator[Observation]:

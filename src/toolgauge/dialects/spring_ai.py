@@ -6,11 +6,10 @@ failure is not to be seen. No span has the model's requests, and texts only wher
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from toolgauge.model.content import Recorded
 from toolgauge.model.json import Value
 from toolgauge.model.observations import (
     UNKNOWN_TOOL,
@@ -28,8 +27,8 @@ from toolgauge.model.observations import (
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, values
-from toolgauge.recognize.conventions_reader import ConventionsReader
-from toolgauge.recognize.token_counts import token_count
+from toolgauge.recognize.conventions import token_count
+from toolgauge.recognize.conventions_reader import PlainDialect
 
 _PREFIX = "spring.ai."
 _KIND = _PREFIX + "kind"
@@ -49,23 +48,21 @@ _MODEL_TOOLS = _PREFIX + "model.request.tool.names"
 _INPUT_TOKENS = "gen_ai.usage.input_tokens"
 _OUTPUT_TOKENS = "gen_ai.usage.output_tokens"
 
+_REASONS = conventions.FINISH_REASONS
+
 _MAX_TOOLS = 1_000
 _MAX_DIGITS = 12
 # The only place where a tool's name stands that was asked for and is not there.
 _NO_SUCH_TOOL = re.compile(r"No ToolCallback found for tool name: (\S{1,200})\s*")
 
 
-class SpringAI:
+class SpringAI(PlainDialect):
     """The attributes of Spring AI's observations."""
 
     name = "spring_ai"
     rank = 81
     marks = (_PREFIX,)
-    scopes: tuple[str, ...] = ()
     grounds = Grounds(keys=(_KIND, _TOOL_NAME, _MODEL_TOOLS))
-
-    def __init__(self) -> None:
-        self._conventions = ConventionsReader()
 
     def claims(self, record: Record) -> bool:
         """Claim what has a kind of Spring AI's, and model calls with tools on offer."""
@@ -79,29 +76,36 @@ class SpringAI:
         if isinstance(record, LogRecord):
             return
         attributes = record.attributes
-        yield from _conversation(attributes)
+        conversation = values.identifier(attributes.get(_CONVERSATION))
+        if conversation is not None:
+            yield ConversationSeen(conversation_id=conversation, rank=0)
+        else:
+            yield from conventions.conversation(attributes)
         kind = attributes.get(_KIND)
         if kind == _TOOL_CALL or (kind is None and _TOOL_NAME in attributes):
             yield from _executed(record)
         elif kind == _CLIENT:
             yield AgentRun(agent=values.as_str(attributes.get(conventions.AGENT)))
             yield from _offered(attributes.get(_CLIENT_TOOLS))
-            yield from _unknown(record)
+            # The call that ended the run because no tool has its name.
+            failed = record.status_message if record.status == "error" else ""
+            if (found := _NO_SUCH_TOOL.fullmatch(failed)) is not None:
+                yield CallRequested(position=0, name=found[1])
+                yield CallAnswered(name=found[1], error=CallError(kind=UNKNOWN_TOOL, message=failed))
         elif _MODEL_TOOLS in attributes:
             yield from _offered(attributes.get(_MODEL_TOOLS))
-            yield from (_completed(seen, attributes) for seen in self._conventions.read_span(record))
-
-    def attribute(self, record: Record, key: str) -> Value:
-        """Look up an attribute; none is hidden."""
-        return record.attributes.get(key)
-
-
-def _conversation(attributes: Mapping[str, Value]) -> Iterator[ConversationSeen]:
-    conversation = values.identifier(attributes.get(_CONVERSATION))
-    if conversation is not None:
-        yield ConversationSeen(conversation_id=conversation, rank=0)
-    else:
-        yield from conventions.conversation(attributes)
+            # Tokens stand on its span as text, finish reasons in capitals.
+            reasons = {_REASONS: (values.as_str(attributes.get(_REASONS)) or "").lower()}
+            for seen in self._conventions.read_span(record):
+                if isinstance(seen, ModelCall):
+                    yield replace(
+                        seen,
+                        stopped_for_tools=conventions.stopped_for_tools(reasons),
+                        input_tokens=_count(attributes.get(_INPUT_TOKENS)),
+                        output_tokens=_count(attributes.get(_OUTPUT_TOKENS)),
+                    )
+                else:
+                    yield seen
 
 
 def _executed(span: Span) -> Iterator[Observation]:
@@ -116,45 +120,18 @@ def _executed(span: Span) -> Iterator[Observation]:
         result=values.result(attributes.get(_RESULT, attributes.get(conventions.RESULT))),
         error=conventions.call_error(span),
     )
-    schema = values.content(attributes.get(_TOOL_SCHEMA))
-    yield ToolsOffered(
-        tools=(
-            ToolDefinition(
-                name=name,
-                description=values.as_str(attributes.get(_TOOL_DESCRIPTION)),
-                parameters=schema.value if isinstance(schema, Recorded) and isinstance(schema.value, dict) else None,
-            ),
-        )
-    )
+    schema, description = values.decoded(attributes.get(_TOOL_SCHEMA)), attributes.get(_TOOL_DESCRIPTION)
+    parameters = schema if isinstance(schema, dict) else None
+    tool = ToolDefinition(name=name, description=values.as_str(description), parameters=parameters)
+    yield ToolsOffered(tools=(tool,))
 
 
 def _offered(value: Value) -> Iterator[ToolsOffered]:
     """Read the names on offer, a JSON list in a text."""
-    read = values.content(value)
-    names = values.as_list(read.value) if isinstance(read, Recorded) else []
+    names = values.as_list(values.decoded(value))
     tools = tuple(ToolDefinition(name=name) for name in names[:_MAX_TOOLS] if isinstance(name, str) and name)
     if tools:
         yield ToolsOffered(tools=tools)
-
-
-def _unknown(span: Span) -> Iterator[Observation]:
-    """Read the call that ended the run because no tool has its name."""
-    if span.status == "error" and (found := _NO_SUCH_TOOL.fullmatch(span.status_message)) is not None:
-        yield CallRequested(position=0, name=found[1])
-        yield CallAnswered(name=found[1], error=CallError(kind=UNKNOWN_TOOL, message=span.status_message))
-
-
-def _completed(seen: Observation, attributes: Mapping[str, Value]) -> Observation:
-    """Complete a model call by what stands on its span as text: tokens, and finish reasons in capitals."""
-    if not isinstance(seen, ModelCall):
-        return seen
-    reasons = values.as_str(attributes.get(conventions.FINISH_REASONS)) or ""
-    return replace(
-        seen,
-        stopped_for_tools=conventions.stopped_for_tools({conventions.FINISH_REASONS: reasons.lower()}),
-        input_tokens=_count(attributes.get(_INPUT_TOKENS)),
-        output_tokens=_count(attributes.get(_OUTPUT_TOKENS)),
-    )
 
 
 def _count(value: Value) -> int | None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec.structs import replace
 
-from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded
+from toolgauge.model.content import NOT_RECORDED
 from toolgauge.model.json import Value
 from toolgauge.model.observations import (
     OTHER_ERROR,
@@ -25,11 +25,10 @@ from toolgauge.model.observations import (
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import Record, Span, SpanEvent
 from toolgauge.recognize import conventions, values
-from toolgauge.recognize.conventions_reader import ConventionsReader
-from toolgauge.recognize.messages import Message, read_messages
-from toolgauge.recognize.past_calls import past_calls
+from toolgauge.recognize.conventions import model_call
+from toolgauge.recognize.conventions_reader import PlainDialect
+from toolgauge.recognize.messages import Message, past_calls, read_messages
 from toolgauge.recognize.strands_blocks import message, opened
-from toolgauge.recognize.token_counts import model_call
 
 _SCOPE = "strands."
 _SYSTEMS = ("gen_ai.system", "gen_ai.provider.name")
@@ -45,17 +44,13 @@ _ROLES = {
 }
 
 
-class Strands:
+class Strands(PlainDialect):
     """Reads agent, model and tool spans; the cycle spans between them repeat the same content."""
 
     name = "strands"
     rank = 81
     marks = ("gen_ai.",)
-    scopes: tuple[str, ...] = ()
     grounds = Grounds(values=tuple((key, _SYSTEM) for key in _SYSTEMS), scopes=(_SCOPE,))
-
-    def __init__(self) -> None:
-        self._conventions = ConventionsReader()
 
     def claims(self, record: Record) -> bool:
         """Claim spans of Strands' own tracer."""
@@ -77,9 +72,15 @@ class Strands:
         if operation == conventions.EXECUTE:
             yield from _executed(record)
         elif operation == conventions.INVOKE:
-            yield from self._agent_run(record)
+            yield AgentRun(agent=values.as_str(record.attributes.get(conventions.AGENT)))
+            yield from self._offered(record.attributes)
+            # Calls and answers among an agent's messages repeat those of its model calls.
+            yield from (seen for seen in _messages(record, None) if isinstance(seen, MessageSeen))
         elif operation in conventions.MODEL_OPERATIONS:
-            yield from self._model_call(record)
+            agent = values.as_str(record.attributes.get(conventions.AGENT))
+            yield model_call(record.attributes, agent)
+            yield from self._offered(record.attributes)
+            yield from _messages(record, agent)
 
     def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
         """Read the calls in the history that a model was given, and the texts of the user between them."""
@@ -88,41 +89,15 @@ class Strands:
             _gather(event, received, [])
         return past_calls(received)
 
-    def attribute(self, record: Record, key: str) -> Value:
-        """Look up an attribute; none is hidden."""
-        return record.attributes.get(key)
-
-    def _agent_run(self, span: Span) -> Iterator[Observation]:
-        yield AgentRun(agent=values.as_str(span.attributes.get(conventions.AGENT)))
-        yield from self._offered(span.attributes)
-        for returned in _messages(span, None):
-            # Calls and answers among an agent's messages repeat those of its model calls.
-            if isinstance(returned, MessageSeen):
-                yield returned
-
-    def _model_call(self, span: Span) -> Iterator[Observation]:
-        agent = values.as_str(span.attributes.get(conventions.AGENT))
-        yield model_call(span.attributes, agent)
-        yield from self._offered(span.attributes)
-        yield from _messages(span, agent)
-
     def _offered(self, attributes: Mapping[str, Value]) -> Iterator[ToolsOffered]:
         definitions = attributes.get(conventions.DEFINITIONS)
         if definitions is not None:
-            for offer in self._conventions.offered(definitions):
-                yield ToolsOffered(tools=tuple(map(_unwrapped, offer.tools)))
+            yield from self._conventions.offered(definitions)
             return
-        read = values.content(attributes.get(_AGENT_TOOLS))
-        recorded = values.as_list(read.value) if isinstance(read, Recorded) else []
+        recorded = values.as_list(values.decoded(attributes.get(_AGENT_TOOLS)))
         offered = tuple(ToolDefinition(name=name) for name in recorded if isinstance(name, str) and name)
         if offered:
             yield ToolsOffered(tools=offered)
-
-
-def _unwrapped(tool: ToolDefinition) -> ToolDefinition:
-    """Take the schema out of Bedrock's wrapping `{"json": {...}}`."""
-    schema = tool.parameters.get("json") if tool.parameters is not None and len(tool.parameters) == 1 else None
-    return replace(tool, parameters=schema) if isinstance(schema, dict) else tool
 
 
 # -- messages -----------------------------------------------------------------------------------------------------
@@ -162,44 +137,29 @@ def _executed(span: Span) -> Iterator[Observation]:
         return
     arguments, result = call.arguments, opened(call.result)
     for event in span.events:
-        if isinstance(arguments, NotRecorded):
-            arguments = _arguments(event)
-        if isinstance(result, NotRecorded):
-            result = _result(event)
-    call = replace(call, arguments=arguments, result=result, error=call.error or _error(span, result))
+        attributes = event.attributes
+        if event.name == conventions.TOOL_MESSAGE and arguments == NOT_RECORDED:
+            # The event is there where content is recorded.
+            arguments = values.arguments_beside(attributes.get("content"), event.name)
+        elif event.name == conventions.CHOICE and result == NOT_RECORDED:
+            result = opened(values.content(attributes.get("message")))
+        elif event.name == conventions.DETAILS:
+            if arguments == NOT_RECORDED:
+                asked = read_messages(attributes.get(conventions.INPUT), "tool")
+                arguments = next((one.arguments for message in asked for one in message.calls()), NOT_RECORDED)
+            if result == NOT_RECORDED:
+                given = read_messages(attributes.get(conventions.OUTPUT), "tool")
+                answered = (one.result for message in given for one in message.answers())
+                result = opened(next(answered, NOT_RECORDED))
+    error = call.error
+    if error is None and span.attributes.get(_STATUS) == "error":
+        # The tool returned its failure as its result; the span itself has no error then.
+        error = CallError(kind=OTHER_ERROR, message=values.text_of(result))
+    call = replace(call, arguments=arguments, result=result, error=error)
     # The status is missing where the tool was interrupted for a person.
     yield call if _STATUS in span.attributes else conventions.ended_without_result(call)
-    schema = values.content(span.attributes.get(_SCHEMA))
-    if isinstance(schema, Recorded) and isinstance(schema.value, dict):
+    schema = values.decoded(span.attributes.get(_SCHEMA))
+    if isinstance(schema, dict):
         description = values.as_str(span.attributes.get(_DESCRIPTION))
-        tool = ToolDefinition(name=call.name, description=description, parameters=schema.value)
+        tool = ToolDefinition(name=call.name, description=description, parameters=schema)
         yield ToolsOffered(tools=(tool,))
-
-
-def _arguments(event: SpanEvent) -> Content:
-    if event.name == conventions.TOOL_MESSAGE:
-        # The event is there where content is recorded.
-        return values.arguments_beside(event.attributes.get("content"), event.name)
-    if event.name == conventions.DETAILS:
-        for recorded in read_messages(event.attributes.get(conventions.INPUT), "tool"):
-            for call in recorded.calls():
-                return call.arguments
-    return NOT_RECORDED
-
-
-def _result(event: SpanEvent) -> Content:
-    if event.name == conventions.CHOICE:
-        return opened(values.content(event.attributes.get("message")))
-    if event.name == conventions.DETAILS:
-        for recorded in read_messages(event.attributes.get(conventions.OUTPUT), "tool"):
-            for answer in recorded.answers():
-                return opened(answer.result)
-    return NOT_RECORDED
-
-
-def _error(span: Span, result: Content) -> CallError | None:
-    """Read the failure that a tool returned as its result; the span itself has no error then."""
-    if span.attributes.get(_STATUS) != "error":
-        return None
-    returned = result.value if isinstance(result, Recorded) else None
-    return CallError(kind=OTHER_ERROR, message=returned if isinstance(returned, str) else "")

@@ -11,33 +11,30 @@ from collections.abc import Iterable, Iterator, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import (
     AgentRun,
     CallAnswered,
     CallExecuted,
     CallRequested,
-    ConversationSeen,
     MessageSeen,
     Observation,
 )
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, values
-from toolgauge.recognize.conventions_reader import ConventionsReader
+from toolgauge.recognize.conventions import model_call
+from toolgauge.recognize.conventions_reader import PlainDialect
 from toolgauge.recognize.langchain import (
     agent_run,
     as_requested,
-    message_answer,
+    message_answers,
     message_fields,
     rejected,
     waiting_calls,
 )
-from toolgauge.recognize.messages import Message, read_messages
-from toolgauge.recognize.past_calls import past_calls
+from toolgauge.recognize.messages import Message, past_calls, read_messages
 from toolgauge.recognize.text_sizes import look_at_ends
-from toolgauge.recognize.token_counts import model_call
 from toolgauge.recognize.traceloop_tools import (
     ASSOCIATION,
     ENTITY_INPUT,
@@ -47,7 +44,6 @@ from toolgauge.recognize.traceloop_tools import (
     executed,
     llamaindex_call,
 )
-from toolgauge.recognize.values import as_str, dump, plain
 
 KIND = "traceloop.span.kind"
 REQUEST_TYPE = "llm.request.type"
@@ -77,7 +73,6 @@ _SCOPES = tuple(prefix + name for prefix in _INSTRUMENTATIONS for name in _INTEG
 _DECORATOR = ("traceloop.tracer", "@traceloop/node-server-sdk")
 _MODEL_REQUESTS = frozenset(("chat", "completion"))
 _CONVERSATIONS = ("conversation_id", "session_id", "thread_id", "chat_id")
-_NOT_WORD = re.compile(r"[^a-zA-Z0-9_]")
 
 _PROMPT = "gen_ai.prompt."
 _COMPLETION = "gen_ai.completion."
@@ -106,17 +101,14 @@ _INVALID = '"invalid_tool_call"'
 _TOOL_MESSAGE = '"ToolMessage"'
 
 
-class Traceloop:
+class Traceloop(PlainDialect):
     """Reads Traceloop; asked before the conventions, which most of its spans follow in part."""
 
     name = "traceloop"
     rank = 60
     marks = _MARKS
-    scopes: tuple[str, ...] = ()
+    prefixes = (ASSOCIATION,)
     grounds = Grounds(keys=(*_OWN, *_LEGACY), scopes=_SCOPES)
-
-    def __init__(self) -> None:
-        self._conventions = ConventionsReader()
 
     def claims(self, record: Record) -> bool:
         """Claim the spans of Traceloop's own tracers, and other spans with its older attributes."""
@@ -135,8 +127,13 @@ class Traceloop:
         """Read one span."""
         if isinstance(record, LogRecord):
             return
-        yield from _conversation(record)
-        integration = _integration(record)
+        own = (ASSOCIATION + key for key in _CONVERSATIONS)
+        yield from conventions.conversation(record.attributes, own)
+        if record.scope.name.startswith(_DECORATOR):
+            integration = "decorator"
+        else:
+            found = _SCOPE.match(record.scope.name)
+            integration = found[1] if found is not None else ""
         kind = record.attributes.get(KIND)
         operation = values.as_str(record.attributes.get(conventions.OPERATION))
         request = values.as_str(record.attributes.get(REQUEST_TYPE))
@@ -146,12 +143,24 @@ class Traceloop:
         elif operation in conventions.MODEL_OPERATIONS or request in _MODEL_REQUESTS:
             yield from self._model(record)
         elif operation == conventions.INVOKE:
-            yield from self._invoked(record)
+            for seen in self._conventions.read_span(record):
+                yield AgentRun(agent=_graph_name(seen.agent)) if isinstance(seen, AgentRun) else seen
         elif kind in ("agent", "workflow"):
-            yield AgentRun(agent=_agent(record, integration))
+            named = values.as_str(record.attributes.get(conventions.AGENT))
+            entity = values.as_str(record.attributes.get(ENTITY_NAME))
+            if named is None and integration == "langchain":
+                named = _graph_name(entity)
+            elif kind == "agent":
+                # A workflow is a run as well, but only LangGraph names it after the agent.
+                named = named or entity
+            yield AgentRun(agent=named)
             look_at_ends(record.attributes.get(ENTITY_INPUT))
         elif kind == "handoff":
-            yield from _handoff(record)
+            # Some releases cannot name it.
+            target = values.as_str(record.attributes.get(HANDOFF_TO))
+            if target is not None and target != "unknown":
+                source = values.as_str(record.attributes.get(HANDOFF_FROM))
+                yield CallExecuted(name=conventions.handoff_name(target), agent=source)
         else:
             yield from self._task(record, integration)
 
@@ -161,11 +170,6 @@ class Traceloop:
         if conventions.INPUT in attributes:
             return self._conventions.history(span)
         return past_calls(_read_exchange(attributes).received)
-
-    def attribute(self, record: Record, key: str) -> Value:
-        """Look up an attribute, also among the properties that an application associates with its spans."""
-        found = record.attributes.get(key)
-        return record.attributes.get(ASSOCIATION + key) if found is None else found
 
     def _task(self, span: Span, integration: str) -> Iterator[Observation]:
         """Read what the producer does not label: a tool or a graph run by a framework, or a model's older form."""
@@ -179,10 +183,6 @@ class Traceloop:
         elif any(key in span.attributes for key in _INDEXED):
             yield from self._model(span)
 
-    def _invoked(self, span: Span) -> Iterator[Observation]:
-        for seen in self._conventions.read_span(span):
-            yield AgentRun(agent=_graph_name(seen.agent)) if isinstance(seen, AgentRun) else seen
-
     def _model(self, span: Span) -> Iterator[Observation]:
         attributes = span.attributes
         if conventions.INPUT in attributes or conventions.OUTPUT in attributes:
@@ -195,44 +195,6 @@ class Traceloop:
         yield from self._conventions.offered(exchange.functions or attributes.get(conventions.DEFINITIONS))
         yield from conventions.received(exchange.received)
         yield from conventions.written(exchange.written, agent)
-
-
-def _integration(span: Span) -> str:
-    if span.scope.name.startswith(_DECORATOR):
-        return "decorator"
-    found = _SCOPE.match(span.scope.name)
-    return found[1] if found is not None else ""
-
-
-def _conversation(span: Span) -> Iterator[ConversationSeen]:
-    found = list(conventions.conversation(span.attributes))
-    yield from found
-    if found:
-        return
-    for key in _CONVERSATIONS:
-        value = values.identifier(span.attributes.get(ASSOCIATION + key))
-        if value is not None:
-            yield ConversationSeen(conversation_id=value, rank=2)
-            return
-
-
-def _agent(span: Span, integration: str) -> str | None:
-    """Name the agent of a run: a workflow is one, but only LangGraph names it after the agent."""
-    named = values.as_str(span.attributes.get(conventions.AGENT))
-    entity = values.as_str(span.attributes.get(ENTITY_NAME))
-    if named is None and integration == "langchain":
-        return _graph_name(entity)
-    return named or (entity if span.attributes.get(KIND) == "agent" else None)
-
-
-def _handoff(span: Span) -> Iterator[Observation]:
-    """Read a hand-off, which some releases cannot name: from the agent's name the SDK derives the called name."""
-    target = values.as_str(span.attributes.get(HANDOFF_TO))
-    if target is not None and target != "unknown":
-        yield CallExecuted(
-            name="transfer_to_" + _NOT_WORD.sub("_", target).lower(),
-            agent=values.as_str(span.attributes.get(HANDOFF_FROM)),
-        )
 
 
 # Rebuilds the messages and tools that older Traceloop releases flatten into indexed attributes.
@@ -261,14 +223,14 @@ def _read_exchange(attributes: Mapping[str, Value]) -> _Exchange:
         index, rest = int(found[2]), found[3]
         if found[1] == "llm.request.functions":
             if rest in _FUNCTION_FIELDS:
-                functions.setdefault(index, {})[rest] = plain(attributes[key])
+                functions.setdefault(index, {})[rest] = values.plain(attributes[key])
             continue
         messages = prompts if found[1] == "gen_ai.prompt" else completions
         messages.setdefault(index, _Indexed()).put(rest, attributes[key])
     return _Exchange(
         received=[prompts[index].message("user") for index in sorted(prompts)],
         written=[completions[index].message("assistant") for index in sorted(completions)],
-        functions=dump([functions[index] for index in sorted(functions)]) if functions else "",
+        functions=values.dump([functions[index] for index in sorted(functions)]) if functions else "",
     )
 
 
@@ -282,11 +244,11 @@ class _Indexed:
     def put(self, rest: str, value: Value) -> None:
         """Take one attribute; `rest` is what comes after the message's index."""
         if rest in _MESSAGE_FIELDS:
-            self._fields[rest] = plain(value)
+            self._fields[rest] = values.plain(value)
             return
         found = _CALL.fullmatch(rest) or _FUNCTION_CALL.fullmatch(rest)
         if found is not None:
-            self._calls.setdefault(int(found[1] or 0), {})[found[2]] = plain(value)
+            self._calls.setdefault(int(found[1] or 0), {})[found[2]] = values.plain(value)
 
     def message(self, default_role: str) -> Message:
         """Return the message."""
@@ -302,33 +264,26 @@ class _Indexed:
 
 def _with_item_ids(received: Value, seen: Iterable[Observation]) -> Iterator[Observation]:
     """Yield the observations; answers of the history `received` that match calls by order alone get their ids."""
-    has_items = isinstance(received, str) and f'"{_ITEM}' in received
-    items = dict(_items(read_messages(received, "user"))) if has_items else {}
+    items: dict[str, str] = {}
+    if isinstance(received, str) and f'"{_ITEM}' in received:
+        asked: list[str] = []
+        answered: list[str] = []
+        # Answers that follow calls belong to these, in order, where there are as many and no id is shared.
+        for message in [*read_messages(received, "user"), None]:
+            called = [] if message is None else [call.call_id for call in message.calls() if call.call_id is not None]
+            if message is None or (called and answered):
+                are_items = all(item.startswith(_ITEM) for item in asked)
+                if are_items and len(asked) == len(answered) and set(asked).isdisjoint(answered):
+                    items |= zip(answered, asked, strict=True)
+                asked, answered = [], []
+            asked += called
+            if message is not None:
+                answered += [answer.call_id for answer in message.answers() if answer.call_id is not None]
     for one in seen:
         if isinstance(one, CallAnswered) and one.call_id in items:
             yield replace(one, call_id=items[one.call_id])
         else:
             yield one
-
-
-def _items(history: list[Message]) -> Iterator[tuple[str, str]]:
-    """Pair the answers that follow calls with these, in order, where there are as many and no id is shared."""
-    asked: list[str] = []
-    answered: list[str] = []
-    for message in history:
-        called = [call.call_id for call in message.calls() if call.call_id is not None]
-        if called and answered:
-            yield from _paired(asked, answered)
-            asked, answered = [], []
-        asked += called
-        answered += [answer.call_id for answer in message.answers() if answer.call_id is not None]
-    yield from _paired(asked, answered)
-
-
-def _paired(asked: list[str], answered: list[str]) -> Iterator[tuple[str, str]]:
-    are_items = all(item.startswith(_ITEM) for item in asked)
-    if are_items and len(asked) == len(answered) and set(asked).isdisjoint(answered):
-        yield from zip(answered, asked, strict=True)
 
 
 # Tells which LangGraph tasks are runs of an agent: a graph that runs inside a node or a tool of another.
@@ -343,9 +298,9 @@ def _graph_name(name: str | None) -> str | None:
 
 def _graph_run(attributes: Mapping[str, Value]) -> Iterator[AgentRun]:
     """Read the run of a graph inside another one."""
-    name = as_str(attributes.get(ENTITY_NAME))
+    name = values.as_str(attributes.get(ENTITY_NAME))
     metadata: JsonObject = {
-        key: plain(value) for key in _METADATA if (value := attributes.get(ASSOCIATION + key)) is not None
+        key: values.plain(value) for key in _METADATA if (value := attributes.get(ASSOCIATION + key)) is not None
     }
     if name is None or _NODE not in metadata:
         return
@@ -362,39 +317,23 @@ def _graph_run(attributes: Mapping[str, Value]) -> Iterator[AgentRun]:
 
 
 def _task_output(value: Value) -> Iterator[Observation]:
-    """Read `{"outputs": ..}` of a task."""
+    """Read the messages that a node adds: itself, through commands, or as one message. A list of them is its input."""
     if not isinstance(value, str) or not (_INVALID in value or _TOOL_MESSAGE in value[:_HEAD]):
         return
-    read = values.parse_text(value)
-    for messages in _message_lists(read.value if isinstance(read, Recorded) else None):
-        yield from _newest_observations(messages)
-
-
-def _message_lists(value: Json) -> Iterator[list[JsonObject]]:
-    """Find the messages that a node adds: itself, through commands, or as one message. A list of them is its input."""
-    outputs = values.as_object(value).get("outputs")
-    commands = outputs if isinstance(outputs, list) else [outputs]
-    for command in commands:
+    outputs = values.as_object(values.decoded(value)).get("outputs")
+    for command in outputs if isinstance(outputs, list) else [outputs]:
         opened = values.as_object(command)
         added = values.as_object(opened.get("update")) if "update" in opened else opened
         if "messages" in added:
-            yield [message_fields(message) for message in values.as_list(added["messages"])]
-    if isinstance(outputs, dict) and "messages" not in outputs:
-        yield [message_fields(outputs)]
-
-
-def _newest_observations(messages: list[JsonObject]) -> Iterator[Observation]:
-    for message in reversed(messages):
-        if "tool_call_id" not in message:
-            break
-        yield from _answer(message)
-    # Earlier messages may be the history of other turns; only the last is what the model wrote here.
-    for message in messages[-1:]:
-        yield from rejected(message, None, len(values.as_list(message.get("tool_calls"))))
-
-
-def _answer(message: JsonObject) -> Iterator[CallAnswered]:
-    recorded = message_answer(message)
-    name = values.as_str(message.get("name"))
-    if recorded.call_id is not None or name is not None:
-        yield CallAnswered(call_id=recorded.call_id, name=name, result=recorded.result, error=recorded.error)
+            messages = [message_fields(message) for message in values.as_list(added["messages"])]
+        elif opened is outputs and "messages" not in opened:
+            messages = [message_fields(opened)]
+        else:
+            continue
+        for message in reversed(messages):
+            if "tool_call_id" not in message:
+                break
+            yield from message_answers(message)
+        # Earlier messages may be the history of other turns; only the last is what the model wrote here.
+        for message in messages[-1:]:
+            yield from rejected(message, None, len(values.as_list(message.get("tool_calls"))))

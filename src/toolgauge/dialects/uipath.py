@@ -6,14 +6,14 @@ observations. Tools that UiPath types in OpenInference's way are that dialect's;
 
 from collections.abc import Iterator
 
-from toolgauge.model.json import Value
 from toolgauge.model.observations import AgentRun, CallExecuted, MessageSeen, Observation
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
+from toolgauge.recognize import values
 from toolgauge.recognize.conventions import conversation
+from toolgauge.recognize.conventions_reader import PlainDialect
 from toolgauge.recognize.langchain import tool_answer
 from toolgauge.recognize.openinference_tools import INPUT, OUTPUT, call_arguments, is_synthesized, span_error
-from toolgauge.recognize.values import as_str, identifier
 
 TOOL_NAME = "tool.name"
 SPAN_TYPE = "span_type"
@@ -23,7 +23,7 @@ _TOOL_ID = "tool.id"
 _CALL_IDS = (_TOOL_ID, "tool_call.id")
 
 
-class UiPath:
+class UiPath(PlainDialect):
     """What UiPath's evaluators take for a tool call; asked last, as any producer may have a `tool.name`."""
 
     name = "uipath"
@@ -44,31 +44,27 @@ class UiPath:
         if isinstance(record, LogRecord):
             return
         yield from conversation(record.attributes)
-        kind = (as_str(record.attributes.get(SPAN_TYPE)) or "").upper()
+        kind = (values.as_str(record.attributes.get(SPAN_TYPE)) or "").upper()
         if TOOL_NAME in record.attributes or kind == "TOOL":
             yield from _tool(record)
         elif kind == "AGENT":
             yield AgentRun(agent=record.name)
-            text = as_str(record.attributes.get(INPUT))
+            text = values.as_str(record.attributes.get(INPUT))
             # A function's arguments are no text of a user.
             if text is not None and not text.startswith(("{", "[", '"')):
                 yield MessageSeen(role="user", text=text)
 
-    def attribute(self, record: Record, key: str) -> Value:
-        """Look up an attribute; UiPath hides none."""
-        return record.attributes.get(key)
-
 
 def _tool(span: Span) -> Iterator[Observation]:
     attributes = span.attributes
-    name = as_str(attributes.get(TOOL_NAME)) or (span.name if SPAN_TYPE in attributes else "")
+    name = values.as_str(attributes.get(TOOL_NAME)) or (span.name if SPAN_TYPE in attributes else "")
     if not name or is_synthesized(span):
         return
     answer = tool_answer(attributes.get(OUTPUT))
     # UiPath's own spans name the tool with it, others that write as it does name the call.
-    tool_id = identifier(attributes.get(_TOOL_ID)) if span.scope.name.startswith(_SCOPE) else None
+    tool_id = values.identifier(attributes.get(_TOOL_ID)) if span.scope.name.startswith(_SCOPE) else None
     keys = _CALL_IDS if tool_id is None else _CALL_IDS[1:]
-    call_id = next((found for key in keys if (found := identifier(attributes.get(key)))), None)
+    call_id = next((found for key in keys if (found := values.identifier(attributes.get(key)))), None)
     yield CallExecuted(
         name=name,
         call_id=call_id or answer.call_id,

@@ -7,8 +7,8 @@ own response; they are not read there, else a repeated call would count twice.
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from toolgauge.model.content import NOT_RECORDED, Content, Recorded
-from toolgauge.model.json import Json, JsonObject, Value
+from toolgauge.model.content import NOT_RECORDED
+from toolgauge.model.json import JsonObject, Value
 from toolgauge.model.observations import (
     OTHER_ERROR,
     REFUSED,
@@ -17,18 +17,16 @@ from toolgauge.model.observations import (
     CallError,
     CallExecuted,
     CallRequested,
-    ConversationSeen,
     MessageSeen,
     Observation,
 )
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, values
-from toolgauge.recognize.conventions_reader import ConventionsReader
+from toolgauge.recognize.conventions import TOKEN_KEYS, model_call
+from toolgauge.recognize.conventions_reader import PlainDialect
 from toolgauge.recognize.hosted_tools import is_by_provider
-from toolgauge.recognize.messages import Message
-from toolgauge.recognize.past_calls import PastMessage, numbered
-from toolgauge.recognize.token_counts import CONVENTIONS, model_call
+from toolgauge.recognize.messages import Message, PastMessage, numbered
 
 _SCOPE = "gen_ai"
 _OPERATION = "ai.operationId"
@@ -49,15 +47,16 @@ _RESULTS = ("ai.toolCall.result", "ai.toolCall.output")
 
 # The second is what older versions write.
 _TOKENS = (
-    ("ai.usage.inputTokens", "ai.usage.promptTokens", *CONVENTIONS[0]),
-    ("ai.usage.outputTokens", "ai.usage.completionTokens", *CONVENTIONS[1]),
+    ("ai.usage.inputTokens", "ai.usage.promptTokens", *TOKEN_KEYS[0]),
+    ("ai.usage.outputTokens", "ai.usage.completionTokens", *TOKEN_KEYS[1]),
 )
 _TOOL_CALL = "ai.toolCall"
 _RUNS = ("ai.generateText", "ai.streamText")
 _MODEL_CALLS = (".doGenerate", ".doStream")
 # Applications choose the key; these are the names that tracing services ask them for.
-_CONVERSATION_KEYS = tuple(
-    key
+_CONVERSATIONS = tuple(
+    prefix + key
+    for prefix in (_CONTEXT, _METADATA)
     for word in ("conversation", "session", "thread", "chat")
     for key in (word + "Id", word + "_id", word + ".id", word + "ID")
 )
@@ -73,17 +72,14 @@ _DENIED = "execution-denied"
 _ENVELOPES = ("text", "json", "content", *_FAILED)
 
 
-class Vercel:
+class Vercel(PlainDialect):
     """Reads spans of the AI SDK."""
 
     name = "vercel"
     rank = 83
     marks = ("ai.",)
-    scopes: tuple[str, ...] = ()
+    prefixes = (_METADATA, _CONTEXT)
     grounds = Grounds(keys=(_OPERATION, _TOOL_NAME), scopes=(_SCOPE,))
-
-    def __init__(self) -> None:
-        self._conventions = ConventionsReader()
 
     def claims(self, record: Record) -> bool:
         """Claim spans with an operation of the SDK, and those of any form with its context."""
@@ -97,62 +93,37 @@ class Vercel:
 
     def read(self, record: Record) -> Iterator[Observation]:
         """Read one span."""
-        if isinstance(record, Span):
-            yield from _conversation(record.attributes)
-            yield from self._read_span(record)
+        if not isinstance(record, Span):
+            return
+        attributes = record.attributes
+        yield from conventions.conversation(attributes)
+        yield from conventions.own_conversation(attributes, _CONVERSATIONS)
+        named = (values.as_str(attributes.get(key)) for key in (_OPERATION, _NAME_AND_FUNCTION))
+        operation = (next(filter(None, named), None) or record.name).partition(" ")[0]
+        agent = values.as_str(attributes.get(_FUNCTION))
+        if operation == _TOOL_CALL:
+            yield from _executed(record, agent)
+        elif operation in _RUNS:
+            yield AgentRun(agent=agent)
+            yield from _prompt(attributes.get(_PROMPT))
+            yield from _written_text(attributes)
+        elif operation.startswith("ai.") and operation.endswith(_MODEL_CALLS):
+            yield model_call(attributes, agent, keys=_TOKENS)
+            yield from self._conventions.offered(attributes.get(_PROMPT_TOOLS))
+            yield from _received(attributes.get(_PROMPT_MESSAGES))
+            yield from _calls_requested(_first(attributes, _CALLS), agent)
+            yield from _written_text(attributes)
+        elif not operation.startswith("ai."):
+            yield from self._conventions.read_span(record)
 
     def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
         """Read the calls in the history that a model was given, and the texts of the user between them."""
         if _PROMPT_MESSAGES not in span.attributes:
             return self._conventions.history(span)
-        return numbered(map(_past, _objects(span.attributes.get(_PROMPT_MESSAGES))[-_MAX_MESSAGES:]))
-
-    def attribute(self, record: Record, key: str) -> Value:
-        """Look up an attribute, also among what the application gave to the SDK."""
-        attributes = record.attributes
-        return next((attributes[at] for at in (key, _METADATA + key, _CONTEXT + key) if at in attributes), None)
-
-    def _read_span(self, span: Span) -> Iterator[Observation]:
-        operation = _operation(span)
-        if operation == _TOOL_CALL:
-            yield from _executed(span)
-        elif operation in _RUNS:
-            yield AgentRun(agent=values.as_str(span.attributes.get(_FUNCTION)))
-            yield from _prompt(span.attributes.get(_PROMPT))
-            yield from _written_text(span.attributes)
-        elif operation.startswith("ai.") and operation.endswith(_MODEL_CALLS):
-            yield from self._model_call(span.attributes)
-        elif not operation.startswith("ai."):
-            yield from self._conventions.read_span(span)
-
-    def _model_call(self, attributes: Mapping[str, Value]) -> Iterator[Observation]:
-        agent = values.as_str(attributes.get(_FUNCTION))
-        yield model_call(attributes, agent, keys=_TOKENS)
-        yield from self._conventions.offered(attributes.get(_PROMPT_TOOLS))
-        yield from _received(attributes.get(_PROMPT_MESSAGES))
-        yield from _calls_requested(_first(attributes, _CALLS), agent)
-        yield from _written_text(attributes)
+        return numbered(map(_past, values.objects(span.attributes.get(_PROMPT_MESSAGES), "")[-_MAX_MESSAGES:]))
 
 
-def _operation(span: Span) -> str:
-    attributes = span.attributes
-    recorded = (
-        values.as_str(attributes.get(_OPERATION)) or values.as_str(attributes.get(_NAME_AND_FUNCTION)) or span.name
-    )
-    return recorded.partition(" ")[0]
-
-
-def _conversation(attributes: Mapping[str, Value]) -> Iterator[ConversationSeen]:
-    yield from conventions.conversation(attributes)
-    for prefix in (_CONTEXT, _METADATA):
-        for key in _CONVERSATION_KEYS:
-            found = values.identifier(attributes.get(prefix + key))
-            if found is not None:
-                yield ConversationSeen(conversation_id=found, rank=2)
-                return
-
-
-def _executed(span: Span) -> Iterator[CallExecuted]:
+def _executed(span: Span, agent: str | None) -> Iterator[CallExecuted]:
     attributes = span.attributes
     name = values.as_str(attributes.get(_TOOL_NAME))
     if name is not None:
@@ -162,7 +133,7 @@ def _executed(span: Span) -> Iterator[CallExecuted]:
             arguments=values.arguments(_first(attributes, _ARGUMENTS)),
             result=values.result(_first(attributes, _RESULTS)),
             error=conventions.call_error(span),
-            agent=values.as_str(attributes.get(_FUNCTION)),
+            agent=agent,
         )
 
 
@@ -184,14 +155,14 @@ def _first(attributes: Mapping[str, Value], keys: tuple[str, ...]) -> Value:
 
 def _calls_requested(value: Value, agent: str | None) -> Iterator[CallRequested]:
     """Read the calls of one output: `input` is an object or JSON text, in older versions it is called `args`."""
-    for position, item in enumerate(_objects(value)[:_MAX_CALLS]):
+    for position, item in enumerate(values.objects(value, "")[:_MAX_CALLS]):
         name = values.as_str(item.get("toolName"))
         if name is not None:
             yield CallRequested(
                 position=position,
                 name=name,
                 call_id=values.identifier(item.get("toolCallId")),
-                arguments=_arguments(item["input"] if "input" in item else item.get("args")),
+                arguments=values.arguments_inside(item["input"] if "input" in item else item.get("args")),
                 agent=agent,
                 usable=item.get("invalid") is not True,
                 by_provider=is_by_provider(item),
@@ -200,7 +171,7 @@ def _calls_requested(value: Value, agent: str | None) -> Iterator[CallRequested]
 
 def _received(value: Value) -> Iterator[Observation]:
     """Read the prompt messages of a model call."""
-    messages = _objects(value)[-_MAX_MESSAGES:]
+    messages = values.objects(value, "")[-_MAX_MESSAGES:]
     for message in messages:
         role = message.get("role")
         if role == "system":
@@ -223,8 +194,7 @@ def _past(message: JsonObject) -> PastMessage:
 
 def _prompt(value: Value) -> Iterator[Observation]:
     """Read the prompt of a run: an object with `system`, and `prompt` or `messages`."""
-    read = values.content(value)
-    recorded = values.as_object(read.value) if isinstance(read, Recorded) else {}
+    recorded = values.as_object(values.decoded(value))
     yield from conventions.system(values.as_str(recorded.get("system")))
     asked = recorded.get("prompt")
     if isinstance(asked, str):
@@ -252,43 +222,11 @@ def _answer(part: JsonObject, *, by_provider: bool) -> Iterator[CallAnswered]:
     if isinstance(output, dict) and output.get("type") in _ENVELOPES:
         failed = failed or output.get("type") in _FAILED
         output = output.get("value")
-    result = _result(output)
+    message = "" if output is None else values.text_of(output) or values.dump(output)
     yield CallAnswered(
         call_id=call_id,
         name=name,
-        result=NOT_RECORDED if failed else result,
-        error=CallError(kind=OTHER_ERROR, message=_text(output)) if failed else None,
+        result=NOT_RECORDED if failed else values.result_inside(output),
+        error=CallError(kind=OTHER_ERROR, message=message) if failed else None,
         by_provider=by_provider,
     )
-
-
-def _objects(value: Value) -> list[JsonObject]:
-    read = values.content(value)
-    items = values.as_list(read.value) if isinstance(read, Recorded) else []
-    return [_object(item) for item in items]
-
-
-def _object(item: Json) -> JsonObject:
-    if not isinstance(item, str):
-        return values.as_object(item)
-    read = values.parse_text(item)
-    return values.as_object(read.value) if isinstance(read, Recorded) else {}
-
-
-def _arguments(value: Json) -> Content:
-    # An object inside what was parsed before needs no second look; some models write empty text for no arguments.
-    return Recorded(value) if isinstance(value, dict) else Recorded({}) if value == "" else values.arguments(value)
-
-
-def _result(value: Json) -> Content:
-    return Recorded(value) if isinstance(value, (dict, list)) else values.result(value)
-
-
-def _text(value: Json) -> str:
-    match value:
-        case str():
-            return value
-        case None:
-            return ""
-        case _:
-            return values.dump(value)

@@ -7,12 +7,10 @@ with arguments that break its schema, leaves no trace.
 
 from collections.abc import Iterator, Mapping
 
-from toolgauge.model.content import Recorded
-from toolgauge.model.json import JsonObject, Value
+from toolgauge.model.json import Value
 from toolgauge.model.observations import (
     AgentRun,
     CallExecuted,
-    ConversationSeen,
     MessageSeen,
     Observation,
     ToolDefinition,
@@ -21,8 +19,9 @@ from toolgauge.model.observations import (
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, values
+from toolgauge.recognize.conventions import model_call
+from toolgauge.recognize.conventions_reader import PlainDialect
 from toolgauge.recognize.messages import read_messages
-from toolgauge.recognize.token_counts import model_call
 
 _SCOPE = "@voltagent/"
 _KIND = "span.type"
@@ -43,7 +42,7 @@ _SUBAGENT = "subagent:"
 _MAX_TOOLS = 1_000
 
 
-class VoltAgent:
+class VoltAgent(PlainDialect):
     """Reads spans of VoltAgent's tracer."""
 
     name = "voltagent"
@@ -66,54 +65,34 @@ class VoltAgent:
         if isinstance(record, LogRecord):
             return
         attributes = record.attributes
-        yield from _conversation(attributes)
+        yield from conventions.own_conversation(attributes, _CONVERSATIONS)
         kind = attributes.get(_KIND)
         if kind == "tool":
             yield from _executed(record)
         elif kind == "llm":
             yield model_call(attributes, keys=_TOKENS)
-            yield from _offered(attributes.get(_TOOL_NAMES))
+            listed = attributes.get(_TOOL_NAMES)
+            names = [name.strip() for name in listed.split(",")[:_MAX_TOOLS]] if isinstance(listed, str) else []
+            if tools := tuple(ToolDefinition(name=name) for name in names if name):
+                yield ToolsOffered(tools=tools)
             yield from _texts(attributes)
         elif (kind is None or kind == "agent") and attributes.get(_ENTITY) == "agent":
-            yield from _run(record)
-
-    def attribute(self, record: Record, key: str) -> Value:
-        """Look up an attribute; none is hidden."""
-        return record.attributes.get(key)
-
-
-def _conversation(attributes: Mapping[str, Value]) -> Iterator[ConversationSeen]:
-    for key in _CONVERSATIONS:
-        if found := values.identifier(attributes.get(key)):
-            yield ConversationSeen(conversation_id=found, rank=2)
-            return
-
-
-def _run(span: Span) -> Iterator[Observation]:
-    attributes = span.attributes
-    # The run of an agent below has its caller's entity; only the span's name has its own.
-    below = span.name.partition(_SUBAGENT)[2] if span.name.startswith(_SUBAGENT) else ""
-    yield AgentRun(agent=below or values.as_str(attributes.get(_NAME)))
-    yield from _texts(attributes)
-    if text := values.as_str(attributes.get(_OUTPUT)):
-        yield MessageSeen(role="assistant", text=text)
-    snapshot = values.envelope(attributes.get(_SNAPSHOT))
-    state = values.as_object(snapshot.value) if isinstance(snapshot, Recorded) else {}
-    tools = [values.as_object(tool) for tool in values.as_list(state.get("tools"))[:_MAX_TOOLS]]
-    if defined := tuple(tool for item in tools if (tool := _definition(item))):
-        yield ToolsOffered(tools=defined)
-
-
-def _definition(item: JsonObject) -> ToolDefinition | None:
-    """Read a tool of a snapshot; its parameters are the insides of a zod schema, from which no JSON Schema follows."""
-    name = values.as_str(item.get("name"))
-    return ToolDefinition(name=name, description=values.as_str(item.get("description"))) if name else None
-
-
-def _offered(value: Value) -> Iterator[ToolsOffered]:
-    names = [name.strip() for name in value.split(",")[:_MAX_TOOLS]] if isinstance(value, str) else []
-    if tools := tuple(ToolDefinition(name=name) for name in names if name):
-        yield ToolsOffered(tools=tools)
+            # The run of an agent below has its caller's entity; only the span's name has its own.
+            below = record.name.removeprefix(_SUBAGENT) if record.name.startswith(_SUBAGENT) else ""
+            yield AgentRun(agent=below or values.as_str(attributes.get(_NAME)))
+            yield from _texts(attributes)
+            if text := values.as_str(attributes.get(_OUTPUT)):
+                yield MessageSeen(role="assistant", text=text)
+            # The parameters of a snapshot's tools are the insides of a zod schema, from which no JSON Schema follows.
+            state = values.as_object(values.opened(attributes.get(_SNAPSHOT)))
+            listed = values.as_list(state.get("tools"))[:_MAX_TOOLS]
+            named = [(values.as_str(tool.get("name")), tool) for tool in map(values.as_object, listed)]
+            if defined := tuple(
+                ToolDefinition(name=name, description=values.as_str(tool.get("description")))
+                for name, tool in named
+                if name is not None
+            ):
+                yield ToolsOffered(tools=defined)
 
 
 def _texts(attributes: Mapping[str, Value]) -> Iterator[Observation]:

@@ -6,7 +6,7 @@ conventions in part put together with their own.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from msgspec.structs import replace
 
@@ -30,6 +30,75 @@ from toolgauge.model.pausing_exceptions import PAUSING_EXCEPTIONS
 from toolgauge.model.records import Span
 from toolgauge.recognize import values
 from toolgauge.recognize.messages import Message, read_messages, read_text
+
+# The keys of a convention, of which the first that is there counts.
+TOKEN_KEYS = (
+    ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
+    ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),
+)
+OPENINFERENCE_TOKENS = (
+    ("llm.token_count.prompt", *TOKEN_KEYS[0]),
+    ("llm.token_count.completion", *TOKEN_KEYS[1]),
+)
+# Far more than any model takes.
+_MOST = 10**12
+# How objects with counts name them: those of providers, Langfuse and MLflow, with parts (`input_cached_tokens`) besides.
+_INPUT_WORDS = ("input", "prompt")
+_OUTPUT_WORDS = ("output", "completion")
+_MAX_COUNTS = 100
+
+Keys: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
+
+
+def model_call(
+    attributes: Mapping[str, Value],
+    agent: str | None = None,
+    *,
+    keys: Keys = TOKEN_KEYS,
+    stopped_for_tools: bool = False,
+) -> ModelCall:
+    """Make the observation of a model call, with the tokens it took."""
+    return ModelCall(
+        agent=agent,
+        stopped_for_tools=stopped_for_tools,
+        input_tokens=_first(attributes, keys[0]),
+        output_tokens=_first(attributes, keys[1]),
+    )
+
+
+def counted(usage: JsonObject) -> tuple[int | None, int | None]:
+    """Read an object with counts: its input is the sum of what begins with `input` or `prompt`, and so on."""
+    sums: list[int | None] = [None, None]
+    for key, value in list(usage.items())[:_MAX_COUNTS]:
+        count = token_count(value)
+        for place, words in enumerate((_INPUT_WORDS, _OUTPUT_WORDS)):
+            if count is not None and key.startswith(words):
+                sums[place] = (sums[place] or 0) + count
+    return sums[0], sums[1]
+
+
+def counted_text(value: Value) -> tuple[int | None, int | None]:
+    """Read an object with counts that an attribute holds as JSON text."""
+    read = values.content(value)
+    return counted(values.as_object(read.value)) if isinstance(read, Recorded) else (None, None)
+
+
+def token_count(value: Value) -> int | None:
+    """Return a value as a number of tokens; `None` when it is none."""
+    if type(value) is int:
+        return value if 0 <= value <= _MOST else None
+    # JavaScript knows no whole numbers.
+    if type(value) is float and 0 <= value <= _MOST and value.is_integer():
+        return int(value)
+    return None
+
+
+def _first(attributes: Mapping[str, Value], keys: tuple[str, ...]) -> int | None:
+    for key in keys:
+        if (value := attributes.get(key)) is not None:
+            return token_count(value)
+    return None
+
 
 OPERATION = "gen_ai.operation.name"
 CONVERSATION = "gen_ai.conversation.id"
@@ -69,6 +138,7 @@ _OTHER_OPERATIONS = re.compile(
 )
 _WORD_BREAKS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+")
 _MAX_OPERATION = 256
+_NOT_WORD = re.compile(r"[^a-zA-Z0-9_]")
 _TRUE = (True, "true", "True")
 EXECUTE = "execute_tool"
 INVOKE = "invoke_agent"
@@ -234,6 +304,11 @@ def ended_without_result(call: CallExecuted) -> CallExecuted:
     return replace(call, is_unfinished=True) if is_recorded else call
 
 
+def handoff_name(agent: str) -> str:
+    """Return the name of the tool that hands over to an agent, as OpenAI's SDK derives it."""
+    return "transfer_to_" + _NOT_WORD.sub("_", agent).lower()
+
+
 def pause(span: Span) -> CallError | None:
     """Read the exception with which a framework waits for a person, whatever the status of the span."""
     exception = _exception(span) or {}
@@ -250,13 +325,23 @@ def _exception(span: Span) -> Mapping[str, Value] | None:
 # Reads messages, instructions and conversation ids as the conventions write them, on spans and in events.
 
 
-def conversation(attributes: Mapping[str, Value]) -> list[ConversationSeen]:
-    """Read the conversation id; a session of the producer stands in for it."""
+def conversation(attributes: Mapping[str, Value], own: Iterable[str] = ()) -> list[ConversationSeen]:
+    """Read the conversation id; a session of the producer, or one of its `own` keys, stands in for it."""
     found = values.identifier(attributes.get(CONVERSATION))
     if found is not None:
         return [ConversationSeen(conversation_id=found, rank=0)]
     session = values.identifier(attributes.get(SESSION))
-    return [ConversationSeen(conversation_id=session, rank=1)] if session is not None else []
+    if session is not None:
+        return [ConversationSeen(conversation_id=session, rank=1)]
+    return own_conversation(attributes, own)
+
+
+def own_conversation(attributes: Mapping[str, Value], keys: Iterable[str]) -> list[ConversationSeen]:
+    """Read the conversation id under the first of a producer's own keys that is there."""
+    for key in keys:
+        if (found := values.identifier(attributes.get(key))) is not None:
+            return [ConversationSeen(conversation_id=found, rank=2)]
+    return []
 
 
 def stopped_for_tools(attributes: Mapping[str, Value]) -> bool:

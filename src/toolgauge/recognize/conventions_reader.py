@@ -25,16 +25,16 @@ from toolgauge.model.observations import (
 )
 from toolgauge.model.records import LogRecord, Record, Span, SpanEvent
 from toolgauge.recognize import conventions, values
+from toolgauge.recognize.conventions import counted_text, model_call
+from toolgauge.recognize.definitions import DefinitionReader
 from toolgauge.recognize.messages import (
     MAX_ITEMS,
-    DefinitionReader,
     Message,
     may_contain_failures,
     messages_of,
+    past_calls,
     read_messages,
 )
-from toolgauge.recognize.past_calls import past_calls
-from toolgauge.recognize.token_counts import counted_text, model_call
 
 # Whose inputs follow on each other: the conversation or the trace, `None` when not known, and the agent.
 Owner: TypeAlias = tuple[str | None, str | None]
@@ -73,6 +73,26 @@ _FIRST_FLAT_NAME = _FLAT_NAME.format(0)
 _MAX_FLAT = 128
 
 
+class PlainDialect:
+    """What most dialects have in common: they read the conventions as well, and hide no attribute.
+
+    What an application gives to a span may stand under its key with one of these `prefixes`.
+    """
+
+    scopes: tuple[str, ...] = ()
+    prefixes: tuple[str, ...] = ()
+
+    def __init__(self) -> None:
+        self._conventions = ConventionsReader()
+
+    def attribute(self, record: Record, key: str) -> Value:
+        """Look up an attribute, also among those that an application gave to the span."""
+        attributes = record.attributes
+        return next(
+            (found for prefix in ("", *self.prefixes) if (found := attributes.get(prefix + key)) is not None), None
+        )
+
+
 class ConventionsReader:
     """Remembers nothing of records but what comes again with each model call: tools on offer, instructions, histories.
 
@@ -104,7 +124,8 @@ class ConventionsReader:
         """Read the calls in the input of a model call, from its attributes or its events."""
         attributes = span.attributes
         if is_raw(span):
-            given = _provided(attributes)
+            key = next((key for key in attributes if key.startswith(_PROVIDER) and key.endswith(_MESSAGES)), None)
+            given = None if key is None else attributes.get(key)
             return past_calls(read_messages(given, "user"))
         received = attributes.get(conventions.INPUT)
         if received is not None:
@@ -138,7 +159,7 @@ class ConventionsReader:
         seen += self.offered(attributes.get(conventions.DEFINITIONS))
         if written is not None:
             messages = read_messages(written, "assistant")
-            if received is not None and messages and _is_cut(messages[0]):
+            if received is not None and messages and (messages[0].text[:1] in ("[", "{")):
                 return None
             seen += conventions.written(messages, agent, with_text=False)
         seen += flat_calls(attributes)
@@ -257,11 +278,6 @@ def operation(attributes: Mapping[str, Value]) -> Operation | None:
     return shown
 
 
-def _is_cut(message: Message) -> bool:
-    """Return whether the message is the beginning of a list of messages, read as a text."""
-    return message.text[:1] in ("[", "{")
-
-
 def _given(event: SpanEvent) -> list[Message]:
     """Read what a span event holds of a model's input."""
     if event.name == conventions.DETAILS:
@@ -273,11 +289,6 @@ def _given(event: SpanEvent) -> list[Message]:
         return []
     body = event.attributes.get(conventions.EVENT_BODY)
     return conventions.event_messages(event.attributes if body is None else body, role)
-
-
-def _provided(attributes: Mapping[str, Value]) -> Value:
-    key = next((key for key in attributes if key.startswith(_PROVIDER) and key.endswith(_MESSAGES)), None)
-    return None if key is None else attributes.get(key)
 
 
 def _trace(record: Record) -> str | None:
@@ -422,8 +433,7 @@ def raw_request(span: Span) -> Iterator[Observation]:
     attributes = span.attributes
     key = next((key for key in attributes if key.startswith(_PROVIDER) and key.endswith((_CHOICES, _MESSAGES))), None)
     provider = key.rpartition(".")[0] if key is not None else ""
-    read = values.content(attributes.get(provider + _CHOICES))
-    choices = values.as_list(read.value) if isinstance(read, Recorded) else []
+    choices = values.as_list(values.decoded(attributes.get(provider + _CHOICES)))
     # The conventions' messages on the span of the request have lost the ids of answers.
     given = read_messages(attributes.get(provider + _MESSAGES), "user")
     if choices or given:

@@ -44,7 +44,8 @@ _QUICK_MARKS = (_ITEM + '"', '_tool_use"', _MCP_APPROVAL)
 _HOSTED = re.compile(rf'"(?:{"|".join(sorted(_PROVIDER_ITEMS))}|server_tool_use|mcp_tool_use|{_MCP_APPROVAL})"')
 # Types of definitions that name no tool by themselves; `object` is that of a schema.
 _NO_TOOLS = ("function", "custom", "object", "extension")
-_OUTPUTS = ("_tool_result", "_call_output", "-tool-return")
+# How the types of parts end that answer a call: `web_search_tool_result`, `custom_tool_call_output`.
+OUTPUTS = ("_tool_result", "_call_output", "-tool-return")
 _ARGUMENTS = ("arguments", "input", "action", "operation")
 # Members that are arguments by themselves.
 _SINGLE = ("code", "queries", "query")
@@ -86,23 +87,22 @@ def code_execution(part: JsonObject) -> JsonObject | None:
     return None
 
 
-def is_output(kind: str) -> bool:
-    """Return whether a part of this type is the answer to a call: `web_search_tool_result`, `custom_tool_call_output`."""
-    return kind.endswith(_OUTPUTS)
-
-
 def hosted_call(part: JsonObject) -> HostedCall | None:
     """Read an item such as `web_search_call`, `mcp_call` or `custom_tool_call`; `None` for any other part."""
     kind = part.get("type")
     if not isinstance(kind, str) or not (kind.endswith(_ITEM) or kind == _MCP_APPROVAL):
         return None
     by_provider = kind not in _CLIENT_ITEMS and part.get("execution") != "client"
-    result = next((_result(part[key]) for key in _RESULTS if part.get(key) is not None), NOT_RECORDED)
+    result = next((values.result_inside(part[key]) for key in _RESULTS if part.get(key) is not None), NOT_RECORDED)
+    failure, error = part.get("error"), None
+    if failure or part.get("status") == "failed":
+        message = failure if isinstance(failure, str) else values.as_str(values.as_object(failure).get("message"))
+        error = CallError(kind=OTHER_ERROR, message=message or "")
     return HostedCall(
         name=values.as_str(part.get("name")) or kind.removesuffix(_ITEM),
         arguments=_arguments(part),
         result=result,
-        error=_error(part),
+        error=error,
         by_provider=by_provider,
     )
 
@@ -124,8 +124,7 @@ def hosted_items(response: Value) -> list[Json] | None:
         return None
     if _HOSTED.search(response) is None:
         return None
-    read = values.envelope(response)
-    opened = read.value if isinstance(read, Recorded) else None
+    opened = values.opened(response)
     answer = values.as_object(opened)
     return (
         values.as_list(opened) or values.as_list(answer.get("output")) or values.as_list(answer.get("content")) or None
@@ -169,18 +168,6 @@ def _arguments(part: JsonObject) -> Content:
         if key == "action" and isinstance(written, dict):
             # The kind of action and the pages found are not arguments.
             return Recorded({name: value for name, value in written.items() if name not in ("type", "sources")})
-        return values.part(written) if isinstance(written, dict) else values.arguments(written)
+        return values.arguments_inside(written)
     single: JsonObject = {key: part[key] for key in _SINGLE if part.get(key) is not None}
     return Recorded(single) if single else NOT_RECORDED
-
-
-def _result(value: Json) -> Content:
-    return values.part(value) if isinstance(value, (dict, list)) else values.result(value)
-
-
-def _error(part: JsonObject) -> CallError | None:
-    error = part.get("error")
-    if not error and part.get("status") != "failed":
-        return None
-    message = error if isinstance(error, str) else values.as_str(values.as_object(error).get("message"))
-    return CallError(kind=OTHER_ERROR, message=message or "")

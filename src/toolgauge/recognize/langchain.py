@@ -24,11 +24,10 @@ from toolgauge.model.observations import (
     Observation,
 )
 from toolgauge.model.records import Span
+from toolgauge.recognize import values
 from toolgauge.recognize.conventions import newest_user_text, written_text
-from toolgauge.recognize.messages import Message
-from toolgauge.recognize.past_calls import PastMessage, numbered
+from toolgauge.recognize.messages import Message, PastMessage, numbered
 from toolgauge.recognize.text_sizes import look_at_ends
-from toolgauge.recognize.values import as_list, as_object, as_str, content, parse_text, result
 
 # What a failed call is called when the producer names no exception class (OpenTelemetry's own word for it).
 
@@ -86,6 +85,19 @@ class Answer(Struct, frozen=True, kw_only=True):
     error: CallError | None = None
 
 
+def llamaindex_answer(output: JsonObject) -> Answer:
+    """Read LlamaIndex's output of a tool: `raw_output` is the value itself, the other members are its Python repr."""
+    texts = [values.as_str(values.as_object(block).get("text")) for block in values.as_list(output.get("blocks"))]
+    shown = "\n".join(text for text in texts if text) or values.as_str(output.get("content"))
+    raw = output.get("raw_output")
+    returned = values.returned(raw) if raw is not None else values.result(shown)
+    failed = output.get("is_error") is True
+    return Answer(
+        result=returned,
+        error=CallError(kind=OTHER_ERROR, message=shown or values.text_of(returned)) if failed else None,
+    )
+
+
 def is_control_flow(exception: str) -> bool:
     """Return whether an exception's class is one that LangGraph raises on purpose."""
     return exception.rpartition(".")[2] in _CONTROL_FLOW
@@ -93,29 +105,34 @@ def is_control_flow(exception: str) -> bool:
 
 def tool_answer(value: Value) -> Answer:
     """Open the output of a tool run: a message, a command, either inside `{"output": ...}`, or the plain result."""
-    read = content(value)
+    read = values.content(value)
     if isinstance(read, NotRecorded):
         return Answer(result=read)
-    opened = as_object(read.value) if isinstance(read, Recorded) else {}
+    opened = values.as_object(read.value) if isinstance(read, Recorded) else {}
     if len(opened) == 1 and "output" in opened:
         inner = opened["output"]
         if isinstance(inner, str):
             return repr_answer(inner)
-        opened = as_object(inner) or opened
+        opened = values.as_object(inner) or opened
     data = message_fields(opened)
     if "tool_call_id" in data:
         return message_answer(data)
     if isinstance(update := opened.get("update"), dict):
-        return _command_answer(update, read)
+        # Read a LangGraph command: of the messages it adds, perhaps after the whole history, the last tool message.
+        for message in reversed(values.as_list(update.get("messages"))):
+            data = message_fields(message)
+            if "tool_call_id" in data:
+                return message_answer(data)
+        return Answer(result=read)
     text = read.value if isinstance(read, Recorded) else value
     if isinstance(text, str) and text.startswith(("content=", "Command(")):
         return repr_answer(text)
-    return Answer(result=result(value))
+    return Answer(result=values.result(value))
 
 
 def message_fields(message: Json) -> JsonObject:
     """Return the fields of a serialised message, wherever the way of serialising puts them."""
-    item = as_object(message)
+    item = values.as_object(message)
     for key in ("kwargs", "data"):
         if isinstance(inner := item.get(key), dict):
             return inner
@@ -127,9 +144,9 @@ def message_answer(data: JsonObject) -> Answer:
     returned = data.get("content")
     failed = data.get("status") == "error"
     return Answer(
-        result=result(returned) if isinstance(returned, (str, list, dict)) else Recorded(returned),
-        call_id=as_str(data.get("tool_call_id")),
-        error=CallError(kind=OTHER_ERROR, message=returned if isinstance(returned, str) else "") if failed else None,
+        result=values.result(returned) if isinstance(returned, (str, list, dict)) else Recorded(returned),
+        call_id=values.as_str(data.get("tool_call_id")),
+        error=CallError(kind=OTHER_ERROR, message=values.text_of(returned)) if failed else None,
     )
 
 
@@ -140,15 +157,15 @@ def repr_answer(text: str) -> Answer:
         return Answer(call_id=call_ids[-1] if call_ids else None)
     found = _MESSAGE_REPR.fullmatch(text.strip())
     if found is None:
-        return Answer(result=result(text))
-    returned = parse_text(found["content"])
+        return Answer(result=values.result(text))
+    returned = values.parse_text(found["content"])
     value: Json = returned.value if isinstance(returned, Recorded) else found["content"]
     call_id = _CALL_ID.search(found["rest"])
     failed = _STATUS_ERROR.search(found["rest"])
     return Answer(
-        result=result(value) if isinstance(value, str) else Recorded(value),
+        result=values.returned(value),
         call_id=call_id[1] if call_id else None,
-        error=CallError(kind=OTHER_ERROR, message=value if isinstance(value, str) else "") if failed else None,
+        error=CallError(kind=OTHER_ERROR, message=values.text_of(value)) if failed else None,
     )
 
 
@@ -156,23 +173,25 @@ def refused_call(tool: Value, given: Value, output: Value) -> CallAnswered | Non
     """Read the run of the tool that an `AgentExecutor` has in place of one that does not exist."""
     if tool != _INVALID_TOOL:
         return None
-    read = content(given)
-    requested = as_object(read.value).get("requested_tool_name") if isinstance(read, Recorded) else None
-    return CallAnswered(name=requested, result=result(output)) if isinstance(requested, str) else None
+    read = values.content(given)
+    requested = values.as_object(read.value).get("requested_tool_name") if isinstance(read, Recorded) else None
+    return CallAnswered(name=requested, result=values.result(output)) if isinstance(requested, str) else None
 
 
 def waiting_calls(span: Span, interrupt: str = "") -> Iterator[CallAnswered]:
     """Read the calls for which LangChain's human in the loop asks, from the text of its exception: no tool has a span for them."""
     if not interrupt and (span.events or span.status == "error"):
         raised = (
-            as_str(event.attributes.get("exception.message")) for event in span.events if event.name == "exception"
+            values.as_str(event.attributes.get("exception.message"))
+            for event in span.events
+            if event.name == "exception"
         )
         interrupt = next(filter(None, raised), span.status_message)
     begin = _ACTIONS.search(interrupt) if _ACTION_REQUESTS in interrupt else None
     end = _END_OF_ACTIONS.search(interrupt, begin.end()) if begin is not None else None
-    read = parse_text(interrupt[begin.end() : end.start()]) if begin is not None and end is not None else None
-    for action in as_list(read.value) if isinstance(read, Recorded) else []:
-        name = as_str(as_object(action).get("name"))
+    read = values.parse_text(interrupt[begin.end() : end.start()]) if begin is not None and end is not None else None
+    for action in values.as_list(read.value) if isinstance(read, Recorded) else []:
+        name = values.as_str(values.as_object(action).get("name"))
         if name is not None:
             yield CallAnswered(name=name, error=CallError(kind=PAUSED, message=""))
 
@@ -184,38 +203,18 @@ def node_answers(given: Value, output: Value) -> Iterator[CallAnswered]:
     look_at_ends(output)
     if not isinstance(given, str) or '"tool_call' not in given or given[:1] not in ("[", "{"):
         return
-    called = parse_text(given)
-    if not _are_calls(called.value if isinstance(called, Recorded) else None):
+    opened = values.decoded(given)
+    inner = values.as_object(opened)
+    calls = values.as_list(opened) or values.as_list(inner.get("input")) or [inner.get("tool_call")]
+    if not all(values.as_object(call).get("type") == "tool_call" for call in calls):
         return
-    returned = content(output)
-    for message in _messages(returned.value) if isinstance(returned, Recorded) else []:
+    returned = values.as_object(values.decoded(output))
+    added = returned.get("output")
+    listed = values.as_list(returned.get("messages")) or values.as_list(values.as_object(added).get("messages"))
+    for message in listed or values.as_list(added):
         data = message_fields(message)
         if "tool_call_id" in data:
-            answer = message_answer(data)
-            yield CallAnswered(
-                call_id=answer.call_id, name=as_str(data.get("name")), result=answer.result, error=answer.error
-            )
-
-
-def _are_calls(given: Json) -> bool:
-    opened = as_object(given)
-    calls = as_list(given) or as_list(opened.get("input")) or [opened.get("tool_call")]
-    return all(as_object(call).get("type") == "tool_call" for call in calls)
-
-
-def _messages(returned: Json) -> list[Json]:
-    opened = as_object(returned)
-    output = opened.get("output")
-    return as_list(opened.get("messages")) or as_list(as_object(output).get("messages")) or as_list(output)
-
-
-def _command_answer(update: JsonObject, whole: Content) -> Answer:
-    """Read a LangGraph command: of the messages it adds, perhaps after the whole history, the last tool message."""
-    for message in reversed(as_list(update.get("messages"))):
-        data = message_fields(message)
-        if "tool_call_id" in data:
-            return message_answer(data)
-    return Answer(result=whole)
+            yield from message_answers(data)
 
 
 # Reads LangChain's chat messages: what a model was given and what it wrote.
@@ -228,8 +227,8 @@ def _command_answer(update: JsonObject, whole: Content) -> Answer:
 def generated(output: Json) -> list[JsonObject]:
     """Return the messages of a model's result, `{"generations": [[{"message": ...}]]}`; of alternatives the first."""
     found: list[JsonObject] = []
-    for batch in as_list(as_object(output).get("generations")):
-        first = as_object((as_list(batch) or [None])[0])
+    for batch in values.as_list(values.as_object(output).get("generations")):
+        first = values.as_object((values.as_list(batch) or [None])[0])
         message = message_fields(first.get("message"))
         if message:
             found.append(message)
@@ -238,13 +237,10 @@ def generated(output: Json) -> list[JsonObject]:
 
 def batch(messages: Json) -> list[Json]:
     """Return one conversation: the list itself, or the one list in it."""
-    items = as_list(messages)
-    return as_list(items[0]) if len(items) == 1 and _is_batch(items[0]) else items
-
-
-def _is_batch(item: Json) -> bool:
+    items = values.as_list(messages)
+    first = items[0] if len(items) == 1 else None
     # `["user", "text"]` is a message, `[{...}, {...}]` is a list of them.
-    return isinstance(item, list) and not (len(item) == _PAIR and isinstance(item[0], str))
+    return first if isinstance(first, list) and not (len(first) == _PAIR and isinstance(first[0], str)) else items
 
 
 def received(messages: Sequence[Json]) -> Iterator[Observation]:
@@ -257,7 +253,7 @@ def received(messages: Sequence[Json]) -> Iterator[Observation]:
         if message.role == "system" and message.text:
             yield MessageSeen(role="system", text=message.text)
         elif message.role == "tool":
-            yield from _answer(data)
+            yield from message_answers(data)
         else:
             yield from message.answers()
     yield from newest_user_text(read)
@@ -276,10 +272,10 @@ def past_calls(messages: Sequence[Json]) -> Iterator[CallRequested | MessageSeen
     )
 
 
-def _answer(data: JsonObject) -> Iterator[CallAnswered]:
-    answer = message_answer(data)
-    name = as_str(data.get("name"))
-    if answer.call_id or name:
+def message_answers(data: JsonObject) -> Iterator[CallAnswered]:
+    """Read the fields of a tool message that names its call or its tool."""
+    answer, name = message_answer(data), values.as_str(data.get("name"))
+    if answer.call_id is not None or name is not None:
         yield CallAnswered(call_id=answer.call_id, name=name, result=answer.result, error=answer.error)
 
 
@@ -304,16 +300,16 @@ def written(messages: Sequence[JsonObject], agent: str | None) -> Iterator[Obser
 
 def rejected(data: JsonObject, agent: str | None, position: int) -> Iterator[CallRequested]:
     """Read the calls that LangChain could not parse, from `position` on."""
-    for item in as_list(data.get("invalid_tool_calls")):
-        call = as_object(item)
-        name = as_str(call.get("name"))
+    for item in values.as_list(data.get("invalid_tool_calls")):
+        call = values.as_object(item)
+        name = values.as_str(call.get("name"))
         if name is None:
             continue
-        text = as_str(call.get("args"))
+        text = values.as_str(call.get("args"))
         yield CallRequested(
             position=position,
             name=name,
-            call_id=as_str(call.get("id")),
+            call_id=values.as_str(call.get("id")),
             arguments=NOT_RECORDED if text is None else Unparsed(text),
             agent=agent,
             usable=False,
@@ -324,26 +320,22 @@ def rejected(data: JsonObject, agent: str | None, position: int) -> Iterator[Cal
 def _flat(data: JsonObject) -> JsonObject:
     """Return the message with a role, and with each call once."""
     flat = dict(data)
-    role = _ROLES.get(as_str(data.get("type")) or "")
+    role = _ROLES.get(values.as_str(data.get("type")) or "")
     if role is not None:
         flat["role"] = role
         del flat["type"]
-    calls = as_list(data.get("tool_calls"))
+    calls = values.as_list(data.get("tool_calls"))
     if not calls and not data.get("invalid_tool_calls"):
-        calls = _provider_calls(as_object(data.get("additional_kwargs")))
+        # Old releases keep the provider's own form.
+        kwargs = values.as_object(data.get("additional_kwargs"))
+        function = kwargs.get("function_call")
+        calls = values.as_list(kwargs.get("tool_calls")) or ([function] if isinstance(function, dict) else [])
         flat["tool_calls"] = calls
     if calls or data.get("invalid_tool_calls"):
         blocks = data.get("content")
         if isinstance(blocks, list):
-            flat["content"] = [block for block in blocks if as_object(block).get("type") not in _CALL_BLOCKS]
+            flat["content"] = [block for block in blocks if values.as_object(block).get("type") not in _CALL_BLOCKS]
     return flat
-
-
-def _provider_calls(kwargs: JsonObject) -> list[Json]:
-    # Old releases keep the provider's own form.
-    calls = as_list(kwargs.get("tool_calls"))
-    function = kwargs.get("function_call")
-    return calls or ([function] if isinstance(function, dict) else [])
 
 
 # Tells which LangChain runs are runs of an agent, by the metadata that LangChain gives to each run.
@@ -354,7 +346,7 @@ def _provider_calls(kwargs: JsonObject) -> list[Json]:
 
 def agent_name(metadata: JsonObject) -> str | None:
     """Return the agent to which a run belongs, by LangChain's metadata."""
-    return as_str(metadata.get("lc_agent_name"))
+    return values.as_str(metadata.get("lc_agent_name"))
 
 
 def agent_run(name: str, metadata: JsonObject, *, labelled: bool) -> AgentRun | None:
@@ -363,19 +355,15 @@ def agent_run(name: str, metadata: JsonObject, *, labelled: bool) -> AgentRun | 
     if agent is not None and agent == name:
         return AgentRun(agent=agent)
     if "langgraph_node" not in metadata:
-        return _outermost_run(name, metadata, labelled=labelled)
+        if labelled and name not in _UNNAMED_RUNS and _PART.fullmatch(name) is None:
+            return AgentRun(agent=name)
+        if name in _UNNAMED_RUNS or metadata.get("ls_integration") in _GRAPH_INTEGRATIONS:
+            return AgentRun(agent=agent_name(metadata))
+        return None
     # A node that runs a graph of its own: the graph's run has the node's checkpoint, its nodes have theirs.
     inside = metadata.get("checkpoint_ns")
     if labelled and agent is None and inside is not None and inside == metadata.get("langgraph_checkpoint_ns", inside):
         return AgentRun(agent=name)
-    return None
-
-
-def _outermost_run(name: str, metadata: JsonObject, *, labelled: bool) -> AgentRun | None:
-    if labelled and name not in _UNNAMED_RUNS and _PART.fullmatch(name) is None:
-        return AgentRun(agent=name)
-    if name in _UNNAMED_RUNS or metadata.get("ls_integration") in _GRAPH_INTEGRATIONS:
-        return AgentRun(agent=agent_name(metadata))
     return None
 
 
@@ -387,10 +375,12 @@ def _outermost_run(name: str, metadata: JsonObject, *, labelled: bool) -> AgentR
 
 def as_requested(call: CallExecuted) -> CallExecuted:
     """Return the call under the name that the model gave, failed; any other call as it is."""
-    given = as_object(call.arguments.value) if call.name == _NAME and isinstance(call.arguments, Recorded) else {}
-    requested = as_str(given.get(_REQUESTED))
+    given = (
+        values.as_object(call.arguments.value) if call.name == _NAME and isinstance(call.arguments, Recorded) else {}
+    )
+    requested = values.as_str(given.get(_REQUESTED))
     if requested is None or given.keys() != _ARGUMENTS:
         return call
     returned = call.result.value if isinstance(call.result, Recorded) else None
-    error = call.error or CallError(kind=OTHER_ERROR, message=returned if isinstance(returned, str) else "")
+    error = call.error or CallError(kind=OTHER_ERROR, message=values.text_of(returned))
     return replace(call, name=requested, arguments=NOT_RECORDED, error=error)

@@ -24,10 +24,10 @@ from toolgauge.model.observations import (
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, provider_messages, values
-from toolgauge.recognize.messages import MAX_ITEMS, DefinitionReader, Message, messages_of
-from toolgauge.recognize.past_calls import past_calls
-from toolgauge.recognize.settings import Answers, MappedDialectSettings, Matches, Path, Requests, SpanMapping, SpanValue
-from toolgauge.recognize.token_counts import token_count
+from toolgauge.recognize.conventions import token_count
+from toolgauge.recognize.definitions import DefinitionReader
+from toolgauge.recognize.messages import MAX_ITEMS, Message, messages_of, past_calls
+from toolgauge.recognize.settings import Answers, MappedDialectSettings, Path, Requests, SpanMapping, SpanValue
 
 _EACH = "*"
 # How a flag is written where a mapping wants a text.
@@ -158,13 +158,9 @@ def _error(span: Span, mapping: SpanMapping) -> CallError | None:
     message = _text(_value(span, mapping.error))
     if known := conventions.call_error(span):
         return known if known.message or not message else CallError(kind=known.kind, message=message)
-    if message or _any_holds(span.attributes, mapping.failed):
+    if message or any(_holds(span.attributes, key, wanted) for key, wanted in mapping.failed.items()):
         return CallError(kind=OTHER_ERROR, message=message)
     return None
-
-
-def _any_holds(attributes: Mapping[str, Value], conditions: Matches) -> bool:
-    return any(_holds(attributes, key, wanted) for key, wanted in conditions.items())
 
 
 # Messages, and calls in lists of a producer's own form.
@@ -252,7 +248,9 @@ def _at(value: Json, path: Path) -> list[Json]:
     """Return the values at the end of the path, in order; JSON text on the way is opened."""
     found = [value]
     for step in path:
-        found = [inner for one in found for inner in _step(_opened(one), step)][:MAX_ITEMS]
+        found = [inner for one in found for inner in _step(_json(one) if isinstance(one, str) else one, step)][
+            :MAX_ITEMS
+        ]
     return found
 
 
@@ -266,10 +264,6 @@ def _step(value: Json, step: str) -> Iterable[Json]:
             return (value[step],) if value.get(step) is not None else ()
         case _:
             return ()
-
-
-def _opened(value: Json) -> Json:
-    return _json(value) if isinstance(value, str) else value
 
 
 def _text(value: Value) -> str:

@@ -24,10 +24,9 @@ from toolgauge.model.observations import (
     ToolDefinition,
 )
 from toolgauge.model.records import Scope, Span
-from toolgauge.recognize import langchain
+from toolgauge.recognize import langchain, values
 from toolgauge.recognize.messages import read_messages
 from toolgauge.recognize.openinference_tools import INPUT, OUTPUT, span_error
-from toolgauge.recognize.values import as_list, as_object, as_str, content, result
 
 _SCOPE = re.compile(r"openinference[.-]instrumentation[.-]([a-z0-9_-]+)", re.IGNORECASE)
 
@@ -177,8 +176,8 @@ def _newest(texts: Mapping[str, str]) -> Iterator[MessageSeen]:
 
 
 def _messages(value: Value) -> list[Json]:
-    read = content(value)
-    return as_list(as_object(read.value).get("messages")) if isinstance(read, Recorded) else []
+    read = values.content(value)
+    return values.as_list(values.as_object(read.value).get("messages")) if isinstance(read, Recorded) else []
 
 
 # --- Haystack
@@ -196,14 +195,22 @@ def haystack_history(given: Value, output: Value) -> Iterator[Observation]:
                 yield from _haystack_call(part, position=position, output=number)
                 position += 1
             elif kind == "ToolCallResult":
-                yield from _haystack_answer(part)
+                origin = values.as_object(part.get("origin"))
+                returned = part.get("result")
+                failed = part.get("error") is True
+                yield CallAnswered(
+                    call_id=values.as_str(origin.get("id")),
+                    name=values.as_str(origin.get("tool_name")),
+                    result=values.returned(returned),
+                    error=CallError(kind=OTHER_ERROR, message=values.text_of(returned)) if failed else None,
+                )
             elif kind == "TextContent":
-                texts[str(message.get("_role"))] = as_str(part.get("text")) or ""
+                texts[str(message.get("_role"))] = values.as_str(part.get("text")) or ""
     yield from _newest(texts)
 
 
 def _call_id(part: JsonObject) -> str | None:
-    return as_str(part.get("id")) if part.get(CLASS) == "ToolCall" else None
+    return values.as_str(part.get("id")) if part.get(CLASS) == "ToolCall" else None
 
 
 def _chat_messages(value: Value) -> Iterator[JsonObject]:
@@ -212,36 +219,24 @@ def _chat_messages(value: Value) -> Iterator[JsonObject]:
         if isinstance(text, str) and len(text) <= room:
             room -= len(text)
             try:
-                yield as_object(parse_repr(text))
+                yield values.as_object(parse_repr(text))
             except ValueError:
                 continue  # one message that cannot be read says nothing about the others
 
 
 def _parts(message: JsonObject) -> Iterator[JsonObject]:
-    for part in as_list(message.get("_content")):
-        yield as_object(part)
+    for part in values.as_list(message.get("_content")):
+        yield values.as_object(part)
 
 
 def _haystack_call(part: JsonObject, *, position: int, output: int) -> Iterator[CallRequested]:
-    name = as_str(part.get("tool_name"))
+    name = values.as_str(part.get("tool_name"))
     if name is None:
         return
     written = part.get("arguments")
     arguments: Content = Recorded(written) if isinstance(written, dict) else NOT_RECORDED
     yield CallRequested(
-        position=position, name=name, call_id=as_str(part.get("id")), arguments=arguments, output=output
-    )
-
-
-def _haystack_answer(part: JsonObject) -> Iterator[CallAnswered]:
-    origin = as_object(part.get("origin"))
-    returned = part.get("result")
-    failed = part.get("error") is True
-    yield CallAnswered(
-        call_id=as_str(origin.get("id")),
-        name=as_str(origin.get("tool_name")),
-        result=result(returned) if isinstance(returned, str) else Recorded(returned),
-        error=CallError(kind=OTHER_ERROR, message=returned if isinstance(returned, str) else "") if failed else None,
+        position=position, name=name, call_id=values.as_str(part.get("id")), arguments=arguments, output=output
     )
 
 
@@ -264,8 +259,8 @@ def model_name(title: str) -> str:
 
 def offered_tools(given: Value) -> tuple[ToolDefinition, ...]:
     """Read the tools of a task, each by its title and by its name for a model: releases differ in what they call."""
-    read = content(given)
-    tools = as_list(as_object(read.value).get("tools")) if isinstance(read, Recorded) else []
+    read = values.content(given)
+    tools = values.as_list(values.as_object(read.value).get("tools")) if isinstance(read, Recorded) else []
     titles = [found[1] for tool in tools if isinstance(tool, str) and (found := _TOOL_REPR.match(tool))]
     if len(titles) < len(tools):
         return ()
@@ -275,9 +270,8 @@ def offered_tools(given: Value) -> tuple[ToolDefinition, ...]:
 
 def task_texts(tasks: Value) -> Iterator[MessageSeen]:
     """Read the tasks of a crew, the nearest thing to a user's text that CrewAI records."""
-    read = content(tasks)
-    for task in as_list(read.value) if isinstance(read, Recorded) else []:
-        if text := as_str(as_object(task).get("description")):
+    for task in values.as_list(values.decoded(tasks)):
+        if text := values.as_str(values.as_object(task).get("description")):
             yield MessageSeen(role="user", text=text)
 
 
@@ -288,11 +282,10 @@ def task_texts(tasks: Value) -> Iterator[MessageSeen]:
 
 def offered_names(attributes: Mapping[str, Value]) -> tuple[ToolDefinition, ...]:
     """Read the offer of an agent: its tools, and the agents that it manages, which are called like tools."""
-    read = content(attributes.get(_TOOLS_NAMES))
-    names = as_list(read.value) if isinstance(read, Recorded) else []
+    names = values.as_list(values.decoded(attributes.get(_TOOLS_NAMES)))
     offered = {name: ToolDefinition(name=name) for name in names if isinstance(name, str) and name}
     for number in range(_MAX_MANAGED):
-        managed = as_str(attributes.get(f"{_MANAGED_AGENTS}{number}.name"))
+        managed = values.as_str(attributes.get(f"{_MANAGED_AGENTS}{number}.name"))
         if managed is None:
             break
         if managed:
@@ -302,16 +295,15 @@ def offered_names(attributes: Mapping[str, Value]) -> tuple[ToolDefinition, ...]
 
 def managed_agent_call(span: Span) -> CallExecuted | None:
     """Return the call that the run of a managed agent is, `None` for any other run."""
-    read = content(span.attributes.get(INPUT))
-    given = as_object(read.value) if isinstance(read, Recorded) else {}
-    prompt = as_str(given.get("task")) or ""
+    given = values.as_object(values.decoded(span.attributes.get(INPUT)))
+    prompt = values.as_str(given.get("task")) or ""
     managed = _MANAGED.match(prompt)
     if managed is None:
         return None
     return CallExecuted(
         name=managed[1],
         arguments=_arguments(prompt, given),
-        result=result(span.attributes.get(OUTPUT)),
+        result=values.result(span.attributes.get(OUTPUT)),
         error=span_error(span),
     )
 

@@ -14,11 +14,10 @@ from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import OTHER_ERROR, CallAnswered, CallError, CallRequested, MessageSeen
 from toolgauge.model.records import Span
+from toolgauge.recognize import values
 from toolgauge.recognize.hosted_tools import hosted_item
 from toolgauge.recognize.langchain import generated
-from toolgauge.recognize.messages import is_media_type
-from toolgauge.recognize.past_calls import PastMessage, numbered
-from toolgauge.recognize.values import arguments, as_list, as_object, as_str, content, parse_text, result
+from toolgauge.recognize.messages import PastMessage, is_media_type, numbered
 
 OUTPUT_MESSAGES = "llm.output_messages."
 INPUT_MESSAGES = "llm.input_messages."
@@ -150,7 +149,7 @@ def _request(part: Part) -> Request | None:
         name=hosted or name,
         call_id=call_id if isinstance(call_id, str) and call_id else None,
         # Instrumentations leave the key out when the model gave no arguments; hidden outputs hide the name as well.
-        arguments=Recorded({}) if written is None or written == "" else arguments(written),
+        arguments=Recorded({}) if written is None or written == "" else values.arguments(written),
         by_provider=hosted is not None,
     )
 
@@ -176,15 +175,15 @@ def with_raw_output(found: list[Request], raw: Value) -> list[Request]:
     """Complete the calls from LangChain's raw output: the ids of old releases, and the calls that it rejected."""
     if not isinstance(raw, str) or not _is_worth_parsing(found, raw):
         return found
-    read = parse_text(raw)
+    read = values.parse_text(raw)
     if not isinstance(read, Recorded):
         return found
     valid: list[JsonObject] = []
     invalid: list[JsonObject] = []
     for message in generated(read.value):
-        valid.extend(as_object(call) for call in as_list(message.get("tool_calls")))
-        invalid.extend(as_object(call) for call in as_list(message.get("invalid_tool_calls")))
-    rejected = [_rejected(call) for call in invalid if as_str(call.get("name"))]
+        valid.extend(values.as_object(call) for call in values.as_list(message.get("tool_calls")))
+        invalid.extend(values.as_object(call) for call in values.as_list(message.get("invalid_tool_calls")))
+    rejected = [_rejected(call) for call in invalid if values.as_str(call.get("name"))]
     # Old releases show a call that could not be parsed among the others, without its id.
     recorded = [request for request in found if not any(_is_same(request, other) for other in rejected)]
     return _with_ids(recorded, valid) + rejected
@@ -207,7 +206,9 @@ def _with_ids(found: list[Request], valid: list[JsonObject]) -> list[Request]:
     if [request.name for request in found] != [call.get("name") for call in valid]:
         return found
     return [
-        Request(name=request.name, call_id=request.call_id or as_str(call.get("id")), arguments=request.arguments)
+        Request(
+            name=request.name, call_id=request.call_id or values.as_str(call.get("id")), arguments=request.arguments
+        )
         for request, call in zip(found, valid, strict=True)
     ]
 
@@ -216,8 +217,8 @@ def _rejected(call: JsonObject) -> Request:
     written = call.get("args")
     text = written if isinstance(written, str) else ""
     return Request(
-        name=as_str(call.get("name")) or "",
-        call_id=as_str(call.get("id")),
+        name=values.as_str(call.get("name")) or "",
+        call_id=values.as_str(call.get("id")),
         arguments=Unparsed(text) if text else NOT_RECORDED,
         usable=False,
     )
@@ -267,31 +268,30 @@ def _part_answers(message: Message) -> Iterator[CallAnswered]:
         part = message.contents[index]
         call_id, text = part.get("message.tool_call_id"), part.get("text")
         if isinstance(call_id, str) and call_id:
-            yield CallAnswered(call_id=call_id, result=NOT_RECORDED if text is None else result(text))
+            yield CallAnswered(call_id=call_id, result=NOT_RECORDED if text is None else values.result(text))
 
 
 def _function_answer(value: Value) -> Iterator[CallAnswered]:
     """Read autogen's answer: JSON of name, content, call_id, is_error."""
-    read = content(value)
-    recorded = as_object(read.value) if isinstance(read, Recorded) else {}
+    recorded = values.as_object(values.decoded(value))
     if "call_id" not in recorded and "name" not in recorded:
         return
     returned = recorded.get("content")
     failed = recorded.get("is_error") is True
     yield CallAnswered(
-        call_id=as_str(recorded.get("call_id")),
-        name=as_str(recorded.get("name")),
-        result=result(returned) if isinstance(returned, str) else Recorded(returned),
-        error=CallError(kind=OTHER_ERROR, message=returned if isinstance(returned, str) else "") if failed else None,
+        call_id=values.as_str(recorded.get("call_id")),
+        name=values.as_str(recorded.get("name")),
+        result=values.returned(returned),
+        error=CallError(kind=OTHER_ERROR, message=values.text_of(returned)) if failed else None,
     )
 
 
 def _answer_content(message: Message) -> Content:
     value = message.fields.get("content")
     if value is not None:
-        return result(value)
+        return values.result(value)
     text = _text(message)
-    return NOT_RECORDED if text is None else result(text)
+    return NOT_RECORDED if text is None else values.result(text)
 
 
 def past_calls(messages: list[Message]) -> Iterator[CallRequested | MessageSeen]:
@@ -328,14 +328,13 @@ def _newest(
             text = _text(message)
             if text:
                 follows = role == "user" and any(earlier.role in roles for earlier in messages[:place])
-                has_media = any(one.role in roles and _has_media(one) for one in messages)
+                has_media = any(
+                    one.role in roles and any(is_media_type(part.get("type")) for part in one.contents.values())
+                    for one in messages
+                )
                 text = text.removeprefix(_TASK_PREFIX)
                 yield MessageSeen(role=role, text=text, follows=follows, has_media=has_media)
                 return
-
-
-def _has_media(message: Message) -> bool:
-    return any(is_media_type(part.get("type")) for part in message.contents.values())
 
 
 def _text(message: Message) -> str | None:
@@ -359,8 +358,8 @@ def with_response(found: list[Request], raw: Value) -> list[Request]:
     # Responses are large; most hold no call.
     if not any(mark in raw for mark in _MARKS):
         return found
-    read = parse_text(raw)
-    recorded = list(_response_calls(as_object(read.value))) if isinstance(read, Recorded) else []
+    read = values.parse_text(raw)
+    recorded = list(_response_calls(values.as_object(read.value))) if isinstance(read, Recorded) else []
     if not found:
         return recorded
     if [request.name for request in found] != [request.name for request in recorded]:
@@ -372,21 +371,21 @@ def with_response(found: list[Request], raw: Value) -> list[Request]:
 
 
 def _response_calls(response: JsonObject) -> Iterator[Request]:
-    choice = as_object((as_list(response.get("choices")) or [None])[0])
-    for item in as_list(as_object(choice.get("message")).get("tool_calls")):
-        call = as_object(item)
-        function = as_object(call.get("function"))
+    choice = values.as_object((values.as_list(response.get("choices")) or [None])[0])
+    for item in values.as_list(values.as_object(choice.get("message")).get("tool_calls")):
+        call = values.as_object(item)
+        function = values.as_object(call.get("function"))
         yield from _response_request(function.get("name"), call.get("id"), function.get("arguments"))
-    candidate = as_object((as_list(response.get("candidates")) or [None])[0])
-    for part in as_list(as_object(candidate.get("content")).get("parts")):
-        call = as_object(as_object(part).get("function_call"))
+    candidate = values.as_object((values.as_list(response.get("candidates")) or [None])[0])
+    for part in values.as_list(values.as_object(candidate.get("content")).get("parts")):
+        call = values.as_object(values.as_object(part).get("function_call"))
         yield from _response_request(call.get("name"), call.get("id"), call.get("args"))
 
 
 def _response_request(name: Json, call_id: Json, given: Json) -> Iterator[Request]:
     if isinstance(name, str) and name:
-        recorded = Recorded({}) if given is None or given == "" else arguments(given)
-        yield Request(name=name, call_id=as_str(call_id), arguments=recorded)
+        recorded = Recorded({}) if given is None or given == "" else values.arguments(given)
+        yield Request(name=name, call_id=values.as_str(call_id), arguments=recorded)
 
 
 # Reads the model span that Google's ADK shares with the agent's run.
@@ -427,14 +426,13 @@ def _since_user(history: list[Message]) -> list[Message]:
 
 
 def _last_output(attributes: Mapping[str, Value]) -> list[Request]:
-    read = content(attributes.get(_OUTPUT))
-    response = as_object(read.value) if isinstance(read, Recorded) else {}
+    response = values.as_object(values.decoded(attributes.get(_OUTPUT)))
     found: list[Request] = []
-    for part in as_list(as_object(response.get("content")).get("parts")):
-        call = as_object(as_object(part).get("function_call"))
-        name = as_str(call.get("name"))
+    for part in values.as_list(values.as_object(response.get("content")).get("parts")):
+        call = values.as_object(values.as_object(part).get("function_call"))
+        name = values.as_str(call.get("name"))
         if name is not None:
             given = call.get("args")
-            recorded = Recorded({}) if given is None else arguments(given)
-            found.append(Request(name=name, call_id=as_str(call.get("id")), arguments=recorded))
+            recorded = Recorded({}) if given is None else values.arguments(given)
+            found.append(Request(name=name, call_id=values.as_str(call.get("id")), arguments=recorded))
     return found

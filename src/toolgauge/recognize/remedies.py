@@ -1,30 +1,78 @@
-"""What can be done about a fact that a producer leaves out: the form of the advice.
+"""What helps where a producer leaves a fact out: `remedies.toml`, looked up by scope, language, version and dialect.
 
-A remedy that promised a switch which does not exist, or which another language has, would send people searching: rows name the
-producers that they are about, and "never recorded" is an answer of its own.
+A producer is a library in a service. Advice names variables and options, and those of one language are of no use in another.
+OpenTelemetry's SDKs record their language with the resource; where it is absent (applications often make a resource of their
+own), the form of the scope's name shows it: npm packages, Go modules, Java packages, Python modules and .NET namespaces differ.
 """
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Collection
+from functools import cache
+from importlib.resources import files
 from typing import Literal, TypeAlias
 
-from toolgauge.recognize.producers import Producer
+import msgspec
+from msgspec import Struct
 
 Fact: TypeAlias = Literal[
     "calls", "arguments", "results", "failures", "call_ids", "tool_definitions", "conversation_id", "user_text"
 ]
+# The facts that a single content switch governs.
+_CONTENT: tuple[Fact, ...] = ("calls", "arguments", "results", "user_text")
+# Hides what models and tools gave back, all of it.
+HIDES_OUTPUTS = "OPENINFERENCE_HIDE_OUTPUTS"
 
-CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
-OPT_IN = "OTEL_SEMCONV_STABILITY_OPT_IN"
-# A span with `session.id` alone looks like anybody's.
-SESSION = "`gen_ai.conversation.id`"
+# `telemetry.sdk.language` has a closed list of values; a page in a browser runs what a server in JavaScript runs.
+_SAME = {"webjs": "nodejs"}
+_FORMS = (
+    (re.compile(r"@[\w.-]+/|(?:.+[./-])?(?:typescript|javascript|nodejs)$"), "nodejs"),
+    (re.compile(r"io\.opentelemetry\.contrib\.php\."), "php"),
+    (re.compile(r"(?:io\.opentelemetry|io\.micrometer|org\.springframework|com\.arize|dev\.langchain4j)\."), "java"),
+    # The path of a module: a host, then a slash.
+    (re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+)+/"), "go"),
+    (re.compile(r"[A-Z]\w*(?:\.[A-Z]\w*)+$"), "dotnet"),
+    (
+        re.compile(r"(?:opentelemetry|openinference|openlit|strands|traceloop|uipath|semantic_kernel|litellm)\."),
+        "python",
+    ),
+    (
+        re.compile(r"(?:pydantic[-_]ai|agent_framework|autogen|haystack|litellm|logfire|fastmcp|mcp-python-sdk)\b"),
+        "python",
+    ),
+    # The tracers of the AI SDK, of Strands for TypeScript, and of the Gemini CLI.
+    (re.compile(r"(?:ai|gen_ai|strands-agents|gemini-cli)$"), "nodejs"),
+)
+_LONGEST_SCOPE = 256
+_RELEASE = re.compile(r"v?(\d{1,9})(?:\.(\d{1,9}))?(?:\.(\d{1,9}))?")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Remedy:
-    """What to do about a fact that is missing. `switches` are the exact names of variables and options.
+class Producer(Struct, frozen=True, kw_only=True, order=True):
+    """A library (`scope`, `version`) in a service, and the language of its process. Each is "" where it is not known."""
 
-    `never` means that the producer records it under no setting: `how` then says what else helps.
+    service: str
+    scope: str
+    version: str
+    language: str = ""
+
+    @property
+    def release(self) -> tuple[int, ...] | None:
+        """The numbers of the version, up to three; `None` where there are none."""
+        found = _RELEASE.match(self.version)
+        return None if found is None else tuple(int(number) for number in found.groups() if number is not None)
+
+
+def producer_of(service: str | None, scope: str, version: str, sdk_language: str) -> Producer:
+    """Name a producer; `sdk_language` is the resource's `telemetry.sdk.language`, "" where it has none."""
+    language = _SAME.get(sdk_language, sdk_language)
+    if not language:
+        language = next((language for form, language in _FORMS if form.match(scope[:_LONGEST_SCOPE])), "")
+    return Producer(service=service or "", scope=scope, version=version, language=language)
+
+
+class Remedy(Struct, frozen=True, kw_only=True):
+    """What to do about a missing fact. `switches` are the exact names of variables and options.
+
+    `never`: no setting makes the producer record it; `how` then says what else helps.
     """
 
     how: str
@@ -32,9 +80,8 @@ class Remedy:
     never: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """Remedies for producers of one of these dialects, of a scope that begins so, and of one of these languages; empty fits all.
+class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Names of remedies for producers of one of these dialects, scopes (or their beginnings) and languages; empty fits all.
 
     `before` is the release that brought a change: the row is for those below, known to be so.
     """
@@ -43,53 +90,38 @@ class Row:
     scopes: tuple[str, ...] = ()
     languages: tuple[str, ...] = ()
     before: tuple[int, ...] | None = None
-    remedies: Mapping[Fact, Remedy]
+    remedies: dict[Fact | Literal["content"], str]
 
     def fits(self, producer: Producer, dialects: Collection[str]) -> bool:
         """Return whether the row is about this producer."""
         if self.dialects and not any(dialect in self.dialects for dialect in dialects):
             return False
-        if self.scopes and not any(_is_within(producer.scope, scope) for scope in self.scopes):
+        # Whole words: `ai` is not the beginning of `airline`.
+        if self.scopes and not any(re.match(rf"{re.escape(scope)}(?!\w)", producer.scope) for scope in self.scopes):
             return False
         if self.languages and producer.language not in self.languages:
             return False
         return self.before is None or (producer.release is not None and producer.release < self.before)
 
 
-def _is_within(scope: str, prefix: str) -> bool:
-    """Return whether a scope's name begins with whole words: `ai` is not the beginning of `airline`."""
-    after = scope[len(prefix) : len(prefix) + 1]
-    return scope.startswith(prefix) and not (after.isalnum() or after == "_")
+class Table(Struct, frozen=True, forbid_unknown_fields=True):
+    """The file of remedies."""
+
+    remedies: dict[str, Remedy]
+    rows: tuple[Row, ...]
 
 
-CONTENT_IS_ON = Remedy(
-    how="its content is recorded, this is not: no switch is known that adds it; instrument the model client as well"
-)
-OUTPUTS_ARE_RECORDED = Remedy(
-    how="outputs of this producer are recorded, so no switch hides these: update the instrumentation, whose early releases leave "
-    "results out; a tool that returns nothing has none",
-)
-RECORDED_ELSEWHERE = Remedy(
-    how="other traces of this producer have it: it records it only in some, often the first of a conversation, or not "
-    "all of its processes are set up alike"
-)
-OFFERED_ELSEWHERE = Remedy(
-    how=f"{RECORDED_ELSEWHERE.how}. Evaluators without a judge take the last offer of the conversation, or of the service within "
-    "an hour, for these traces"
-)
+@cache
+def table() -> Table:
+    """Read the file of remedies."""
+    written = files("toolgauge.recognize").joinpath("remedies.toml").read_bytes()
+    return msgspec.toml.decode(written, type=Table)
 
 
-def content(remedy: Remedy) -> dict[Fact, Remedy]:
-    """Give one answer for everything that a single content switch governs."""
-    return {"calls": remedy, "arguments": remedy, "results": remedy, "user_text": remedy}
-
-
-def never(how: str) -> Remedy:
-    """Make the answer for what a producer records under no setting."""
-    return Remedy(how=how, never=True)
-
-
-MODEL_SIDE_IDS = never(
-    "the tool spans of this producer have none; ids come with the model's own spans, where these are recorded "
-    "with their content"
-)
+def remedy(fact: Fact, producer: Producer, dialects: Collection[str]) -> Remedy:
+    """Look up what helps a producer whose spans lack the fact: the first row that fits and knows the fact answers."""
+    for row in table().rows:
+        name = row.remedies.get(fact) or (row.remedies.get("content") if fact in _CONTENT else None)
+        if name is not None and row.fits(producer, dialects):
+            return table().remedies[name]
+    raise KeyError(fact)  # the last row knows all facts

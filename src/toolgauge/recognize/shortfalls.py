@@ -12,17 +12,7 @@ from dataclasses import dataclass, field, replace
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.recognize.producers import Producer, producer_of
-from toolgauge.recognize.remedies import (
-    CONTENT_IS_ON,
-    OFFERED_ELSEWHERE,
-    OUTPUTS_ARE_RECORDED,
-    RECORDED_ELSEWHERE,
-    Fact,
-    Remedy,
-)
-from toolgauge.recognize.remedies_openinference import HIDES_OUTPUTS
-from toolgauge.recognize.remedy_table import remedy
+from toolgauge.recognize.remedies import HIDES_OUTPUTS, Fact, Producer, Remedy, producer_of, remedy, table
 
 # Without these the calls themselves cannot be judged; the rest narrows what can be asked about them.
 PROBLEMS: tuple[Fact, ...] = ("calls", "arguments", "results")
@@ -239,12 +229,12 @@ def _remedy(fact: Fact, producer: Producer, dialects: Collection[str], counts: _
     found = remedy(asked, producer, dialects)
     # Rule: a variable that hides all outputs is not set where any output was recorded.
     if asked == "results" and HIDES_OUTPUTS in found.switches and counts.with_outputs:
-        return OUTPUTS_ARE_RECORDED
+        return table().remedies["outputs_are_recorded"]
     if fact in _AROUND and counts.missing[fact] < counts.places[fact]:
-        return OFFERED_ELSEWHERE if fact == "tool_definitions" else RECORDED_ELSEWHERE
+        return table().remedies["offered_elsewhere" if fact == "tool_definitions" else "recorded_elsewhere"]
     is_on = fact in _AROUND and counts.with_content == counts.places[fact]
     if is_on and not found.never and found == remedy("arguments", producer, dialects):
-        return CONTENT_IS_ON
+        return table().remedies["content_is_on"]
     return found
 
 

@@ -65,5 +65,5 @@ def _value(block: JsonObject) -> Json:
     if "json" in block:
         return block["json"]
     text = block["text"]
-    read = values.result(text) if isinstance(text, str) else Recorded(text)
+    read = values.returned(text)
     return read.value if isinstance(read, Recorded) else text

@@ -119,8 +119,7 @@ def _plain(value: Value) -> Answer:
 
 def _langchain_result(value: Value) -> Answer:
     """Open `{"output": <tool message or command>, "kwargs": {..}}`."""
-    read = values.content(value)
-    opened = read.value if isinstance(read, Recorded) else None
+    opened = values.decoded(value)
     if isinstance(opened, dict) and "output" in opened and opened.keys() <= {"output", "kwargs"}:
         output = opened["output"]
         return Answer(result=Recorded(None)) if output is None else tool_answer(output)
@@ -129,8 +128,7 @@ def _langchain_result(value: Value) -> Answer:
 
 def _mcp_result(value: Value) -> Answer:
     """Open `{"result": .., "is_error": true}` of a client, or the content blocks of a server."""
-    read = values.content(value)
-    opened = values.as_object(read.value) if isinstance(read, Recorded) else {}
+    opened = values.as_object(values.decoded(value))
     if "result" not in opened or not opened.keys() <= {"result", "is_error"}:
         return _plain(value)
     returned = opened["result"]
@@ -162,7 +160,12 @@ def llamaindex_call(span: Span) -> CallExecuted | None:
         call_id=values.as_str(output.get("tool_id")),
         arguments=_llamaindex_arguments(attributes, output, recorded),
         result=_llamaindex_result(recorded),
-        error=conventions.call_error(span) or _llamaindex_error(recorded),
+        error=conventions.call_error(span)
+        or (
+            CallError(kind=OTHER_ERROR, message=_llamaindex_text(recorded))
+            if recorded.get("is_error") is True
+            else None
+        ),
     )
 
 
@@ -171,8 +174,7 @@ def _may_be_tool(value: Value) -> bool:
 
 
 def _object(attributes: Mapping[str, Value], key: str) -> JsonObject:
-    read = values.content(attributes.get(key))
-    return values.as_object(read.value) if isinstance(read, Recorded) else {}
+    return values.as_object(values.decoded(attributes.get(key)))
 
 
 def _llamaindex_arguments(attributes: Mapping[str, Value], output: JsonObject, recorded: JsonObject) -> Content:
@@ -189,13 +191,9 @@ def _llamaindex_arguments(attributes: Mapping[str, Value], output: JsonObject, r
 def _llamaindex_result(recorded: JsonObject) -> Content:
     if recorded.get("raw_output") is not None:
         raw = recorded["raw_output"]
-        return values.result(raw) if isinstance(raw, str) else Recorded(raw)
+        return values.returned(raw)
     text = _llamaindex_text(recorded)
     return values.result(text) if text else NOT_RECORDED
-
-
-def _llamaindex_error(recorded: JsonObject) -> CallError | None:
-    return CallError(kind=OTHER_ERROR, message=_llamaindex_text(recorded)) if recorded.get("is_error") is True else None
 
 
 def _llamaindex_text(recorded: JsonObject) -> str:

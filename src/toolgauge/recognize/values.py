@@ -24,6 +24,8 @@ MAX_TEXT = 4 * 1024 * 1024
 MAX_DEPTH = 100
 # So many objects and lists take ten megabytes of memory and tens of milliseconds to walk.
 _MAX_CONTAINERS = 100_000
+# Elements of a list that are kept: messages of a history, parts of a message. Of more, the newest.
+MAX_ITEMS = 10_000
 # JSON text inside JSON text: each producer on the way may add one encoding.
 _MAX_ENCODINGS = 4
 
@@ -51,7 +53,18 @@ def content(value: Value) -> Content:
         return parse_text(value)
     if value is None:
         return NOT_RECORDED
-    return parse_text(_text(value)) if isinstance(value, (bytes, bytearray)) else _structured(value)
+    if isinstance(value, (bytes, bytearray)):
+        return parse_text(_text(value))
+    try:
+        return Recorded(_strict_plain(value, MAX_DEPTH))
+    except RecursionError:
+        return Unparsed(dump(plain(value)))
+
+
+def decoded(value: Value) -> Json:
+    """Read any attribute value; `None` where it is not recorded or neither JSON nor a Python literal."""
+    read = content(value)
+    return read.value if isinstance(read, Recorded) else None
 
 
 def envelope(value: Value) -> Content:
@@ -60,6 +73,12 @@ def envelope(value: Value) -> Content:
     Walking a long history to tell that it is not nested too deep takes longer than reading it.
     """
     return _open_text(value) if isinstance(value, str) else content(value)
+
+
+def opened(value: Value) -> Json:
+    """Read what `envelope` reads; `None` where it is not recorded or neither JSON nor a Python literal."""
+    read = envelope(value)
+    return read.value if isinstance(read, Recorded) else None
 
 
 def elements(text: str) -> list[Json] | None:
@@ -71,6 +90,25 @@ def elements(text: str) -> list[Json] | None:
     except (ValueError, RecursionError, MemoryError):
         return None
     return read if isinstance(read, list) else None
+
+
+def objects(value: Value, text_key: str) -> list[JsonObject]:
+    """Open a list; its items may be JSON text each (an OTLP array of strings); plain text becomes `text_key`."""
+    read = envelope(value)
+    if isinstance(read, Recorded):
+        items = read.value if isinstance(read.value, list) else [read.value]
+        return [as_message(item, text_key) for item in items[-MAX_ITEMS:]]
+    if isinstance(read, Unparsed) and read.reason == "unparsable" and read.text.strip():
+        return [{text_key: read.text}]
+    return []
+
+
+def as_message(item: Json, text_key: str) -> JsonObject:
+    """Return an object, also one that is JSON text; any other text becomes `text_key`."""
+    if not isinstance(item, str):
+        return item if isinstance(item, dict) else {}
+    read = decoded(item)
+    return read if isinstance(read, dict) else {text_key: item}
 
 
 def is_too_large(text: str) -> bool:
@@ -98,8 +136,8 @@ def arguments(value: Value) -> Content:
     Missing, empty text and `null` are not recorded: a producer that has no arguments to tell writes these, while
     a call without arguments is `{}`. Anything else that does not end as an object is kept as `Unparsed` text.
     """
-    if isinstance(opened := _opened(value), dict):
-        return Recorded(opened)
+    if isinstance(quick := _quickly(value), dict):
+        return Recorded(quick)
     read = content(value)
     for _ in range(_MAX_ENCODINGS):
         if isinstance(read, Recorded):
@@ -115,7 +153,7 @@ def arguments(value: Value) -> Content:
             return read if read.text.strip() else NOT_RECORDED
         else:
             return read
-    return Unparsed(_as_text(value))
+    return Unparsed(value if isinstance(value, str) else dump(plain(value)))
 
 
 def arguments_beside(value: Value, content: Value) -> Content:
@@ -129,8 +167,8 @@ def result(value: Value) -> Content:
     A text result that holds JSON once more is opened only when an object or a list comes out: `"20"` inside
     JSON is a text that the tool returned, not a number.
     """
-    if (opened := _opened(value)) is not None:
-        return Recorded(opened)
+    if (quick := _quickly(value)) is not None:
+        return Recorded(quick)
     read = content(value)
     for _ in range(_MAX_ENCODINGS):
         if isinstance(read, Recorded):
@@ -148,17 +186,35 @@ def result(value: Value) -> Content:
     return read
 
 
+def arguments_inside(value: Json) -> Content:
+    """Read arguments that stood inside JSON: an object needs no second look, and empty text is none at all."""
+    if isinstance(value, dict):
+        return part(value)
+    return Recorded({}) if value == "" else arguments(value)
+
+
+def result_inside(value: Json) -> Content:
+    """Read a result that stood inside JSON: an object or a list needs no second look."""
+    return part(value) if isinstance(value, (dict, list)) else result(value)
+
+
+def returned(value: Json) -> Content:
+    """Read the value that a tool returned, of a producer that writes `null` for nothing."""
+    return Recorded(None) if value is None else result_inside(value)
+
+
+def text_of(value: Json | Content) -> str:
+    """Return the text that a result is, "" for any other result."""
+    found = value.value if isinstance(value, Recorded) else value
+    return found if isinstance(found, str) else ""
+
+
 def plain(value: Value) -> Json:
     """Turn an attribute's value into JSON: bytes become text, NaN and infinities become the text OTLP JSON has for them.
 
     What is nested deeper than `MAX_DEPTH` levels becomes the text `...`.
     """
     return _plain(value, MAX_DEPTH)
-
-
-def is_redacted(text: str) -> bool:
-    """Return whether the text stands for a redacted value: `[REDACTED]`, `<elided>`, `***`."""
-    return masks.is_redacted(text)
 
 
 def dump(value: Json) -> str:
@@ -169,7 +225,7 @@ def dump(value: Json) -> str:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _opened(value: Value) -> Json:
+def _quickly(value: Value) -> Json:
     """Open what by far the most arguments and results are: JSON text of an object or a list; `None` for all else."""
     if not isinstance(value, str) or value[:1] not in ("{", "[") or len(value) > _FEWEST_CHARACTERS:
         return None
@@ -189,13 +245,8 @@ def _open_text(text: str) -> Content:
     try:
         return Recorded(_decode(stripped))
     except (ValueError, RecursionError, MemoryError) as error:
-        return _read_otherwise(text, stripped, error)
-
-
-def _read_otherwise(text: str, stripped: str, error: Exception) -> Content:
-    """Read a text that msgspec rejects; `error` shows when only a number was out of range."""
-    # A text that is nothing but such a number is a text: `5e70431` is the name of a commit.
-    out_of_range = isinstance(error, msgspec.ValidationError) and stripped[0] in "{["
+        # A text that is nothing but a number out of range is a text: `5e70431` is the name of a commit.
+        out_of_range = isinstance(error, msgspec.ValidationError) and stripped[0] in "{["
     is_json = out_of_range or "\\u" in text or "NaN" in text or "Infinity" in text
     try:
         return Recorded(_parse_slowly(stripped) if is_json else parse_literal(stripped))
@@ -206,16 +257,13 @@ def _read_otherwise(text: str, stripped: str, error: Exception) -> Content:
 def _parse_slowly(text: str) -> Json:
     """Read JSON that most parsers accept against the standard: NaN, numbers too large for a float, lone surrogates."""
     try:
-        value = cast("Json", json.loads(text, parse_constant=str, parse_float=_float))  # typed Any by json
+        # Typed Any by json.
+        value = cast("Json", json.loads(text, parse_constant=str, parse_float=lambda number: finite(float(number))))
     except ValueError:
         return parse_literal(text)
     if nests_too_deep(value, MAX_DEPTH):
         raise RecursionError
     return _plain(value, MAX_DEPTH) if "\\u" in text else value
-
-
-def _float(text: str) -> float | str:
-    return finite(float(text))
 
 
 def _unreadable(text: str, stripped: str) -> Content:
@@ -228,13 +276,6 @@ def _unreadable(text: str, stripped: str) -> Content:
     # A limit that is not known shows in several texts of one length.
     look_for_cut(stripped)
     return Unparsed(text)
-
-
-def _structured(value: Value) -> Content:
-    try:
-        return Recorded(_strict_plain(value, MAX_DEPTH))
-    except RecursionError:
-        return Unparsed(dump(plain(value)))
 
 
 def _strict_plain(value: Value, room: int) -> Json:
@@ -265,16 +306,6 @@ def _plain(value: Value, room: int) -> Json:
 
 def _text(value: bytes | bytearray) -> str:
     return value.decode("utf-8", "replace")
-
-
-def _as_text(value: Value) -> str:
-    match value:
-        case str():
-            return value
-        case bytes() | bytearray():
-            return _text(value)
-        case _:
-            return dump(plain(value))
 
 
 def as_object(value: Json) -> JsonObject:

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.recognize.producers import Producer, producer_of
-from toolgauge.recognize.remedies import Fact, Remedy
+from toolgauge.recognize.remedies import Fact, Producer, Remedy, producer_of
 from toolgauge.recognize.shortfalls import COSTS, NAMES, PROBLEMS, Shortfall, Shortfalls, counts_of
 
 # What is missing everywhere where nothing reads it.

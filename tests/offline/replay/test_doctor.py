@@ -11,9 +11,7 @@ from toolgauge import plugins
 from toolgauge.model.json import Json
 from toolgauge.offline.replay.doctor import Diagnosis, diagnosis_lines, diagnosis_object
 from toolgauge.offline.replay.requirements import Requirements
-from toolgauge.recognize.producers import Producer, producer_of
-from toolgauge.recognize.remedies import Fact
-from toolgauge.recognize.remedy_table import ROWS, remedy
+from toolgauge.recognize.remedies import Fact, Producer, producer_of, remedy, table
 
 CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 TRACE = "5b8efff798038103d269b633813fc60c"
@@ -177,7 +175,7 @@ def test_every_fact_has_a_remedy_for_an_unknown_dialect():
 
 
 def test_the_table_of_advice_names_dialects_that_there_are():
-    named = {dialect for row in ROWS for dialect in row.dialects}
+    named = {dialect for row in table().rows for dialect in row.dialects}
     assert named <= set(plugins.names(plugins.DIALECTS))
 
 
@@ -381,3 +379,13 @@ def recorded(folder: Path, scope: str, *values: Mapping[str, Json]) -> str:
     path = folder / "spans.json"
     path.write_text(json.dumps({"resourceSpans": [{"resource": resource, "scopeSpans": [group]}]}))
     return str(path)
+
+
+def test_each_remedy_of_the_table_is_named_by_a_row_or_stands_in_for_one():
+    named = {name for row in table().rows for name in row.remedies.values()}
+    assert table().remedies.keys() - named == {
+        "content_is_on",
+        "outputs_are_recorded",
+        "recorded_elsewhere",
+        "offered_elsewhere",
+    }

@@ -10,8 +10,7 @@ from toolgauge.model.trajectory import Trajectory
 from toolgauge.offline.replay.requirements import Requirements
 from toolgauge.offline.replay.stats import ProducerCounts, Tally
 from toolgauge.offline.terminal import PLAIN, Style, counted, shortened
-from toolgauge.recognize.producers import Producer
-from toolgauge.recognize.remedies import Fact, Remedy
+from toolgauge.recognize.remedies import Fact, Producer, Remedy
 from toolgauge.recognize.shortfalls import COSTS, NAMES, PROBLEMS, Shortfall, Shortfalls
 
 Grade: TypeAlias = Literal["problem", "note"]

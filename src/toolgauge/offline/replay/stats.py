@@ -32,8 +32,8 @@ from toolgauge.offline.replay.unread_tools import UnreadToolSpans
 from toolgauge.offline.terminal import PLAIN, Style, shortened
 from toolgauge.otlp.envelope import parse_request
 from toolgauge.otlp.views import Views
-from toolgauge.recognize.producers import Producer, producer_of
 from toolgauge.recognize.recognizer import Recognizer
+from toolgauge.recognize.remedies import Producer, producer_of
 from toolgauge.recognize.shortfalls import TraceCounts
 from toolgauge.selfmetrics import SelfMetrics
 

@@ -18,7 +18,7 @@ from toolgauge.model.records import SDK_LANGUAGE, SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.offline.replay.recordings import RecordedRequest
 from toolgauge.offline.terminal import PLAIN, Style, counted, shortened
-from toolgauge.recognize.producers import Producer, producer_of
+from toolgauge.recognize.remedies import Producer, producer_of
 
 _WORD = r"(?:tool|function)s?"
 _ACT = r"(?:call|run|use|invoke|invocation|execute|execution)"

@@ -1,0 +1,222 @@
+"""Reads the tools that a model was offered, in any provider's form.
+
+Arrives: the value of a definitions attribute, OpenInference's flattened keys, or a tool's own span. Leaves: definitions. A
+definition that is missed makes a tool look invented, so every known form is read.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TypeAlias
+
+from cachetools import FIFOCache
+
+from toolgauge.model.content import Recorded
+from toolgauge.model.json import Json, JsonObject, Value
+from toolgauge.model.observations import ToolDefinition
+from toolgauge.model.records import Span
+from toolgauge.recognize import values
+from toolgauge.recognize.hosted_tools import hosted_name
+
+TOOLS = "llm.tools."
+INVOCATION_PARAMETERS = "llm.invocation_parameters"
+PARAMETERS = "tool.parameters"
+_INPUT = "input.value"
+_REQUESTED = re.compile(r'"(?:tools|functions)": ?\[\{')
+_NAMES = ("name", "tool_name", "toolName")
+_SCHEMA_KEYS = ("parameters", "inputSchema", "input_schema", "parameters_json_schema", "parametersJsonSchema")
+_MAX_INDEX_DIGITS = 6
+# Gemini writes the types of JSON Schema in capitals.
+# A tuple: what is looked for in it may be a list or an object, which no set can be asked for.
+_CAPITAL_TYPES = ("OBJECT", "ARRAY", "STRING", "NUMBER", "INTEGER", "BOOLEAN", "NULL")
+# What a schema without properties may have beside its type.
+_BESIDE = frozenset(("type", "title", "description", "required", "additionalProperties", "$schema", "$defs"))
+# Types of smolagents.
+_NO_JSON_TYPES = ("any", "audio", "image")
+
+# Texts that are remembered, and the memory that all of them may take.
+_MAX_TEXT = 1 << 20
+_MAX_BYTES = 16 << 20
+# What an entry, objects, lists, elements, and half a text may take beside their characters.
+_ENTRY_BYTES = 600
+_BYTES = {"{": 200, "[": 90, ",": 40, '"': 30, "'": 30}
+# One escaped character may make each character of a text take four bytes.
+_WIDEST = 4
+
+_Reader: TypeAlias = Callable[[Value], Iterable[ToolDefinition]]
+
+
+class DefinitionReader:
+    """Reads the tools on offer, each text once; what has no name is left out.
+
+    Agents send the same tools with each model call: without the memory, half agent traces take 30 % more CPU. The tools of all
+    calls of a run are then one object in memory.
+    """
+
+    def __init__(self) -> None:
+        self._known = FIFOCache[tuple[_Reader, str], tuple[tuple[ToolDefinition, ...], int]](
+            _MAX_BYTES, getsizeof=lambda known: known[1]
+        )
+
+    def read(self, value: Value) -> tuple[ToolDefinition, ...]:
+        """Read the value of a definitions attribute: a list, plain or as JSON text."""
+        return self._once(value, _listed)
+
+    def flattened(self, attributes: Mapping[str, Value]) -> tuple[ToolDefinition, ...]:
+        """Read OpenInference's offer: `llm.tools.<n>`, else the tools of the invocation, else those of the whole request."""
+        grouped: dict[int, dict[str, Value]] = {}
+        for key in attributes:
+            if key.startswith(TOOLS):
+                index, _, name = key[len(TOOLS) :].partition(".")
+                if index.isascii() and index.isdigit() and len(index) < _MAX_INDEX_DIGITS:
+                    grouped.setdefault(int(index), {})[name.removeprefix("tool.")] = attributes[key]
+        found = tuple(tool for index in sorted(grouped) for tool in self._from_fields(grouped[index]))
+        if found := found or self._once(attributes.get(INVOCATION_PARAMETERS), _invoked):
+            return found
+        # Some producers record the tools nowhere else.
+        request = attributes.get(_INPUT)
+        return tuple(_invoked(request)) if isinstance(request, str) and _REQUESTED.search(request) else ()
+
+    def called(self, span: Span, name: str, instrumentation: str) -> ToolDefinition | None:
+        """Return the definition that a tool's own span has in `tool.parameters`, `None` where that holds arguments."""
+        written = span.attributes.get(PARAMETERS)
+        if not isinstance(written, str) or written == span.attributes.get(_INPUT):
+            return None
+        is_smolagents = instrumentation == "smolagents"
+        # Arguments would fill the memory of definitions.
+        if not is_smolagents and '"type"' not in written:
+            return None
+        found = self._once(written, _inputs_in if is_smolagents else _described_in)
+        return ToolDefinition(name=name, parameters=found[0].parameters) if found else None
+
+    def _from_fields(self, fields: Mapping[str, Value]) -> Iterable[ToolDefinition]:
+        recorded = self._once(fields.get("json_schema"), _listed)
+        name = values.as_str(fields.get("name"))
+        if name is None:
+            return recorded
+        described = fields.get("description")
+        description = described if isinstance(described, str) else None
+        if recorded:
+            description = description or recorded[0].description
+            return (ToolDefinition(name=name, description=description, parameters=recorded[0].parameters),)
+        bare = values.as_object(values.decoded(fields.get("json_schema")))
+        return (ToolDefinition(name=name, description=description, parameters=_json_schema(bare) if bare else None),)
+
+    def _once(self, value: Value, read: _Reader) -> tuple[ToolDefinition, ...]:
+        try:
+            text = value if isinstance(value, str) else json.dumps(value)
+        except TypeError:
+            return tuple(read(value))
+        known = self._known.get((read, text))
+        if known is None:
+            # Parsed, a text may take thirty times its size; the text itself is remembered too.
+            size = _ENTRY_BYTES + text.__sizeof__() * (1 + (_WIDEST if "\\u" in text else 1))
+            size += sum([text.count(character) * each for character, each in _BYTES.items()])
+            known = tuple(read(value)), size
+            if len(text) <= _MAX_TEXT and size <= _MAX_BYTES:
+                self._known[read, text] = known
+        return known[0]
+
+
+def definitions(item: JsonObject) -> Iterator[ToolDefinition]:
+    """Read one item of a provider's list; one of Google's holds several tools."""
+    for several in ("function_declarations", "functionDeclarations"):
+        for inner in values.as_list(item.get(several)):
+            yield from definitions(values.as_object(inner))
+    wrapped = (values.as_object(item.get(key)) for key in ("function", "custom", "toolSpec"))
+    source = next(filter(None, wrapped), item)
+    # A tool of the provider has a type and no name.
+    name = next((name for key in _NAMES if (name := values.as_str(source.get(key)))), None) or hosted_name(item)
+    if name is None:
+        return
+    read = values.arguments_inside(next((source[key] for key in _SCHEMA_KEYS if source.get(key) is not None), None))
+    parameters = read.value if isinstance(read, Recorded) and isinstance(read.value, dict) else None
+    if parameters is not None and isinstance(inner := parameters.get("json"), dict):  # Bedrock
+        parameters = inner
+    yield ToolDefinition(
+        name=name,
+        description=values.as_str(source.get("description")),
+        parameters=None if parameters is None else _json_schema(parameters),
+        takes_text=item.get("type") == "custom" and parameters is None,
+    )
+
+
+def _listed(value: Value) -> Iterator[ToolDefinition]:
+    for item in values.objects(value, ""):
+        yield from definitions(item)
+
+
+def _invoked(value: Value) -> Iterator[ToolDefinition]:
+    request = values.as_object(values.decoded(value))
+    # Portkey keeps what its signature does not name apart.
+    for source in (request, values.as_object(request.get("kwargs"))):
+        for key in ("tools", "functions"):
+            for item in values.as_list(source.get(key)):
+                yield from definitions(values.as_object(item))
+
+
+def _described_in(value: Value) -> Iterator[ToolDefinition]:
+    return _described(values.decoded(value))
+
+
+def _inputs_in(value: Value) -> Iterator[ToolDefinition]:
+    return _inputs(values.decoded(value))
+
+
+def _described(recorded: Json) -> Iterator[ToolDefinition]:
+    """Read a schema, or the properties alone."""
+    written = values.as_object(recorded)
+    if not is_schema(written) or (
+        "properties" not in written and written.get("type") == "object" and written.keys() - _BESIDE
+    ):
+        return
+    if all(isinstance(item, dict) and isinstance(item.get("type"), str | list) for item in written.values()):
+        yield from _inputs(written)
+    else:
+        yield ToolDefinition(name="", parameters=values.as_object(_with_small_types(written)))
+
+
+def _inputs(recorded: Json) -> Iterator[ToolDefinition]:
+    """Read the inputs of a smolagents tool: properties, of which those that are nullable or have a default are optional."""
+    if not isinstance(recorded, dict):
+        return
+    # A type that JSON does not have is dropped: any value may be recorded for it.
+    properties: dict[str, JsonObject] = {
+        name: {key: value for key, value in item.items() if key != "type" or value not in _NO_JSON_TYPES}
+        for name, item in recorded.items()
+        if isinstance(item, dict)
+    }
+    if len(properties) < len(recorded):
+        yield from _described(recorded)
+        return
+    required: list[Json] = [
+        name for name, item in properties.items() if item.get("nullable") is not True and "default" not in item
+    ]
+    yield ToolDefinition(name="", parameters={"type": "object", "properties": {**properties}, "required": required})
+
+
+def is_schema(value: JsonObject) -> bool:
+    """Return whether `tool.parameters` holds a schema, and not arguments."""
+    if value.get("type") == "object" or isinstance(value.get("properties"), dict):
+        return True
+    # smolagents writes the properties alone: {"city": {"type": "string", "description": "..."}}
+    return bool(value) and all(isinstance(item, dict) and "type" in item for item in value.values())
+
+
+def _json_schema(value: JsonObject) -> JsonObject:
+    return values.as_object(_with_small_types(value)) if value.get("type") in _CAPITAL_TYPES else value
+
+
+def _with_small_types(value: Json) -> Json:
+    match value:
+        case dict():
+            return {
+                key: item.lower()
+                if key == "type" and isinstance(item, str) and item in _CAPITAL_TYPES
+                else _with_small_types(item)
+                for key, item in value.items()
+            }
+        case list():
+            return [_with_small_types(item) for item in value]
+        case _:
+            return value

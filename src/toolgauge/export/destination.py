@@ -14,13 +14,12 @@ from typing import Literal, TypeAlias
 
 import msgspec.structs
 
-from toolgauge.export.destination_health import DestinationHealth, Outage, Refusing
 from toolgauge.export.grpc_sender import GrpcSender
-from toolgauge.export.http_sender import HttpSender
-from toolgauge.export.send_queue import SendQueue
+from toolgauge.export.send_queue import DestinationHealth, Outage, Refusing, SendQueue
 from toolgauge.export.sender import (
     Delivered,
     ExporterSender,
+    HttpSender,
     Permanent,
     Sender,
     Transient,
@@ -30,7 +29,7 @@ from toolgauge.export.settings import DestinationSettings, KafkaExporterSettings
 from toolgauge.model.delivery import Outgoing, Signal
 from toolgauge.model.errors import ConfigError, StartError
 from toolgauge.model.ports import Exporter
-from toolgauge.otlp.strict import count_undecodable
+from toolgauge.otlp.request import count_undecodable
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.settings import MIB, SECOND, redacted_url
 from toolgauge.state.ledger import Ledger

@@ -23,7 +23,7 @@ from typing import Literal, TypeAlias
 
 from toolgauge.model.delivery import Signal
 from toolgauge.model.errors import StartError
-from toolgauge.otlp.framing import framed
+from toolgauge.otlp.request import framed
 from toolgauge.settings import file_path
 
 _LOG = logging.getLogger("toolgauge.export")

@@ -13,7 +13,7 @@ from msgspec.structs import astuple
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
 
-from toolgauge.export.identity import RECORD_UID, record_uid
+from toolgauge.export.results import RECORD_UID, record_uid
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.metrics import fit_label

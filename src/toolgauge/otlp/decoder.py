@@ -14,11 +14,20 @@ from msgspec import Struct
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.observations import UnreadSpan
 from toolgauge.model.records import LogRecord, PackedHead, Resource, Scope, Span
-from toolgauge.otlp.envelope import Container, container, copied, parse_request, without_items
-from toolgauge.otlp.heads import parse_heads, read_each, read_head, read_heads
+from toolgauge.otlp.envelope import (
+    Container,
+    container,
+    copied,
+    parse_heads,
+    parse_request,
+    read_each,
+    read_head,
+    read_heads,
+    without_items,
+)
 from toolgauge.otlp.marks import log_marks, span_marks
-from toolgauge.otlp.messages import HeadGroupMessage, RequestMessage, ResourceGroupMessage, ScopeGroupMessage
 from toolgauge.otlp.views import KnownScope, ParsedSpan, Views
+from toolgauge.otlp.wire_pb2 import HeadGroupMessage, RequestMessage, ResourceGroupMessage, ScopeGroupMessage
 
 # Where a span stands in its request: index of the resource group, of the scope group, of the span.
 Place: TypeAlias = tuple[int, int, int]

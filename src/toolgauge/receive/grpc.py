@@ -27,11 +27,9 @@ from toolgauge.net.auth import TokenGuard
 from toolgauge.net.listen import close_all, listen
 from toolgauge.net.settings import ServerTls
 from toolgauge.net.tls import WatchedFiles, server_context, server_pem
-from toolgauge.receive.otlp_handler import HOP_HEADER, BrokenBodyError, OtlpHandler, gunzip, inflate
-from toolgauge.receive.refusal import Refusal, invalid, loop, too_large, unauthenticated
-from toolgauge.receive.refusal_log import RefusalLog
+from toolgauge.receive.otlp_handler import HOP_HEADER, BrokenBodyError, OtlpHandler, Uploads, gunzip, inflate
+from toolgauge.receive.refusal import Refusal, RefusalLog, invalid, loop, too_large, unauthenticated
 from toolgauge.receive.settings import GrpcSettings
-from toolgauge.receive.uploads import Uploads
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.settings import SECOND
 

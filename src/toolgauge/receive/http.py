@@ -29,14 +29,13 @@ from toolgauge.receive.otlp_handler import (
     FromJson,
     OtlpHandler,
     TooLargeError,
+    Uploads,
     gunzip,
     inflate,
     unzstd,
 )
-from toolgauge.receive.refusal import Refusal, invalid, loop, refusal, too_large, unauthenticated
-from toolgauge.receive.refusal_log import RefusalLog
+from toolgauge.receive.refusal import Refusal, RefusalLog, invalid, loop, refusal, too_large, unauthenticated
 from toolgauge.receive.settings import HttpSettings
-from toolgauge.receive.uploads import Uploads
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.settings import SECOND
 

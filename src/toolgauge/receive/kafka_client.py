@@ -1,15 +1,67 @@
 """The consumer as a client of the brokers: its properties, its view of them, and the metadata of offsets."""
 
+import asyncio
 import json
 import logging
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
-from toolgauge.model.metrics import Labels
+from toolgauge.model.delivery import Accepted, Answer, Assignment, Invalid, MessageConsumer, Refused, Signal
+from toolgauge.model.metrics import Labels, MetricRegistry
 from toolgauge.net.kafka import client_properties
+from toolgauge.net.throttle import Throttle
+from toolgauge.receive.otlp_handler import HOP_HEADER
 from toolgauge.receive.settings import KafkaReceiverSettings
-from toolgauge.state.offsets import Committable
+from toolgauge.selfmetrics import SelfMetrics
+from toolgauge.state.ledger import Ledger
+from toolgauge.state.offsets import Committable, OffsetJournal
+
+
+class KafkaMetrics:
+    """How reading from Kafka goes."""
+
+    def __init__(self, registry: MetricRegistry) -> None:
+        self.lag = registry.gauge(
+            "toolgauge.kafka.lag",
+            "{message}",
+            "Messages of a partition that are still to be read. When it rises, add consumers, up to one a partition.",
+            ("toolgauge.topic", "toolgauge.partition"),
+        )
+        self.uncommitted = registry.gauge(
+            "toolgauge.kafka.uncommitted",
+            "{message}",
+            "Messages that were read and are still needed: they are read again after a crash. When it rises, look at the "
+            "destinations.",
+        )
+        self.rebalances = registry.counter(
+            "toolgauge.kafka.rebalances",
+            "{rebalance}",
+            "How often partitions were handed out anew: `assigned`, or `lost` (the group went on without this process: look at "
+            "the brokers, and at `session_timeout`).",
+            ("toolgauge.outcome",),
+        )
+        self.repeats = registry.counter(
+            "toolgauge.kafka.repeats",
+            "{message}",
+            "Messages that were read before, by this process or another one, and not committed: destinations get their spans "
+            "again, and nothing is scored twice.",
+        )
+        self.forgotten = registry.counter(
+            "toolgauge.kafka.forgotten",
+            "{trajectory}",
+            "Open trajectories that were dropped without a result, because their partition was lost: its next owner reads them "
+            "again.",
+        )
+        self.given_up = registry.counter(
+            "toolgauge.kafka.given_up",
+            "{trajectory}",
+            "Trajectories of which messages were committed while they were open (`max_uncommitted`): one whose partition moves "
+            "before it closes is not_evaluated (`incomplete`).",
+        )
+        self.rebalances.begin(("assigned",), ("lost",))
+
 
 _LOG = logging.getLogger("toolgauge.receive")
 # How long one question to the brokers may take.
@@ -93,3 +145,112 @@ def read_metadata(part: TopicPartition) -> tuple[int | None, int, int]:
     if not read.isdecimal() or not closed_from.isdecimal():
         return part.offset, 0, 0
     return part.offset, int(read), int(closed_from)
+
+
+_WAIT_S = 0.1
+
+
+class MessageTaker:
+    """Hands messages to the consumer. One that is refused is handed over again; one that cannot be read is skipped and logged."""
+
+    def __init__(
+        self,
+        signals: Mapping[str, Signal],
+        consumer: MessageConsumer,
+        *,
+        offsets: OffsetJournal,
+        ledger: Ledger,
+        metrics: SelfMetrics,
+        kafka_metrics: KafkaMetrics,
+        hop_id: str,
+        clock: Callable[[], int],
+    ) -> None:
+        self._signals = signals
+        self._consumer = consumer
+        self._offsets = offsets
+        self._ledger = ledger
+        self._metrics = metrics
+        self._kafka_metrics = kafka_metrics
+        self._hop_id = hop_id.encode()
+        self._clock = clock
+        self._throttle = Throttle()
+        # Of the messages that are being taken; another one ends that.
+        self.epoch = 0
+        self.is_stopping = threading.Event()
+        # How far each partition was read before, by this process or another one.
+        self.read_before: dict[tuple[str, int], int] = {}
+
+    async def take(self, messages: Sequence[tuple[Message, Assignment]], epoch: int) -> None:
+        """Take messages in their order, each when there is room for it, until another epoch begins or all is to stop."""
+        for message, assignment in messages:
+            topic, offset = message.topic() or "", message.offset() or 0
+            signal = self._signals[topic]
+            if self._is_over(epoch, assignment):
+                return
+            if self._is_own(message):
+                self._metrics.requests.add(1, ("kafka", signal, "loop"))
+                self._offsets.skip(topic, offset, assignment)
+                continue
+            await self._take_one(message, assignment, epoch)
+
+    async def _take_one(self, message: Message, assignment: Assignment, epoch: int) -> None:
+        topic, offset = message.topic() or "", message.offset() or 0
+        signal, body = self._signals[topic], message.value() or b""
+        self._look_at_key(signal, topic, message)
+        if offset < self.read_before.get((topic, assignment.partition), 0):
+            self._kafka_metrics.repeats.add(1)
+        entry = self._offsets.add(topic, offset, assignment, self._clock())
+        answer = await self._answer(signal, body, f"kafka/{topic}/{assignment.partition}", assignment, entry)
+        while isinstance(answer, Refused):
+            self._metrics.requests.add(1, ("kafka", signal, "refused"))
+            await asyncio.sleep(min(answer.retry_after_s, _WAIT_S))
+            if self._is_over(epoch, assignment):
+                # Read again from here.
+                self._offsets.withdraw(entry)
+                return
+            answer = await self._answer(signal, body, f"kafka/{topic}/{assignment.partition}", assignment, entry)
+        if isinstance(answer, Accepted):
+            self._metrics.requests.add(1, ("kafka", signal, "accepted"))
+            return
+        self._offsets.done(entry)
+        self._metrics.requests.add(1, ("kafka", signal, "invalid"))
+        if isinstance(answer, Invalid):
+            self._metrics.requests_invalid.add(1, ("kafka", signal, answer.reason))
+        _LOG.error(
+            "kafka: message %d of partition %d of %s is skipped: %s",
+            offset,
+            assignment.partition,
+            topic,
+            answer.message,
+            extra={"topic": topic, "partition": assignment.partition, "offset": offset},
+        )
+
+    async def _answer(self, signal: Signal, body: bytes, sender: str, assignment: Assignment, entry: int) -> Answer:
+        try:
+            return await self._consumer.consume_message(signal, body, sender, assignment, entry)
+        except MemoryError:
+            return Refused("out of memory", retry_after_s=5.0)
+        except Exception as error:  # noqa: BLE001 - the receiver handler answers for whatever fails behind it
+            self._ledger.forget((entry,))
+            return Invalid(f"it failed inside: {type(error).__name__}")
+
+    def _is_over(self, epoch: int, assignment: Assignment) -> bool:
+        return epoch != self.epoch or assignment.is_lost or self.is_stopping.is_set()
+
+    def _is_own(self, message: Message) -> bool:
+        headers = message.headers()
+        pairs = headers.items() if isinstance(headers, dict) else headers or ()
+        return any(name == HOP_HEADER and value == self._hop_id for name, value in pairs)
+
+    def _look_at_key(self, signal: Signal, topic: str, message: Message) -> None:
+        key = message.key()
+        if (
+            signal == "traces"
+            and (key is None or len(key) != 32)
+            and self._throttle.suppressed(f"key {topic}") is not None
+        ):
+            _LOG.warning(
+                "kafka: the messages of %s are not keyed by trace id, so spans of a trace may come to several processes: set "
+                "`partition_traces_by_id` of the Collector's kafka exporter",
+                topic,
+            )

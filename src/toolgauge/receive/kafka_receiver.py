@@ -23,9 +23,16 @@ from toolgauge.model.ports import OpenTraces
 from toolgauge.net.throttle import Throttle
 from toolgauge.net.tls import read_pem
 from toolgauge.receive.closed_topic import ClosedTopic, KnownTraces
-from toolgauge.receive.kafka_client import CALL_S, consumer_properties, lag_of, leaders_answer, read_metadata, start_of
-from toolgauge.receive.kafka_metrics import KafkaMetrics
-from toolgauge.receive.kafka_taker import MessageTaker
+from toolgauge.receive.kafka_client import (
+    CALL_S,
+    KafkaMetrics,
+    MessageTaker,
+    consumer_properties,
+    lag_of,
+    leaders_answer,
+    read_metadata,
+    start_of,
+)
 from toolgauge.receive.settings import KafkaReceiverSettings
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.state.ledger import Ledger

@@ -24,7 +24,7 @@ from toolgauge.otlp.otlp_json import request_from_json
 from toolgauge.pipeline.pipeline import ScorecardSink, ignore_regressions
 from toolgauge.receive.grpc import GrpcReceiver
 from toolgauge.receive.http import HttpReceiver
-from toolgauge.receive.refusal_log import RefusalLog
+from toolgauge.receive.refusal import RefusalLog
 from toolgauge.score.criterion import Criterion
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.admin import AdminEndpoint, Learning

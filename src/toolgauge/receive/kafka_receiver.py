@@ -25,7 +25,6 @@ from toolgauge.net.tls import read_pem
 from toolgauge.receive.closed_topic import ClosedTopic, KnownTraces
 from toolgauge.receive.kafka_client import (
     CALL_S,
-    KafkaMetrics,
     MessageTaker,
     consumer_properties,
     lag_of,
@@ -34,7 +33,7 @@ from toolgauge.receive.kafka_client import (
     start_of,
 )
 from toolgauge.receive.settings import KafkaReceiverSettings
-from toolgauge.selfmetrics import SelfMetrics
+from toolgauge.selfmetrics import KafkaMetrics, SelfMetrics
 from toolgauge.state.ledger import Ledger
 from toolgauge.state.offsets import Committable, OffsetJournal
 

@@ -17,6 +17,16 @@ from toolgauge.net.throttle import Throttle, repetitions
 from toolgauge.receive.refusal import Outcome, Refusal, RefusalLog, Transport, failed, invalid, refusal, too_large
 from toolgauge.selfmetrics import SelfMetrics
 
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+_INFLATED_AT_ONCE = 4 * 1024 * 1024
+_GZIP = 31  # zlib's number for "gzip header, largest window"
+_MAX_MEMBERS = 16  # concatenated members are legal, thousands of empty ones are an attack
+# The largest window that a Collector's zstd exporter uses: decompressing takes so much memory beside the body.
+_ZSTD_OPTIONS: dict[int, int] = {zstd.DecompressionParameter.window_log_max: 25}
 # Between two looks. Most messages are whole sooner, and cost no look.
 _LOOK_S = 0.02
 # A line that is slower than this is none.
@@ -92,16 +102,16 @@ class Uploads:
             await upload.give_up(refused)
 
 
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
+class _Stream(Protocol):
+    """A decompressor of zlib or zstd."""
 
-_INFLATED_AT_ONCE = 4 * 1024 * 1024
-_GZIP = 31  # zlib's number for "gzip header, largest window"
-_MAX_MEMBERS = 16  # concatenated members are legal, thousands of empty ones are an attack
-# The largest window that a Collector's zstd exporter uses: decompressing takes so much memory beside the body.
-_ZSTD_OPTIONS: dict[int, int] = {zstd.DecompressionParameter.window_log_max: 25}
+    @property
+    def eof(self) -> bool: ...
+
+    @property
+    def unused_data(self) -> bytes: ...
+
+    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
 
 
 class TooLargeError(Exception):
@@ -112,29 +122,33 @@ class BrokenBodyError(Exception):
     """The body is not in its declared encoding, or it is cut off."""
 
 
+# Decompresses a body up to a limit; raises `TooLargeError` or `BrokenBodyError`.
+Decode: TypeAlias = Callable[[bytes, int], bytes]
+
+
 def gunzip(body: bytes, limit: int) -> bytes:
     """Decompress a gzip body of at most `limit` bytes; raise `TooLargeError` or `BrokenBodyError`."""
-    return _members(body, limit, lambda member, room: _inflate(member, _GZIP, room))
+    return _members(body, limit, lambda: zlib.decompressobj(_GZIP))
 
 
 def unzstd(body: bytes, limit: int) -> bytes:
     """Decompress a zstd body of at most `limit` bytes, whatever size its frames declare; raise as `gunzip`."""
-    return _members(body, limit, _decompress_frame)
+    return _members(body, limit, lambda: zstd.ZstdDecompressor(options=_ZSTD_OPTIONS))
 
 
 def inflate(body: bytes, limit: int) -> bytes:
     """Decompress a zlib body (gRPC's and HTTP's `deflate`) of at most `limit` bytes; raise as `gunzip`."""
-    part, rest = _inflate(body, zlib.MAX_WBITS, limit + 1)
+    part, rest = _decompress(body, limit + 1, zlib.decompressobj())
     if rest:
         raise BrokenBodyError("data behind the end of the compressed body")
     return part
 
 
-def _members(body: bytes, limit: int, decompress: Callable[[bytes, int], tuple[bytes, bytes]]) -> bytes:
+def _members(body: bytes, limit: int, stream: Callable[[], _Stream]) -> bytes:
     parts: list[bytes] = []
     room = limit + 1
     for _ in range(_MAX_MEMBERS):
-        part, body = decompress(body, room)
+        part, body = _decompress(body, room, stream())
         parts.append(part)
         room -= len(part)
         if not body:
@@ -142,37 +156,16 @@ def _members(body: bytes, limit: int, decompress: Callable[[bytes, int], tuple[b
     raise BrokenBodyError("too many compressed members")
 
 
-def _decompress_frame(body: bytes, room: int) -> tuple[bytes, bytes]:
-    stream = zstd.ZstdDecompressor(options=_ZSTD_OPTIONS)
-    parts: list[bytes] = []
-    size = 0
-    try:
-        while not stream.eof:
-            part = stream.decompress(body, _INFLATED_AT_ONCE)
-            body = b""
-            if not part and stream.needs_input and not stream.eof:
-                raise BrokenBodyError("the compressed body is cut off")
-            parts.append(part)
-            size += len(part)
-            if size >= room:
-                # As in `_inflate`.
-                parts.clear()
-                del part
-                raise TooLargeError
-    except zstd.ZstdError as error:
-        raise BrokenBodyError("the compressed body is broken") from error
-    return parts[0] if len(parts) == 1 else b"".join(parts), stream.unused_data
-
-
-def _inflate(body: bytes, window: int, room: int) -> tuple[bytes, bytes]:
-    stream = zlib.decompressobj(window)
+def _decompress(body: bytes, room: int, stream: _Stream) -> tuple[bytes, bytes]:
+    """Return one member, and what is behind it."""
     parts: list[bytes] = []
     size = 0
     try:
         while not stream.eof:
             # Bit by bit: a bomb is refused before its parts are joined, which takes as much memory again.
             part = stream.decompress(body, _INFLATED_AT_ONCE)
-            body = stream.unconsumed_tail
+            # zlib hands back the input that it has not read; zstd keeps it.
+            body = getattr(stream, "unconsumed_tail", b"")
             if not part and not body and not stream.eof:
                 raise BrokenBodyError("the compressed body is cut off")
             parts.append(part)
@@ -182,7 +175,7 @@ def _inflate(body: bytes, window: int, room: int) -> tuple[bytes, bytes]:
                 parts.clear()
                 del part
                 raise TooLargeError
-    except zlib.error as error:
+    except (zlib.error, zstd.ZstdError) as error:
         raise BrokenBodyError("the compressed body is broken") from error
     return parts[0] if len(parts) == 1 else b"".join(parts), stream.unused_data
 
@@ -191,8 +184,6 @@ _log = logging.getLogger("toolgauge.receive")
 
 HOP_HEADER = "x-toolgauge-hop"
 
-# Decompresses a body up to a limit; raises `TooLargeError` or `BrokenBodyError`.
-Decode: TypeAlias = Callable[[bytes, int], bytes]
 # Makes the protobuf request of a JSON one; raises `DecodeError`.
 FromJson: TypeAlias = Callable[[Signal, bytes], bytes]
 

@@ -151,22 +151,22 @@ async def test_what_lasts_is_no_news_for_plain_json():
 
 def test_alert_is_due_again_a_minute_after_it_was_sent():
     batch = webhooks.Alerts(None)
-    assert batch.due_s() is None
+    assert batch.due_s is None
     batch.add([BEGAN], 100.0)
-    assert batch.due_s() == 100.0
+    assert batch.due_s == 100.0
     ((sent,),) = batch.take(100.5)
     batch.settle([sent])
-    assert batch.due_s() == 160.5
+    assert batch.due_s == 160.5
     batch.add([ENDED], 130.0)
-    assert batch.due_s() == 130.0
+    assert batch.due_s == 130.0
     ((ended,),) = batch.take(130.0)
     # It began again while its end was on the way.
     batch.add([BEGAN], 131.0)
     batch.settle([ended])
-    assert batch.due_s() == 131.0
+    assert batch.due_s == 131.0
     batch.add([ENDED], 132.0)
     batch.settle(batch.take(132.0)[0])
-    assert (batch.due_s(), batch.take(140.0)) == (None, [])
+    assert (batch.due_s, batch.take(140.0)) == (None, [])
 
 
 def test_alerts_are_bounded_and_sent_in_parts():

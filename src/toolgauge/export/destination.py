@@ -255,12 +255,26 @@ class Destination:
         if isinstance(verdict, Transient):
             verdict = await self._retry(outgoing, verdict, began_s)
         if isinstance(verdict, Delivered):
-            self._acknowledge(outgoing, verdict.rejected)
+            self._settle(outgoing)
+            self._health.succeeded()
+            self._health.taken(outgoing.signal)
+            lost = min(verdict.rejected, outgoing.spans)
+            if outgoing.spans > lost:
+                self._metrics.spans.add(outgoing.spans - lost, ("forwarded", "", self.name))
+            if verdict.rejected:
+                self._metrics.send_rejected.add(verdict.rejected, (self.name, outgoing.signal))
+                self._count_lost(outgoing, lost, "partial_success")
             return ()
         if verdict.is_about_content and outgoing.parts:
             if self._ledger is not None:
                 self._ledger.claim_deliveries(outgoing.entries)
-            return _halves(outgoing)
+            # Divide a request between two of its parts, the second half first.
+            middle = len(outgoing.parts) // 2
+            first, second = outgoing.parts[:middle], outgoing.parts[middle:]
+            size_bytes = sum(size for size, _ in first)
+            return _half(outgoing, second, outgoing.body[size_bytes:]), _half(
+                outgoing, first, outgoing.body[:size_bytes]
+            )
         if verdict.is_about_content and not outgoing.own:
             await self._count_undecodable(outgoing)
         if verdict.is_lasting:
@@ -321,17 +335,6 @@ class Destination:
         if self._ledger is not None:
             self._ledger.settle(outgoing.entries)
 
-    def _acknowledge(self, outgoing: Outgoing, rejected: int) -> None:
-        self._settle(outgoing)
-        self._health.succeeded()
-        self._health.taken(outgoing.signal)
-        lost = min(rejected, outgoing.spans)
-        if outgoing.spans > lost:
-            self._metrics.spans.add(outgoing.spans - lost, ("forwarded", "", self.name))
-        if rejected:
-            self._metrics.send_rejected.add(rejected, (self.name, outgoing.signal))
-            self._count_lost(outgoing, lost, "partial_success")
-
     def _drop(self, outgoing: Outgoing, reason: str) -> None:
         self._settle(outgoing)
         self._count_lost(outgoing, outgoing.spans, reason)
@@ -355,14 +358,6 @@ class Destination:
         elif not outgoing.spans:
             self._metrics.requests_dropped.add(1, (self.name, outgoing.signal, reason))
         self._health.dropped(outgoing.signal, reason, spans)
-
-
-def _halves(outgoing: Outgoing) -> tuple[Outgoing, Outgoing]:
-    """Divide a request between two of its parts, the second half first."""
-    middle = len(outgoing.parts) // 2
-    first, second = outgoing.parts[:middle], outgoing.parts[middle:]
-    size_bytes = sum(size for size, _ in first)
-    return _half(outgoing, second, outgoing.body[size_bytes:]), _half(outgoing, first, outgoing.body[:size_bytes])
 
 
 def _half(outgoing: Outgoing, parts: tuple[tuple[int, int], ...], body: bytes) -> Outgoing:

@@ -393,7 +393,11 @@ class Emitter:
         *,
         start_ns: int,
     ) -> None:
-        self.resource = _own_attributes(instance_id, version, resource_attributes)
+        own = {"service.name": "toolgauge", "service.version": version, "service.instance.id": instance_id}
+        self.resource = {
+            fit_text(key, MAX_EXPLANATION): fit_text(value, MAX_EXPLANATION)
+            for key, value in {**own, **resource_attributes}.items()
+        }
         self._resource = _encoded(self.resource)
         self._scope = InstrumentationScope(name="toolgauge", version=version)
         self._start_ns = start_ns
@@ -449,12 +453,6 @@ class Emitter:
 def resource_from_environment() -> dict[str, str]:
     """Read `OTEL_RESOURCE_ATTRIBUTES` and `OTEL_SERVICE_NAME`."""
     return {key: str(value) for key, value in OTELResourceDetector().detect().attributes.items()}
-
-
-def _own_attributes(instance_id: str, version: str, extra: Mapping[str, str]) -> dict[str, str]:
-    """Describe this process; what the operator sets wins."""
-    own = {"service.name": "toolgauge", "service.version": version, "service.instance.id": instance_id}
-    return {fit_text(key, MAX_EXPLANATION): fit_text(value, MAX_EXPLANATION) for key, value in {**own, **extra}.items()}
 
 
 def _encoded(attributes: Mapping[str, str]) -> Resource:

@@ -195,7 +195,7 @@ class LabelCaps:
         if found is None:
             if len(self._label_sets) >= self._max_label_sets and not self._give_up_label_set(fitted, now_ns):
                 self._capped.add(1, (LABEL_SETS,))
-                return tuple(_folded(label) for label in who), None
+                return tuple((OTHER if label else "") for label in who), None
             found = self._label_sets[who, rule] = LabelSet(who, rule, now_ns)
             self._shares.add(fitted, 1)
         found.used_ns = max(found.used_ns, now_ns)
@@ -306,8 +306,3 @@ def _used_ns(label_set: LabelSet) -> int:
 def has_capped(labels: Iterable[str]) -> bool:
     """Return whether a cap was reached: the next time may be another."""
     return OTHER in labels
-
-
-def _folded(label: str) -> str:
-    # An absent label stays absent: `_other` would make a tool of it.
-    return OTHER if label else ""

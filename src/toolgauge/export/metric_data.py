@@ -20,7 +20,7 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import (
     Exemplar as OtlpExemplar,
 )
 
-from toolgauge.model.metrics import Counter, Exemplar, Gauge, Histogram, HistogramCell, Labels, MetricRegistry
+from toolgauge.model.metrics import Counter, Exemplar, Gauge, Histogram, Labels, MetricRegistry
 from toolgauge.model.metrics import Metric as Registered
 from toolgauge.otlp.encode import fit_time, raw_id
 
@@ -49,12 +49,11 @@ def _copy(metric: Registered) -> Registered:
             finite = {labels: value for labels, value in dict(metric.current()).items() if math.isfinite(value)}
             return replace(metric, cells=finite, observe=None)
         case Histogram():
-            cells = {labels: _copy_cell(cell) for labels, cell in metric.cells.copy().items()}
+            cells = {
+                labels: replace(cell, counts=cell.counts.copy(), exemplars=cell.exemplars.copy())
+                for labels, cell in metric.cells.copy().items()
+            }
             return replace(metric, cells=cells)
-
-
-def _copy_cell(cell: HistogramCell) -> HistogramCell:
-    return replace(cell, counts=cell.counts.copy(), exemplars=cell.exemplars.copy())
 
 
 def add_metrics(target: ScopeMetrics, metrics: Iterable[Registered], start_ns: int, now_ns: int) -> None:

@@ -15,7 +15,7 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import product
@@ -71,7 +71,7 @@ class RecordingFile:
         replaces: bool = False,
     ) -> None:
         self.path = file_path(path)
-        self._compress = _compression(self.path.name)
+        self._compress = {".otlp.gz": gzip.compress, ".otlp.xz": _xz}.get(_ending(self.path.name), _plain)
         self._rotation = rotation
         self._replaces = replaces
         self._requests: queue.SimpleQueue[_Arrived | None] = queue.SimpleQueue()
@@ -238,7 +238,3 @@ def _plain(data: bytes) -> bytes:
 
 def _xz(data: bytes) -> bytes:
     return lzma.compress(data, preset=_XZ_PRESET)
-
-
-def _compression(name: str) -> Callable[[bytes], bytes]:
-    return {".otlp.gz": gzip.compress, ".otlp.xz": _xz}.get(_ending(name), _plain)

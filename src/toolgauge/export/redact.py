@@ -68,7 +68,14 @@ def _value_pieces(value: Json, masks: Masks, room: int, depth: int, start: str) 
         case str():
             yield json.dumps(masks.masked(value, room + 1)[: room + 1], ensure_ascii=False)
         case dict() if value and depth:
-            yield from _object_pieces(value, masks, room, depth, start)
+            inner = start and f"{start}  "
+            for place, (key, member) in enumerate(value.items()):
+                yield f"{_before(place, '{', inner)}{json.dumps(key[: room + 1], ensure_ascii=False)}: "
+                if masks.is_private(key):
+                    yield MASKED
+                else:
+                    yield from _value_pieces(member, masks, room, depth - 1, inner)
+            yield start + "}"
         case list() if value and depth:
             yield from _list_pieces(value, masks, room, depth, start)
         case dict():
@@ -77,17 +84,6 @@ def _value_pieces(value: Json, masks: Masks, room: int, depth: int, start: str) 
             yield "[" + (_CUT if value else "") + "]"
         case bool() | int() | float() | None:
             yield _scalar(value)
-
-
-def _object_pieces(value: dict[str, Json], masks: Masks, room: int, depth: int, start: str) -> Iterator[str]:
-    inner = start and f"{start}  "
-    for place, (key, member) in enumerate(value.items()):
-        yield f"{_before(place, '{', inner)}{json.dumps(key[: room + 1], ensure_ascii=False)}: "
-        if masks.is_private(key):
-            yield MASKED
-        else:
-            yield from _value_pieces(member, masks, room, depth - 1, inner)
-    yield start + "}"
 
 
 def _list_pieces(value: list[Json], masks: Masks, room: int, depth: int, start: str) -> Iterator[str]:
@@ -200,7 +196,14 @@ class Redactor:
         self.shows_values = show_values
         self._guard = _compile(_GUARD)
         self._private_name = _compile(_PRIVATE_NAME)
-        self._built_in = _built_in_masks()
+        self._built_in: tuple[_Mask, ...] = (
+            (_compile(_TOKENS), _always("[key]")),
+            (_compile(_SCHEME), lambda found: found.group(1) + " [token]"),
+            (_compile(_USER_INFO), lambda found: found.group(1) + MASKED + "@"),
+            (_compile(_ASSIGNED), lambda found: found.group(1) + MASKED),
+            (_compile(_EMAIL), _always("[email]")),
+            (_compile(_CARD), lambda found: "[card]" if _is_card(found.group(0)) else found.group(0)),
+        )
         self._own: tuple[_Mask, ...] = tuple(_configured(patterns))
         self._remembered: dict[str, str] = {}
 
@@ -208,7 +211,10 @@ class Redactor:
         """Write the explanation of an outcome, fit for the wire."""
         match outcome:
             case Scored():
-                return self._explain_score(outcome)
+                if not self.shows_values or not outcome.differences:
+                    return self.mask(outcome.explanation)
+                shown = "; ".join(self._differences(outcome.differences))
+                return self._explanation(f"{outcome.explanation[:MAX_EXPLANATION]} ({shown})")
             case NotEvaluated(explanation=explanation):
                 return self.mask(explanation)
             case Errored(message=message):
@@ -301,19 +307,13 @@ class Redactor:
             text = pattern.sub(replace, text)
         return text
 
-    def _explain_score(self, outcome: Scored) -> str:
-        if not self.shows_values or not outcome.differences:
-            return self.mask(outcome.explanation)
-        shown = "; ".join(self._differences(outcome.differences))
-        return self._explanation(f"{outcome.explanation[:MAX_EXPLANATION]} ({shown})")
-
     def _differences(self, differences: Sequence[Difference]) -> Iterator[str]:
         for difference in differences[:_MAX_DIFFERENCES]:
             if difference.rule == OTHER_ARGUMENTS:
                 yield f"{difference.where[:_MAX_VALUE]}: {self.in_words(difference, _MAX_ARGUMENT)}"
                 continue
             actual, expected = (
-                "nothing" if text is None else _cut(text, _MAX_VALUE)
+                "nothing" if text is None else (text if len(text) <= _MAX_VALUE else text[:_MAX_VALUE] + "...")
                 for text in (
                     self.side(difference, difference.actual, _MAX_VALUE),
                     self.side(difference, difference.expected, _MAX_VALUE),
@@ -328,21 +328,6 @@ class Redactor:
 
 def _members(side: Side | None) -> JsonObject:
     return side.value if side is not None and isinstance(side.value, dict) else {}
-
-
-def _cut(text: str, limit: int) -> str:
-    return text if len(text) <= limit else text[:limit] + "..."
-
-
-def _built_in_masks() -> tuple[_Mask, ...]:
-    return (
-        (_compile(_TOKENS), _always("[key]")),
-        (_compile(_SCHEME), lambda found: found.group(1) + " [token]"),
-        (_compile(_USER_INFO), lambda found: found.group(1) + MASKED + "@"),
-        (_compile(_ASSIGNED), lambda found: found.group(1) + MASKED),
-        (_compile(_EMAIL), _always("[email]")),
-        (_compile(_CARD), lambda found: "[card]" if _is_card(found.group(0)) else found.group(0)),
-    )
 
 
 def _always(word: str) -> Callable[[_Found], str]:

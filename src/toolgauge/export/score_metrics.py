@@ -111,7 +111,17 @@ class ScoreMetrics:
         """Count a scorecard."""
         # The first scorecard of a trajectory counts it; that of its judges comes after it.
         if not scorecard.by_judges:
-            self._count_trajectory(scorecard.trajectory, scorecard.scored_at_ns)
+            self._trajectories.add(1, (scorecard.trajectory.closed_because,))
+            # A conversation's calls have been counted with their traces.
+            if scorecard.trajectory.scope == "trace" and scorecard.trajectory.calls:
+                self._count_calls(scorecard.trajectory, scorecard.scored_at_ns)
+            if scorecard.trajectory.scope == "trace" and scorecard.trajectory.hidden_turns:
+                agent = scorecard.trajectory.agents[0] if scorecard.trajectory.agents else None
+                who, _ = self._caps.find(
+                    *self._whose(scorecard.trajectory), agent, None, rule=(), now_ns=scorecard.scored_at_ns
+                )
+                self._begin_unobserved(who)
+                self._unobserved.add(scorecard.trajectory.hidden_turns, (*who[:-1], "no_content"))
         self._count_results(scorecard)
 
     def keep(self, streams: Collection[tuple[str, str]]) -> None:
@@ -145,14 +155,6 @@ class ScoreMetrics:
                 self._scores.cells.pop(stream, None)
         self._known = BoundedCache()
 
-    def _count_trajectory(self, trajectory: Trajectory, now_ns: int) -> None:
-        self._trajectories.add(1, (trajectory.closed_because,))
-        # A conversation's calls have been counted with their traces.
-        if trajectory.scope == "trace" and trajectory.calls:
-            self._count_calls(trajectory, now_ns)
-        if trajectory.scope == "trace" and trajectory.hidden_turns:
-            self._count_hidden_calls(trajectory, now_ns)
-
     def _count_calls(self, trajectory: Trajectory, now_ns: int) -> None:
         producer, known = self._producer(trajectory), self._known_calls
         # As the counter's `add` does; this is done of every call.
@@ -180,12 +182,6 @@ class ScoreMetrics:
             if error_type:
                 exemplar = Exemplar(1.0, now_ns, call.span.trace_id, call.span.span_id)
                 self._tool_calls.exemplars[series.counted] = exemplar
-
-    def _count_hidden_calls(self, trajectory: Trajectory, now_ns: int) -> None:
-        agent = trajectory.agents[0] if trajectory.agents else None
-        who, _ = self._caps.find(*self._whose(trajectory), agent, None, rule=(), now_ns=now_ns)
-        self._begin_unobserved(who)
-        self._unobserved.add(trajectory.hidden_turns, (*who[:-1], "no_content"))
 
     def _begin_unobserved(self, who: Labels) -> None:
         self._unobserved.begin(*((*who[:-1], reason) for reason in UNOBSERVED))

@@ -205,7 +205,20 @@ def read_head(raw: bytes) -> PackedHead | None:
         return raw[2:18], raw[20:38] + raw[-6:]
     if is_back_to_front(raw) and _ends_in_ids(raw[-44:]) is not None:
         return raw[-16:], raw[-26:-18] + raw[-38:-28] + raw[-44:-38]
-    return _parse_head(raw)
+    try:
+        message = parse(HeadMessage, raw)
+    except DecodeError:
+        # Read the ids with which a broken span begins; `None` where bytes in it may be those of a parent.
+        # (`in` first tries to read what it looks for as a number, and fails at length.)
+        if raw.find(b'"\x08') >= 0 or raw.find(b'"\x88') >= 0 or _begins_with_ids(raw) is None:
+            return None
+        return raw[2:18], raw[20:28]
+    trace_id, span_id, parent_span_id = message.trace_id, message.span_id, message.parent_span_id
+    if not are_ids(trace_id, span_id):
+        return None
+    if not is_span_id(parent_span_id):
+        return packed_head(trace_id, span_id)
+    return packed_head(trace_id, span_id, parent_span_id, kind=message.kind, flags=message.flags)
 
 
 def read_each(raws: Iterable[bytes]) -> Iterator[PackedHead]:
@@ -217,24 +230,3 @@ def encode_heads(heads: Iterable[PackedHead]) -> bytes:
     """Write a request of spans that have nothing but these ids."""
     spans = [(_AROUND_HEADS, b"\n\x10" + trace_id + b"\x12\x08" + rest) for trace_id, rest in heads]
     return encode_spans(spans)
-
-
-def _parse_head(raw: bytes) -> PackedHead | None:
-    try:
-        message = parse(HeadMessage, raw)
-    except DecodeError:
-        return _first_ids(raw)
-    trace_id, span_id, parent_span_id = message.trace_id, message.span_id, message.parent_span_id
-    if not are_ids(trace_id, span_id):
-        return None
-    if not is_span_id(parent_span_id):
-        return packed_head(trace_id, span_id)
-    return packed_head(trace_id, span_id, parent_span_id, kind=message.kind, flags=message.flags)
-
-
-def _first_ids(raw: bytes) -> PackedHead | None:
-    """Read the ids with which a broken span begins; `None` where bytes in it may be those of a parent."""
-    # (`in` first tries to read what it looks for as a number, and fails at length.)
-    if raw.find(b'"\x08') >= 0 or raw.find(b'"\x88') >= 0 or _begins_with_ids(raw) is None:
-        return None
-    return raw[2:18], raw[20:28]

@@ -469,7 +469,7 @@ def _encoded(encode: Callable[[bytes], _Encoded], text: bytes) -> _Encoded:
             return encode(text)
         except (msgspec.DecodeError, UnicodeDecodeError):
             # Half an emoji must not lose a batch. Only a text that could not be decoded is searched for one.
-            whole = _with_lone_surrogates_replaced(text)
+            whole = _SURROGATES.sub(lambda match: match[1] + (b"" if match[2] is None else _REPLACEMENT), text)
             if whole == text:
                 raise
         return encode(whole)
@@ -489,8 +489,3 @@ _PAIR = rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 _SURROGATES = re.compile(
     rb"((?:[^\\\xed]++|" + _PAIR + rb"|(?!" + _LONE + rb")(?:\xed|\\(?:.|\Z)))*+)(?:(" + _LONE + rb")|\Z)", re.DOTALL
 )
-
-
-def _with_lone_surrogates_replaced(text: bytes) -> bytes:
-    """Replace each lone surrogate in a JSON text, in keys and values alike, by U+FFFD."""
-    return _SURROGATES.sub(lambda match: match[1] + (b"" if match[2] is None else _REPLACEMENT), text)

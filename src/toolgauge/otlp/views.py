@@ -193,14 +193,6 @@ class Attributes(Mapping[str, Value]):
         return len(self._raw)
 
 
-def _parse_event(raw: bytes) -> EventMessage:
-    """Parse an event; raise `DecodeError` when it cannot be parsed or is beyond the bounds."""
-    check_record(raw)
-    message = parse(EventMessage, raw)
-    check_name(message.name)
-    return message
-
-
 class Events(Sequence[SpanEvent]):
     """The events of a span, parsed when the first of them is asked for; one that cannot be parsed is left out."""
 
@@ -232,7 +224,10 @@ class Events(Sequence[SpanEvent]):
     def _parse(self) -> Iterator[SpanEvent]:
         for raw in self._raw:
             try:
-                message = _parse_event(raw)
+                # Parse an event; raise `DecodeError` when it cannot be parsed or is beyond the bounds.
+                check_record(raw)
+                message = parse(EventMessage, raw)
+                check_name(message.name)
             except DecodeError:
                 self._values.undecodable += 1
                 continue

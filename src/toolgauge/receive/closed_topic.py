@@ -124,22 +124,19 @@ class ClosedTopic:
                     ends.add(partition)
                     begins.append(TopicPartition(self.name, partition, begin))
             consumer.assign(begins)
-            self._read_to(consumer, ends, known)
+            until_s = time.monotonic() + _READ_S
+            while ends:
+                if self._is_ending() or time.monotonic() > until_s:
+                    raise KafkaException(KafkaError(KafkaError.REQUEST_TIMED_OUT))
+                for message in consumer.consume(_AT_ONCE, 0.2):
+                    error = message.error()
+                    if error is None:
+                        _note(message, known)
+                    elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # librdkafka's name
+                        ends.discard(message.partition() or 0)
         finally:
             consumer.close()
         return known
-
-    def _read_to(self, consumer: Consumer, ends: set[int], known: KnownTraces) -> None:
-        until_s = time.monotonic() + _READ_S
-        while ends:
-            if self._is_ending() or time.monotonic() > until_s:
-                raise KafkaException(KafkaError(KafkaError.REQUEST_TIMED_OUT))
-            for message in consumer.consume(_AT_ONCE, 0.2):
-                error = message.error()
-                if error is None:
-                    _note(message, known)
-                elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # librdkafka's name
-                    ends.discard(message.partition() or 0)
 
     def write(self, closed: Iterable[ClosedId], begun: Iterable[tuple[str, int]], now_ns: int) -> None:
         """Write ids of traces that have closed, and of those that are `begun`, with their partitions."""

@@ -222,7 +222,9 @@ class _Methods(grpc.GenericRpcHandler):
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> "_Handler | None":
         """Choose by method and metadata; `None` is UNIMPLEMENTED."""
         metadata = handler_call_details.invocation_metadata
-        if self._guard is not None and not self._guard.admits(_header(metadata, self._guard.header)):
+        if self._guard is not None and not self._guard.admits(
+            next((value for key, value in metadata if key == self._guard.header and isinstance(value, str)), None)
+        ):
             return self._strangers.get(handler_call_details.method)
         if self._own_hop in metadata:
             return self._loop.get(handler_call_details.method)
@@ -363,10 +365,6 @@ class _Upload:
         """
         with contextlib.suppress(grpc.aio.BaseError):
             await _abort(self._context, self._handler.refuse(self._signal, refused, self._peer))
-
-
-def _header(metadata: Iterable[tuple[str, str | bytes]], name: str) -> str | None:
-    return next((value for key, value in metadata if key == name and isinstance(value, str)), None)
 
 
 def _refuse(

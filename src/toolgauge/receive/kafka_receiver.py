@@ -232,7 +232,10 @@ class KafkaReceiver:
     def _turn(self) -> None:
         """Poll once, hand over what came, and commit when it is time to."""
         if self._has_to_rejoin:
-            self._rejoin()
+            self._has_to_rejoin = False
+            self._lose(tuple(self._assignments))
+            self._consumer.unsubscribe()
+            self._subscribe()
         if self._batch is None:
             # What came before a pause took hold, first.
             came, self._backlog = self._backlog, []
@@ -244,12 +247,6 @@ class KafkaReceiver:
             self._commit_due_s = time.monotonic() + _COMMIT_EVERY_S
             self._commit(_COMMIT_EVERY_S)
 
-    def _rejoin(self) -> None:
-        self._has_to_rejoin = False
-        self._lose(tuple(self._assignments))
-        self._consumer.unsubscribe()
-        self._subscribe()
-
     def _hand_over(self, messages: Sequence[Message]) -> None:
         taken: list[tuple[Message, Assignment]] = []
         for message in messages:
@@ -260,7 +257,8 @@ class KafkaReceiver:
             assignment = self._assignments.get(message.partition() or 0)
             if assignment is None or assignment.is_lost:
                 continue
-            self._note_begin(message, assignment)
+            if assignment.began_ns == 0:
+                assignment.began_ns = message.timestamp()[1] * _MILLISECOND
             taken.append((message, assignment))
         if taken and not self._is_stopping.is_set():
             self._mend()
@@ -275,11 +273,6 @@ class KafkaReceiver:
                 _LOG.warning("kafka: %s", error.str())
         elif error.fatal() or error.code() > 0 or error.code() in _REFUSALS:
             self._fail(error.str())
-
-    def _note_begin(self, message: Message, assignment: Assignment) -> None:
-        """Note when the first message was written, of a partition of which earlier ones are not read."""
-        if assignment.began_ns == 0:
-            assignment.began_ns = message.timestamp()[1] * _MILLISECOND
 
     def _wait_for(self, batch: Future[None]) -> None:
         try:
@@ -298,9 +291,6 @@ class KafkaReceiver:
             self._has_to_rejoin = True
         if self._batch is batch:
             self._batch = None
-        self._go_on()
-
-    def _go_on(self) -> None:
         if self._is_paused:
             self._is_paused = False
             self._consumer.resume(self._consumer.assignment())
@@ -373,7 +363,10 @@ class KafkaReceiver:
         committed = self._consumer.committed(partitions, timeout=CALL_S) if partitions else []
         numbers = {part.partition for part in partitions}
         moved = {
-            part.partition for part in committed if (part.offset, part.metadata or "") != self._committed_by_us(part)
+            part.partition
+            for part in committed
+            if (part.offset, part.metadata or "")
+            != self._committed.get((part.topic, part.partition), (OFFSET_INVALID, ""))
         }
         self._lose([number for number in self._assignments if number not in numbers or number in moved])
         coming = [part for part in committed if self._offsets.position(part.topic, part.partition) is None]
@@ -386,9 +379,6 @@ class KafkaReceiver:
         self._consumer.assign(places)
         self._waits_for_partitions = False
         self._mend()
-
-    def _committed_by_us(self, part: TopicPartition) -> tuple[int, str]:
-        return self._committed.get((part.topic, part.partition), (OFFSET_INVALID, ""))
 
     def _take_over(self, coming: Sequence[TopicPartition]) -> None:
         numbers = {part.partition for part in coming}
@@ -438,7 +428,11 @@ class KafkaReceiver:
         self._closed_topic.write(closed, begun, now_ns)
         self._is_written = self._closed_topic.flush(timeout_s)
         self._lag = lag_of(self._consumer, committable)
-        changed = [part for part in map(self._to_commit, committable) if self._is_news(part)]
+        changed = [
+            part
+            for part in map(self._to_commit, committable)
+            if (self._committed.get((part.topic, part.partition)) != (part.offset, part.metadata))
+        ]
         if not changed or not self._is_written:
             return
         # A commit waits for the brokers as long as it likes.
@@ -460,9 +454,6 @@ class KafkaReceiver:
     def _to_commit(self, part: Committable) -> TopicPartition:
         closed_from = self._closed_topic.offset_at(part.partition, part.since_ns - self._late_ns, self._clock())
         return TopicPartition(part.topic, part.partition, part.offset, f"{part.read}:{closed_from}")
-
-    def _is_news(self, part: TopicPartition) -> bool:
-        return self._committed.get((part.topic, part.partition)) != (part.offset, part.metadata)
 
     def _overdue(self, now_ns: int) -> Sequence[tuple[str, int]]:
         """Give up messages that wait too long for an open trajectory; return those traces, with their partitions."""

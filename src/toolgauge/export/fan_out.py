@@ -140,7 +140,7 @@ class FanOut:
         self._removed.clear()
 
     async def _retire(self, destination: Destination) -> None:
-        lost = await destination.retire(self._handover_s)
+        lost = await destination.drain(self._handover_s, "destination_removed")
         if lost:
             _LOG.error(
                 "destination %s was removed from the configuration; %s could not be delivered to it and were dropped",

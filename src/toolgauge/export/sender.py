@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
+from functools import partial
 from typing import Protocol, TypeAlias
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -122,34 +123,21 @@ class ExporterSender:
         await self._exporter.close()
 
 
+_REJECTED: dict[Signal, Callable[[bytes], int]] = {
+    "traces": lambda raw: ExportTraceServiceResponse.FromString(raw).partial_success.rejected_spans,
+    "metrics": lambda raw: ExportMetricsServiceResponse.FromString(raw).partial_success.rejected_data_points,
+    "logs": lambda raw: ExportLogsServiceResponse.FromString(raw).partial_success.rejected_log_records,
+}
+
+
 def delivered(signal: Signal, response: bytes) -> Delivered:
     """Make the verdict of a success. An answer that is not ours to read is still a success."""
     if not response:
         return DELIVERED
     try:
-        rejected = _REJECTED[signal](response)
+        return Delivered(rejected=max(0, _REJECTED[signal](response)))
     except DecodeError:
         return DELIVERED
-    return Delivered(rejected=max(0, rejected))
-
-
-def _rejected_spans(response: bytes) -> int:
-    return ExportTraceServiceResponse.FromString(response).partial_success.rejected_spans
-
-
-def _rejected_points(response: bytes) -> int:
-    return ExportMetricsServiceResponse.FromString(response).partial_success.rejected_data_points
-
-
-def _rejected_records(response: bytes) -> int:
-    return ExportLogsServiceResponse.FromString(response).partial_success.rejected_log_records
-
-
-_REJECTED: dict[Signal, Callable[[bytes], int]] = {
-    "traces": _rejected_spans,
-    "metrics": _rejected_points,
-    "logs": _rejected_records,
-}
 
 
 def is_on_this_machine(address: str) -> bool:
@@ -288,7 +276,18 @@ class HttpSender:
                 server_hostname=self._server_name,
                 proxy=self._proxies.get(signal),
             ) as response:
-                return await _verdict(signal, response)
+                status = response.status
+                if status in _TRANSIENT:
+                    return Transient(f"http_{status}", asked_wait_s(response))
+                if not 200 <= status < 300:
+                    is_about_content = status in _ABOUT_CONTENT
+                    return Permanent(f"http_{status}", status in _LASTING, is_about_content)
+                answer = b""
+                while chunk := await response.content.readany():
+                    answer += chunk
+                    if len(answer) > MAX_RESPONSE_BYTES:
+                        return Permanent("response_too_large")
+                return delivered(signal, answer if response.content_type == _PROTOBUF else b"")
         except FAILURES as error:
             return failed(error)
 
@@ -330,36 +329,11 @@ def _moment_s(date: str) -> float | None:
     return moment.timestamp()
 
 
-async def _verdict(signal: Signal, response: aiohttp.ClientResponse) -> Verdict:
-    status = response.status
-    if status in _TRANSIENT:
-        return Transient(f"http_{status}", asked_wait_s(response))
-    if not 200 <= status < 300:
-        return Permanent(f"http_{status}", is_lasting=status in _LASTING, is_about_content=status in _ABOUT_CONTENT)
-    body = await _read(response.content)
-    if body is None:
-        return Permanent("response_too_large")
-    return delivered(signal, body) if response.content_type == _PROTOBUF else delivered(signal, b"")
-
-
-async def _read(content: aiohttp.StreamReader) -> bytes | None:
-    """Read an answer; `None` when it is larger than any answer may be."""
-    body = b""
-    while chunk := await content.readany():
-        body += chunk
-        if len(body) > MAX_RESPONSE_BYTES:
-            return None
-    return body
-
-
 async def compressed(body: bytes) -> bytes:
     """Compress, a large body in a thread: it may hold everything that a second has brought."""
+    compress = partial(zlib.compress, body, _LEVEL, _GZIP)
     if len(body) > _LARGE_BYTES:
         # An application that is ending starts no more threads.
         with contextlib.suppress(RuntimeError):
-            return await asyncio.to_thread(_compressed, body)
-    return _compressed(body)
-
-
-def _compressed(body: bytes) -> bytes:
-    return zlib.compress(body, _LEVEL, _GZIP)
+            return await asyncio.to_thread(compress)
+    return compress()

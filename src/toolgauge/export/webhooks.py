@@ -18,7 +18,7 @@ from urllib.parse import urlsplit, urlunsplit
 import aiohttp
 from msgspec import Struct
 
-from toolgauge.export.destination import Backoff, checked_headers
+from toolgauge.export.destination import Backoff, checked_headers, wait
 from toolgauge.export.regression_events import (
     iso_time,
     regression_json,
@@ -279,7 +279,7 @@ class _Webhook:
             wait_s = None if due_s is None else due_s - _now_s()
             if wait_s is not None and wait_s <= 0:
                 return True
-            await _wait(self._changed, wait_s)
+            await wait(self._changed, wait_s)
 
     async def _delivered(self, items: Sequence[Alert]) -> Verdict:
         """Send until it works, is refused for good, or the time for it is over."""
@@ -292,7 +292,7 @@ class _Webhook:
                 # There is no later: try again until `close` has no time left.
                 await asyncio.sleep(_HURRIED_WAIT_S)
             else:
-                await _wait(self._closing, wait_s)
+                await wait(self._closing, wait_s)
             self._metrics.notifications.add(1, (self._name, "retried"))
         return verdict
 
@@ -400,14 +400,6 @@ class Webhooks:
 
     async def _close_all(self, timeout_s: float) -> None:
         await asyncio.gather(*(webhook.close(timeout_s) for webhook in self._webhooks))
-
-
-async def _wait(event: asyncio.Event, wait_s: float | None) -> None:
-    try:
-        async with asyncio.timeout(wait_s):
-            await event.wait()
-    except TimeoutError:
-        return
 
 
 def _now_s() -> float:

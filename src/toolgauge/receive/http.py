@@ -19,16 +19,13 @@ from google.protobuf import json_format
 from grpc import StatusCode
 
 from toolgauge.model.delivery import Consumer, Refused, Signal
-from toolgauge.model.errors import DecodeError
 from toolgauge.net.auth import TokenGuard
 from toolgauge.net.listen import Listeners, peer_address
 from toolgauge.receive.otlp_handler import (
     HOP_HEADER,
-    BrokenBodyError,
     Decode,
     FromJson,
     OtlpHandler,
-    TooLargeError,
     Uploads,
     gunzip,
     inflate,
@@ -71,8 +68,6 @@ _SERVER = "toolgauge"
 # How long the rest of a refused body is read, so that a sender in the middle of it sees the answer.
 _LINGER_S = 3.0
 _SLOWEST_BYTES_PER_S = 64 * 1024
-# A JSON document of this size takes milliseconds to decode, for which other senders should not wait.
-_LARGE_JSON_BYTES = 32 * 1024
 
 
 class HttpReceiver:
@@ -255,21 +250,20 @@ class _Requests:
             request.protocol.has_asked = True
         self._answering.add(request.protocol)
         try:
-            response = await self._answer_any(request)
+            cors, origin = self._settings.cors, request.headers.get("Origin")
+            if cors is None or origin is None or not cors.allows(origin):
+                response = await self._answer(request)
+            elif request.method == "OPTIONS" and "Access-Control-Request-Method" in request.headers:
+                # A browser asks whether it may send.
+                response = web.Response(status=204, headers={**cors.preflight_headers(origin), "Server": _SERVER})
+            else:
+                response = await self._answer(request)
+                response.headers.update(cors.answer_headers(origin))
         finally:
             self._answering.discard(request.protocol)
             if self._finished is not None and not self._answering:
                 self._finished.set()
         return response if self._finished is None else _closing(response)
-
-    async def _answer_any(self, request: web.BaseRequest) -> web.Response:
-        response = self._preflight(request) if request.method == "OPTIONS" else None
-        if response is None:
-            response = await self._answer(request)
-        cors, origin = self._settings.cors, request.headers.get("Origin")
-        if cors is not None and origin is not None and cors.allows(origin):
-            response.headers.update(cors.answer_headers(origin))
-        return response
 
     async def _answer(self, request: web.BaseRequest) -> web.Response:
         media = media_of(request.headers.get("Content-Type", "")) or PROTOBUF
@@ -286,41 +280,11 @@ class _Requests:
         body = await self._read(request)
         if isinstance(body, Refusal):
             return _closing(_response(self._handler.refuse(signal, body, peer), media))
-        decode = _DECODERS[_encoding(request)]
-        if media is JSON:
-            refused = await self._take_json(signal, body, peer, decode)
-        else:
-            refused = await self._handler.take(signal, body, peer, decode)
+        from_json = self._from_json if media is JSON else None
+        refused = await self._handler.take(signal, body, peer, _DECODERS[_encoding(request)], from_json)
         if refused is not None:
             return _response(refused, media)
         return web.Response(body=media.success, headers={"Content-Type": media.content_type, "Server": _SERVER})
-
-    async def _take_json(
-        self, signal: Signal, body: bytes, sender: str | None, decode: Decode | None
-    ) -> Refusal | None:
-        try:
-            text = await self._handler.plain(body, decode)
-            if len(text) > _LARGE_JSON_BYTES:
-                encoded = await asyncio.to_thread(self._from_json, signal, text)
-            else:
-                encoded = self._from_json(signal, text) if text else b""
-        except TooLargeError:
-            return self._handler.refuse(signal, too_large(self._limit), sender)
-        except BrokenBodyError as error:
-            return self._handler.refuse(signal, invalid(str(error), reason="compression"), sender)
-        except DecodeError as error:
-            return self._handler.refuse(signal, invalid(str(error), reason=error.reason), sender)
-        except Exception as error:  # noqa: BLE001 - the receiver handler answers for whatever fails behind it
-            return self._handler.fail(signal, error, sender)
-        return await self._handler.take(signal, encoded, sender)
-
-    def _preflight(self, request: web.BaseRequest) -> web.Response | None:
-        """Answer a browser that asks whether it may send; `None` when it is none, or may not."""
-        cors, origin = self._settings.cors, request.headers.get("Origin")
-        asked = request.headers.get("Access-Control-Request-Method")
-        if cors is None or origin is None or asked is None or not cors.allows(origin):
-            return None
-        return web.Response(status=204, headers={**cors.preflight_headers(origin), "Server": _SERVER})
 
     def _precheck(self, request: web.BaseRequest) -> Refusal | None:
         """Refuse what the headers alone condemn, before a byte of the body is read."""

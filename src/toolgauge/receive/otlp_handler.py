@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
 from toolgauge.model.delivery import Accepted, Consumer, Refused, Signal
+from toolgauge.model.errors import DecodeError
 from toolgauge.net.throttle import Throttle, repetitions
 from toolgauge.receive.refusal import Outcome, Refusal, RefusalLog, Transport, failed, invalid, refusal, too_large
 from toolgauge.selfmetrics import SelfMetrics
@@ -190,6 +191,8 @@ FromJson: TypeAlias = Callable[[Signal, bytes], bytes]
 _ACCEPTED = Accepted()
 # A body of this size may take tens of milliseconds to decompress, for which other senders should not wait.
 _LARGE_COMPRESSED_BYTES = 128 * 1024
+# A JSON document of this size takes milliseconds to decode.
+_LARGE_JSON_BYTES = 32 * 1024
 
 
 class OtlpHandler:
@@ -215,22 +218,36 @@ class OtlpHandler:
         self._throttle = Throttle()
 
     async def take(
-        self, signal: Signal, body: bytes, sender: str | None, decode: Decode | None = None
+        self,
+        signal: Signal,
+        body: bytes,
+        sender: str | None,
+        decode: Decode | None = None,
+        from_json: FromJson | None = None,
     ) -> Refusal | None:
         """Hand the request on; `None` means that it was accepted. Others have their turn while a large one is read."""
         try:
-            plain = await self.plain(body, decode)
+            plain = body
+            if decode is not None and body:
+                # zlib releases the interpreter lock meanwhile.
+                is_large = len(body) > _LARGE_COMPRESSED_BYTES
+                plain = await asyncio.to_thread(decode, body, self.limit) if is_large else decode(body, self.limit)
+            if from_json is not None and plain:
+                is_large = len(plain) > _LARGE_JSON_BYTES
+                plain = await asyncio.to_thread(from_json, signal, plain) if is_large else from_json(signal, plain)
             answer = await self._consumer.consume(signal, plain, sender) if plain else _ACCEPTED
         except TooLargeError:
             return self.refuse(signal, too_large(self.limit), sender)
         except BrokenBodyError as error:
             return self.refuse(signal, invalid(str(error), reason="compression"), sender)
+        except DecodeError as error:
+            return self.refuse(signal, invalid(str(error), reason=error.reason), sender)
         except asyncio.CancelledError:
             # The sender went away: there is no connection for an answer.
             self.miss(signal)
             raise
         except Exception as error:  # noqa: BLE001 - the receiver handler answers for whatever fails behind it
-            return self.fail(signal, error, sender)
+            return self._fail(signal, error, sender)
         if isinstance(answer, Accepted):
             self._count(signal, "accepted")
             return None
@@ -248,17 +265,7 @@ class OtlpHandler:
         """Count a request that was not read to its end: too large for the transport, or the sender went away."""
         self._count(signal, "unread")
 
-    async def plain(self, body: bytes, decode: Decode | None) -> bytes:
-        """Decompress a body, a large one while others have their turn; raise as `decode`."""
-        if decode is None or not body:
-            return body
-        # zlib releases the interpreter lock meanwhile.
-        if len(body) > _LARGE_COMPRESSED_BYTES:
-            return await asyncio.to_thread(decode, body, self.limit)
-        return decode(body, self.limit)
-
-    def fail(self, signal: Signal, error: Exception, sender: str | None) -> Refusal:
-        """Answer for an exception."""
+    def _fail(self, signal: Signal, error: Exception, sender: str | None) -> Refusal:
         # The log names each kind once a minute, and shows nothing of the request.
         kind = type(error).__name__
         suppressed = self._throttle.suppressed(f"{signal} {kind}")

@@ -8,7 +8,6 @@ from toolgauge.export.destination import (
     HOP_HEADER,
     Destination,
     exporter_destination,
-    kafka_destination,
     otlp_destination,
 )
 from toolgauge.export.fan_out import FanOut
@@ -47,7 +46,7 @@ def _kafka_destinations(
     if settings is not None:
         # Loaded by name: the client of the extra `kafka` takes 15 MB.
         sender: Sender = plugins.load(plugins.EXPORTERS, "kafka")(settings, headers=((HOP_HEADER, hop_id),))
-        yield kafka_destination(settings, metrics, sender, ledger)
+        yield Destination(settings.as_destination, metrics, sender, ledger)
 
 
 def _of_plug_ins(config: Config, metrics: SelfMetrics, ledger: Ledger | None) -> Iterator[Destination]:

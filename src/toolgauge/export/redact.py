@@ -10,6 +10,7 @@ passes here; patterns are masked also where values are shown, and run in RE2 bec
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import Protocol, TypeAlias, cast
 
 import re2
@@ -205,7 +206,8 @@ class Redactor:
             (_compile(_CARD), lambda found: "[card]" if _is_card(found.group(0)) else found.group(0)),
         )
         self._own: tuple[_Mask, ...] = tuple(_configured(patterns))
-        self._remembered: dict[str, str] = {}
+        # Most explanations are one of a few; masking one costs more than encoding it.
+        self._known_explanation = lru_cache(_MAX_REMEMBERED)(self._explanation)
 
     def explain(self, outcome: Outcome) -> str:
         """Write the explanation of an outcome, fit for the wire."""
@@ -230,13 +232,7 @@ class Redactor:
         """Mask secrets and cut to the length of an explanation."""
         if len(text) > MAX_EXPLANATION:
             return self._explanation(text)
-        # Most explanations are one of a few; masking one costs more than encoding it.
-        known = self._remembered.get(text)
-        if known is None:
-            if len(self._remembered) >= _MAX_REMEMBERED:
-                self._remembered.clear()
-            known = self._remembered[text] = self._explanation(text)
-        return known
+        return self._known_explanation(text)
 
     def error(self, text: str, length: int = MAX_EXPLANATION) -> str:
         """Mask secrets in the text of an error and cut it to `length`; its cause stays."""

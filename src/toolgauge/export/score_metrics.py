@@ -5,6 +5,8 @@ set begin at 0 together, so that the first failure is an increase. `label_caps` 
 """
 
 from collections.abc import Collection, Iterable
+from functools import lru_cache
+from itertools import count
 from typing import Final, TypeAlias, get_args
 
 from msgspec import Struct
@@ -104,8 +106,15 @@ class ScoreMetrics:
         # The same few tools are called and judged by the same criteria all day long. Without it: 4 % of all CPU.
         self._known: BoundedCache[_Evaluated, _Series] = BoundedCache()
         self._known_calls: BoundedCache[_Called, _Series] = BoundedCache()
-        self._producers: dict[tuple[str | None, _Resource], int] = {}
-        self._numbered = 0
+        # Never a number that was given before: what is known by it may still be there.
+        numbers = count(1)
+
+        # The same few services with the same attributes of their resources come all day long.
+        @lru_cache(_MAX_PRODUCERS)
+        def producer(_whose: tuple[str | None, _Resource]) -> int:
+            return next(numbers)
+
+        self._producer = producer
 
     def record(self, scorecard: Scorecard) -> None:
         """Count a scorecard."""
@@ -156,7 +165,7 @@ class ScoreMetrics:
         self._known = BoundedCache()
 
     def _count_calls(self, trajectory: Trajectory, now_ns: int) -> None:
-        producer, known = self._producer(trajectory), self._known_calls
+        producer, known = self._producer(self._whose(trajectory)), self._known_calls
         # As the counter's `add` does; this is done of every call.
         counted, unobserved = self._tool_calls.cells, self._unobserved.cells
         missing = Observed(trajectory).missing
@@ -204,7 +213,7 @@ class ScoreMetrics:
         nowhere = SpanRef(trajectory.trace_id, "")
         first_agent = trajectory.agents[0] if trajectory.agents else None
         # As the counter's `add` does; this is done of every result.
-        producer, known = self._producer(trajectory), self._known
+        producer, known = self._producer(self._whose(trajectory)), self._known
         counted, record = self._evaluations.cells, self._scores.record
         for result in scorecard.results:
             outcome, call = result.outcome, result.call
@@ -238,18 +247,6 @@ class ScoreMetrics:
         if label_set is not None and not has_capped(who):
             self._known.keep(evaluated, series, _size_bytes(evaluated[1:]))
         return series
-
-    def _producer(self, trajectory: Trajectory) -> int:
-        """Number the service with the attributes of its resource: the same few come all day long."""
-        whose = self._whose(trajectory)
-        number = self._producers.get(whose)
-        if number is None:
-            if len(self._producers) >= _MAX_PRODUCERS:
-                self._producers.clear()
-            # Never a number that was given before: what is known by it may still be there.
-            self._numbered += 1
-            number = self._producers[whose] = self._numbered
-        return number
 
     def _whose(self, trajectory: Trajectory) -> tuple[str | None, _Resource]:
         service = trajectory.service

@@ -7,7 +7,7 @@ is counted: a look-up must never raise into a dialect.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeVar, overload
 
 from google.protobuf.internal.containers import RepeatedScalarFieldContainer
@@ -71,7 +71,6 @@ _LONGEST_GROUP = 4096
 
 
 Default = TypeVar("Default")
-Known = TypeVar("Known")
 
 
 def text(raw: bytes) -> str:
@@ -218,21 +217,19 @@ class Events(Sequence[SpanEvent]):
 
     def _all(self) -> tuple[SpanEvent, ...]:
         if self._parsed is None:
-            self._parsed = tuple(self._parse())
+            parsed: list[SpanEvent] = []
+            for raw in self._raw:
+                try:
+                    check_record(raw)
+                    message = parse(EventMessage, raw)
+                    check_name(message.name)
+                except DecodeError:
+                    self._values.undecodable += 1
+                    continue
+                attributes = Attributes(message.attributes, self._values)
+                parsed.append(SpanEvent(name=text(message.name), time_ns=message.time_unix_nano, attributes=attributes))
+            self._parsed = tuple(parsed)
         return self._parsed
-
-    def _parse(self) -> Iterator[SpanEvent]:
-        for raw in self._raw:
-            try:
-                # Parse an event; raise `DecodeError` when it cannot be parsed or is beyond the bounds.
-                check_record(raw)
-                message = parse(EventMessage, raw)
-                check_name(message.name)
-            except DecodeError:
-                self._values.undecodable += 1
-                continue
-            attributes = Attributes(message.attributes, self._values)
-            yield SpanEvent(name=text(message.name), time_ns=message.time_unix_nano, attributes=attributes)
 
 
 class ParsedSpan(Struct, frozen=True, eq=False):
@@ -275,8 +272,7 @@ def _status(raw: bytes) -> tuple[StatusCode, str]:
     return _STATUS_CODES.get(message.code, "unset"), text(message.message)
 
 
-@dataclass(slots=True, eq=False)
-class KnownScope:
+class KnownScope(Struct, frozen=True, eq=False):
     """A scope and what it means for its records: always viewed (`is_named`), never viewed (`is_own`), or neither."""
 
     scope: Scope
@@ -294,8 +290,8 @@ class Views:
         self._scope_names = tuple(scopes)
         self._label_keys = tuple(dict.fromkeys((VERSION, ENVIRONMENT, *labels)))
         self._values = Values()
-        self._scopes: dict[bytes, KnownScope] = {}
-        self._resources: dict[bytes, Resource] = {}
+        self._known_scope = lru_cache(_MOST_GROUPS)(self._parse_scope)
+        self._known_resource = lru_cache(_MOST_GROUPS)(self._parse_resource)
 
     @property
     def undecodable_values(self) -> int:
@@ -364,22 +360,12 @@ class Views:
     def resource(self, parts: RepeatedScalarFieldContainer[bytes]) -> Resource:
         """View a resource; joining what the sender wrote is merging it. A broken one reads as empty."""
         raw = joined(parts)
-        known = self._resources.get(raw) if len(raw) <= _LONGEST_GROUP else None
-        if known is None:
-            known = self._parse_resource(raw)
-            if len(raw) <= _LONGEST_GROUP:
-                _remember_group(self._resources, raw, known)
-        return known
+        return self._known_resource(raw) if len(raw) <= _LONGEST_GROUP else self._parse_resource(raw)
 
     def scope(self, parts: RepeatedScalarFieldContainer[bytes]) -> KnownScope:
         """View a scope. The answer holds for the scope alone: any span in it may still bear a mark."""
         raw = joined(parts)
-        known = self._scopes.get(raw) if len(raw) <= _LONGEST_GROUP else None
-        if known is None:
-            known = self._parse_scope(raw)
-            if len(raw) <= _LONGEST_GROUP:
-                _remember_group(self._scopes, raw, known)
-        return known
+        return self._known_scope(raw) if len(raw) <= _LONGEST_GROUP else self._parse_scope(raw)
 
     def _parse_resource(self, raw: bytes) -> Resource:
         try:
@@ -422,9 +408,3 @@ def _label(attributes: Attributes, key: str) -> str:
             return fit_label(str(value))
         case _:
             return ""
-
-
-def _remember_group(memo: dict[bytes, Known], raw: bytes, known: Known) -> None:
-    if len(memo) >= _MOST_GROUPS:
-        memo.clear()
-    memo[raw] = known

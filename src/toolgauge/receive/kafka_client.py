@@ -1,22 +1,25 @@
-"""The consumer as a client of the brokers: its properties, its view of them, and the metadata of offsets."""
+"""The consumer as a client of Kafka's brokers, and the way of its messages into the pipeline.
+
+Messages are taken one after the other, each when there is room for it; that belongs to the event loop.
+"""
 
 import asyncio
 import json
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
-from toolgauge.model.delivery import Accepted, Answer, Assignment, Invalid, MessageConsumer, Refused, Signal
+from toolgauge.model.delivery import Accepted, Answer, Assignment, Invalid, Refused, Signal
 from toolgauge.model.metrics import Labels
 from toolgauge.net.kafka import client_properties
 from toolgauge.net.throttle import Throttle
+from toolgauge.receive.broker import BrokerParts
 from toolgauge.receive.otlp_handler import HOP_HEADER
 from toolgauge.receive.settings import KafkaReceiverSettings
-from toolgauge.selfmetrics import KafkaMetrics, SelfMetrics
-from toolgauge.state.ledger import Ledger
-from toolgauge.state.offsets import Committable, OffsetJournal
+from toolgauge.selfmetrics import KafkaMetrics
+from toolgauge.state.offsets import Committable
 
 _LOG = logging.getLogger("toolgauge.receive")
 # How long one question to the brokers may take.
@@ -108,26 +111,12 @@ _WAIT_S = 0.1
 class MessageTaker:
     """Hands messages to the consumer. One that is refused is handed over again; one that cannot be read is skipped and logged."""
 
-    def __init__(
-        self,
-        signals: Mapping[str, Signal],
-        consumer: MessageConsumer,
-        *,
-        offsets: OffsetJournal,
-        ledger: Ledger,
-        metrics: SelfMetrics,
-        kafka_metrics: KafkaMetrics,
-        hop_id: str,
-        clock: Callable[[], int],
-    ) -> None:
+    def __init__(self, signals: Mapping[str, Signal], parts: BrokerParts, kafka_metrics: KafkaMetrics) -> None:
         self._signals = signals
-        self._consumer = consumer
-        self._offsets = offsets
-        self._ledger = ledger
-        self._metrics = metrics
+        self._parts = parts
+        self._metrics = parts.metrics
         self._kafka_metrics = kafka_metrics
-        self._hop_id = hop_id.encode()
-        self._clock = clock
+        self._hop_id = parts.hop_id.encode()
         self._throttle = Throttle()
         # Of the messages that are being taken; another one ends that.
         self.epoch = 0
@@ -142,32 +131,40 @@ class MessageTaker:
             signal = self._signals[topic]
             if self._is_over(epoch, assignment):
                 return
-            if self._is_own(message):
+            headers = message.headers()
+            pairs = headers.items() if isinstance(headers, dict) else headers or ()
+            if (HOP_HEADER, self._hop_id) in pairs:
                 self._metrics.requests.add(1, ("kafka", signal, "loop"))
-                self._offsets.skip(topic, offset, assignment)
+                self._parts.offsets.skip(topic, offset, assignment)
                 continue
             await self._take_one(message, assignment, epoch)
 
     async def _take_one(self, message: Message, assignment: Assignment, epoch: int) -> None:
         topic, offset = message.topic() or "", message.offset() or 0
         signal, body = self._signals[topic], message.value() or b""
-        self._look_at_key(signal, topic, message)
+        key = message.key()
+        has_key = signal != "traces" or (key is not None and len(key) == 32)
+        if not has_key and self._throttle.suppressed(f"key {topic}") is not None:
+            _LOG.warning(
+                "kafka: the messages of %s are not keyed by trace id, so spans of a trace may come to several processes: set "
+                "`partition_traces_by_id` of the Collector's kafka exporter",
+                topic,
+            )
         if offset < self.read_before.get((topic, assignment.partition), 0):
             self._kafka_metrics.repeats.add(1)
-        entry = self._offsets.add(topic, offset, assignment, self._clock())
-        answer = await self._answer(signal, body, f"kafka/{topic}/{assignment.partition}", assignment, entry)
-        while isinstance(answer, Refused):
+        entry = self._parts.offsets.add(topic, offset, assignment, self._parts.clock())
+        sender = f"kafka/{topic}/{assignment.partition}"
+        while isinstance(answer := await self._answer(signal, body, sender, assignment, entry), Refused):
             self._metrics.requests.add(1, ("kafka", signal, "refused"))
             await asyncio.sleep(min(answer.retry_after_s, _WAIT_S))
             if self._is_over(epoch, assignment):
                 # Read again from here.
-                self._offsets.withdraw(entry)
+                self._parts.offsets.withdraw(entry)
                 return
-            answer = await self._answer(signal, body, f"kafka/{topic}/{assignment.partition}", assignment, entry)
         if isinstance(answer, Accepted):
             self._metrics.requests.add(1, ("kafka", signal, "accepted"))
             return
-        self._offsets.done(entry)
+        self._parts.offsets.done(entry)
         self._metrics.requests.add(1, ("kafka", signal, "invalid"))
         if isinstance(answer, Invalid):
             self._metrics.requests_invalid.add(1, ("kafka", signal, answer.reason))
@@ -182,30 +179,12 @@ class MessageTaker:
 
     async def _answer(self, signal: Signal, body: bytes, sender: str, assignment: Assignment, entry: int) -> Answer:
         try:
-            return await self._consumer.consume_message(signal, body, sender, assignment, entry)
+            return await self._parts.consumer.consume_message(signal, body, sender, assignment, entry)
         except MemoryError:
             return Refused("out of memory", retry_after_s=5.0)
         except Exception as error:  # noqa: BLE001 - the receiver handler answers for whatever fails behind it
-            self._ledger.forget((entry,))
+            self._parts.ledger.forget((entry,))
             return Invalid(f"it failed inside: {type(error).__name__}")
 
     def _is_over(self, epoch: int, assignment: Assignment) -> bool:
         return epoch != self.epoch or assignment.is_lost or self.is_stopping.is_set()
-
-    def _is_own(self, message: Message) -> bool:
-        headers = message.headers()
-        pairs = headers.items() if isinstance(headers, dict) else headers or ()
-        return any(name == HOP_HEADER and value == self._hop_id for name, value in pairs)
-
-    def _look_at_key(self, signal: Signal, topic: str, message: Message) -> None:
-        key = message.key()
-        if (
-            signal == "traces"
-            and (key is None or len(key) != 32)
-            and self._throttle.suppressed(f"key {topic}") is not None
-        ):
-            _LOG.warning(
-                "kafka: the messages of %s are not keyed by trace id, so spans of a trace may come to several processes: set "
-                "`partition_traces_by_id` of the Collector's kafka exporter",
-                topic,
-            )

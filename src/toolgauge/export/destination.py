@@ -17,15 +17,7 @@ import msgspec.structs
 
 from toolgauge.export.grpc_sender import GrpcSender
 from toolgauge.export.send_queue import DestinationHealth, Outage, Refusing, SendQueue
-from toolgauge.export.sender import (
-    Delivered,
-    ExporterSender,
-    HttpSender,
-    Permanent,
-    Sender,
-    Transient,
-    Verdict,
-)
+from toolgauge.export.sender import Delivered, ExporterSender, HttpSender, Permanent, Sender, Transient, Verdict
 from toolgauge.export.settings import DestinationSettings, RetrySettings
 from toolgauge.model.delivery import Outgoing, Signal
 from toolgauge.model.errors import ConfigError, StartError

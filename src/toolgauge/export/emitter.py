@@ -1,14 +1,16 @@
-"""What toolgauge itself exports: score metrics, evaluation events and scorecard spans, as cells and as requests to send.
+"""Metrics, evaluation events and scorecard spans of toolgauge itself, as cells and as requests to send.
 
 Nothing here sends: requests leave through the same queue and retry as the senders' own. Every process has its own
-`service.instance.id`: two replicas would otherwise overwrite each other's series.
+`service.instance.id`: two replicas would otherwise overwrite each other's series. Spans are held for seconds and real runs last
+for minutes: the scorecard's span, in the trace that it judges, is how late scores still reach the trace. It carries the trajectory's
+results and, by criterion, how many calls passed; only calls that did not pass have an event.
 """
 
 # pyright: reportUnknownMemberType=false
 
 # pyright: reportUnknownMemberType=false
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import islice
 
@@ -104,38 +106,6 @@ _RECORD_TIME, _OBSERVED_TIME = time_tag(1), time_tag(11)
 _RECORD_TRACE_ID, _RECORD_SPAN_ID = tag(9), tag(10)
 
 
-class ScorecardEncoder:
-    """Encodes scorecards by the same settings. `count_judged` counts the spans that a scorecard's span judges."""
-
-    def __init__(
-        self, redactor: Redactor, settings: EmitSettings, requests: RequestWriter, count_judged: Callable[[int], None]
-    ) -> None:
-        self._results = ResultWriter(redactor, settings)
-        self._texts = _TextAttributes(settings.metrics.resource_attributes)
-        self._requests = requests
-        self._count_judged = count_judged
-
-    def encode(self, scorecards: Sequence[Scorecard]) -> Iterator[Outgoing]:
-        """Yield requests of about 2 MiB at most, none when there is nothing to export."""
-        spans, records = _Batch("traces", self._requests), _Batch("logs", self._requests)
-        for scorecard in scorecards:
-            span = _ScorecardSpan(scorecard, self._texts)
-            subjects = _Subjects(scorecard, self._texts)
-            for result in scorecard.results:
-                parts, subject = self._results.parts(result), subjects.of(result)
-                if parts.on_span or parts.counted_as is not None:
-                    span.add(result, parts, subject)
-                if parts.record and records.add(parts.record + subject.record):
-                    yield records.take()
-            if span.is_wanted:
-                self._count_judged(len(span.links))
-                if spans.add(span.written()):
-                    yield spans.take()
-        for batch in (spans, records):
-            if not batch.is_empty:
-                yield batch.take()
-
-
 class _Batch:
     """The spans or log records of the next request."""
 
@@ -156,7 +126,6 @@ class _Batch:
         return self._size >= _MAX_REQUEST_BYTES
 
     def take(self) -> Outgoing:
-        """Make the request, and begin the next."""
         items, self._items, self._size = self._items, [], 0
         return Outgoing(signal=self._signal, body=self._requests.request(items), spans=0, own=True)
 
@@ -172,13 +141,11 @@ class _TextAttributes:
         self._time = AnyValue()
 
     def end(self, time_ns: int) -> bytes:
-        """Write when a judged span ended."""
         self._time.int_value = min(time_ns, _INT64_MAX)
         written = self._time.SerializeToString()
         return before_value(_SPAN_END, len(written)) + written
 
     def producer(self, trajectory: Trajectory) -> list[bytes]:
-        """Write the service and the attributes of its resource."""
         texts = [(key, trajectory.resource.get(key)) for key in self._resource_keys]
         return [self.written(key, text) for key, text in ((SERVICE, trajectory.service), *texts) if text is not None]
 
@@ -215,7 +182,6 @@ class _Subjects:
         self._times = _RECORD_TIME + time + _OBSERVED_TIME + time
 
     def of(self, result: Result) -> _Subject:
-        """Write the subject of a result."""
         # By identity: the scorecard keeps its calls for as long as this is in use. Without it: 5 % of all CPU.
         subject = self._known.get(id(result.call))
         if subject is None or subject.target is not result.target:
@@ -225,9 +191,25 @@ class _Subjects:
         return subject
 
     def _written(self, call: ToolCall | None, target: SpanRef | None) -> _Subject:
-        attributes = self._of_trajectory() if call is None else self._of_call(call)
-        trace_id = self._trajectory.trace_id if target is None else target.trace_id
-        record, link = self._traces.get(trace_id) or self._of_trace(trace_id)
+        trajectory = self._trajectory
+        if call is None:
+            agent, end_ns = trajectory.agents[0] if trajectory.agents else None, trajectory.end_ns
+            attributes: list[bytes] = []
+        else:
+            agent, end_ns = call.agent, call.end_ns
+            attributes = [self._texts.written(TOOL, call.name)]
+        attributes += self._agents.get(agent) or self._of_agent(agent)
+        if call is not None and call.call_id is not None:
+            attributes.append(text_attribute(_CALL_ID, call.call_id))
+        if end_ns > 0:
+            attributes.append(self._texts.end(end_ns))
+        trace_id = trajectory.trace_id if target is None else target.trace_id
+        begun = self._traces.get(trace_id)
+        if begun is None:
+            raw = raw_id(trace_id, 16)
+            begun = self._traces[trace_id] = (field(_RECORD_TRACE_ID, raw), field(_LINK_TRACE_ID, raw))
+        # A record's end, without its times, and a link.
+        record, link = begun
         # Calls that share a model's span may be alike but for their order.
         order = b"" if call is None else varint(call.order)
         if target is None:
@@ -239,30 +221,6 @@ class _Subjects:
         record = RECORD_ATTRIBUTES.join((record, *attributes))
         uid = uid_of_subject(self._scope, order, record)
         return _Subject(target, attributes, uid + self._times + record, link)
-
-    def _of_trace(self, trace_id: str) -> tuple[bytes, bytes]:
-        """Begin a record's end, without its times, and a link."""
-        raw = raw_id(trace_id, 16)
-        written = self._traces[trace_id] = (field(_RECORD_TRACE_ID, raw), field(_LINK_TRACE_ID, raw))
-        return written
-
-    def _of_call(self, call: ToolCall) -> list[bytes]:
-        attributes = [
-            self._texts.written(TOOL, call.name),
-            *(self._agents.get(call.agent) or self._of_agent(call.agent)),
-        ]
-        if call.call_id is not None:
-            attributes.append(text_attribute(_CALL_ID, call.call_id))
-        if call.end_ns > 0:
-            attributes.append(self._texts.end(call.end_ns))
-        return attributes
-
-    def _of_trajectory(self) -> list[bytes]:
-        trajectory = self._trajectory
-        attributes = [*self._of_agent(trajectory.agents[0] if trajectory.agents else None)]
-        if trajectory.end_ns > 0:
-            attributes.append(self._texts.end(trajectory.end_ns))
-        return attributes
 
     def _of_agent(self, agent: str | None) -> list[bytes]:
         trajectory = self._trajectory
@@ -290,7 +248,6 @@ class _ScorecardSpan:
         self._of_trajectory: list[tuple[Result, bytes]] = []
 
     def add(self, result: Result, parts: ResultParts, subject: _Subject) -> None:
-        """Add a result that is to stand on the span."""
         word = parts.counted_as
         if word is None:
             self._of_trajectory.append((result, parts.on_span))
@@ -300,25 +257,20 @@ class _ScorecardSpan:
                 counts = self._calls[result.criterion] = {}
                 self._revisions.append(result.revision)
             counts[word] = counts.get(word, 0) + 1
-            if parts.event:
-                self._add_event(parts.event, subject)
+            if parts.event and (len(self._events) == MAX_EVENTS or self._event_bytes >= _MAX_EVENT_BYTES):
+                self._dropped_events += 1
+            elif parts.event:
+                of_subject = [*subject.attributes]
+                if subject.target is not None:
+                    of_subject.append(text_attribute(_JUDGED_SPAN, subject.target.span_id))
+                event = EVENT_ATTRIBUTES.join((_EVENT_NAME + parts.event, *of_subject))
+                self._events.append(event)
+                self._event_bytes += len(event)
         if subject.link:
             self.links[subject.link] = None
 
-    def _add_event(self, attributes: bytes, subject: _Subject) -> None:
-        if len(self._events) == MAX_EVENTS or self._event_bytes >= _MAX_EVENT_BYTES:
-            self._dropped_events += 1
-            return
-        of_subject = [*subject.attributes]
-        if subject.target is not None:
-            of_subject.append(text_attribute(_JUDGED_SPAN, subject.target.span_id))
-        event = EVENT_ATTRIBUTES.join((_EVENT_NAME + attributes, *of_subject))
-        self._events.append(event)
-        self._event_bytes += len(event)
-
     @property
     def is_wanted(self) -> bool:
-        """Return whether any result is to stand on the span."""
         return bool(self._calls or self._of_trajectory)
 
     def written(self) -> bytes:
@@ -398,7 +350,9 @@ class Emitter:
             fit_text(key, MAX_EXPLANATION): fit_text(value, MAX_EXPLANATION)
             for key, value in {**own, **resource_attributes}.items()
         }
-        self._resource = _encoded(self.resource)
+        self._resource = Resource()
+        for key, value in self.resource.items():
+            self._resource.attributes.add(key=key).value.string_value = value
         self._scope = InstrumentationScope(name="toolgauge", version=version)
         self._start_ns = start_ns
         self._registry = registry
@@ -408,12 +362,10 @@ class Emitter:
 
     def adopt(self, settings: EmitSettings, redactor: Redactor) -> None:
         """Encode by these settings from here on; the caps of labels stay as they were at the start."""
-        requests = RequestWriter(self._resource, self._scope)
-        self._scorecards = ScorecardEncoder(redactor, settings, requests, self._count_judged)
-        self._regressions = RegressionEncoder(requests, settings.trace_url)
-
-    def _count_judged(self, spans: int) -> None:
-        self._selfmetrics.annotations.add(spans, ("scorecard",))
+        self._requests = RequestWriter(self._resource, self._scope)
+        self._results = ResultWriter(redactor, settings)
+        self._texts = _TextAttributes(settings.metrics.resource_attributes)
+        self._regressions = RegressionEncoder(self._requests, settings.trace_url)
 
     def keep(self, streams: Collection[tuple[str, str]]) -> None:
         """Drop the score metrics of all criteria but these (name and revision), or reloads would add up."""
@@ -424,8 +376,24 @@ class Emitter:
         self._scores.record(scorecard)
 
     def requests(self, scorecards: Sequence[Scorecard]) -> Iterator[Outgoing]:
-        """Encode scorecard spans and events: one request a signal, several when it would become too large."""
-        return self._scorecards.encode(scorecards)
+        """Encode scorecard spans and events: requests of about 2 MiB at most, none when there is nothing to export."""
+        spans, records = _Batch("traces", self._requests), _Batch("logs", self._requests)
+        for scorecard in scorecards:
+            span = _ScorecardSpan(scorecard, self._texts)
+            subjects = _Subjects(scorecard, self._texts)
+            for result in scorecard.results:
+                parts, subject = self._results.parts(result), subjects.of(result)
+                if parts.on_span or parts.counted_as is not None:
+                    span.add(result, parts, subject)
+                if parts.record and records.add(parts.record + subject.record):
+                    yield records.take()
+            if span.is_wanted:
+                self._selfmetrics.annotations.add(len(span.links), ("scorecard",))
+                if spans.add(span.written()):
+                    yield spans.take()
+        for batch in (spans, records):
+            if not batch.is_empty:
+                yield batch.take()
 
     def regressions(self, regressions: Sequence[Regression]) -> Iterator[Outgoing]:
         """Encode the events of regressions that began or ended."""
@@ -453,10 +421,3 @@ class Emitter:
 def resource_from_environment() -> dict[str, str]:
     """Read `OTEL_RESOURCE_ATTRIBUTES` and `OTEL_SERVICE_NAME`."""
     return {key: str(value) for key, value in OTELResourceDetector().detect().attributes.items()}
-
-
-def _encoded(attributes: Mapping[str, str]) -> Resource:
-    resource = Resource()
-    for key, value in attributes.items():
-        resource.attributes.add(key=key).value.string_value = value
-    return resource

@@ -187,7 +187,6 @@ def _cause(details: str) -> str:
 
 
 def _retry_after_s(error: grpc.aio.AioRpcError) -> float | None:
-    """Find the RetryInfo among the status details."""
     for key, value in error.trailing_metadata() or ():
         if key == "grpc-status-details-bin" and isinstance(value, bytes):
             try:

@@ -118,11 +118,7 @@ class KafkaSender:
 
         try:
             connection.producer.produce(
-                self._topics[signal],
-                message.body,
-                key=message.trace_id,
-                headers=self._headers,
-                on_delivery=delivered,
+                self._topics[signal], message.body, key=message.trace_id, headers=self._headers, on_delivery=delivered
             )
         except BufferError:
             return KafkaError(KafkaError._QUEUE_FULL)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # librdkafka's name

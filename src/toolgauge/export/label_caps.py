@@ -56,7 +56,6 @@ class _Shares:
         self._places: Counter[str] = Counter()
 
     def add(self, service: str, count: int) -> None:
-        """Add places, or take them away."""
         self._places[service] += count
         if not self._places[service]:
             del self._places[service]
@@ -92,7 +91,6 @@ class _Names:
         return known
 
     def take(self, key: str, service: str, now_ns: int) -> _Name:
-        """Give a place to a name."""
         self.shares.add(service, 1)
         taken = self.known[key] = _Name(fit_label(key), now_ns, (service,))
         return taken
@@ -123,7 +121,6 @@ class _Newest:
         return True
 
     def may_take(self, now_ns: int) -> bool:
-        """Return whether a new value may have series."""
         return len(self.taken_ns) < NEW_VALUES_AN_HOUR or now_ns - self.taken_ns[0] >= HOUR
 
     def take(self, value: str, now_ns: int) -> str | None:

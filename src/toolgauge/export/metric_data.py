@@ -16,9 +16,7 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import (
     NumberDataPoint,
     ScopeMetrics,
 )
-from opentelemetry.proto.metrics.v1.metrics_pb2 import (
-    Exemplar as OtlpExemplar,
-)
+from opentelemetry.proto.metrics.v1.metrics_pb2 import Exemplar as OtlpExemplar
 
 from toolgauge.model.metrics import Counter, Exemplar, Gauge, Histogram, Labels, MetricRegistry
 from toolgauge.model.metrics import Metric as Registered

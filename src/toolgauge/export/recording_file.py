@@ -63,13 +63,7 @@ class RecordingFile:
     `losses` counts the requests that were not written.
     """
 
-    def __init__(
-        self,
-        path: str,
-        *,
-        rotation: Rotation | None = None,
-        replaces: bool = False,
-    ) -> None:
+    def __init__(self, path: str, *, rotation: Rotation | None = None, replaces: bool = False) -> None:
         self.path = file_path(path)
         self._compress = {".otlp.gz": gzip.compress, ".otlp.xz": _xz}.get(_ending(self.path.name), _plain)
         self._rotation = rotation

@@ -118,7 +118,6 @@ def side_by_side(expected: str | None, actual: str | None, room: int) -> tuple[s
 
 
 def _same(one: str, other: str) -> int:
-    """Count the characters that both begin with."""
     differing = (place for place, (left, right) in enumerate(zip(one, other, strict=False)) if left != right)
     return next(differing, min(len(one), len(other)))
 

@@ -62,7 +62,7 @@ _BEGUN: Final[tuple[CallState, ...]] = ("executed", "rejected", "requested_only"
 _Called: TypeAlias = tuple[int, str | None, str, CallState, str, str]
 _Evaluated: TypeAlias = tuple[int, str | None, str | None, str, str, str, str, str, str]
 _Resource: TypeAlias = tuple[str | None, ...]
-_MAX_PRODUCERS = 1000
+_MAX_PRODUCERS = 256
 _FAILURES = frozenset(("fail", "error"))
 # What labels take beside the names they are made of, and what a character of these may take.
 _LABELS_BYTES = 800
@@ -141,7 +141,6 @@ class ScoreMetrics:
         self._caps.forget(lambda rule: bool(rule) and rule[:2] not in kept)
 
     def _drop(self, gone: Collection[LabelSet]) -> None:
-        """Drop the cells of label sets that were given up."""
         whose = {found.who for found in gone if not found.rule}
         if whose:
             self._drop_calls(whose)
@@ -173,14 +172,7 @@ class ScoreMetrics:
         for call in trajectory.calls:
             error_type = "" if call.error is None else call.error.kind or OTHER_ERROR
             # Rule: a failed call that was made good in the same trace is `true`; no other call has the label.
-            key = (
-                producer,
-                call.agent,
-                call.name,
-                call.state,
-                error_type,
-                "true" if call.order in recoveries else "",
-            )
+            key = (producer, call.agent, call.name, call.state, error_type, "true" if call.order in recoveries else "")
             series = known.get(key)
             if series is None:
                 series, known = self._call_series(key, trajectory, now_ns), self._known_calls
@@ -255,7 +247,6 @@ class ScoreMetrics:
 
 
 def _other(outcome: Outcome) -> tuple[str, str]:
-    """Return the outcome of an evaluation, and the reason when there is no score."""
     outcome = sound(outcome)
     return outcome_word(outcome), outcome.reason if isinstance(outcome, NotEvaluated) else ""
 

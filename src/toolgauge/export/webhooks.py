@@ -231,12 +231,10 @@ class _Webhook:
         self._task = asyncio.create_task(self._work())
 
     def put(self, regressions: Sequence[Regression]) -> None:
-        """Announce regressions that began or ended."""
         self._count_dropped(self._messages.add(regressions, _now_s()), "too many wait")
         self._changed.set()
 
     def set_active(self, regressions: Sequence[Regression]) -> None:
-        """Announce again the regressions that last."""
         self._count_dropped(self._messages.set_active(regressions, _now_s()), "too many wait")
         self._changed.set()
 

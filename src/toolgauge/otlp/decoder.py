@@ -105,13 +105,11 @@ class _ResourceGroup:
         self._written: tuple[tuple[bytes, ...], bytes] | None = None
 
     def resource(self, views: Views) -> Resource:
-        """View its resource."""
         if self._resource is None:
             self._resource = views.resource(self._message.resource)
         return self._resource
 
     def around(self, group: ScopeGroupMessage, *, request: object, origin: object) -> Container:
-        """Copy what stands around the spans of one of its scope groups."""
         if self._written is None:
             self._written = copied(self._message.resource), self._message.schema_url
         return container(*self._written, group, request=request, origin=origin)
@@ -127,7 +125,6 @@ class _Group(Struct, frozen=True, eq=False):
 
 
 def _groups(request: RequestMessage) -> Iterator[_Group]:
-    """Go through the scope groups that hold anything."""
     for resource_index, resource_group in enumerate(request.resource_groups):
         shared: _ResourceGroup | None = None
         for scope_index, group in enumerate(resource_group.scope_groups):
@@ -176,12 +173,7 @@ class Decoder:
     """
 
     def __init__(
-        self,
-        marks: Sequence[str],
-        scopes: Sequence[str],
-        wanted: Collection[str] = (),
-        *,
-        labels: Collection[str] = (),
+        self, marks: Sequence[str], scopes: Sequence[str], wanted: Collection[str] = (), *, labels: Collection[str] = ()
     ) -> None:
         self._views = Views(scopes, labels)
         self._span_marks = span_marks(marks, wanted)

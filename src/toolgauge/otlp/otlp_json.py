@@ -298,7 +298,6 @@ _ARRAY = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 def _split_object(text: bytes | msgspec.Raw) -> dict[str, msgspec.Raw]:
-    """Split the JSON text of an object into its values."""
     try:
         return _OBJECT.decode(text)
     except msgspec.ValidationError:

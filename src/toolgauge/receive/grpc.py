@@ -260,7 +260,6 @@ class _UnknownMethods(grpc.GenericRpcHandler):
         self._refusal_log = refusal_log
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> _Handler:  # noqa: ARG002 (all unknown methods are refused alike)
-        """Make a handler for a method that no other handler knows."""
 
         async def refuse(_bodies: AsyncIterator[bytes], context: _Context) -> bytes:
             self._refusal_log.path("grpc", _NO_SUCH_METHOD, _address(context.peer()))
@@ -287,7 +286,6 @@ class _Exports:
         self._uploads = uploads
 
     async def take(self, _bodies: AsyncIterator[bytes], context: _Context) -> bytes:
-        """Take one message: there is no second."""
         # A call that is over has no peer any more.
         peer = _address(context.peer())
         body = await self._read(context, peer)

@@ -21,16 +21,7 @@ from grpc import StatusCode
 from toolgauge.model.delivery import Consumer, Refused
 from toolgauge.net.auth import TokenGuard
 from toolgauge.net.listen import Listeners, peer_address
-from toolgauge.receive.otlp_handler import (
-    HOP_HEADER,
-    Decode,
-    FromJson,
-    OtlpHandler,
-    Uploads,
-    gunzip,
-    inflate,
-    unzstd,
-)
+from toolgauge.receive.otlp_handler import HOP_HEADER, Decode, FromJson, OtlpHandler, Uploads, gunzip, inflate, unzstd
 from toolgauge.receive.refusal import Refusal, RefusalLog, invalid, loop, refusal, too_large, unauthenticated
 from toolgauge.receive.settings import HttpSettings
 from toolgauge.selfmetrics import SelfMetrics
@@ -268,11 +259,7 @@ class _Protocol(RequestHandler):
     __slots__ = ("_has_begun", "_is_foreign", "_read_header_timeout_s", "_refusal_log", "has_asked")
 
     def __init__(
-        self,
-        server: web.Server,
-        event_loop: asyncio.AbstractEventLoop,
-        settings: HttpSettings,
-        refusal_log: RefusalLog,
+        self, server: web.Server, event_loop: asyncio.AbstractEventLoop, settings: HttpSettings, refusal_log: RefusalLog
     ) -> None:
         super().__init__(
             server,
@@ -333,7 +320,6 @@ class _Upload:
         self.refused: Refusal | None = None
 
     async def give_up(self, refused: Refusal) -> None:
-        """Wait no longer for the rest."""
         self.refused = refused
         # It cannot be put forward any more where the body has just become whole.
         with contextlib.suppress(RuntimeError):

@@ -17,7 +17,7 @@ import re2
 
 from toolgauge.model.error_causes import with_cause
 from toolgauge.model.errors import ConfigError
-from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.json import Json
 from toolgauge.model.outcomes import (
     ERROR_RULE,
     OTHER_ARGUMENTS,
@@ -39,87 +39,44 @@ MAX_COMPARED = 8_000
 _BEFORE = 10
 
 
-class Masks(Protocol):
-    """The masks of a redactor, and the names that secrets have."""
-
-    def masked(self, text: str, length: int, /) -> str:
-        """Mask secrets in the beginning of a text, in more than `length` characters of it where there are more."""
-        ...
-
-    def is_private(self, name: str, /) -> bool:
-        """Return whether the name of an argument or of a key is one of secrets."""
-        ...
-
-
-def json_text(value: Json, masks: Masks, *, room: int, depth: int = 6, is_indented: bool = False) -> str:
-    """Write a value. The text is longer than `room` where there is more, and not much longer."""
-    filled = 0
-    pieces: list[str] = []
-    for piece in _value_pieces(value, masks, room, depth, "\n" if is_indented else ""):
-        pieces.append(piece)
-        filled += len(piece)
-        if filled > room:
-            break
-    return "".join(pieces)
-
-
-def _value_pieces(value: Json, masks: Masks, room: int, depth: int, start: str) -> Iterator[str]:
+def _json_pieces(value: Json, redactor: "Redactor", room: int, depth: int, start: str) -> Iterator[str]:
     """Write bit by bit. `room` bounds each text; `start` begins each line, and is empty where there is one."""
     match value:
         case str():
-            yield json.dumps(masks.masked(value, room + 1)[: room + 1], ensure_ascii=False)
-        case dict() if value and depth:
+            yield json.dumps(redactor.masked(value, room + 1)[: room + 1], ensure_ascii=False)
+        case dict() | list() if value and depth:
             inner = start and f"{start}  "
-            for place, (key, member) in enumerate(value.items()):
-                yield f"{_before(place, '{', inner)}{json.dumps(key[: room + 1], ensure_ascii=False)}: "
-                if masks.is_private(key):
+            opening, closing = "{}" if isinstance(value, dict) else "[]"
+            members = value.items() if isinstance(value, dict) else ((None, member) for member in value)
+            before = opening + inner
+            for key, member in members:
+                yield before if key is None else f"{before}{json.dumps(key[: room + 1], ensure_ascii=False)}: "
+                before = f",{inner}" if inner else ", "
+                if key is not None and redactor.is_private(key):
                     yield MASKED
                 else:
-                    yield from _value_pieces(member, masks, room, depth - 1, inner)
-            yield start + "}"
-        case list() if value and depth:
-            yield from _list_pieces(value, masks, room, depth, start)
+                    yield from _json_pieces(member, redactor, room, depth - 1, inner)
+            yield start + closing
         case dict():
             yield "{" + (_CUT if value else "") + "}"
         case list():
             yield "[" + (_CUT if value else "") + "]"
-        case bool() | int() | float() | None:
-            yield _scalar(value)
-
-
-def _list_pieces(value: list[Json], masks: Masks, room: int, depth: int, start: str) -> Iterator[str]:
-    inner = start and f"{start}  "
-    for place, member in enumerate(value):
-        yield _before(place, "[", inner)
-        yield from _value_pieces(member, masks, room, depth - 1, inner)
-    yield start + "]"
-
-
-def _before(place: int, opening: str, start: str) -> str:
-    """Write what stands before a member: the bracket, or the comma after the member before it."""
-    if not place:
-        return opening + start
-    return f",{start}" if start else ", "
-
-
-def _scalar(value: float | None) -> str:
-    # Python refuses to write an integer of more than 4300 digits.
-    if isinstance(value, int) and value.bit_length() > 256:
-        return "a very large number"
-    return json.dumps(value)
+        case int() if value.bit_length() > 256:
+            # Python refuses to write an integer of more than 4300 digits.
+            yield "a very large number"
+        case _:
+            yield json.dumps(value)
 
 
 def side_by_side(expected: str | None, actual: str | None, room: int) -> tuple[str | None, str | None]:
     """Cut two long texts to the part where they begin to differ."""
     if expected is None or actual is None:
         return _window(expected, 0, room), _window(actual, 0, room)
-    start = 0 if max(len(expected), len(actual)) <= room else _same(expected, actual)
+    start = 0
+    if max(len(expected), len(actual)) > room:
+        differing = (place for place, (left, right) in enumerate(zip(expected, actual, strict=False)) if left != right)
+        start = next(differing, min(len(expected), len(actual)))
     return _window(expected, start, room), _window(actual, start, room)
-
-
-def _same(one: str, other: str) -> int:
-    differing = (place for place, (left, right) in enumerate(zip(one, other, strict=False)) if left != right)
-    return next(differing, min(len(one), len(other)))
 
 
 def _window(text: str | None, start: int, room: int) -> str | None:
@@ -258,7 +215,14 @@ class Redactor:
     def json(self, value: Json, room: int, *, depth: int = 6, is_indented: bool = False) -> str:
         """Write a value; the text is longer than `room` where there is more of it, and not much longer."""
         # What is masked in texts may be a number, too.
-        return self.content(json_text(value, self, room=room, depth=depth, is_indented=is_indented))
+        filled = 0
+        pieces: list[str] = []
+        for piece in _json_pieces(value, self, room, depth, "\n" if is_indented else ""):
+            pieces.append(piece)
+            filled += len(piece)
+            if filled > room:
+                break
+        return self.content("".join(pieces))
 
     def side(self, difference: Difference, side: Side | None, room: int) -> str | None:
         """Write one side of a difference; `None` where there is none."""
@@ -282,7 +246,10 @@ class Redactor:
 
     def in_words(self, difference: Difference, room: int) -> str:
         """Write one call of the expected tool with other arguments in words: `3 instead of 2`."""
-        expected, actual = _members(difference.expected), _members(difference.actual)
+        expected, actual = (
+            side.value if side is not None and isinstance(side.value, dict) else {}
+            for side in (difference.expected, difference.actual)
+        )
 
         def compared(name: str) -> str:
             if not self.shows_values:
@@ -319,10 +286,6 @@ class Redactor:
             yield f"{difference.where[:_MAX_VALUE]} ({rule_words(difference.rule)[:_MAX_VALUE]}): {wanted}got {actual}"
         if len(differences) > _MAX_DIFFERENCES:
             yield f"and {len(differences) - _MAX_DIFFERENCES} more"
-
-
-def _members(side: Side | None) -> JsonObject:
-    return side.value if side is not None and isinstance(side.value, dict) else {}
 
 
 def _always(word: str) -> Callable[[_Found], str]:

@@ -1,7 +1,8 @@
 """Redaction of a span's values: explanations have masked secrets, values appear only where they may.
 
 Explanations name arguments and what differs in kind. Everything that leaves in events, scorecards or logs
-passes here; patterns are masked also where values are shown, and run in RE2 because some come from configuration.
+passes here; patterns are masked also where values are shown, and run in RE2 because some come from configuration. Values are
+written as JSON of bounded length and depth, as hostile ones are larger than anybody reads.
 """
 
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownVariableType=false

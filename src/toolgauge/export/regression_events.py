@@ -62,19 +62,16 @@ class RegressionEncoder:
             event_name=EVENT_NAME,
             attributes=_attributes(regression, self._trace_url),
         )
-        record.attributes.append(_attribute(RECORD_UID, _record_uid(regression)))
+        # The id comes from stream, incident, onset and phase: neither from the time of writing nor from the figures.
+        which = (astuple(regression.stream), regression.incident, regression.onset_ns)
+        which = (*which, regression.phase, regression.acknowledged)
+        uid = record_uid(repr(which).encode("utf-8", "surrogatepass"))
+        record.attributes.append(_attribute(RECORD_UID, uid))
         record.body.string_value = sentence(regression)
         traces = valid_traces(regression.after)
         if traces:
             record.trace_id = raw_id(traces[0], 16)
         return record
-
-
-def _record_uid(regression: Regression) -> str:
-    """Derive the id from stream, incident, onset and phase: neither from the time of writing nor from the figures."""
-    stream, onset_ns = astuple(regression.stream), regression.onset_ns
-    which = (stream, regression.incident, onset_ns, regression.phase, regression.acknowledged)
-    return record_uid(repr(which).encode("utf-8", "surrogatepass"))
 
 
 def _attributes(regression: Regression, trace_url: str | None) -> Iterator[KeyValue]:

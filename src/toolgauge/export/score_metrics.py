@@ -120,17 +120,16 @@ class ScoreMetrics:
         """Count a scorecard."""
         # The first scorecard of a trajectory counts it; that of its judges comes after it.
         if not scorecard.by_judges:
-            self._trajectories.add(1, (scorecard.trajectory.closed_because,))
+            trajectory, now_ns = scorecard.trajectory, scorecard.scored_at_ns
+            self._trajectories.add(1, (trajectory.closed_because,))
             # A conversation's calls have been counted with their traces.
-            if scorecard.trajectory.scope == "trace" and scorecard.trajectory.calls:
-                self._count_calls(scorecard.trajectory, scorecard.scored_at_ns)
-            if scorecard.trajectory.scope == "trace" and scorecard.trajectory.hidden_turns:
-                agent = scorecard.trajectory.agents[0] if scorecard.trajectory.agents else None
-                who, _ = self._caps.find(
-                    *self._whose(scorecard.trajectory), agent, None, rule=(), now_ns=scorecard.scored_at_ns
-                )
+            if trajectory.scope == "trace" and trajectory.calls:
+                self._count_calls(trajectory, now_ns)
+            if trajectory.scope == "trace" and trajectory.hidden_turns:
+                agent = trajectory.agents[0] if trajectory.agents else None
+                who, _ = self._caps.find(*self._whose(trajectory), agent, None, rule=(), now_ns=now_ns)
                 self._begin_unobserved(who)
-                self._unobserved.add(scorecard.trajectory.hidden_turns, (*who[:-1], "no_content"))
+                self._unobserved.add(trajectory.hidden_turns, (*who[:-1], "no_content"))
         self._count_results(scorecard)
 
     def keep(self, streams: Collection[tuple[str, str]]) -> None:
@@ -143,17 +142,14 @@ class ScoreMetrics:
     def _drop(self, gone: Collection[LabelSet]) -> None:
         whose = {found.who for found in gone if not found.rule}
         if whose:
-            self._drop_calls(whose)
+            calls, unobserved = self._tool_calls, self._unobserved
+            calls.drop([labels for labels in calls.cells if labels[: self._who] in whose])
+            # An agent is counted as long as any of its tools is.
+            left = {labels[: self._who - 1] for labels in calls.cells}
+            agents = {who[:-1] for who in whose} - left
+            unobserved.drop([labels for labels in unobserved.cells if labels[:-1] in agents])
         self._drop_streams({(*found.who, *found.rule) for found in gone if found.rule})
         self._known_calls = BoundedCache()
-
-    def _drop_calls(self, whose: Collection[Labels]) -> None:
-        calls, unobserved = self._tool_calls, self._unobserved
-        calls.drop([labels for labels in calls.cells if labels[: self._who] in whose])
-        # An agent is counted as long as any of its tools is.
-        left = {labels[: self._who - 1] for labels in calls.cells}
-        gone = {who[:-1] for who in whose} - left
-        unobserved.drop([labels for labels in unobserved.cells if labels[:-1] in gone])
 
     def _drop_streams(self, streams: Collection[Labels]) -> None:
         if streams:

@@ -22,9 +22,10 @@ from toolgauge.model.metrics import Labels
 from toolgauge.net.throttle import Throttle
 from toolgauge.net.tls import read_pem
 from toolgauge.receive.broker import BrokerParts
-from toolgauge.receive.closed_topic import ClosedTopic, KnownTraces
 from toolgauge.receive.kafka_client import (
     CALL_S,
+    ClosedTopic,
+    KnownTraces,
     MessageTaker,
     consumer_properties,
     lag_of,

@@ -26,7 +26,7 @@ from tests import forked
 from tests.page_commands import ROOT, Command
 from tests.wire.support import environment, free_port, get, post, until
 from toolgauge.demo.drawing import Recording, Release, drawn, recordings
-from toolgauge.otlp.framing import framed
+from toolgauge.otlp.request import framed
 
 HOUR_NS, SECOND_NS = 3_600_000_000_000, 1_000_000_000
 SOON = ("assemble.run_end_grace=300ms", "assemble.conversation_idle_timeout=1s", "watch.conversation_idle=1s")

@@ -31,9 +31,6 @@ EXPORTERS = "toolgauge.exporters"
 _BUILT_IN = frozenset({"file", "kafka", "otlp", "otlp_grpc", "otlp_http", "prometheus"})
 # Ours that need an extra: its name, and a package that it brings.
 _EXTRAS = {(group, "kafka"): ("kafka", "confluent_kafka") for group in (EXPORTERS, RECEIVERS)}
-_RECEIVER_MEMBERS = ("Settings", "start", "stop")
-_EXPORTER_MEMBERS = ("Settings", "start", "send", "close")
-
 _EVALUATOR_MEMBERS = ("version", "level", "evaluate")
 # An evaluator that asks a judge says what to ask and what an answer means instead of yielding outcomes itself.
 _JUDGE_EVALUATOR_MEMBERS = ("version", "level", "questions", "outcome", "joined")
@@ -77,20 +74,21 @@ def load(group: str, name: str) -> Any:  # noqa: ANN401 - whatever the plug-in i
 
 def dialects() -> tuple[Dialect, ...]:
     """Load all dialects, in the order in which they are asked."""
-    by_name: dict[str, list[EntryPoint]] = {}
-    for point in _points(DIALECTS):
-        by_name.setdefault(point.name, []).append(point)
-    loaded = [_dialect(points) for _, points in sorted(by_name.items())]
+    loaded: list[Dialect] = []
+    for name in names(DIALECTS):
+        points = [point for point in _points(DIALECTS) if point.name == name]
+        made = _guarded(_loaded(points), points[0])
+        missing = [member for member in _DIALECT_MEMBERS if not hasattr(made, member)]
+        if missing:
+            raise ConfigError(f"dialect {_place(points[0])} has no `{'`, `'.join(missing)}`")
+        loaded.append(made)
     return tuple(sorted(loaded, key=lambda dialect: (dialect.rank, dialect.name)))
 
 
 def evaluator(name: str) -> type:
     """Load the evaluator class of this name."""
     loaded = load(EVALUATORS, name)
-    members = _JUDGE_EVALUATOR_MEMBERS if hasattr(loaded, "questions") else _EVALUATOR_MEMBERS
-    if not isinstance(loaded, type) or not all(hasattr(loaded, member) for member in members):
-        raise ConfigError(f"evaluator `{name}` is not a class with `{'`, `'.join(members)}`")
-    return cast("type[object]", loaded)
+    return _class(EVALUATORS, name, _JUDGE_EVALUATOR_MEMBERS if hasattr(loaded, "questions") else _EVALUATOR_MEMBERS)
 
 
 def evaluator_name(made: type) -> str | None:
@@ -130,7 +128,13 @@ def load_file(path: Path) -> ModuleType:
         del sys.modules[module.__name__]
         if before is not None:
             sys.modules[module.__name__] = before
-        raise ConfigError(f"cannot load `{path}`: {_failure(error, path)}") from error
+        lines = [frame.lineno for frame in extract_tb(error.__traceback__) if frame.filename == str(path)]
+        reason = f"{f'line {lines[-1]}: ' if lines else ''}{type(error).__name__}: {error}"
+        if isinstance(error, OSError) and error.strerror:
+            reason = error.strerror
+        elif isinstance(error, SyntaxError):
+            reason = f"line {error.lineno}: {error.msg}"
+        raise ConfigError(f"cannot load `{path}`: {reason}") from error
     return module
 
 
@@ -141,16 +145,6 @@ def make_plain(evaluator: type, name: str) -> object:
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
         raise ConfigError(f"cannot make an evaluator of `{name}`: {reason}") from error
-
-
-def _failure(error: BaseException, path: Path) -> str:
-    """Describe an error with the line of the file that raised it."""
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
-    if isinstance(error, SyntaxError):
-        return f"line {error.lineno}: {error.msg}"
-    lines = [frame.lineno for frame in extract_tb(error.__traceback__) if frame.filename == str(path)]
-    return f"{f'line {lines[-1]}: ' if lines else ''}{type(error).__name__}: {error}"
 
 
 def classes_of(module: ModuleType) -> dict[str, type]:
@@ -171,29 +165,21 @@ def additional(group: str) -> tuple[str, ...]:
 
 def receiver(name: str) -> type[Any]:
     """Load the receiver class of this name."""
-    return _class(RECEIVERS, name, _RECEIVER_MEMBERS)
+    return _class(RECEIVERS, name, ("Settings", "start", "stop"))
 
 
 def exporter(name: str) -> type[Any]:
     """Load the exporter class of this name."""
-    return _class(EXPORTERS, name, _EXPORTER_MEMBERS)
+    return _class(EXPORTERS, name, ("Settings", "start", "send", "close"))
 
 
 def _class(group: str, name: str, members: tuple[str, ...]) -> type[Any]:
     loaded = load(group, name)
     if not isinstance(loaded, type) or not all(hasattr(loaded, member) for member in members):
         raise ConfigError(f"{_kind(group)} `{name}` is not a class with `{'`, `'.join(members)}`")
-    if not hasattr(cast("Any", loaded).Settings, "model_validate"):
+    if "Settings" in members and not hasattr(cast("Any", loaded).Settings, "model_validate"):
         raise ConfigError(f"the `Settings` of {_kind(group)} `{name}` are not a pydantic model")
     return cast("type[Any]", loaded)
-
-
-def _dialect(points: Sequence[EntryPoint]) -> Dialect:
-    loaded = _guarded(_loaded(points), points[0])
-    missing = [member for member in _DIALECT_MEMBERS if not hasattr(loaded, member)]
-    if missing:
-        raise ConfigError(f"dialect {_place(points[0])} has no `{'`, `'.join(missing)}`")
-    return cast("Dialect", loaded)
 
 
 def _loaded(points: Sequence[EntryPoint]) -> Any:  # noqa: ANN401 - see `load`

@@ -39,16 +39,7 @@ _NANOSECONDS = {
     "µs": 1_000,
     "ns": 1,
 }
-_BYTES = {
-    "GiB": 2**30,
-    "MiB": 2**20,
-    "KiB": 2**10,
-    "GB": 10**9,
-    "MB": 10**6,
-    "kB": 10**3,
-    "KB": 10**3,
-    "B": 1,
-}
+_BYTES = {"GiB": 2**30, "MiB": 2**20, "KiB": 2**10, "GB": 10**9, "MB": 10**6, "kB": 10**3, "KB": 10**3, "B": 1}
 _PART = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?)(h|ms|m|us|µs|ns|s)")
 _DURATION = re.compile(rf"(?:{_PART.pattern})+\Z")
 _SIZE = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?) ?([A-Za-z]{1,3})\Z")
@@ -157,18 +148,10 @@ def _whole(value: object) -> object:
 WRITTEN_DURATION = r"^(0|([0-9]{1,20}(\.[0-9]{1,20})?(h|ms|m|us|µs|ns|s))+)$"
 WRITTEN_SIZE = r"^(0|[0-9]{1,20}(\.[0-9]{1,20})? ?(GiB|MiB|KiB|GB|MB|kB|KB|B))$"
 WrittenDuration = Annotated[
-    str,
-    Field(
-        pattern=WRITTEN_DURATION,
-        description="A duration with its unit, such as `10s`, `200ms` or `1h30m`.",
-    ),
+    str, Field(pattern=WRITTEN_DURATION, description="A duration with its unit, such as `10s`, `200ms` or `1h30m`.")
 ]
 WrittenSize = Annotated[
-    str,
-    Field(
-        pattern=WRITTEN_SIZE,
-        description="A size with its unit, such as `64MiB`, `512KiB` or `1000B`.",
-    ),
+    str, Field(pattern=WRITTEN_SIZE, description="A size with its unit, such as `64MiB`, `512KiB` or `1000B`.")
 ]
 Duration = Annotated[
     int,

@@ -22,7 +22,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from tests.bench.profile_pipeline import caught, feed
 from tests.walk.support import Walk
 from toolgauge.otlp.marks import span_marks
-from toolgauge.otlp.messages import REQUEST, SPAN, SpanMessage
+from toolgauge.otlp.wire_pb2 import RequestMessage, SpanMessage
 
 # About as many bytes as toolgauge writes: a log record and an event a result, and attributes on a tool's span.
 _RECORD, _EVENT, _ATTRIBUTES, _HEAD = b"r" * 550, b"e" * 300, b"J\x3e" + b"a" * 62, b"h" * 400
@@ -55,7 +55,7 @@ class BareScorer:
     def take(self, body: bytes) -> int:
         """Read, score and write; return how many bytes came of it."""
         ended, self._ended = self._ended, []
-        request = REQUEST.FromString(body)
+        request = RequestMessage.FromString(body)
         for group in request.resource_groups:
             for scope in group.scope_groups:
                 kept = [raw for raw in scope.items if _bears_mark(raw) is None or not self._holds(raw)]
@@ -67,7 +67,7 @@ class BareScorer:
         return sum(map(len, written))
 
     def _holds(self, raw: bytes) -> bool:
-        span = SPAN.FromString(raw)
+        span = SpanMessage.FromString(raw)
         trace = self._traces.setdefault(span.trace_id, _Trace([], {}))
         match _text(span, "gen_ai.operation.name"):
             case "execute_tool":
@@ -99,7 +99,7 @@ class BareScorer:
 
     def _scored(self, trace_id: bytes) -> list[bytes]:
         trace = self._traces.pop(trace_id)
-        request = REQUEST()
+        request = RequestMessage()
         items = request.resource_groups.add().scope_groups.add().items
         held: list[bytes] = []
         said = [_HEAD, trace_id]
@@ -159,7 +159,7 @@ def main() -> None:
 
 
 def _count(body: bytes) -> int:
-    request = REQUEST.FromString(body)
+    request = RequestMessage.FromString(body)
     return sum(len(scope.items) for group in request.resource_groups for scope in group.scope_groups)
 
 

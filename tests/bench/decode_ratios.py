@@ -24,11 +24,10 @@ from toolgauge.model import records
 from toolgauge.model.json import Value
 from toolgauge.otlp.decoder import Decoder
 from toolgauge.otlp.encode import annotate
-from toolgauge.otlp.envelope import parse_request
-from toolgauge.otlp.heads import read_head
+from toolgauge.otlp.envelope import parse_request, read_head
 from toolgauge.otlp.marks import span_marks
-from toolgauge.otlp.messages import SPAN
 from toolgauge.otlp.views import Attributes, Values, Views
+from toolgauge.otlp.wire_pb2 import SpanMessage
 
 MARKS = (
     "gen_ai.", "openinference.", "llm.", "tool.name", "tool.parameters", "traceloop.", "ai.toolCall", "ai.prompt",
@@ -119,7 +118,7 @@ class Ways:
         )
 
     def attributes(self, raw: bytes) -> object:
-        return look_up(Attributes(SPAN.FromString(raw).attributes, self.values))
+        return look_up(Attributes(SpanMessage.FromString(raw).attributes, self.values))
 
     def stock_attributes(self, raw: bytes) -> object:
         return look_up(to_dict(Span.FromString(raw).attributes))

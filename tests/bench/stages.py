@@ -15,8 +15,8 @@ from toolgauge.assemble.loop_detector import LoopDetector
 from toolgauge.export.emitter import Emitter
 from toolgauge.otlp.decoder import DecodedTraces, Decoder
 from toolgauge.otlp.envelope import parse_request
-from toolgauge.otlp.messages import SPAN
 from toolgauge.otlp.views import value
+from toolgauge.otlp.wire_pb2 import SpanMessage
 from toolgauge.pipeline import pipeline
 from toolgauge.pipeline.egress import Egress
 from toolgauge.pipeline.hold import Hold
@@ -127,7 +127,7 @@ def least(bodies: Sequence[bytes]) -> dict[str, float]:
     enveloped = time.thread_time_ns()
     marked = [raw for raw in raws if b"gen_ai." in raw or b"openinference." in raw]
     searched = time.thread_time_ns()
-    attributes = [list(SPAN.FromString(raw).attributes.values()) for raw in marked]
+    attributes = [list(SpanMessage.FromString(raw).attributes.values()) for raw in marked]
     parsed = time.thread_time_ns()
     texts = [value(raw) for raws_of_one in attributes for raw in raws_of_one]
     written = [text for text in texts if isinstance(text, str) and text[:2] in ('{"', "[{")]

@@ -3,7 +3,7 @@ import gzip
 
 import pytest
 
-from toolgauge.export.http_sender import compressed
+from toolgauge.export.sender import compressed
 
 KIB = 1024
 

@@ -2,7 +2,7 @@ import logging
 
 import pytest
 
-from toolgauge.export.destination_health import DestinationHealth
+from toolgauge.export.send_queue import DestinationHealth
 
 
 class Clock:

@@ -18,7 +18,7 @@ from tests.export.fakes import FAST, MS, OWN_HOP, Sending, request, until
 from tests.kafka_broker import Written, kafka_broker, read
 from tests.wire.support import free_port
 from toolgauge.config.load import load, shown
-from toolgauge.export.destination import HOP_HEADER, kafka_destination
+from toolgauge.export.destination import HOP_HEADER, Destination
 from toolgauge.export.kafka_sender import KafkaSender
 from toolgauge.export.sender import Permanent, Transient
 from toolgauge.export.settings import KafkaExporterSettings, KafkaProducerSettings
@@ -44,7 +44,7 @@ TOPIC = "spans"
 async def sending_to(settings: KafkaExporterSettings) -> AsyncGenerator[Sending]:
     metrics = SelfMetrics(MetricRegistry())
     sender = KafkaSender(settings, headers=((HOP_HEADER, OWN_HOP),))
-    destination = kafka_destination(settings, metrics, sender)
+    destination = Destination(settings.as_destination, metrics, sender)
     await destination.start()
     try:
         yield Sending(destination, metrics)

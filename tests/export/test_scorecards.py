@@ -21,8 +21,8 @@ from tests.export.scorecards import (
     trajectory,
     trajectory_result,
 )
+from toolgauge.export.emitter import MAX_EVENTS, MAX_LINKS
 from toolgauge.export.results import AnnotateMode, EmitSettings
-from toolgauge.export.scorecards import MAX_EVENTS, MAX_LINKS
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.outcomes import Errored, NotEvaluated, Scorecard
 from toolgauge.model.records import SpanRef

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from tests.export.fakes import MS, OK, Said, Seen, always, first, http_sink
 from tests.export.test_regression_events import BEGAN, ENDED, STREAM
 from tests.wire.support import free_port
-from toolgauge.export import alertmanager
+from toolgauge.export import webhooks
 from toolgauge.export.regression_events import regression_json, sentence
 from toolgauge.export.settings import RetrySettings, WebhookSettings
 from toolgauge.export.webhooks import MAX_WAITING, Webhooks
@@ -150,27 +150,27 @@ async def test_what_lasts_is_no_news_for_plain_json():
 
 
 def test_alert_is_due_again_a_minute_after_it_was_sent():
-    batch = alertmanager.Alerts(None)
-    assert batch.due_s() is None
+    batch = webhooks.Alerts(None)
+    assert batch.due_s is None
     batch.add([BEGAN], 100.0)
-    assert batch.due_s() == 100.0
+    assert batch.due_s == 100.0
     ((sent,),) = batch.take(100.5)
     batch.settle([sent])
-    assert batch.due_s() == 160.5
+    assert batch.due_s == 160.5
     batch.add([ENDED], 130.0)
-    assert batch.due_s() == 130.0
+    assert batch.due_s == 130.0
     ((ended,),) = batch.take(130.0)
     # It began again while its end was on the way.
     batch.add([BEGAN], 131.0)
     batch.settle([ended])
-    assert batch.due_s() == 131.0
+    assert batch.due_s == 131.0
     batch.add([ENDED], 132.0)
     batch.settle(batch.take(132.0)[0])
-    assert (batch.due_s(), batch.take(140.0)) == (None, [])
+    assert (batch.due_s, batch.take(140.0)) == (None, [])
 
 
 def test_alerts_are_bounded_and_sent_in_parts():
-    batch = alertmanager.Alerts(None)
+    batch = webhooks.Alerts(None)
     many = [replace(BEGAN, stream=replace(STREAM, tool=f"tool{number}")) for number in range(5003)]
     assert batch.add(many[:130], 0.0) == 0
     assert [len(part) for part in batch.take(0.0)] == [64, 64, 2]
@@ -187,7 +187,7 @@ def test_alerts_are_bounded_and_sent_in_parts():
     ],
 )
 def test_url_of_an_alertmanager_is_its_base_or_whole(url: str, path: str):
-    assert alertmanager.alerts_url(url) == path
+    assert webhooks.alerts_url(url) == path
 
 
 @pytest.mark.parametrize("status", [429, 500, 502, 503, 599])
@@ -304,7 +304,7 @@ def test_url_and_headers_are_shown_without_what_may_be_secret():
 
 def test_odd_regressions_make_alerts_all_the_same():
     bare = replace(BEGAN, new_version=None, before=(), after=(), at_ns=NOW_NS + 3600 * SECOND)
-    written = alertmanager.Alerts(None)
+    written = webhooks.Alerts(None)
     written.add([_ended_later(bare)], 0.0)
     (part,) = written.take(0.0)
     (alert,) = json.loads(json.dumps(written.written(part, NOW_NS)))

@@ -29,8 +29,7 @@ from toolgauge.offline.cases.scoring import Cases
 from toolgauge.offline.replay.recordings import read
 from toolgauge.otlp.decoder import Decoder
 from toolgauge.otlp.encode import annotate
-from toolgauge.otlp.envelope import count_items, encode_spans
-from toolgauge.otlp.heads import read_head
+from toolgauge.otlp.envelope import count_items, encode_spans, read_head
 from toolgauge.otlp.otlp_json import request_from_json, requests_from_json
 from toolgauge.otlp.request import newest_time_ns
 from toolgauge.otlp.views import value as decode_value

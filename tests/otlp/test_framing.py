@@ -4,7 +4,7 @@ import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
 from toolgauge.model.delivery import Signal
-from toolgauge.otlp.framing import framed, signal_and_body
+from toolgauge.otlp.request import framed, signal_and_body
 
 
 def test_a_request_of_spans_is_written_as_other_tools_write_it():

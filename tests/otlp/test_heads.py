@@ -12,7 +12,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from tests.otlp import stock
 from toolgauge.model.records import PackedHead, SpanHead
 from toolgauge.otlp.decoder import Decoder
-from toolgauge.otlp.heads import read_head
+from toolgauge.otlp.envelope import read_head
 
 KINDS_WITH_REMOTE_PARENT = (Span.SPAN_KIND_SERVER, Span.SPAN_KIND_CONSUMER)
 

@@ -2,7 +2,7 @@ import pytest
 
 from tests.otlp import stock
 from tests.otlp.stock import field
-from toolgauge.otlp.strict import count_undecodable
+from toolgauge.otlp.request import count_undecodable
 
 GOOD = stock.span(stock.key_value("note")).SerializeToString()
 NO_TEXT = GOOD + field(5, b"caf\xe9")

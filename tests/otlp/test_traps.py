@@ -13,7 +13,7 @@ from tests.otlp import stock
 from toolgauge.model.json import Value
 from toolgauge.otlp.decoder import DecodedTraces, Decoder, ViewedSpan
 from toolgauge.otlp.envelope import encode_spans
-from toolgauge.otlp.messages import REQUEST
+from toolgauge.otlp.wire_pb2 import RequestMessage
 
 MARKED = stock.span(stock.key_value("gen_ai.tool.name", "search"), name="marked").SerializeToString()
 PLAIN = stock.span(stock.key_value("http.route"), name="plain").SerializeToString()
@@ -238,7 +238,10 @@ def test_a_held_span_keeps_nothing_of_its_request_alive():
     reachable = reachable_from(held)
     assert not any(found is body for found in reachable)
     assert not any(isinstance(found, memoryview) for found in reachable)
-    of_requests = {type(REQUEST()), *(type(REQUEST().resource_groups.add()), type(REQUEST().resource_groups))}
+    of_requests = {
+        type(RequestMessage()),
+        *(type(RequestMessage().resource_groups.add()), type(RequestMessage().resource_groups)),
+    }
     assert not any(type(found) in of_requests for found in reachable)
 
 

@@ -13,8 +13,8 @@ from tests.otlp import stock
 from toolgauge.model.json import Value
 from toolgauge.model.records import Resource, Scope, Span
 from toolgauge.otlp.decoder import Decoder
-from toolgauge.otlp.messages import ANY_VALUE
 from toolgauge.otlp.views import Attributes, Values, Views, value
+from toolgauge.otlp.wire_pb2 import AnyValueMessage
 
 KINDS = ["unspecified", "internal", "server", "client", "producer", "consumer"]
 STATUS_CODES = ["unset", "ok", "error"]
@@ -284,4 +284,4 @@ def test_short_cuts_agree_with_the_message_class_on_all_recorded_values():
         for entry in trace_pb2.Span.FromString(raw).attributes:
             encoded = entry.value.SerializeToString()
             assert value(encoded) == stock.plain_value(entry.value)
-            assert ANY_VALUE.FromString(encoded).SerializeToString() == encoded
+            assert AnyValueMessage.FromString(encoded).SerializeToString() == encoded

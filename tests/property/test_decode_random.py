@@ -14,8 +14,7 @@ from toolgauge.model.json import Value
 from toolgauge.model.records import SpanHead
 from toolgauge.otlp.decoder import Decoder
 from toolgauge.otlp.encode import annotate
-from toolgauge.otlp.envelope import count_items, encode_spans
-from toolgauge.otlp.heads import read_head
+from toolgauge.otlp.envelope import count_items, encode_spans, read_head
 from toolgauge.otlp.marks import log_marks, span_marks
 from toolgauge.otlp.views import Values
 from toolgauge.otlp.views import value as decode_value

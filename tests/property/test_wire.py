@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolgauge.export.http_sender import retry_after_s
-from toolgauge.export.sender import delivered
+from toolgauge.export.sender import delivered, retry_after_s
 from toolgauge.receive.otlp_handler import BrokenBodyError, TooLargeError, gunzip, inflate
 from toolgauge.settings import split_address
 

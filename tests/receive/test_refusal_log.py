@@ -8,8 +8,7 @@ import pytest
 
 from toolgauge.model.delivery import Refused, Unsupported
 from toolgauge.receive.grpc import FirstCall
-from toolgauge.receive.refusal import Refusal, invalid, loop, refusal, too_large, unauthenticated
-from toolgauge.receive.refusal_log import RefusalLog
+from toolgauge.receive.refusal import Refusal, RefusalLog, invalid, loop, refusal, too_large, unauthenticated
 
 
 def lines(caplog: pytest.LogCaptureFixture) -> list[str]:

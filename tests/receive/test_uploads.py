@@ -2,8 +2,8 @@
 
 import asyncio
 
+from toolgauge.receive.otlp_handler import Uploads
 from toolgauge.receive.refusal import Refusal
-from toolgauge.receive.uploads import Uploads
 
 
 class FakeUpload:

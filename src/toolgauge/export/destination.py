@@ -5,6 +5,7 @@ dropped and counted with a reason. A dead destination fills the queue, and then 
 """
 
 import asyncio
+import contextlib
 import logging
 import random
 import re
@@ -14,23 +15,14 @@ from typing import Literal, TypeAlias
 
 import msgspec.structs
 
-from toolgauge.export.destination_health import DestinationHealth, Outage, Refusing
 from toolgauge.export.grpc_sender import GrpcSender
-from toolgauge.export.http_sender import HttpSender
-from toolgauge.export.send_queue import SendQueue
-from toolgauge.export.sender import (
-    Delivered,
-    ExporterSender,
-    Permanent,
-    Sender,
-    Transient,
-    Verdict,
-)
-from toolgauge.export.settings import DestinationSettings, KafkaExporterSettings, RetrySettings
+from toolgauge.export.send_queue import DestinationHealth, Outage, Refusing, SendQueue
+from toolgauge.export.sender import Delivered, ExporterSender, HttpSender, Permanent, Sender, Transient, Verdict
+from toolgauge.export.settings import DestinationSettings, RetrySettings
 from toolgauge.model.delivery import Outgoing, Signal
 from toolgauge.model.errors import ConfigError, StartError
 from toolgauge.model.ports import Exporter
-from toolgauge.otlp.strict import count_undecodable
+from toolgauge.otlp.request import count_undecodable
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.settings import MIB, SECOND, redacted_url
 from toolgauge.state.ledger import Ledger
@@ -42,7 +34,7 @@ _DRAIN_WAIT_S = 0.25
 # that fill it; with more, more. Metrics, which no span brings, need room where the queue is small.
 _LEAST_OWN_RESERVE_BYTES = 16 * MIB
 # Why what waits is given up.
-_End: TypeAlias = Literal["shutdown", "destination_removed"]
+End: TypeAlias = Literal["shutdown", "destination_removed"]
 HOP_HEADER = "x-toolgauge-hop"
 # Binary headers (`-bin`) would need bytes, and `grpc-` belongs to the protocol.
 _HEADER_NAME = re.compile(r"(?!grpc-)[a-z0-9_.-]+(?<!-bin)")
@@ -102,7 +94,7 @@ class Destination:
     ) -> None:
         self._sender = sender
         self._ledger = ledger
-        self._settings = settings
+        self.settings = settings
         self._metrics = metrics
         self.name = settings.name or "otlp"
         metrics.begin_destination(self.name, settings.signals)
@@ -118,8 +110,9 @@ class Destination:
         self._undelivered = Undelivered()
         # Left to the next process.
         self.kept = Undelivered()
-        self._end: _End = "shutdown"
-        self._in_flight = 0
+        self._end: End = "shutdown"
+        # Requests that are being sent at this moment.
+        self.requests_in_flight = 0
 
     @property
     def spans_queued(self) -> int:
@@ -132,11 +125,6 @@ class Destination:
         return self._queue.size_bytes
 
     @property
-    def settings(self) -> DestinationSettings:
-        """The settings that it was made with."""
-        return self._settings
-
-    @property
     def is_of_otlp(self) -> bool:
         """Return whether it is an entry of `exporters.otlp`."""
         return isinstance(self._sender, GrpcSender | HttpSender)
@@ -144,7 +132,7 @@ class Destination:
     @property
     def queue_capacity_bytes(self) -> int:
         """How many bytes of senders' requests may wait."""
-        return self._settings.queue.max_bytes
+        return self.settings.queue.max_bytes
 
     @property
     def outage(self) -> Outage | None:
@@ -156,14 +144,9 @@ class Destination:
         """The signals that the destination takes nothing of, before somebody does something."""
         return self._health.refusing()
 
-    @property
-    def requests_in_flight(self) -> int:
-        """How many requests are being sent at this moment."""
-        return self._in_flight
-
     def forwards(self, signal: Signal) -> bool:
         """Return whether senders' requests of this signal are sent on."""
-        return signal in self._settings.signals
+        return signal in self.settings.signals
 
     def has_room(self, size_bytes: int) -> bool:
         """Return whether `put` would take a senders' request of this size now."""
@@ -180,8 +163,8 @@ class Destination:
     async def start(self) -> None:
         """Start the sender tasks; nothing connects before the first request."""
         await self._sender.start()
-        self._tasks = [asyncio.create_task(self._work()) for _ in range(self._settings.queue.num_consumers)]
-        tls = self._settings.client_tls
+        self._tasks = [asyncio.create_task(self._work()) for _ in range(self.settings.queue.num_consumers)]
+        tls = self.settings.client_tls
         if tls is not None:
             self._renewing = asyncio.create_task(self._renew(tls.reload_interval / SECOND))
 
@@ -189,22 +172,18 @@ class Destination:
         """Leave out the usual waits between attempts from here on: there is little time left."""
         self._stopping.set()
 
-    async def drain(self, timeout_s: float) -> Undelivered:
+    async def drain(self, timeout_s: float, because: End | None = None) -> Undelivered:
         """Send the queued requests within the time, in a hurry, and take no more.
 
-        Return what was lost; it is counted as dropped with reason `shutdown`. What the journal holds is not lost, and stays queued.
+        Return what was lost; it is counted as dropped. At a shutdown, requests in the journal are not lost.
         """
+        self._end = because or self._end
         self._queue.close()
         self.hurry()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=timeout_s)
         await self._stop_tasks()
         return self._undelivered
-
-    async def retire(self, timeout_s: float) -> Undelivered:
-        """Drain a destination that was removed from the configuration; losses are counted as `destination_removed`."""
-        self._end = "destination_removed"
-        return await self.drain(timeout_s)
 
     async def close(self) -> None:
         """Stop at once; requests left are dropped and counted. May be called twice and without a start."""
@@ -247,64 +226,57 @@ class Destination:
 
     async def _deliver(self, outgoing: Outgoing) -> tuple[Outgoing, ...]:
         """Acknowledge or drop the request; return its halves when those are to be delivered in its place."""
-        verdict: Verdict
-        began_s = _monotonic_s()
-        if len(outgoing.body) > self._settings.max_request_size:
-            verdict = Permanent("too_large", is_about_content=True)
-        else:
-            verdict = await self._attempt(outgoing)
-        if isinstance(verdict, Transient):
-            verdict = await self._retry(outgoing, verdict, began_s)
+        verdict = await self._sent(outgoing)
         if isinstance(verdict, Delivered):
-            self._acknowledge(outgoing, verdict.rejected)
+            self._settle(outgoing)
+            self._health.succeeded()
+            self._health.taken(outgoing.signal)
+            lost = min(verdict.rejected, outgoing.spans)
+            if outgoing.spans > lost:
+                self._metrics.spans.add(outgoing.spans - lost, ("forwarded", "", self.name))
+            if verdict.rejected:
+                self._metrics.send_rejected.add(verdict.rejected, (self.name, outgoing.signal))
+                self._count_lost(outgoing, lost, "partial_success")
             return ()
         if verdict.is_about_content and outgoing.parts:
             if self._ledger is not None:
                 self._ledger.claim_deliveries(outgoing.entries)
-            return _halves(outgoing)
+            middle = len(outgoing.parts) // 2
+            size_bytes = sum(size for size, _ in outgoing.parts[:middle])
+            return (
+                _part(outgoing, outgoing.parts[middle:], outgoing.body[size_bytes:]),
+                _part(outgoing, outgoing.parts[:middle], outgoing.body[:size_bytes]),
+            )
         if verdict.is_about_content and not outgoing.own:
-            await self._count_undecodable(outgoing)
+            found = await asyncio.to_thread(count_undecodable, outgoing.signal, outgoing.body)
+            if found:
+                self._metrics.undecodable.add(found)
         if verdict.is_lasting:
             self._health.refused(outgoing.signal, verdict.reason)
         self._drop(outgoing, verdict.reason)
         return ()
 
-    async def _count_undecodable(self, outgoing: Outgoing) -> None:
-        found = await asyncio.to_thread(count_undecodable, outgoing.signal, outgoing.body)
-        if found:
-            self._metrics.undecodable.add(found)
-
-    async def _retry(self, outgoing: Outgoing, verdict: Transient, began_s: float) -> Delivered | Permanent:
+    async def _sent(self, outgoing: Outgoing) -> Delivered | Permanent:
         """Repeat until it works, is refused for good, or the time for it, which began with the first attempt, is over."""
-        backoff = Backoff(self._settings.retry, random.random)
-        result: Verdict = verdict
-        while isinstance(result, Transient):
-            self._health.failed(result.reason, result.cause)
+        if len(outgoing.body) > self.settings.max_request_size:
+            return Permanent("too_large", is_about_content=True)
+        began_s, backoff = _monotonic_s(), Backoff(self.settings.retry, random.random)
+        while isinstance(verdict := await self._attempt(outgoing), Transient):
+            self._health.failed(verdict.reason, verdict.cause)
             if self._stopping.is_set():
                 # There is no later: try again and again until `drain` has no time left.
                 await asyncio.sleep(_DRAIN_WAIT_S)
-                result = await self._attempt_again(outgoing)
-                continue
-            wait_s = backoff.next_wait_s(elapsed_s=_monotonic_s() - began_s, retry_after_s=result.retry_after_s)
-            if wait_s is None:
-                return Permanent("retries_exhausted")
-            await self._pause(wait_s)
-            result = await self._attempt_again(outgoing)
-        return result
-
-    async def _pause(self, wait_s: float) -> None:
-        try:
-            async with asyncio.timeout(wait_s):
-                await self._stopping.wait()
-        except TimeoutError:
-            return
-
-    async def _attempt_again(self, outgoing: Outgoing) -> Verdict:
-        self._metrics.retries.add(1, (self.name, outgoing.signal))
-        return await self._attempt(outgoing)
+            else:
+                elapsed_s = _monotonic_s() - began_s
+                wait_s = backoff.next_wait_s(elapsed_s=elapsed_s, retry_after_s=verdict.retry_after_s)
+                if wait_s is None:
+                    return Permanent("retries_exhausted")
+                await wait(self._stopping, wait_s)
+            self._metrics.retries.add(1, (self.name, outgoing.signal))
+        return verdict
 
     async def _attempt(self, outgoing: Outgoing) -> Verdict:
-        self._in_flight += 1
+        self.requests_in_flight += 1
         try:
             verdict = await self._sender.send(outgoing.signal, outgoing.body)
         except Exception as error:  # noqa: BLE001 - a sender task must outlive whatever one request does to it
@@ -312,7 +284,7 @@ class Destination:
             _log.debug("destination %s: sending failed inside: %s", self.name, type(error).__name__)
             verdict = Permanent(f"internal_{type(error).__name__}", is_about_content=True)
         finally:
-            self._in_flight -= 1
+            self.requests_in_flight -= 1
         if not isinstance(verdict, Delivered):
             self._metrics.send_failures.add(1, (self.name, outgoing.signal, verdict.reason))
         return verdict
@@ -321,17 +293,6 @@ class Destination:
         self._queue.release(outgoing)
         if self._ledger is not None:
             self._ledger.settle(outgoing.entries)
-
-    def _acknowledge(self, outgoing: Outgoing, rejected: int) -> None:
-        self._settle(outgoing)
-        self._health.succeeded()
-        self._health.taken(outgoing.signal)
-        lost = min(rejected, outgoing.spans)
-        if outgoing.spans > lost:
-            self._metrics.spans.add(outgoing.spans - lost, ("forwarded", "", self.name))
-        if rejected:
-            self._metrics.send_rejected.add(rejected, (self.name, outgoing.signal))
-            self._count_lost(outgoing, lost, "partial_success")
 
     def _drop(self, outgoing: Outgoing, reason: str) -> None:
         self._settle(outgoing)
@@ -358,15 +319,7 @@ class Destination:
         self._health.dropped(outgoing.signal, reason, spans)
 
 
-def _halves(outgoing: Outgoing) -> tuple[Outgoing, Outgoing]:
-    """Divide a request between two of its parts, the second half first."""
-    middle = len(outgoing.parts) // 2
-    first, second = outgoing.parts[:middle], outgoing.parts[middle:]
-    size_bytes = sum(size for size, _ in first)
-    return _half(outgoing, second, outgoing.body[size_bytes:]), _half(outgoing, first, outgoing.body[:size_bytes])
-
-
-def _half(outgoing: Outgoing, parts: tuple[tuple[int, int], ...], body: bytes) -> Outgoing:
+def _part(outgoing: Outgoing, parts: tuple[tuple[int, int], ...], body: bytes) -> Outgoing:
     spans = sum(spans for _, spans in parts)
     return msgspec.structs.replace(outgoing, body=body, spans=spans, parts=parts if len(parts) > 1 else ())
 
@@ -378,23 +331,6 @@ def otlp_destination(
     metadata = (*checked_headers(settings.headers, settings.name or "otlp"), (HOP_HEADER, hop_id))
     kind = GrpcSender if settings.protocol == "grpc" else HttpSender
     return Destination(settings, metrics, kind(settings, metadata=metadata, user_agent=user_agent), ledger)
-
-
-def kafka_destination(
-    settings: KafkaExporterSettings, metrics: SelfMetrics, sender: Sender, ledger: Ledger | None = None
-) -> Destination:
-    """Make the destination `kafka`, with the usual queue and retries."""
-    # Not validated: brokers are no endpoint of OTLP.
-    usual = DestinationSettings.model_construct(
-        name="kafka",
-        endpoint=", ".join(settings.brokers),
-        signals=settings.signals,
-        tls=settings.tls,
-        timeout=settings.timeout,
-        retry=settings.retry,
-        queue=settings.queue,
-    )
-    return Destination(usual, metrics, sender, ledger)
 
 
 def exporter_destination(
@@ -417,6 +353,13 @@ def checked_headers(headers: Mapping[str, str], destination: str) -> Iterator[tu
                 hint="use printable ASCII",
             )
         yield key.lower(), value
+
+
+async def wait(event: asyncio.Event, wait_s: float | None) -> None:
+    """Wait for the event, so long at most."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(wait_s):
+            await event.wait()
 
 
 def _monotonic_s() -> float:

@@ -1,30 +1,329 @@
-"""What toolgauge itself exports: score metrics, evaluation events and scorecard spans, as cells and as requests to send.
+"""Metrics, evaluation events and scorecard spans of toolgauge itself, as cells and as requests to send.
 
 Nothing here sends: requests leave through the same queue and retry as the senders' own. Every process has its own
-`service.instance.id`: two replicas would otherwise overwrite each other's series.
+`service.instance.id`: two replicas would otherwise overwrite each other's series. Spans are held for seconds and real runs last
+for minutes: the scorecard's span, in the trace that it judges, is how late scores still reach the trace. It carries the trajectory's
+results and, by criterion, how many calls passed; only calls that did not pass have an event.
 """
 
 # pyright: reportUnknownMemberType=false
 
+# pyright: reportUnknownMemberType=false
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
+from itertools import islice
 
+from msgspec import Struct
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
-from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from opentelemetry.sdk.resources import OTELResourceDetector
 
 from toolgauge.export.metric_data import add_metrics, snapshot
 from toolgauge.export.redact import MAX_EXPLANATION, Redactor
 from toolgauge.export.regression_events import RegressionEncoder
-from toolgauge.export.results import EmitSettings
+from toolgauge.export.results import (
+    AGENT,
+    CLOSED_BECAUSE,
+    EVENT_ATTRIBUTES,
+    EVENT_NAME,
+    OUTCOME_WORDS,
+    RECORD_ATTRIBUTES,
+    SERVICE,
+    SPAN_ATTRIBUTES,
+    TOOL,
+    BoundedCache,
+    EmitSettings,
+    ResultParts,
+    ResultWriter,
+    incomplete_attributes,
+    on_span,
+    span_id_of,
+    uid_of_subject,
+)
 from toolgauge.export.score_metrics import ScoreMetrics
-from toolgauge.export.scorecards import ScorecardEncoder
-from toolgauge.model.delivery import Outgoing
+from toolgauge.model.delivery import Outgoing, Signal
 from toolgauge.model.metrics import Metric, MetricRegistry
-from toolgauge.model.outcomes import Scorecard
+from toolgauge.model.outcomes import OutcomeWord, Result, Scorecard
+from toolgauge.model.records import SpanRef
 from toolgauge.model.regressions import Regression
-from toolgauge.otlp.encode import RequestWriter, fit_text
+from toolgauge.model.trajectory import ClosedBecause, ToolCall, Trajectory, TrajectoryScope
+from toolgauge.otlp.encode import (
+    RequestWriter,
+    attribute,
+    before_value,
+    elements,
+    field,
+    fit_text,
+    fit_time,
+    fixed64,
+    raw_id,
+    tag,
+    text_attribute,
+    time_tag,
+    varint,
+)
 from toolgauge.selfmetrics import SelfMetrics
+
+MAX_EVENTS = 1000
+MAX_LINKS = 1000
+_MAX_EVENT_BYTES = 1024 * 1024
+# gRPC servers, the Collector's among them, refuse 4 MiB and more unless told otherwise.
+_MAX_REQUEST_BYTES = 2 * 1024 * 1024
+# A run may have a hundred thousand calls, and each is judged by several criteria.
+_MAX_SUBJECTS = 2048
+
+_CALL_ID = "gen_ai.tool.call.id"
+_CONVERSATION = "gen_ai.conversation.id"
+_SESSION = "session.id"
+_SPAN_KIND = "openinference.span.kind"
+_SPAN_END = "toolgauge.span.end_time_unix_nano"
+_JUDGED_SPAN = "toolgauge.judged.span_id"
+_SCOPE_OF_TRAJECTORY = "toolgauge.trajectory.scope"
+# By criterion, how many calls had this outcome: `toolgauge.eval.<criterion>.calls.passed`.
+_CALLS: dict[OutcomeWord, str] = {
+    "pass": "calls.passed",
+    "fail": "calls.failed",
+    "not_evaluated": "calls.not_evaluated",
+    "error": "calls.error",
+}
+
+# Sampled; the parent's process is known to be another one (OTLP `Span.flags`, bits 8 and 9).
+_FLAGS = 0x301
+_INT64_MAX = 2**63 - 1
+# Field of a scope's spans, and of its log records.
+_ITEM = tag(2)
+# Fields of Span.
+_TRACE_ID, _SPAN_ID, _PARENT, _EVENT, _LINK = tag(1), tag(2), tag(4), tag(11), tag(13)
+_START, _END = time_tag(7), time_tag(8)
+_DROPPED_EVENTS, _DROPPED_LINKS = b"\x60", b"\x70"
+# Fields of a span's events, of a span's links, and of LogRecord.
+_EVENT_TIME, _EVENT_NAME = time_tag(1), field(tag(2), EVENT_NAME.encode())
+_LINK_TRACE_ID, _LINK_SPAN_ID = tag(1), tag(2)
+_RECORD_TIME, _OBSERVED_TIME = time_tag(1), time_tag(11)
+_RECORD_TRACE_ID, _RECORD_SPAN_ID = tag(9), tag(10)
+
+
+class _Batch:
+    """The spans or log records of the next request."""
+
+    def __init__(self, signal: Signal, requests: RequestWriter) -> None:
+        self._signal: Signal = signal
+        self._requests = requests
+        self._items: list[bytes] = []
+        self._size = 0
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._items
+
+    def add(self, written: bytes) -> bool:
+        """Add a span or log record; return whether the request is full."""
+        self._items.append(field(_ITEM, written))
+        self._size += len(written)
+        return self._size >= _MAX_REQUEST_BYTES
+
+    def take(self) -> Outgoing:
+        items, self._items, self._size = self._items, [], 0
+        return Outgoing(signal=self._signal, body=self._requests.request(items), spans=0, own=True)
+
+
+class _TextAttributes:
+    """Writes attributes whose texts come from spans: names of tools, agents and producers, which repeat."""
+
+    def __init__(self, resource_keys: Sequence[str]) -> None:
+        self._resource_keys = resource_keys
+        # Without it: 5 % of all CPU.
+        self._written: BoundedCache[tuple[str, str], bytes] = BoundedCache()
+        # Written again and again, at half of what a message each time costs: 10 % of encoding.
+        self._time = AnyValue()
+
+    def end(self, time_ns: int) -> bytes:
+        self._time.int_value = min(time_ns, _INT64_MAX)
+        written = self._time.SerializeToString()
+        return before_value(_SPAN_END, len(written)) + written
+
+    def producer(self, trajectory: Trajectory) -> list[bytes]:
+        texts = [(key, trajectory.resource.get(key)) for key in self._resource_keys]
+        return [self.written(key, text) for key, text in ((SERVICE, trajectory.service), *texts) if text is not None]
+
+    def written(self, key: str, text: str) -> bytes:
+        known = self._written.get((key, text))
+        if known is None:
+            known = self._written.keep((key, text), text_attribute(key, text), 2 * len(text))
+        return known
+
+
+class _Subject(Struct, frozen=True, gc=False):
+    """What results are about: a call or the whole trajectory, and the span that stands for it (`None`: not known).
+
+    `record` ends a log record, from the middle of its id on; `link` is a whole field of the scorecard's span.
+    """
+
+    target: SpanRef | None
+    attributes: list[bytes]
+    record: bytes
+    link: bytes
+
+
+class _Subjects:
+    """The subjects of one scorecard, each written once for all criteria."""
+
+    def __init__(self, scorecard: Scorecard, texts: _TextAttributes) -> None:
+        self._texts = texts
+        self._trajectory = scorecard.trajectory
+        self._known: dict[int, _Subject] = {}
+        self._traces: dict[str, tuple[bytes, bytes]] = {}
+        self._scope = scorecard.trajectory.scope.encode()
+        self._agents: dict[str | None, list[bytes]] = {}
+        time = fixed64(fit_time(scorecard.scored_at_ns))
+        self._times = _RECORD_TIME + time + _OBSERVED_TIME + time
+
+    def of(self, result: Result) -> _Subject:
+        # By identity: the scorecard keeps its calls for as long as this is in use. Without it: 5 % of all CPU.
+        subject = self._known.get(id(result.call))
+        if subject is None or subject.target is not result.target:
+            if len(self._known) >= _MAX_SUBJECTS:
+                self._known.clear()
+            subject = self._known[id(result.call)] = self._written(result.call, result.target)
+        return subject
+
+    def _written(self, call: ToolCall | None, target: SpanRef | None) -> _Subject:
+        trajectory = self._trajectory
+        if call is None:
+            agent, end_ns = trajectory.agents[0] if trajectory.agents else None, trajectory.end_ns
+            attributes: list[bytes] = []
+        else:
+            agent, end_ns = call.agent, call.end_ns
+            attributes = [self._texts.written(TOOL, call.name)]
+        attributes += self._agents.get(agent) or self._of_agent(agent)
+        if call is not None and call.call_id is not None:
+            attributes.append(text_attribute(_CALL_ID, call.call_id))
+        if end_ns > 0:
+            attributes.append(self._texts.end(end_ns))
+        trace_id = trajectory.trace_id if target is None else target.trace_id
+        begun = self._traces.get(trace_id)
+        if begun is None:
+            raw = raw_id(trace_id, 16)
+            begun = self._traces[trace_id] = (field(_RECORD_TRACE_ID, raw), field(_LINK_TRACE_ID, raw))
+        # A record's end, without its times, and a link.
+        record, link = begun
+        # Calls that share a model's span may be alike but for their order.
+        order = b"" if call is None else varint(call.order)
+        if target is None:
+            link = b""
+        else:
+            span_id = field(b"", raw_id(target.span_id, 8))
+            record += _RECORD_SPAN_ID + span_id
+            link = field(_LINK, link + _LINK_SPAN_ID + span_id)
+        record = RECORD_ATTRIBUTES.join((record, *attributes))
+        uid = uid_of_subject(self._scope, order, record)
+        return _Subject(target, attributes, uid + self._times + record, link)
+
+    def _of_agent(self, agent: str | None) -> list[bytes]:
+        trajectory = self._trajectory
+        texts = ((AGENT, agent), (_CONVERSATION, trajectory.conversation_id))
+        written = [self._texts.written(key, text) for key, text in texts if text is not None]
+        self._agents[agent] = [*written, *self._texts.producer(trajectory)]
+        return self._agents[agent]
+
+
+class _ScorecardSpan:
+    """Gathers what results add to the scorecard's span, and writes it."""
+
+    def __init__(self, scorecard: Scorecard, texts: _TextAttributes) -> None:
+        self._scorecard = scorecard
+        self._texts = texts
+        # By criterion, how many calls had each of the outcomes.
+        self._calls: dict[str, dict[OutcomeWord, int]] = {}
+        # Of these criteria, in their order; those of the others stand on the span.
+        self._revisions: list[str] = []
+        self._events: list[bytes] = []
+        self._event_bytes = 0
+        self._dropped_events = 0
+        # Each judged span once, in order of the results.
+        self.links: dict[bytes, None] = {}
+        self._of_trajectory: list[tuple[Result, bytes]] = []
+
+    def add(self, result: Result, parts: ResultParts, subject: _Subject) -> None:
+        word = parts.counted_as
+        if word is None:
+            self._of_trajectory.append((result, parts.on_span))
+        else:
+            counts = self._calls.get(result.criterion)
+            if counts is None:
+                counts = self._calls[result.criterion] = {}
+                self._revisions.append(result.revision)
+            counts[word] = counts.get(word, 0) + 1
+            if parts.event and (len(self._events) == MAX_EVENTS or self._event_bytes >= _MAX_EVENT_BYTES):
+                self._dropped_events += 1
+            elif parts.event:
+                of_subject = [*subject.attributes]
+                if subject.target is not None:
+                    of_subject.append(text_attribute(_JUDGED_SPAN, subject.target.span_id))
+                event = EVENT_ATTRIBUTES.join((_EVENT_NAME + parts.event, *of_subject))
+                self._events.append(event)
+                self._event_bytes += len(event)
+        if subject.link:
+            self.links[subject.link] = None
+
+    @property
+    def is_wanted(self) -> bool:
+        return bool(self._calls or self._of_trajectory)
+
+    def written(self) -> bytes:
+        """Write the span. Its id is derived from its contents: written a second time it is a duplicate, not a second span."""
+        trace_id = field(_TRACE_ID, raw_id(self._scorecard.trajectory.trace_id, 16))
+        contents = b"".join(self._contents())
+        # The judges' scorecard is a second span.
+        kind = "judges" if self._scorecard.by_judges else "scorecard"
+        revisions = "\0".join(self._revisions).encode("utf-8", "surrogatepass")
+        span_id = field(_SPAN_ID, span_id_of(kind, (trace_id, contents, *self._events, revisions)))
+        time = fixed64(fit_time(self._scorecard.scored_at_ns))
+        events = (field(_EVENT, _EVENT_TIME + time + event) for event in self._events)
+        return b"".join((trace_id, span_id, contents, _START, time, _END, time, *events))
+
+    def _contents(self) -> Iterator[bytes]:
+        """Yield all fields but the ids, the times and the events."""
+        trajectory = self._scorecard.trajectory
+        root = trajectory.root
+        # A conversation's root may lie in an earlier trace; a parent in another trace is no parent.
+        if root is not None and root.trace_id == trajectory.trace_id:
+            yield field(_PARENT, raw_id(root.span_id, 8))
+        yield _constant_part(trajectory.scope, trajectory.closed_because)
+        yield incomplete_attributes(trajectory.incomplete)
+        yield from (SPAN_ATTRIBUTES + written for written in self._texts.producer(trajectory))
+        if trajectory.conversation_id is not None:
+            for key in (_CONVERSATION, _SESSION):
+                yield SPAN_ATTRIBUTES + text_attribute(key, trajectory.conversation_id)
+        for criterion, counts in self._calls.items():
+            yield _call_counts(criterion, *map(counts.get, OUTCOME_WORDS))
+        # Several results of one criterion for one span would overwrite each other.
+        rivals = Counter((result.target, result.criterion) for result, _ in self._of_trajectory)
+        yield from (on_span for result, on_span in self._of_trajectory if rivals[result.target, result.criterion] == 1)
+        yield from islice(self.links, MAX_LINKS)
+        yield _dropped(_DROPPED_EVENTS, self._dropped_events)
+        yield _dropped(_DROPPED_LINKS, len(self.links) - MAX_LINKS)
+
+
+@cache
+def _constant_part(scope: TrajectoryScope, closed_because: ClosedBecause) -> bytes:
+    span = Span(name="toolgauge.scorecard", kind=Span.SPAN_KIND_INTERNAL, flags=_FLAGS)
+    texts = ((_SPAN_KIND, "EVALUATOR"), (_SCOPE_OF_TRAJECTORY, scope), (CLOSED_BECAUSE, closed_because))
+    return span.SerializeToString() + elements(SPAN_ATTRIBUTES, [attribute(key, text) for key, text in texts])
+
+
+# Most runs are short, and most calls pass. Without the cache: 2 % of all CPU.
+@lru_cache(maxsize=1024)
+def _call_counts(criterion: str, *counts: int | None) -> bytes:
+    keys = (on_span(criterion, _CALLS[outcome]) for outcome in OUTCOME_WORDS)
+    return elements(SPAN_ATTRIBUTES, [attribute(key, count or 0) for key, count in zip(keys, counts, strict=True)])
+
+
+def _dropped(field_tag: bytes, count: int) -> bytes:
+    return field_tag + varint(count) if count > 0 else b""
 
 
 class Emitter:
@@ -46,8 +345,14 @@ class Emitter:
         *,
         start_ns: int,
     ) -> None:
-        self.resource = _own_attributes(instance_id, version, resource_attributes)
-        self._resource = _encoded(self.resource)
+        own = {"service.name": "toolgauge", "service.version": version, "service.instance.id": instance_id}
+        self.resource = {
+            fit_text(key, MAX_EXPLANATION): fit_text(value, MAX_EXPLANATION)
+            for key, value in {**own, **resource_attributes}.items()
+        }
+        self._resource = Resource()
+        for key, value in self.resource.items():
+            self._resource.attributes.add(key=key).value.string_value = value
         self._scope = InstrumentationScope(name="toolgauge", version=version)
         self._start_ns = start_ns
         self._registry = registry
@@ -57,12 +362,10 @@ class Emitter:
 
     def adopt(self, settings: EmitSettings, redactor: Redactor) -> None:
         """Encode by these settings from here on; the caps of labels stay as they were at the start."""
-        requests = RequestWriter(self._resource, self._scope)
-        self._scorecards = ScorecardEncoder(redactor, settings, requests, self._count_judged)
-        self._regressions = RegressionEncoder(requests, settings.trace_url)
-
-    def _count_judged(self, spans: int) -> None:
-        self._selfmetrics.annotations.add(spans, ("scorecard",))
+        self._requests = RequestWriter(self._resource, self._scope)
+        self._results = ResultWriter(redactor, settings)
+        self._texts = _TextAttributes(settings.metrics.resource_attributes)
+        self._regressions = RegressionEncoder(self._requests, settings.trace_url)
 
     def keep(self, streams: Collection[tuple[str, str]]) -> None:
         """Drop the score metrics of all criteria but these (name and revision), or reloads would add up."""
@@ -73,8 +376,24 @@ class Emitter:
         self._scores.record(scorecard)
 
     def requests(self, scorecards: Sequence[Scorecard]) -> Iterator[Outgoing]:
-        """Encode scorecard spans and events: one request a signal, several when it would become too large."""
-        return self._scorecards.encode(scorecards)
+        """Encode scorecard spans and events: requests of about 2 MiB at most, none when there is nothing to export."""
+        spans, records = _Batch("traces", self._requests), _Batch("logs", self._requests)
+        for scorecard in scorecards:
+            span = _ScorecardSpan(scorecard, self._texts)
+            subjects = _Subjects(scorecard, self._texts)
+            for result in scorecard.results:
+                parts, subject = self._results.parts(result), subjects.of(result)
+                if parts.on_span or parts.counted_as is not None:
+                    span.add(result, parts, subject)
+                if parts.record and records.add(parts.record + subject.record):
+                    yield records.take()
+            if span.is_wanted:
+                self._selfmetrics.annotations.add(len(span.links), ("scorecard",))
+                if spans.add(span.written()):
+                    yield spans.take()
+        for batch in (spans, records):
+            if not batch.is_empty:
+                yield batch.take()
 
     def regressions(self, regressions: Sequence[Regression]) -> Iterator[Outgoing]:
         """Encode the events of regressions that began or ended."""
@@ -102,16 +421,3 @@ class Emitter:
 def resource_from_environment() -> dict[str, str]:
     """Read `OTEL_RESOURCE_ATTRIBUTES` and `OTEL_SERVICE_NAME`."""
     return {key: str(value) for key, value in OTELResourceDetector().detect().attributes.items()}
-
-
-def _own_attributes(instance_id: str, version: str, extra: Mapping[str, str]) -> dict[str, str]:
-    """Describe this process; what the operator sets wins."""
-    own = {"service.name": "toolgauge", "service.version": version, "service.instance.id": instance_id}
-    return {fit_text(key, MAX_EXPLANATION): fit_text(value, MAX_EXPLANATION) for key, value in {**own, **extra}.items()}
-
-
-def _encoded(attributes: Mapping[str, str]) -> Resource:
-    resource = Resource()
-    for key, value in attributes.items():
-        resource.attributes.add(key=key).value.string_value = value
-    return resource

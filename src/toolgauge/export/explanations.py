@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from toolgauge.export.json_text import MAX_COMPARED, side_by_side
-from toolgauge.export.redact import Redactor
+from toolgauge.export.redact import MAX_COMPARED, Redactor, side_by_side
 from toolgauge.model.json import kind
 from toolgauge.model.outcomes import (
     ERROR_RULE,

@@ -75,7 +75,9 @@ class FanOut:
         """Queue the request where there is room; False when there is none anywhere (nothing was counted then)."""
         takers = self._takers[outgoing.signal]
         # Claimed before: one may be quicker than we are.
-        self._claim(outgoing, len(takers))
+        count = len(takers)
+        if self._ledger is not None:
+            self._ledger.claim_deliveries(outgoing.entries, count)
         missed = [destination for destination in takers if not destination.put(outgoing)]
         self._settle(outgoing, len(missed))
         if takers and len(missed) == len(takers):
@@ -86,10 +88,6 @@ class FanOut:
         if not takers and outgoing.spans:
             self._metrics.spans.add(outgoing.spans, ("consumed", "", ""))
         return True
-
-    def _claim(self, outgoing: Outgoing, count: int) -> None:
-        if self._ledger is not None:
-            self._ledger.claim_deliveries(outgoing.entries, count)
 
     def _settle(self, outgoing: Outgoing, count: int) -> None:
         if self._ledger is not None:
@@ -142,7 +140,7 @@ class FanOut:
         self._removed.clear()
 
     async def _retire(self, destination: Destination) -> None:
-        lost = await destination.retire(self._handover_s)
+        lost = await destination.drain(self._handover_s, "destination_removed")
         if lost:
             _LOG.error(
                 "destination %s was removed from the configuration; %s could not be delivered to it and were dropped",

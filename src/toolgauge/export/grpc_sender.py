@@ -135,7 +135,13 @@ class GrpcSender:
         try:
             response = await call(body, timeout=self._timeout_s, metadata=self._metadata)
         except grpc.aio.AioRpcError as error:
-            return _verdict(error)
+            code = error.code()
+            reason = code.name.lower()
+            retry_after_s = _retry_after_s(error)
+            if code in _TRANSIENT or (code is StatusCode.RESOURCE_EXHAUSTED and retry_after_s is not None):
+                is_tls = code is StatusCode.UNAVAILABLE and _TLS_FAILED.match(error.details() or "") is not None
+                return Transient("tls" if is_tls else reason, retry_after_s, _cause(error.details() or ""))
+            return Permanent(reason, is_lasting=code in _LASTING, is_about_content=code in _ABOUT_CONTENT)
         return delivered(signal, response) if response else DELIVERED
 
     async def close(self) -> None:
@@ -174,16 +180,6 @@ def _credentials(tls: ClientTls) -> grpc.ChannelCredentials:
     )
 
 
-def _verdict(error: grpc.aio.AioRpcError) -> Verdict:
-    code = error.code()
-    reason = code.name.lower()
-    retry_after_s = _retry_after_s(error)
-    if code in _TRANSIENT or (code is StatusCode.RESOURCE_EXHAUSTED and retry_after_s is not None):
-        is_tls = code is StatusCode.UNAVAILABLE and _TLS_FAILED.match(error.details() or "") is not None
-        return Transient("tls" if is_tls else reason, retry_after_s, _cause(error.details() or ""))
-    return Permanent(reason, is_lasting=code in _LASTING, is_about_content=code in _ABOUT_CONTENT)
-
-
 def _cause(details: str) -> str:
     if not details.startswith(_NO_CONNECTION):
         return ""
@@ -191,20 +187,16 @@ def _cause(details: str) -> str:
 
 
 def _retry_after_s(error: grpc.aio.AioRpcError) -> float | None:
-    """Find the RetryInfo among the status details."""
     for key, value in error.trailing_metadata() or ():
         if key == "grpc-status-details-bin" and isinstance(value, bytes):
             try:
-                return _retry_delay_s(Status.FromString(value))
+                status = Status.FromString(value)
+                info = RetryInfo()
+                for detail in status.details:
+                    if detail.Unpack(info):
+                        delay_s = info.retry_delay.seconds + info.retry_delay.nanos / 1e9
+                        return delay_s if math.isfinite(delay_s) and delay_s > 0 else 0.0
+                return None
             except DecodeError:
                 return None
-    return None
-
-
-def _retry_delay_s(status: Status) -> float | None:
-    info = RetryInfo()
-    for detail in status.details:
-        if detail.Unpack(info):
-            delay_s = info.retry_delay.seconds + info.retry_delay.nanos / 1e9
-            return delay_s if math.isfinite(delay_s) and delay_s > 0 else 0.0
     return None

@@ -16,7 +16,7 @@ from toolgauge.model.delivery import Signal
 from toolgauge.model.errors import DecodeError, StartError
 from toolgauge.net.kafka import client_properties
 from toolgauge.net.tls import WatchedFiles, read_pem
-from toolgauge.otlp.by_trace import TraceRequest, split_by_trace
+from toolgauge.otlp.parts import TraceRequest, split_by_trace
 
 _MILLISECOND = 1_000_000
 _POLL_S = 0.5
@@ -118,11 +118,7 @@ class KafkaSender:
 
         try:
             connection.producer.produce(
-                self._topics[signal],
-                message.body,
-                key=message.trace_id,
-                headers=self._headers,
-                on_delivery=delivered,
+                self._topics[signal], message.body, key=message.trace_id, headers=self._headers, on_delivery=delivered
             )
         except BufferError:
             return KafkaError(KafkaError._QUEUE_FULL)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # librdkafka's name

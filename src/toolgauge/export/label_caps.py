@@ -56,7 +56,6 @@ class _Shares:
         self._places: Counter[str] = Counter()
 
     def add(self, service: str, count: int) -> None:
-        """Add places, or take them away."""
         self._places[service] += count
         if not self._places[service]:
             del self._places[service]
@@ -92,7 +91,6 @@ class _Names:
         return known
 
     def take(self, key: str, service: str, now_ns: int) -> _Name:
-        """Give a place to a name."""
         self.shares.add(service, 1)
         taken = self.known[key] = _Name(fit_label(key), now_ns, (service,))
         return taken
@@ -123,7 +121,6 @@ class _Newest:
         return True
 
     def may_take(self, now_ns: int) -> bool:
-        """Return whether a new value may have series."""
         return len(self.taken_ns) < NEW_VALUES_AN_HOUR or now_ns - self.taken_ns[0] >= HOUR
 
     def take(self, value: str, now_ns: int) -> str | None:
@@ -195,7 +192,7 @@ class LabelCaps:
         if found is None:
             if len(self._label_sets) >= self._max_label_sets and not self._give_up_label_set(fitted, now_ns):
                 self._capped.add(1, (LABEL_SETS,))
-                return tuple(_folded(label) for label in who), None
+                return tuple((OTHER if label else "") for label in who), None
             found = self._label_sets[who, rule] = LabelSet(who, rule, now_ns)
             self._shares.add(fitted, 1)
         found.used_ns = max(found.used_ns, now_ns)
@@ -306,8 +303,3 @@ def _used_ns(label_set: LabelSet) -> int:
 def has_capped(labels: Iterable[str]) -> bool:
     """Return whether a cap was reached: the next time may be another."""
     return OTHER in labels
-
-
-def _folded(label: str) -> str:
-    # An absent label stays absent: `_other` would make a tool of it.
-    return OTHER if label else ""

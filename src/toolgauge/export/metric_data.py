@@ -16,11 +16,8 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import (
     NumberDataPoint,
     ScopeMetrics,
 )
-from opentelemetry.proto.metrics.v1.metrics_pb2 import (
-    Exemplar as OtlpExemplar,
-)
 
-from toolgauge.model.metrics import Counter, Exemplar, Gauge, Histogram, HistogramCell, Labels, MetricRegistry
+from toolgauge.model.metrics import Counter, Exemplar, Gauge, Histogram, Labels, MetricRegistry
 from toolgauge.model.metrics import Metric as Registered
 from toolgauge.otlp.encode import fit_time, raw_id
 
@@ -49,12 +46,11 @@ def _copy(metric: Registered) -> Registered:
             finite = {labels: value for labels, value in dict(metric.current()).items() if math.isfinite(value)}
             return replace(metric, cells=finite, observe=None)
         case Histogram():
-            cells = {labels: _copy_cell(cell) for labels, cell in metric.cells.copy().items()}
+            cells = {
+                labels: replace(cell, counts=cell.counts.copy(), exemplars=cell.exemplars.copy())
+                for labels, cell in metric.cells.copy().items()
+            }
             return replace(metric, cells=cells)
-
-
-def _copy_cell(cell: HistogramCell) -> HistogramCell:
-    return replace(cell, counts=cell.counts.copy(), exemplars=cell.exemplars.copy())
 
 
 def add_metrics(target: ScopeMetrics, metrics: Iterable[Registered], start_ns: int, now_ns: int) -> None:
@@ -71,21 +67,24 @@ def _fill(metric: Metric, registered: Registered, start_ns: int, now_ns: int) ->
             metric.sum.aggregation_temporality = _CUMULATIVE
             metric.sum.is_monotonic = True
             for labels, value in registered.cells.items():
-                interval = (began(registered.created.get(labels, 0), start_ns), now_ns)
                 point = metric.sum.data_points.add()
-                _fill_number(point, registered.labels, labels, value, interval)
-                exemplar = registered.exemplars.get(labels)
-                if exemplar is not None:
-                    _fill_exemplar(point.exemplars.add(), exemplar)
+                began_ns = began(registered.created.get(labels, 0), start_ns)
+                _fill_number(point, value, registered.labels, labels, began_ns, now_ns)
+                _fill_exemplars(point, (registered.exemplars.get(labels),))
         case Gauge():
             for labels, value in registered.cells.items():
                 point = metric.gauge.data_points.add()
-                _fill_number(point, registered.labels, labels, value, (start_ns, now_ns))
+                _fill_number(point, value, registered.labels, labels, start_ns, now_ns)
         case Histogram():
             metric.histogram.aggregation_temporality = _CUMULATIVE
             for labels, cell in registered.cells.items():
-                interval = (began(cell.created_ns, start_ns), now_ns)
-                _fill_histogram(metric.histogram.data_points.add(), registered, labels, interval)
+                point = metric.histogram.data_points.add()
+                _fill_point(point, registered.labels, labels, began(cell.created_ns, start_ns), now_ns)
+                point.count = cell.count
+                point.sum = cell.sum
+                point.bucket_counts.extend(cell.counts)
+                point.explicit_bounds.extend(cell.bounds)
+                _fill_exemplars(point, cell.exemplars)
 
 
 def began(created_ns: int, start_ns: int) -> int:
@@ -93,46 +92,32 @@ def began(created_ns: int, start_ns: int) -> int:
     return max(created_ns, start_ns)
 
 
-def _fill_times(point: NumberDataPoint | HistogramDataPoint, interval: tuple[int, int]) -> None:
-    began_ns, now_ns = interval
+def _fill_point(
+    point: NumberDataPoint | HistogramDataPoint, names: Labels, labels: Labels, began_ns: int, now_ns: int
+) -> None:
     point.time_unix_nano = fit_time(now_ns)
     point.start_time_unix_nano = min(fit_time(began_ns), point.time_unix_nano)
+    for name, value in present(names, labels):
+        point.attributes.add(key=name).value.string_value = value
 
 
 def _fill_number(
-    point: NumberDataPoint, names: Labels, labels: Labels, value: float, interval: tuple[int, int]
+    point: NumberDataPoint, value: float, names: Labels, labels: Labels, began_ns: int, now_ns: int
 ) -> None:
-    _fill_times(point, interval)
-    _label(point, names, labels)
+    _fill_point(point, names, labels, began_ns, now_ns)
     if isinstance(value, int) and abs(value) < 2**63:
         point.as_int = value
     else:
         point.as_double = value
 
 
-def _fill_histogram(point: HistogramDataPoint, metric: Histogram, labels: Labels, interval: tuple[int, int]) -> None:
-    cell = metric.cells[labels]
-    _fill_times(point, interval)
-    _label(point, metric.labels, labels)
-    point.count = cell.count
-    point.sum = cell.sum
-    point.bucket_counts.extend(cell.counts)
-    point.explicit_bounds.extend(cell.bounds)
-    for exemplar in cell.exemplars:
-        if exemplar is not None:
-            _fill_exemplar(point.exemplars.add(), exemplar)
-
-
-def _fill_exemplar(target: OtlpExemplar, exemplar: Exemplar) -> None:
-    target.as_double = exemplar.value
-    target.time_unix_nano = fit_time(exemplar.time_ns)
-    target.trace_id = raw_id(exemplar.trace_id, 16)
-    target.span_id = raw_id(exemplar.span_id, 8)
-
-
-def _label(point: NumberDataPoint | HistogramDataPoint, names: Labels, labels: Labels) -> None:
-    for name, value in present(names, labels):
-        point.attributes.add(key=name).value.string_value = value
+def _fill_exemplars(point: NumberDataPoint | HistogramDataPoint, exemplars: Iterable[Exemplar | None]) -> None:
+    for exemplar in filter(None, exemplars):
+        target = point.exemplars.add()
+        target.as_double = exemplar.value
+        target.time_unix_nano = fit_time(exemplar.time_ns)
+        target.trace_id = raw_id(exemplar.trace_id, 16)
+        target.span_id = raw_id(exemplar.span_id, 8)
 
 
 def present(names: Labels, labels: Labels) -> Iterator[tuple[str, str]]:

@@ -5,8 +5,7 @@ Rule: no step is called the cause of a failure: a line names the origin of a val
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from toolgauge.export.json_text import MASKED
-from toolgauge.export.redact import Redactor
+from toolgauge.export.redact import MASKED, Redactor
 from toolgauge.model.value_origins import CallOrigins, ValueOrigin, ValueSource
 
 _MAX_NAME, _MAX_VALUE, _MAX_LINE = 80, 60, 600

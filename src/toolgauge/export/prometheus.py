@@ -31,7 +31,6 @@ from toolgauge.model.metrics import (
     Gauge,
     Histogram,
     HistogramCell,
-    Labels,
     MetricRegistry,
     fit_label,
 )
@@ -162,43 +161,28 @@ def accepts_openmetrics(accept: str) -> bool:
 
 def _family(metric: Counter | Gauge | Histogram, created_from: int | None) -> Metric:
     """Write a metric; with when its cells began, where `created_from` is the start of the process."""
-    match metric:
-        case Counter():
-            family = _empty_family(metric, "counter")
-            for labels, value in metric.cells.items():
-                written = _labels(metric.labels, labels)
-                exemplar = _exemplar(metric.exemplars.get(labels))
-                family.add_sample(family.name + "_total", written, value, exemplar=exemplar)
-                _add_created(family, written, metric.created.get(labels, 0), created_from)
-        case Gauge():
-            family = _empty_family(metric, "gauge")
-            for labels, value in metric.cells.items():
-                family.add_sample(family.name, _labels(metric.labels, labels), value)
-        case Histogram():
-            family = _empty_family(metric, "histogram")
-            for labels, cell in metric.cells.items():
-                written = _labels(metric.labels, labels)
-                _add_cell(family, written, cell)
-                _add_created(family, written, cell.created_ns, created_from)
+    kind = "counter" if isinstance(metric, Counter) else "gauge" if isinstance(metric, Gauge) else "histogram"
+    family = Metric(_name(metric.name), metric.description, kind, _UNITS.get(metric.unit, ""))
+    for labels, cell in metric.cells.items():
+        written = {_name(name): fit_label(str(value)) for name, value in present(metric.labels, labels)}
+        created_ns = 0
+        if isinstance(cell, HistogramCell):
+            created_ns = cell.created_ns
+            bounds = (*(floatToGoString(bound) for bound in cell.bounds), "+Inf")
+            for bound, count, exemplar in zip(bounds, accumulate(cell.counts), cell.exemplars, strict=True):
+                in_bucket = {**written, "le": bound}
+                family.add_sample(family.name + "_bucket", in_bucket, count, exemplar=_exemplar(exemplar))
+            family.add_sample(family.name + "_count", written, cell.count)
+            family.add_sample(family.name + "_sum", written, cell.sum)
+        elif isinstance(metric, Counter):
+            created_ns = metric.created.get(labels, 0)
+            exemplar = _exemplar(metric.exemplars.get(labels))
+            family.add_sample(family.name + "_total", written, cell, exemplar=exemplar)
+        else:
+            family.add_sample(family.name, written, cell)
+        if created_from is not None and not isinstance(metric, Gauge):
+            family.add_sample(family.name + "_created", written, began(created_ns, created_from) / 1e9)
     return family
-
-
-def _add_created(family: Metric, labels: dict[str, str], created_ns: int, created_from: int | None) -> None:
-    if created_from is not None:
-        family.add_sample(family.name + "_created", labels, began(created_ns, created_from) / 1e9)
-
-
-def _empty_family(metric: Counter | Gauge | Histogram, kind: str) -> Metric:
-    return Metric(_name(metric.name), metric.description, kind, _UNITS.get(metric.unit, ""))
-
-
-def _add_cell(family: Metric, labels: dict[str, str], cell: HistogramCell) -> None:
-    bounds = (*(floatToGoString(bound) for bound in cell.bounds), "+Inf")
-    rows = zip(bounds, accumulate(cell.counts), cell.exemplars, strict=True)
-    for bound, count, exemplar in rows:
-        family.add_sample(family.name + "_bucket", {**labels, "le": bound}, count, exemplar=_exemplar(exemplar))
-    family.add_sample(family.name + "_count", labels, cell.count)
-    family.add_sample(family.name + "_sum", labels, cell.sum)
 
 
 def _exemplar(exemplar: Exemplar | None) -> PrometheusExemplar | None:
@@ -209,10 +193,6 @@ def _exemplar(exemplar: Exemplar | None) -> PrometheusExemplar | None:
     if raw_id(exemplar.span_id, 8):
         labels["span_id"] = exemplar.span_id
     return PrometheusExemplar(labels, exemplar.value, exemplar.time_ns / 1e9)
-
-
-def _labels(names: Labels, values: Labels) -> dict[str, str]:
-    return {_name(name): fit_label(str(value)) for name, value in present(names, values)}
 
 
 def _name(name: str) -> str:

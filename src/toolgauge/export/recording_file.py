@@ -15,7 +15,7 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import product
@@ -23,7 +23,7 @@ from typing import Literal, TypeAlias
 
 from toolgauge.model.delivery import Signal
 from toolgauge.model.errors import StartError
-from toolgauge.otlp.framing import framed
+from toolgauge.otlp.request import framed
 from toolgauge.settings import file_path
 
 _LOG = logging.getLogger("toolgauge.export")
@@ -63,15 +63,9 @@ class RecordingFile:
     `losses` counts the requests that were not written.
     """
 
-    def __init__(
-        self,
-        path: str,
-        *,
-        rotation: Rotation | None = None,
-        replaces: bool = False,
-    ) -> None:
+    def __init__(self, path: str, *, rotation: Rotation | None = None, replaces: bool = False) -> None:
         self.path = file_path(path)
-        self._compress = _compression(self.path.name)
+        self._compress = {".otlp.gz": gzip.compress, ".otlp.xz": _xz}.get(_ending(self.path.name), _plain)
         self._rotation = rotation
         self._replaces = replaces
         self._requests: queue.SimpleQueue[_Arrived | None] = queue.SimpleQueue()
@@ -238,7 +232,3 @@ def _plain(data: bytes) -> bytes:
 
 def _xz(data: bytes) -> bytes:
     return lzma.compress(data, preset=_XZ_PRESET)
-
-
-def _compression(name: str) -> Callable[[bytes], bytes]:
-    return {".otlp.gz": gzip.compress, ".otlp.xz": _xz}.get(_ending(name), _plain)

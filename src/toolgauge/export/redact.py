@@ -1,7 +1,8 @@
 """Redaction of a span's values: explanations have masked secrets, values appear only where they may.
 
 Explanations name arguments and what differs in kind. Everything that leaves in events, scorecards or logs
-passes here; patterns are masked also where values are shown, and run in RE2 because some come from configuration.
+passes here; patterns are masked also where values are shown, and run in RE2 because some come from configuration. Values are
+written as JSON of bounded length and depth, as hostile ones are larger than anybody reads.
 """
 
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -10,14 +11,14 @@ passes here; patterns are masked also where values are shown, and run in RE2 bec
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import Protocol, TypeAlias, cast
 
 import re2
 
-from toolgauge.export.json_text import MASKED, MAX_COMPARED, json_text, side_by_side
 from toolgauge.model.error_causes import with_cause
 from toolgauge.model.errors import ConfigError
-from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.json import Json
 from toolgauge.model.outcomes import (
     ERROR_RULE,
     OTHER_ARGUMENTS,
@@ -30,6 +31,63 @@ from toolgauge.model.outcomes import (
 )
 from toolgauge.model.plain_words import argument_words, rule_words
 from toolgauge.otlp.encode import fit_text
+
+MASKED = "[masked]"
+_CUT = "…"
+# So much of two long values is looked at for the place where they begin to differ, and so much of the same before it is shown:
+# a tenth of what is.
+MAX_COMPARED = 8_000
+_BEFORE = 10
+
+
+def _json_pieces(value: Json, redactor: "Redactor", room: int, depth: int, start: str) -> Iterator[str]:
+    """Write bit by bit. `room` bounds each text; `start` begins each line, and is empty where there is one."""
+    match value:
+        case str():
+            yield json.dumps(redactor.masked(value, room + 1)[: room + 1], ensure_ascii=False)
+        case dict() | list() if value and depth:
+            inner = start and f"{start}  "
+            opening, closing = "{}" if isinstance(value, dict) else "[]"
+            members = value.items() if isinstance(value, dict) else ((None, member) for member in value)
+            before = opening + inner
+            for key, member in members:
+                yield before if key is None else f"{before}{json.dumps(key[: room + 1], ensure_ascii=False)}: "
+                before = f",{inner}" if inner else ", "
+                if key is not None and redactor.is_private(key):
+                    yield MASKED
+                else:
+                    yield from _json_pieces(member, redactor, room, depth - 1, inner)
+            yield start + closing
+        case dict():
+            yield "{" + (_CUT if value else "") + "}"
+        case list():
+            yield "[" + (_CUT if value else "") + "]"
+        case int() if value.bit_length() > 256:
+            # Python refuses to write an integer of more than 4300 digits.
+            yield "a very large number"
+        case _:
+            yield json.dumps(value)
+
+
+def side_by_side(expected: str | None, actual: str | None, room: int) -> tuple[str | None, str | None]:
+    """Cut two long texts to the part where they begin to differ."""
+    if expected is None or actual is None:
+        return _window(expected, 0, room), _window(actual, 0, room)
+    start = 0
+    if max(len(expected), len(actual)) > room:
+        differing = (place for place, (left, right) in enumerate(zip(expected, actual, strict=False)) if left != right)
+        start = next(differing, min(len(expected), len(actual)))
+    return _window(expected, start, room), _window(actual, start, room)
+
+
+def _window(text: str | None, start: int, room: int) -> str | None:
+    """Cut a long text to the part where it begins to differ."""
+    if text is None or len(text) <= room:
+        return text
+    begin = max(0, start - room // _BEFORE)
+    end = begin + room
+    return (_CUT if begin else "") + text[begin:end] + (_CUT if end < len(text) else "")
+
 
 MAX_EXPLANATION = 1024
 # So much more of a text is searched than is shown, so that no half of a secret, which no pattern recognises, stands at
@@ -96,15 +154,26 @@ class Redactor:
         self.shows_values = show_values
         self._guard = _compile(_GUARD)
         self._private_name = _compile(_PRIVATE_NAME)
-        self._built_in = _built_in_masks()
+        self._built_in: tuple[_Mask, ...] = (
+            (_compile(_TOKENS), _always("[key]")),
+            (_compile(_SCHEME), lambda found: found.group(1) + " [token]"),
+            (_compile(_USER_INFO), lambda found: found.group(1) + MASKED + "@"),
+            (_compile(_ASSIGNED), lambda found: found.group(1) + MASKED),
+            (_compile(_EMAIL), _always("[email]")),
+            (_compile(_CARD), lambda found: "[card]" if _is_card(found.group(0)) else found.group(0)),
+        )
         self._own: tuple[_Mask, ...] = tuple(_configured(patterns))
-        self._remembered: dict[str, str] = {}
+        # Most explanations are one of a few; masking one costs more than encoding it.
+        self._known_explanation = lru_cache(_MAX_REMEMBERED)(self._explanation)
 
     def explain(self, outcome: Outcome) -> str:
         """Write the explanation of an outcome, fit for the wire."""
         match outcome:
             case Scored():
-                return self._explain_score(outcome)
+                if not self.shows_values or not outcome.differences:
+                    return self.mask(outcome.explanation)
+                shown = "; ".join(self._differences(outcome.differences))
+                return self._explanation(f"{outcome.explanation[:MAX_EXPLANATION]} ({shown})")
             case NotEvaluated(explanation=explanation):
                 return self.mask(explanation)
             case Errored(message=message):
@@ -120,13 +189,7 @@ class Redactor:
         """Mask secrets and cut to the length of an explanation."""
         if len(text) > MAX_EXPLANATION:
             return self._explanation(text)
-        # Most explanations are one of a few; masking one costs more than encoding it.
-        known = self._remembered.get(text)
-        if known is None:
-            if len(self._remembered) >= _MAX_REMEMBERED:
-                self._remembered.clear()
-            known = self._remembered[text] = self._explanation(text)
-        return known
+        return self._known_explanation(text)
 
     def error(self, text: str, length: int = MAX_EXPLANATION) -> str:
         """Mask secrets in the text of an error and cut it to `length`; its cause stays."""
@@ -153,7 +216,14 @@ class Redactor:
     def json(self, value: Json, room: int, *, depth: int = 6, is_indented: bool = False) -> str:
         """Write a value; the text is longer than `room` where there is more of it, and not much longer."""
         # What is masked in texts may be a number, too.
-        return self.content(json_text(value, self, room=room, depth=depth, is_indented=is_indented))
+        filled = 0
+        pieces: list[str] = []
+        for piece in _json_pieces(value, self, room, depth, "\n" if is_indented else ""):
+            pieces.append(piece)
+            filled += len(piece)
+            if filled > room:
+                break
+        return self.content("".join(pieces))
 
     def side(self, difference: Difference, side: Side | None, room: int) -> str | None:
         """Write one side of a difference; `None` where there is none."""
@@ -177,7 +247,10 @@ class Redactor:
 
     def in_words(self, difference: Difference, room: int) -> str:
         """Write one call of the expected tool with other arguments in words: `3 instead of 2`."""
-        expected, actual = _members(difference.expected), _members(difference.actual)
+        expected, actual = (
+            side.value if side is not None and isinstance(side.value, dict) else {}
+            for side in (difference.expected, difference.actual)
+        )
 
         def compared(name: str) -> str:
             if not self.shows_values:
@@ -197,19 +270,13 @@ class Redactor:
             text = pattern.sub(replace, text)
         return text
 
-    def _explain_score(self, outcome: Scored) -> str:
-        if not self.shows_values or not outcome.differences:
-            return self.mask(outcome.explanation)
-        shown = "; ".join(self._differences(outcome.differences))
-        return self._explanation(f"{outcome.explanation[:MAX_EXPLANATION]} ({shown})")
-
     def _differences(self, differences: Sequence[Difference]) -> Iterator[str]:
         for difference in differences[:_MAX_DIFFERENCES]:
             if difference.rule == OTHER_ARGUMENTS:
                 yield f"{difference.where[:_MAX_VALUE]}: {self.in_words(difference, _MAX_ARGUMENT)}"
                 continue
             actual, expected = (
-                "nothing" if text is None else _cut(text, _MAX_VALUE)
+                "nothing" if text is None else (text if len(text) <= _MAX_VALUE else text[:_MAX_VALUE] + "...")
                 for text in (
                     self.side(difference, difference.actual, _MAX_VALUE),
                     self.side(difference, difference.expected, _MAX_VALUE),
@@ -220,25 +287,6 @@ class Redactor:
             yield f"{difference.where[:_MAX_VALUE]} ({rule_words(difference.rule)[:_MAX_VALUE]}): {wanted}got {actual}"
         if len(differences) > _MAX_DIFFERENCES:
             yield f"and {len(differences) - _MAX_DIFFERENCES} more"
-
-
-def _members(side: Side | None) -> JsonObject:
-    return side.value if side is not None and isinstance(side.value, dict) else {}
-
-
-def _cut(text: str, limit: int) -> str:
-    return text if len(text) <= limit else text[:limit] + "..."
-
-
-def _built_in_masks() -> tuple[_Mask, ...]:
-    return (
-        (_compile(_TOKENS), _always("[key]")),
-        (_compile(_SCHEME), lambda found: found.group(1) + " [token]"),
-        (_compile(_USER_INFO), lambda found: found.group(1) + MASKED + "@"),
-        (_compile(_ASSIGNED), lambda found: found.group(1) + MASKED),
-        (_compile(_EMAIL), _always("[email]")),
-        (_compile(_CARD), lambda found: "[card]" if _is_card(found.group(0)) else found.group(0)),
-    )
 
 
 def _always(word: str) -> Callable[[_Found], str]:

@@ -13,7 +13,7 @@ from msgspec.structs import astuple
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
 
-from toolgauge.export.identity import RECORD_UID, record_uid
+from toolgauge.export.results import RECORD_UID, record_uid
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.metrics import fit_label
@@ -62,19 +62,16 @@ class RegressionEncoder:
             event_name=EVENT_NAME,
             attributes=_attributes(regression, self._trace_url),
         )
-        record.attributes.append(_attribute(RECORD_UID, _record_uid(regression)))
+        # The id comes from stream, incident, onset and phase: neither from the time of writing nor from the figures.
+        which = (astuple(regression.stream), regression.incident, regression.onset_ns)
+        which = (*which, regression.phase, regression.acknowledged)
+        uid = record_uid(repr(which).encode("utf-8", "surrogatepass"))
+        record.attributes.append(_attribute(RECORD_UID, uid))
         record.body.string_value = sentence(regression)
         traces = valid_traces(regression.after)
         if traces:
             record.trace_id = raw_id(traces[0], 16)
         return record
-
-
-def _record_uid(regression: Regression) -> str:
-    """Derive the id from stream, incident, onset and phase: neither from the time of writing nor from the figures."""
-    stream, onset_ns = astuple(regression.stream), regression.onset_ns
-    which = (stream, regression.incident, onset_ns, regression.phase, regression.acknowledged)
-    return record_uid(repr(which).encode("utf-8", "surrogatepass"))
 
 
 def _attributes(regression: Regression, trace_url: str | None) -> Iterator[KeyValue]:
@@ -174,7 +171,12 @@ def regression_json(regression: Regression, trace_url: str | None) -> JsonObject
 def sentence(regression: Regression) -> str:
     """Write what has happened so that a person understands it without anything else. Times are UTC."""
     stream = f"{_quoted(regression.stream.criterion)} {_of(regression.stream)}".rstrip()
-    baseline, current = _scores(regression)
+    # Write both means with as many decimals as it takes to see the difference.
+    difference = abs(regression.baseline - regression.current)
+    decimals = next(
+        (count for count in range(_MIN_DECIMALS, _MAX_DECIMALS) if difference >= 2 * 10**-count), _MAX_DECIMALS
+    )
+    baseline, current = f"{regression.baseline:.{decimals}f}", f"{regression.current:.{decimals}f}"
     if regression.acknowledged:
         return (
             f"{stream} is at {current} and no longer compared with {baseline}: accepted, or its criterion has changed"
@@ -183,7 +185,8 @@ def sentence(regression: Regression) -> str:
         lasted = _lasted(regression.at_ns - regression.onset_ns)
         return f"{stream} is back at {regression.current:.{_MIN_DECIMALS}f} after {lasted}, {_conversations(regression.observations)}"
     version = "" if regression.new_version is None else f" with version {_version(regression.new_version)}"
-    since = _moment(regression.onset_ns, regression.at_ns)
+    when, now = _utc(regression.onset_ns), _utc(regression.at_ns)
+    since = f"{when:%H:%M} UTC" if when.date() == now.date() else f"{when:%Y-%m-%d %H:%M} UTC"
     return (
         f"{stream} fell from {baseline} to {current}{version}, {_conversations(regression.observations)}, since {since}"
     )
@@ -213,23 +216,8 @@ def _version(version: str) -> str:
     return version if _PLAIN_VERSION.fullmatch(version) else _quoted(version)
 
 
-def _scores(regression: Regression) -> tuple[str, str]:
-    """Write both means with as many decimals as it takes to see the difference."""
-    difference = abs(regression.baseline - regression.current)
-    decimals = next(
-        (count for count in range(_MIN_DECIMALS, _MAX_DECIMALS) if difference >= 2 * 10**-count), _MAX_DECIMALS
-    )
-    return f"{regression.baseline:.{decimals}f}", f"{regression.current:.{decimals}f}"
-
-
 def _conversations(count: int) -> str:
     return f"{count} conversation" if count == 1 else f"{count} conversations"
-
-
-def _moment(when_ns: int, now_ns: int) -> str:
-    """Write a time of the last day without its date."""
-    when, now = _utc(when_ns), _utc(now_ns)
-    return f"{when:%H:%M} UTC" if when.date() == now.date() else f"{when:%Y-%m-%d %H:%M} UTC"
 
 
 def _lasted(duration_ns: int) -> str:

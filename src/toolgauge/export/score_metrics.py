@@ -5,6 +5,8 @@ set begin at 0 together, so that the first failure is an increase. `label_caps` 
 """
 
 from collections.abc import Collection, Iterable
+from functools import lru_cache
+from itertools import count
 from typing import Final, TypeAlias, get_args
 
 from msgspec import Struct
@@ -60,7 +62,7 @@ _BEGUN: Final[tuple[CallState, ...]] = ("executed", "rejected", "requested_only"
 _Called: TypeAlias = tuple[int, str | None, str, CallState, str, str]
 _Evaluated: TypeAlias = tuple[int, str | None, str | None, str, str, str, str, str, str]
 _Resource: TypeAlias = tuple[str | None, ...]
-_MAX_PRODUCERS = 1000
+_MAX_PRODUCERS = 256
 _FAILURES = frozenset(("fail", "error"))
 # What labels take beside the names they are made of, and what a character of these may take.
 _LABELS_BYTES = 800
@@ -104,14 +106,30 @@ class ScoreMetrics:
         # The same few tools are called and judged by the same criteria all day long. Without it: 4 % of all CPU.
         self._known: BoundedCache[_Evaluated, _Series] = BoundedCache()
         self._known_calls: BoundedCache[_Called, _Series] = BoundedCache()
-        self._producers: dict[tuple[str | None, _Resource], int] = {}
-        self._numbered = 0
+        # Never a number that was given before: what is known by it may still be there.
+        numbers = count(1)
+
+        # The same few services with the same attributes of their resources come all day long.
+        @lru_cache(_MAX_PRODUCERS)
+        def producer(_whose: tuple[str | None, _Resource]) -> int:
+            return next(numbers)
+
+        self._producer = producer
 
     def record(self, scorecard: Scorecard) -> None:
         """Count a scorecard."""
         # The first scorecard of a trajectory counts it; that of its judges comes after it.
         if not scorecard.by_judges:
-            self._count_trajectory(scorecard.trajectory, scorecard.scored_at_ns)
+            trajectory, now_ns = scorecard.trajectory, scorecard.scored_at_ns
+            self._trajectories.add(1, (trajectory.closed_because,))
+            # A conversation's calls have been counted with their traces.
+            if trajectory.scope == "trace" and trajectory.calls:
+                self._count_calls(trajectory, now_ns)
+            if trajectory.scope == "trace" and trajectory.hidden_turns:
+                agent = trajectory.agents[0] if trajectory.agents else None
+                who, _ = self._caps.find(*self._whose(trajectory), agent, None, rule=(), now_ns=now_ns)
+                self._begin_unobserved(who)
+                self._unobserved.add(trajectory.hidden_turns, (*who[:-1], "no_content"))
         self._count_results(scorecard)
 
     def keep(self, streams: Collection[tuple[str, str]]) -> None:
@@ -122,20 +140,16 @@ class ScoreMetrics:
         self._caps.forget(lambda rule: bool(rule) and rule[:2] not in kept)
 
     def _drop(self, gone: Collection[LabelSet]) -> None:
-        """Drop the cells of label sets that were given up."""
         whose = {found.who for found in gone if not found.rule}
         if whose:
-            self._drop_calls(whose)
+            calls, unobserved = self._tool_calls, self._unobserved
+            calls.drop([labels for labels in calls.cells if labels[: self._who] in whose])
+            # An agent is counted as long as any of its tools is.
+            left = {labels[: self._who - 1] for labels in calls.cells}
+            agents = {who[:-1] for who in whose} - left
+            unobserved.drop([labels for labels in unobserved.cells if labels[:-1] in agents])
         self._drop_streams({(*found.who, *found.rule) for found in gone if found.rule})
         self._known_calls = BoundedCache()
-
-    def _drop_calls(self, whose: Collection[Labels]) -> None:
-        calls, unobserved = self._tool_calls, self._unobserved
-        calls.drop([labels for labels in calls.cells if labels[: self._who] in whose])
-        # An agent is counted as long as any of its tools is.
-        left = {labels[: self._who - 1] for labels in calls.cells}
-        gone = {who[:-1] for who in whose} - left
-        unobserved.drop([labels for labels in unobserved.cells if labels[:-1] in gone])
 
     def _drop_streams(self, streams: Collection[Labels]) -> None:
         if streams:
@@ -145,16 +159,8 @@ class ScoreMetrics:
                 self._scores.cells.pop(stream, None)
         self._known = BoundedCache()
 
-    def _count_trajectory(self, trajectory: Trajectory, now_ns: int) -> None:
-        self._trajectories.add(1, (trajectory.closed_because,))
-        # A conversation's calls have been counted with their traces.
-        if trajectory.scope == "trace" and trajectory.calls:
-            self._count_calls(trajectory, now_ns)
-        if trajectory.scope == "trace" and trajectory.hidden_turns:
-            self._count_hidden_calls(trajectory, now_ns)
-
     def _count_calls(self, trajectory: Trajectory, now_ns: int) -> None:
-        producer, known = self._producer(trajectory), self._known_calls
+        producer, known = self._producer(self._whose(trajectory)), self._known_calls
         # As the counter's `add` does; this is done of every call.
         counted, unobserved = self._tool_calls.cells, self._unobserved.cells
         missing = Observed(trajectory).missing
@@ -162,14 +168,7 @@ class ScoreMetrics:
         for call in trajectory.calls:
             error_type = "" if call.error is None else call.error.kind or OTHER_ERROR
             # Rule: a failed call that was made good in the same trace is `true`; no other call has the label.
-            key = (
-                producer,
-                call.agent,
-                call.name,
-                call.state,
-                error_type,
-                "true" if call.order in recoveries else "",
-            )
+            key = (producer, call.agent, call.name, call.state, error_type, "true" if call.order in recoveries else "")
             series = known.get(key)
             if series is None:
                 series, known = self._call_series(key, trajectory, now_ns), self._known_calls
@@ -180,12 +179,6 @@ class ScoreMetrics:
             if error_type:
                 exemplar = Exemplar(1.0, now_ns, call.span.trace_id, call.span.span_id)
                 self._tool_calls.exemplars[series.counted] = exemplar
-
-    def _count_hidden_calls(self, trajectory: Trajectory, now_ns: int) -> None:
-        agent = trajectory.agents[0] if trajectory.agents else None
-        who, _ = self._caps.find(*self._whose(trajectory), agent, None, rule=(), now_ns=now_ns)
-        self._begin_unobserved(who)
-        self._unobserved.add(trajectory.hidden_turns, (*who[:-1], "no_content"))
 
     def _begin_unobserved(self, who: Labels) -> None:
         self._unobserved.begin(*((*who[:-1], reason) for reason in UNOBSERVED))
@@ -208,7 +201,7 @@ class ScoreMetrics:
         nowhere = SpanRef(trajectory.trace_id, "")
         first_agent = trajectory.agents[0] if trajectory.agents else None
         # As the counter's `add` does; this is done of every result.
-        producer, known = self._producer(trajectory), self._known
+        producer, known = self._producer(self._whose(trajectory)), self._known
         counted, record = self._evaluations.cells, self._scores.record
         for result in scorecard.results:
             outcome, call = result.outcome, result.call
@@ -243,18 +236,6 @@ class ScoreMetrics:
             self._known.keep(evaluated, series, _size_bytes(evaluated[1:]))
         return series
 
-    def _producer(self, trajectory: Trajectory) -> int:
-        """Number the service with the attributes of its resource: the same few come all day long."""
-        whose = self._whose(trajectory)
-        number = self._producers.get(whose)
-        if number is None:
-            if len(self._producers) >= _MAX_PRODUCERS:
-                self._producers.clear()
-            # Never a number that was given before: what is known by it may still be there.
-            self._numbered += 1
-            number = self._producers[whose] = self._numbered
-        return number
-
     def _whose(self, trajectory: Trajectory) -> tuple[str | None, _Resource]:
         service = trajectory.service
         # Cut as labels are: a key must not hold a megabyte of somebody's name.
@@ -262,7 +243,6 @@ class ScoreMetrics:
 
 
 def _other(outcome: Outcome) -> tuple[str, str]:
-    """Return the outcome of an evaluation, and the reason when there is no score."""
     outcome = sound(outcome)
     return outcome_word(outcome), outcome.reason if isinstance(outcome, NotEvaluated) else ""
 

@@ -113,7 +113,6 @@ class _Mirrored(Histogram, kw_only=True):
     instrument: Instrument
 
     def record(self, value: float, labels: Labels = (), exemplar: Exemplar | None = None) -> None:
-        """Add one measurement to a cell and to the instrument."""
         Histogram.record(self, value, labels, exemplar)
         where = None if exemplar is None else span_context(exemplar.trace_id, exemplar.span_id)
         self.instrument.record(value, dict(present(self.labels, labels)), context=where)
@@ -129,7 +128,6 @@ class _MirroredRegistry(MetricRegistry):
     def histogram(
         self, name: str, unit: str, description: str, bounds: tuple[float, ...], labels: tuple[str, ...] = ()
     ) -> Histogram:
-        """Register a histogram that has an instrument as well."""
         return self._register(
             _Mirrored(
                 name=name,

@@ -239,6 +239,19 @@ class KafkaExporterSettings(KafkaClientSettings):
     retry: RetrySettings = RetrySettings()
     queue: QueueSettings = QueueSettings()
 
+    @property
+    def as_destination(self) -> DestinationSettings:
+        """The settings of its queue and retries. Not validated: brokers are not endpoints of OTLP."""
+        return DestinationSettings.model_construct(
+            name="kafka",
+            endpoint=", ".join(self.brokers),
+            signals=self.signals,
+            tls=self.tls,
+            timeout=self.timeout,
+            retry=self.retry,
+            queue=self.queue,
+        )
+
 
 def _redacted_path(url: str) -> str:
     """Show the host, and hide the rest: many services ask for no secret but the path."""

@@ -14,11 +14,19 @@ from msgspec import Struct
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.observations import UnreadSpan
 from toolgauge.model.records import LogRecord, PackedHead, Resource, Scope, Span
-from toolgauge.otlp.envelope import Container, container, copied, parse_request, without_items
-from toolgauge.otlp.heads import parse_heads, read_each, read_head, read_heads
+from toolgauge.otlp.envelope import (
+    Container,
+    container,
+    copied,
+    parse_heads,
+    parse_request,
+    read_each,
+    read_heads,
+    without_items,
+)
 from toolgauge.otlp.marks import log_marks, span_marks
-from toolgauge.otlp.messages import HeadGroupMessage, RequestMessage, ResourceGroupMessage, ScopeGroupMessage
 from toolgauge.otlp.views import KnownScope, ParsedSpan, Views
+from toolgauge.otlp.wire_pb2 import RequestMessage, ResourceGroupMessage, ScopeGroupMessage
 
 # Where a span stands in its request: index of the resource group, of the scope group, of the span.
 Place: TypeAlias = tuple[int, int, int]
@@ -97,13 +105,11 @@ class _ResourceGroup:
         self._written: tuple[tuple[bytes, ...], bytes] | None = None
 
     def resource(self, views: Views) -> Resource:
-        """View its resource."""
         if self._resource is None:
             self._resource = views.resource(self._message.resource)
         return self._resource
 
     def around(self, group: ScopeGroupMessage, *, request: object, origin: object) -> Container:
-        """Copy what stands around the spans of one of its scope groups."""
         if self._written is None:
             self._written = copied(self._message.resource), self._message.schema_url
         return container(*self._written, group, request=request, origin=origin)
@@ -119,7 +125,6 @@ class _Group(Struct, frozen=True, eq=False):
 
 
 def _groups(request: RequestMessage) -> Iterator[_Group]:
-    """Go through the scope groups that hold anything."""
     for resource_index, resource_group in enumerate(request.resource_groups):
         shared: _ResourceGroup | None = None
         for scope_index, group in enumerate(resource_group.scope_groups):
@@ -128,19 +133,12 @@ def _groups(request: RequestMessage) -> Iterator[_Group]:
                 yield _Group(resource_index, scope_index, shared, group)
 
 
-class _Survey(Struct, frozen=True, eq=False):
-    """A request of spans or log records, and how many it has.
+def _survey(body: bytes, envelope: RequestMessage | None) -> tuple[RequestMessage, int, set[bytes]]:
+    """Parse the envelope of a request unless it has been; raise `DecodeError` when it is broken (cut off, trailing bytes).
 
-    `beginnings` are the bytes with which the first of each scope group begins: a group has one writer.
+    Return it, how many spans or log records it has, and with which bytes the first of each scope group begins: a group has one
+    writer.
     """
-
-    request: RequestMessage
-    count: int
-    beginnings: frozenset[bytes]
-
-
-def _survey(body: bytes, envelope: RequestMessage | None) -> _Survey:
-    """Parse the envelope of a request unless it has been; raise `DecodeError` when it is broken (cut off, trailing bytes)."""
     request = parse_request(body) if envelope is None else envelope
     count = 0
     beginnings: set[bytes] = set()
@@ -148,7 +146,7 @@ def _survey(body: bytes, envelope: RequestMessage | None) -> _Survey:
         items = found.group.items
         count += len(items)
         beginnings.add(items[0][:1])
-    return _Survey(request, count, frozenset(beginnings))
+    return request, count, beginnings
 
 
 @dataclass(slots=True, eq=False)
@@ -165,18 +163,6 @@ class _Reading:
     # What stands around the spans of the group that is being read, once one of them is viewed.
     around: Container | None = None
 
-    def add_head(self, raw: bytes) -> None:
-        head = read_head(raw)
-        if head is not None:
-            self.heads.append(head)
-
-    def add_group(self, group: ScopeGroupMessage, heads: HeadGroupMessage) -> None:
-        found = read_heads(heads)
-        if found is None:
-            self.heads.extend(read_each(group.items))
-        else:
-            self.heads.extend(found)
-
 
 class Decoder:
     """Decodes requests; remembers the scopes, resources and short values that senders repeat.
@@ -187,12 +173,7 @@ class Decoder:
     """
 
     def __init__(
-        self,
-        marks: Sequence[str],
-        scopes: Sequence[str],
-        wanted: Collection[str] = (),
-        *,
-        labels: Collection[str] = (),
+        self, marks: Sequence[str], scopes: Sequence[str], wanted: Collection[str] = (), *, labels: Collection[str] = ()
     ) -> None:
         self._views = Views(scopes, labels)
         self._span_marks = span_marks(marks, wanted)
@@ -208,9 +189,8 @@ class Decoder:
 
         `sender` is the same for requests of one connection; `None` is a sender of this request alone.
         """
-        survey = _survey(body, envelope)
-        request, span_count = survey.request, survey.count
-        has_mark = self._span_marks.found_in_request(body, survey.beginnings)
+        request, span_count, beginnings = _survey(body, envelope)
+        has_mark = self._span_marks.found_in_request(body, beginnings)
         is_large = len(body) > _LARGEST_AT_ONCE or span_count > _MOST_AT_ONCE
         heads = None if has_mark or is_large else parse_heads(body)
         stands_for = object()
@@ -224,7 +204,8 @@ class Decoder:
                 reading.around = None
                 self._read_spans(found, known, reading)
             elif heads is not None:
-                reading.add_group(group, heads.resource_groups[found.resource_index].scope_groups[found.scope_index])
+                whole = read_heads(heads.resource_groups[found.resource_index].scope_groups[found.scope_index])
+                reading.heads.extend(read_each(group.items) if whole is None else whole)
             else:
                 # One after the other: all at once they would take as much memory as the request.
                 reading.heads.extend(read_each(group.items))
@@ -243,26 +224,27 @@ class Decoder:
 
     def logs(self, body: bytes, envelope: RequestMessage | None = None) -> DecodedLogs:
         """Decode a request of log records; raise `DecodeError` when its envelope is broken."""
-        survey = _survey(body, envelope)
-        decoded = DecodedLogs(record_count=survey.count, viewed=iter(()))
-        decoded.viewed = self._records(body, survey, decoded)
-        return decoded
+        request, count, beginnings = _survey(body, envelope)
+        has_mark = self._log_marks.found_in_request(body, beginnings)
+        decoded = DecodedLogs(record_count=count, viewed=iter(()))
 
-    def _records(self, body: bytes, survey: _Survey, decoded: DecodedLogs) -> Iterator[LogRecord]:
-        has_mark = self._log_marks.found_in_request(body, survey.beginnings)
-        for found in _groups(survey.request):
-            known = self._views.scope(found.group.scope)
-            if known.is_own or not (has_mark or known.is_named):
-                continue
-            bears_mark = self._log_marks.search_like(found.group.items[0])
-            resource = found.resource_group.resource(self._views)
-            for raw in found.group.items:
-                if not known.is_named and bears_mark(raw) is None:
+        def records() -> Iterator[LogRecord]:
+            for found in _groups(request):
+                known = self._views.scope(found.group.scope)
+                if known.is_own or not (has_mark or known.is_named):
                     continue
-                try:
-                    yield self._views.log_record(raw, resource, known.scope)
-                except DecodeError:
-                    decoded.undecodable += 1
+                bears_mark = self._log_marks.search_like(found.group.items[0])
+                resource = found.resource_group.resource(self._views)
+                for raw in found.group.items:
+                    if not known.is_named and bears_mark(raw) is None:
+                        continue
+                    try:
+                        yield self._views.log_record(raw, resource, known.scope)
+                    except DecodeError:
+                        decoded.undecodable += 1
+
+        decoded.viewed = records()
+        return decoded
 
     def _read_spans(self, found: _Group, known: KnownScope, reading: _Reading) -> None:
         items: Iterable[bytes] = found.group.items
@@ -277,13 +259,13 @@ class Decoder:
         resource = found.resource_group.resource(self._views)
         for index, raw in enumerate(items):
             if not known.is_named and bears_mark(raw) is None:
-                reading.add_head(raw)
+                reading.heads.extend(read_each((raw,)))
                 continue
             try:
                 parsed = self._views.parsed(raw)
             except DecodeError:
                 reading.undecodable += 1
-                reading.add_head(raw)
+                reading.heads.extend(read_each((raw,)))
                 continue
             around = reading.around = reading.around or found.resource_group.around(
                 found.group, request=reading.stands_for, origin=reading.origin

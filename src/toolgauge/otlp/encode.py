@@ -16,8 +16,9 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationSc
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
 from toolgauge.model.errors import DecodeError
+from toolgauge.otlp.bounds import parse
 from toolgauge.otlp.marks import span_marks
-from toolgauge.otlp.messages import KEY, SPAN_ATTRIBUTES, parse
+from toolgauge.otlp.wire_pb2 import KeyMessage, SpanAttributesMessage
 
 # pyright: reportUnknownMemberType=false
 
@@ -194,7 +195,7 @@ def _without_ours(raw: bytes) -> bytes:
     if not _OUR_MARKS.found_in(raw):
         return raw
     try:
-        message = parse(SPAN_ATTRIBUTES, raw)
+        message = parse(SpanAttributesMessage, raw)
     except DecodeError:
         return raw
     kept = [entry for entry in message.attributes if not _is_ours(entry)]
@@ -205,6 +206,6 @@ def _without_ours(raw: bytes) -> bytes:
 
 def _is_ours(entry: bytes) -> bool:
     try:
-        return parse(KEY, entry).key.startswith(_OUR_TEXT)
+        return parse(KeyMessage, entry).key.startswith(_OUR_TEXT)
     except DecodeError:
         return False

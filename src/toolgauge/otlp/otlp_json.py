@@ -8,9 +8,12 @@ One writer a field is made once from the message's descriptor: looking at descri
 writing it. The path to a wrong value is put together only when there is one: each writer on the way out adds its piece.
 """
 
+import base64
+import binascii
+import math
 import re
-from collections.abc import Callable, Collection, Generator
-from contextlib import contextmanager
+import struct
+from collections.abc import Callable, Collection
 from typing import TypeAlias, TypeVar
 
 import msgspec
@@ -19,13 +22,173 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from toolgauge.model.delivery import Signal
+from toolgauge.model.delivery import InvalidReason, Signal
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.json import Json
-from toolgauge.otlp.bounds import check_json
+from toolgauge.otlp.bounds import AT_ONCE, check_json, joined
 from toolgauge.otlp.encode import varint
-from toolgauge.otlp.json_scalars import DELIMITED, Encode, WrongValueError, scalar
-from toolgauge.otlp.messages import AT_ONCE, joined
+
+# Makes the bytes of one value, without its tag.
+Encode: TypeAlias = Callable[[Json], bytes]
+
+VARINT, FIXED64, DELIMITED, FIXED32 = 0, 1, 2, 5
+_MAX_PATH = 200
+_ID_BYTES = {"trace_id": 16, "span_id": 8, "parent_span_id": 8}
+_SPECIAL_DOUBLES = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+
+
+class WrongValueError(Exception):
+    """A value that its field cannot hold. `pieces` name the way to it, the innermost first."""
+
+    def __init__(self, problem: str, *, reason: InvalidReason = "undecodable") -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.reason: InvalidReason = reason
+        self.pieces: list[str] = []
+
+    def message(self) -> str:
+        """Return the path and the problem; a long path is cut."""
+        if not self.pieces:
+            return f"the document {self.problem}"
+        path = "".join(reversed(self.pieces)).removeprefix(".")
+        shown = path if len(path) <= _MAX_PATH else f"{path[:_MAX_PATH]}..."
+        return f"`{shown}` {self.problem}"
+
+
+def scalar(field: FieldDescriptor) -> tuple[int, Encode]:
+    """Choose the wire type of a field, and what writes one value of it."""
+    integer = _INTEGERS.get(field.type)
+    if integer is not None:
+        return integer
+    if field.type == FieldDescriptor.TYPE_STRING:
+        return DELIMITED, _string
+    if field.type == FieldDescriptor.TYPE_BYTES:
+        size = _ID_BYTES.get(field.name)
+        return DELIMITED, _base64 if size is None else _id_writer(size)
+    if field.type == FieldDescriptor.TYPE_BOOL:
+        return VARINT, _bool
+    if field.type == FieldDescriptor.TYPE_DOUBLE:
+        return FIXED64, lambda value: struct.pack("<d", _double(value))
+    raise NotImplementedError(f"OTLP has no fields such as `{field.full_name}`")
+
+
+def _delimited(body: bytes) -> bytes:
+    return varint(len(body)) + body
+
+
+def _string(value: Json) -> bytes:
+    if not isinstance(value, str):
+        raise WrongValueError("has the wrong type")
+    return _delimited(value.encode())
+
+
+def _bool(value: Json) -> bytes:
+    if not isinstance(value, bool):
+        raise WrongValueError("has the wrong type")
+    return b"\x01" if value else b"\x00"
+
+
+def _base64(value: Json) -> bytes:
+    if not isinstance(value, str):
+        raise WrongValueError("has the wrong type")
+    # Either alphabet, with padding or without (protobuf, "JSON Mapping"): writers differ.
+    padded = value + "=" * (-len(value) % 4)
+    try:
+        return _delimited(base64.b64decode(padded, altchars=b"-_", validate=True))
+    except (ValueError, binascii.Error):
+        raise WrongValueError("must be base64") from None
+
+
+def _id_writer(size: int) -> Encode:
+    prefix = bytes([size])
+    digits = 2 * size
+
+    def encode(value: Json) -> bytes:
+        if not isinstance(value, str):
+            raise WrongValueError("has the wrong type")
+        if not value:
+            return b"\x00"
+        try:
+            raw = bytes.fromhex(value)
+        except ValueError:
+            raise WrongValueError("must be hex") from None
+        # `fromhex` skips white space.
+        if len(raw) != size or len(value) != digits:
+            raise WrongValueError(f"must be {digits} hex digits")
+        return prefix + raw
+
+    return encode
+
+
+def _double(value: Json) -> float:
+    if isinstance(value, str):
+        special = _SPECIAL_DOUBLES.get(value)
+        if special is not None:
+            return special
+        try:
+            # `float` reads `1_0` and ` 1` too, which no JSON number is.
+            return float(value if value.isascii() and value.strip("0123456789+-.eE") == "" else "")
+        except ValueError:
+            raise WrongValueError("must be a number") from None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise WrongValueError("must be a number")
+    try:
+        return float(value)
+    except OverflowError:
+        raise WrongValueError("is out of range") from None
+
+
+def _integer(value: Json) -> int:
+    if isinstance(value, str):
+        digits = value.removeprefix("-")
+        # `int` reads `1_0`, ` 1` and the digits of other scripts too.
+        if not (digits.isascii() and digits.isdecimal() and len(digits) <= 20):
+            raise WrongValueError("must be an integer")
+        return int(value)
+    return _number(value)
+
+
+def _number(value: Json) -> int:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise WrongValueError("must be an integer")
+    return value
+
+
+def _within(read: Callable[[Json], int], low: int, high: int, write: Callable[[int], bytes]) -> Encode:
+    def encode(value: Json) -> bytes:
+        number = read(value)
+        if not low <= number <= high:
+            raise WrongValueError("is out of range")
+        return write(number)
+
+    return encode
+
+
+def _signed(number: int) -> bytes:
+    return varint(number & (1 << 64) - 1)
+
+
+def _zigzag(number: int) -> bytes:
+    return varint(number * 2 if number >= 0 else -number * 2 - 1)
+
+
+_LOW_32, _HIGH_32, _HIGH_U32 = -(1 << 31), (1 << 31) - 1, (1 << 32) - 1
+_LOW_64, _HIGH_64, _HIGH_U64 = -(1 << 63), (1 << 63) - 1, (1 << 64) - 1
+_INTEGERS: dict[int, tuple[int, Encode]] = {
+    FieldDescriptor.TYPE_INT32: (VARINT, _within(_integer, _LOW_32, _HIGH_32, _signed)),
+    FieldDescriptor.TYPE_INT64: (VARINT, _within(_integer, _LOW_64, _HIGH_64, _signed)),
+    FieldDescriptor.TYPE_UINT32: (VARINT, _within(_integer, 0, _HIGH_U32, varint)),
+    FieldDescriptor.TYPE_UINT64: (VARINT, _within(_integer, 0, _HIGH_U64, varint)),
+    FieldDescriptor.TYPE_SINT32: (VARINT, _within(_integer, _LOW_32, _HIGH_32, _zigzag)),
+    FieldDescriptor.TYPE_FIXED32: (FIXED32, _within(_integer, 0, _HIGH_U32, struct.Struct("<I").pack)),
+    FieldDescriptor.TYPE_FIXED64: (FIXED64, _within(_integer, 0, _HIGH_U64, struct.Struct("<Q").pack)),
+    FieldDescriptor.TYPE_SFIXED64: (FIXED64, _within(_integer, _LOW_64, _HIGH_64, struct.Struct("<q").pack)),
+    # Names of enums are not legal in OTLP, nor are numbers as text.
+    FieldDescriptor.TYPE_ENUM: (VARINT, _within(_number, _LOW_32, _HIGH_32, _signed)),
+}
+
 
 # Adds a field to the parts of a message. The last argument is the depth of that message; raises `WrongValueError`.
 _Writer: TypeAlias = Callable[[list[bytes], Json, int], None]
@@ -39,18 +202,9 @@ _SHORT = tuple(bytes([number]) for number in range(128))
 class _MessagePlan:
     """How one kind of message is written."""
 
-    def __init__(self, descriptor: Descriptor) -> None:
-        self._descriptor = descriptor
-        self._writers: dict[str, _Writer] = {}
-
-    def fill(self, plans: "_MessagePlans") -> None:
-        """Make the writers; apart from the constructor, because messages hold messages of their own kind."""
-        for field in self._descriptor.fields:
-            self._writers[field.camelcase_name] = _writer(field, plans)
-
-    def has_field(self, key: str) -> bool:
-        """Return whether a key of the JSON object has a field."""
-        return key in self._writers
+    def __init__(self) -> None:
+        # By key. Filled later, because messages hold messages of their own kind.
+        self.writers: dict[str, _Writer] = {}
 
     def encode(self, values: Json, depth: int) -> bytes:
         """Write a message; keys without a field are left out, and null is the same as an absent key."""
@@ -58,7 +212,7 @@ class _MessagePlan:
             raise WrongValueError("must be an object")
         if depth > _MAX_DEPTH:
             raise WrongValueError("is nested too deep")
-        writers = self._writers
+        writers = self.writers
         parts: list[bytes] = []
         for key, value in values.items():
             writer = writers.get(key)
@@ -72,19 +226,17 @@ class _MessagePlan:
         return b"".join(parts) if len(parts) <= AT_ONCE else joined(parts)
 
 
-class _MessagePlans:
-    """The plans of messages, each made when it is first needed."""
+# By the full name of the message.
+_Plans: TypeAlias = dict[str, _MessagePlan]
 
-    def __init__(self) -> None:
-        self._plans: dict[str, _MessagePlan] = {}
 
-    def of(self, descriptor: Descriptor) -> _MessagePlan:
-        """Find the plan of a kind of message, or make it and all that it needs."""
-        plan = self._plans.get(descriptor.full_name)
-        if plan is None:
-            plan = self._plans[descriptor.full_name] = _MessagePlan(descriptor)
-            plan.fill(self)
-        return plan
+def _plan_of(descriptor: Descriptor, plans: _Plans) -> _MessagePlan:
+    """Find the plan of a kind of message, or make it and all that it needs."""
+    plan = plans.get(descriptor.full_name)
+    if plan is None:
+        plan = plans[descriptor.full_name] = _MessagePlan()
+        plan.writers = {field.camelcase_name: _writer(field, plans) for field in descriptor.fields}
+    return plan
 
 
 class _SplitPlan:
@@ -94,13 +246,13 @@ class _SplitPlan:
     take nine times its size.
     """
 
-    def __init__(self, descriptor: Descriptor, split: tuple[str, ...], plans: _MessagePlans) -> None:
+    def __init__(self, descriptor: Descriptor, split: tuple[str, ...], plans: _Plans) -> None:
         field = next(field for field in descriptor.fields if field.camelcase_name == split[0])
         assert field.message_type is not None  # noqa: S101 - for the type checker
-        self._plan = plans.of(descriptor)
+        self._plan = _plan_of(descriptor, plans)
         self._key = split[0]
         self._tag = _tag(field.number, DELIMITED)
-        self._item = plans.of(field.message_type)
+        self._item = _plan_of(field.message_type, plans)
         self._group = _SplitPlan(field.message_type, split[1:], plans) if len(split) > 1 else None
 
     def encode(self, text: bytes | msgspec.Raw) -> bytes:
@@ -109,7 +261,7 @@ class _SplitPlan:
         fields = _split_object(text)
         # An object with keys of which none is known is refused: nothing in it can be read, and its sender must not be told that it
         # was taken. An unknown key beside a known one is ignored, as OTLP demands.
-        if fields and not any(map(self._plan.has_field, fields)):
+        if fields and not self._plan.writers.keys() & fields.keys():
             raise _unknown_keys(self._key, fields)
         for key, value in fields.items():
             if key == self._key and bytes(value) != b"null":
@@ -118,12 +270,16 @@ class _SplitPlan:
                 except WrongValueError as error:
                     error.pieces.append(f".{key}")
                     raise
-            elif self._plan.has_field(key):
+            elif key in self._plan.writers:
                 parts.append(self._plan.encode({key: msgspec.json.decode(value)}, 0))
         return joined(parts)
 
     def _encode_each(self, items: msgspec.Raw, parts: list[bytes]) -> None:
-        for index, item in enumerate(_split_array(items)):
+        try:
+            split = _ARRAY.decode(items)
+        except msgspec.ValidationError:
+            raise WrongValueError("must be an array") from None
+        for index, item in enumerate(split):
             try:
                 if self._group is not None:
                     body = self._group.encode(item)
@@ -142,7 +298,6 @@ _ARRAY = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 def _split_object(text: bytes | msgspec.Raw) -> dict[str, msgspec.Raw]:
-    """Split the JSON text of an object into its values."""
     try:
         return _OBJECT.decode(text)
     except msgspec.ValidationError:
@@ -162,16 +317,9 @@ def _unknown_keys(known: str, keys: Collection[str]) -> WrongValueError:
     return WrongValueError(problem, reason="unknown_keys")
 
 
-def _split_array(text: msgspec.Raw) -> list[msgspec.Raw]:
-    try:
-        return _ARRAY.decode(text)
-    except msgspec.ValidationError:
-        raise WrongValueError("must be an array") from None
-
-
-def _writer(field: FieldDescriptor, plans: _MessagePlans) -> _Writer:
+def _writer(field: FieldDescriptor, plans: _Plans) -> _Writer:
     if field.message_type is not None:
-        plan = plans.of(field.message_type)
+        plan = _plan_of(field.message_type, plans)
         tag = _tag(field.number, DELIMITED)
         return _messages(tag, plan) if field.is_repeated else _message(tag, plan)
     wire, encode = scalar(field)
@@ -180,22 +328,13 @@ def _writer(field: FieldDescriptor, plans: _MessagePlans) -> _Writer:
         return (
             _text(tag, skips_empty=not field.has_presence)
             if field.type == FieldDescriptor.TYPE_STRING
-            else _single(tag, encode, None if field.has_presence else encode(_DEFAULTS[field.cpp_type]))
+            else _single(tag, encode, None if field.has_presence else _DEFAULTS[wire])
         )
     return _repeated(tag, encode) if wire == DELIMITED else _packed(_tag(field.number, DELIMITED), encode)
 
 
-_DEFAULTS: dict[int, Json] = {
-    FieldDescriptor.CPPTYPE_STRING: "",
-    FieldDescriptor.CPPTYPE_BOOL: False,
-    FieldDescriptor.CPPTYPE_DOUBLE: 0.0,
-    FieldDescriptor.CPPTYPE_FLOAT: 0.0,
-    FieldDescriptor.CPPTYPE_INT32: 0,
-    FieldDescriptor.CPPTYPE_INT64: 0,
-    FieldDescriptor.CPPTYPE_UINT32: 0,
-    FieldDescriptor.CPPTYPE_UINT64: 0,
-    FieldDescriptor.CPPTYPE_ENUM: 0,
-}
+# How 0, false and the empty text are written.
+_DEFAULTS = {VARINT: b"\x00", FIXED64: bytes(8), DELIMITED: b"\x00", FIXED32: bytes(4)}
 
 
 def _message(tag: bytes, plan: _MessagePlan) -> _Writer:
@@ -286,23 +425,14 @@ def _tag(number: int, wire: int) -> bytes:
     return varint(number << 3 | wire)
 
 
-_SPANS = ("resourceSpans", "scopeSpans", "spans")
-_LOG_RECORDS = ("resourceLogs", "scopeLogs", "logRecords")
-_METRICS = ("resourceMetrics", "scopeMetrics", "metrics")
-
-
-def _made_plans() -> dict[Signal, _SplitPlan]:
-    plans = _MessagePlans()
-    return {
-        "traces": _SplitPlan(ExportTraceServiceRequest.DESCRIPTOR, _SPANS, plans),
-        "logs": _SplitPlan(ExportLogsServiceRequest.DESCRIPTOR, _LOG_RECORDS, plans),
-        "metrics": _SplitPlan(ExportMetricsServiceRequest.DESCRIPTOR, _METRICS, plans),
-    }
-
-
-_PLANS = _made_plans()
-
-
+_MADE: _Plans = {}
+_PLANS: dict[Signal, _SplitPlan] = {
+    "traces": _SplitPlan(ExportTraceServiceRequest.DESCRIPTOR, ("resourceSpans", "scopeSpans", "spans"), _MADE),
+    "logs": _SplitPlan(ExportLogsServiceRequest.DESCRIPTOR, ("resourceLogs", "scopeLogs", "logRecords"), _MADE),
+    "metrics": _SplitPlan(
+        ExportMetricsServiceRequest.DESCRIPTOR, ("resourceMetrics", "scopeMetrics", "metrics"), _MADE
+    ),
+}
 _Encoded = TypeVar("_Encoded")
 
 
@@ -332,16 +462,22 @@ def _encode_all(text: bytes) -> list[tuple[Signal, bytes]]:
 
 
 def _encoded(encode: Callable[[bytes], _Encoded], text: bytes) -> _Encoded:
-    with _as_decode_errors():
+    try:
         check_json(text)
         try:
             return encode(text)
         except (msgspec.DecodeError, UnicodeDecodeError):
             # Half an emoji must not lose a batch. Only a text that could not be decoded is searched for one.
-            whole = _with_lone_surrogates_replaced(text)
+            whole = _SURROGATES.sub(lambda match: match[1] + (b"" if match[2] is None else _REPLACEMENT), text)
             if whole == text:
                 raise
         return encode(whole)
+    except WrongValueError as error:
+        raise DecodeError(error.message(), reason=error.reason) from None
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise DecodeError(f"not JSON: {error}") from error
+    except RecursionError as error:
+        raise DecodeError("the values are nested too deeply") from error
 
 
 # An escape of a surrogate, or a surrogate that was encoded as if it were a character.
@@ -352,20 +488,3 @@ _PAIR = rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 _SURROGATES = re.compile(
     rb"((?:[^\\\xed]++|" + _PAIR + rb"|(?!" + _LONE + rb")(?:\xed|\\(?:.|\Z)))*+)(?:(" + _LONE + rb")|\Z)", re.DOTALL
 )
-
-
-def _with_lone_surrogates_replaced(text: bytes) -> bytes:
-    """Replace each lone surrogate in a JSON text, in keys and values alike, by U+FFFD."""
-    return _SURROGATES.sub(lambda match: match[1] + (b"" if match[2] is None else _REPLACEMENT), text)
-
-
-@contextmanager
-def _as_decode_errors() -> Generator[None]:
-    try:
-        yield
-    except WrongValueError as error:
-        raise DecodeError(error.message(), reason=error.reason) from None
-    except (msgspec.DecodeError, UnicodeError) as error:
-        raise DecodeError(f"not JSON: {error}") from error
-    except RecursionError as error:
-        raise DecodeError("the values are nested too deeply") from error

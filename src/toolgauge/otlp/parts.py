@@ -1,24 +1,90 @@
-"""One request -> one part for each worker: all spans of a trace are for the same worker.
+"""Splits one request: into requests of one trace each for a message broker, or into one part for each worker.
 
-A request that is for one worker goes on byte for byte, and nothing of it is copied. With conversation ids, the first request with
-spans of a trace decides: it goes to the worker of the conversation that one of these spans shows, else to the worker of the trace
-id. Later spans follow it, also those that show a conversation only then.
+A broker wants all of a trace under one key, as the Collector's kafka exporter writes with `partition_traces_by_id` and
+`partition_logs_by_trace_id`. All spans of a trace are for the same worker; a request for one worker stays byte for byte. With
+conversation ids, the first request with spans of a trace decides: the trace goes to the worker of the conversation that one
+of these spans shows, else to the worker of the trace id. Later spans follow it, even if only they show a conversation.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 from zlib import crc32
 
 from msgspec import Struct
 
 from toolgauge.model.delivery import Signal
-from toolgauge.otlp.by_trace import Item, copied_items, trace_id_of
-from toolgauge.otlp.envelope import copied, parse_request
-from toolgauge.otlp.heads import is_trace_id
+from toolgauge.model.errors import DecodeError
+from toolgauge.otlp.bounds import parse
+from toolgauge.otlp.envelope import Container, container, copied, encode_spans, is_trace_id, parse_request, read_head
 from toolgauge.otlp.marks import is_back_to_front
-from toolgauge.otlp.messages import REQUEST, ResourceGroupMessage, ScopeGroupMessage
-from toolgauge.otlp.signals import check_signal
+from toolgauge.otlp.request import check_signal
+from toolgauge.otlp.wire_pb2 import LogRecordMessage, RequestMessage, ResourceGroupMessage, ScopeGroupMessage
+
+Item: TypeAlias = tuple[Container, bytes]
+
+
+class TraceRequest(Struct, frozen=True):
+    """A request of one trace. `trace_id` is lower-case hex, `None` where its items have none; `count` of spans or log records."""
+
+    trace_id: str | None
+    body: bytes
+    count: int
+
+
+def split_by_trace(signal: Signal, body: bytes, max_bytes: int) -> Iterator[TraceRequest]:
+    """Yield requests of one trace each, in the order in which traces first occur.
+
+    One of more than `max_bytes` is divided between its items; a single item may still be larger. Metrics stay as they are. Raise
+    `DecodeError` when the envelope is broken.
+    """
+    if signal == "metrics":
+        yield TraceRequest(None, body, 0)
+        return
+    by_trace: dict[str | None, list[Item]] = {}
+    for around, raw in copied_items(body):
+        trace_id = trace_id_of(signal, raw)
+        by_trace.setdefault(trace_id, []).append((around, raw))
+    if len(by_trace) == 1 and len(body) <= max_bytes:
+        for trace_id, items in by_trace.items():
+            yield TraceRequest(trace_id, body, len(items))
+        return
+    for trace_id, items in by_trace.items():
+        yield from _fitting(trace_id, items, max_bytes)
+
+
+def copied_items(body: bytes) -> Iterator[Item]:
+    """Yield the spans or log records of a request, each with what stands around it. Raise `DecodeError` when the envelope is broken."""
+    request = object()
+    for group in parse_request(body).resource_groups:
+        resource = copied(group.resource)
+        for scope_group in group.scope_groups:
+            around = container(resource, group.schema_url, scope_group, request=request, origin=request)
+            for raw in scope_group.items:
+                yield around, raw
+
+
+def _fitting(trace_id: str | None, items: Sequence[Item], max_bytes: int) -> Iterator[TraceRequest]:
+    body = encode_spans(items)
+    if len(body) <= max_bytes or len(items) == 1:
+        yield TraceRequest(trace_id, body, len(items))
+        return
+    middle = len(items) // 2
+    yield from _fitting(trace_id, items[:middle], max_bytes)
+    yield from _fitting(trace_id, items[middle:], max_bytes)
+
+
+def trace_id_of(signal: Signal, raw: bytes) -> str | None:
+    """Read the trace id of a span or log record, in lower-case hex; `None` where it has none."""
+    if signal == "traces":
+        head = read_head(raw)
+        return None if head is None else head[0].hex()
+    try:
+        trace_id = parse(LogRecordMessage, raw).trace_id
+    except DecodeError:
+        return None
+    return trace_id.hex() if is_trace_id(trace_id) else None
+
 
 # Beyond them the oldest are forgotten: their later spans go by trace id.
 _MAX_TRACES = 100_000
@@ -141,7 +207,7 @@ class Divider:
 
 
 def _encoded(own: Iterable[_Group]) -> bytes:
-    request = REQUEST()
+    request = RequestMessage()
     begun: ResourceGroupMessage | None = None
     written = request.resource_groups
     for group, scope_group, raws in own:

@@ -1,16 +1,45 @@
-"""A sender's request whose envelope has been checked: what the receivers hand to the pipeline.
+"""Whole requests: with a checked envelope on their way to the pipeline, framed in a recording, and counted item by item.
 
-The envelope is checked before a sender is answered, because what cannot be parsed must not be acknowledged. What is
-inside a span is nobody's business until the pipeline reads it.
+Receivers check the envelope before they answer: a request that cannot be parsed must not be acknowledged. Spans, log records and
+metrics have the same envelope on the wire, so a request of log records parses as one of spans; acknowledged as such it would
+be lost. In a recording, requests follow one another, each as its size (a varint) and its bytes. A request of log records or
+metrics begins with a field that OTLP does not have, number 15, whose text is the signal: decoders of protobuf skip it. One of
+spans has none, so that a recording of spans is what other tools write.
 """
 
+from collections.abc import Iterable, Iterator
+
+from google.protobuf.message import DecodeError as ProtobufError
+from google.protobuf.message import Message
 from msgspec import Struct
+from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
+from opentelemetry.proto.resource.v1.resource_pb2 import Resource
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from toolgauge.model.delivery import Assignment, Signal
 from toolgauge.model.errors import DecodeError
+from toolgauge.otlp.bounds import check_span, parse
+from toolgauge.otlp.encode import varint
 from toolgauge.otlp.envelope import parse_request
-from toolgauge.otlp.messages import LOG_RECORD, SPAN_SIGNS, RequestMessage, parse
-from toolgauge.otlp.signals import check_signal
+from toolgauge.otlp.wire_pb2 import (
+    AnyValueMessage,
+    ForeignToLogsMessage,
+    ForeignToMetricsMessage,
+    ForeignToSpansMessage,
+    LogRecordMessage,
+    RequestMessage,
+    SpanSignsMessage,
+)
+
+_ITEMS: dict[Signal, str] = {"traces": "spans", "logs": "log records", "metrics": "metrics"}
+_SPAN_ID_BYTES, _TRACE_ID_BYTES = 8, 16
+_SIGNAL_FIELD = b"\x7a"  # number 15, with a length
+_SIGNAL_MARKS: dict[Signal, bytes] = {
+    signal: _SIGNAL_FIELD + bytes([len(signal)]) + signal.encode() for signal in _ITEMS
+}
+# Larger spans and log records are not parsed strictly, which may need a hundred times their size in memory.
+_LARGEST_STRICT_BYTES = 1 << 20
 
 
 class Request(Struct, frozen=True, eq=False):
@@ -50,23 +79,113 @@ def newest_time_ns(signal: Signal, body: bytes) -> int:
     A recorded request left its producer at that time at the earliest. Raise `DecodeError` when its envelope is broken or of another
     signal; a broken span or log record has no time: receivers leave out that record alone.
     """
-    envelope = parse_request(body)
-    check_signal(signal, envelope)
-    time_ns = _span_time_ns if signal == "traces" else _log_time_ns
-    groups = (scope for resource in envelope.resource_groups for scope in resource.scope_groups)
-    return max((time_ns(raw) for group in groups for raw in group.items), default=0)
+    newest_ns = 0
+    for raw in _items(read_request(signal, body, 0).envelope):
+        try:
+            if signal == "traces":
+                time_ns = parse(SpanSignsMessage, raw).end_time_unix_nano
+            else:
+                record = parse(LogRecordMessage, raw)
+                time_ns = record.time_unix_nano or record.observed_time_unix_nano
+        except DecodeError:
+            continue
+        newest_ns = max(newest_ns, time_ns)
+    return newest_ns
 
 
-def _span_time_ns(raw: bytes) -> int:
+def _items(request: RequestMessage) -> Iterator[bytes]:
+    return (raw for group in request.resource_groups for scope in group.scope_groups for raw in scope.items)
+
+
+def check_signal(signal: Signal, request: RequestMessage) -> None:
+    """Raise `DecodeError` when the request is of another signal than that of its endpoint.
+
+    Rule: the first item with fields that only one signal has decides. It is of another signal when one of its fields has a wire
+    type that no item of this signal has there. An item that is empty or cannot be parsed decides nothing.
+    """
+    for raw in filter(None, _items(request)):
+        try:
+            is_foreign = _is_foreign(signal, raw)
+        except DecodeError:
+            continue
+        if is_foreign:
+            problem = f"it holds no {_ITEMS[signal]}: send each signal to its own endpoint"
+            raise DecodeError(problem, reason="wrong_signal")
+        if is_foreign is not None:
+            return
+
+
+def _is_foreign(signal: Signal, raw: bytes) -> bool | None:
+    """Return whether an item is of another signal; `None` where nothing in it decides."""
+    if signal == "metrics":
+        return bool(parse(ForeignToMetricsMessage, raw).ListFields())
+    if signal == "logs":
+        if parse(ForeignToLogsMessage, raw).ListFields():
+            return True
+        return False if parse(ForeignToSpansMessage, raw).ListFields() else None
+    signs = parse(SpanSignsMessage, raw)
+    if signs.start_time_unix_nano or signs.end_time_unix_nano or len(signs.span_id) == _SPAN_ID_BYTES:
+        return False
+    if parse(ForeignToSpansMessage, raw).ListFields():
+        return True
+    if signs.kind:
+        return False
+    # Gauges, histograms and summaries differ from spans in nothing but the name that they have in place of a trace id.
+    if signs.trace_id:
+        return len(signs.trace_id) != _TRACE_ID_BYTES or signs.trace_id.isascii()
+    # A log record may have only its body, under the field number of a span's name: no span is called like these bytes.
+    if not signs.name:
+        return None
     try:
-        return parse(SPAN_SIGNS, raw).end_time_unix_nano
+        return True if parse(AnyValueMessage, signs.name).WhichOneof("value") is not None else None
     except DecodeError:
+        return None
+
+
+def framed(signal: Signal, body: bytes) -> bytes:
+    """Encode one request of a recording."""
+    # A sender's request may itself begin with that field: then it gets one of ours, which is the one taken off.
+    mark = b"" if signal == "traces" and not body.startswith(_SIGNAL_FIELD) else _SIGNAL_MARKS[signal]
+    return b"".join((varint(len(mark) + len(body)), mark, body))
+
+
+def signal_and_body(request: bytes, otherwise: Signal) -> tuple[Signal, bytes]:
+    """Split one request of a recording; `otherwise` is the signal of one that names none."""
+    for signal, mark in _SIGNAL_MARKS.items():
+        if request.startswith(mark):
+            return signal, request[len(mark) :]
+    return otherwise, request
+
+
+def count_undecodable(signal: Signal, body: bytes) -> int:
+    """Count the spans or log records that a strict reader cannot decode.
+
+    Here they are read leniently: text that is not UTF-8 harms nothing. A destination that reads with the stock message classes
+    refuses the whole request for it. All of a group are counted when its resource or scope cannot be decoded.
+    """
+    if signal == "metrics":
         return 0
-
-
-def _log_time_ns(raw: bytes) -> int:
+    kind = Span if signal == "traces" else LogRecord
     try:
-        record = parse(LOG_RECORD, raw)
-    except DecodeError:
+        request = parse_request(body)
+    except DecodeError:  # its spans cannot be told apart
         return 0
-    return record.time_unix_nano or record.observed_time_unix_nano
+    count = 0
+    for group in request.resource_groups:
+        is_broken = _undecodable(Resource, group.resource) > 0
+        for scope in group.scope_groups:
+            is_whole = is_broken or _undecodable(InstrumentationScope, scope.scope) > 0
+            count += len(scope.items) if is_whole else _undecodable(kind, scope.items)
+    return count
+
+
+def _undecodable(kind: type[Message], raws: Iterable[bytes]) -> int:
+    count = 0
+    for raw in raws:
+        if len(raw) <= _LARGEST_STRICT_BYTES:
+            try:
+                check_span(raw)
+                kind.FromString(raw)
+            except (DecodeError, ProtobufError):
+                count += 1
+    return count

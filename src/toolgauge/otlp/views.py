@@ -7,9 +7,10 @@ is counted: a look-up must never raise into a dialect.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeVar, overload
 
+from google.protobuf.internal.containers import RepeatedScalarFieldContainer
 from msgspec import Struct
 
 from toolgauge.model.errors import DecodeError
@@ -30,22 +31,16 @@ from toolgauge.model.records import (
     StatusCode,
     remote_flag,
 )
-from toolgauge.otlp.bounds import check_events, check_name, check_record, check_span, check_value
-from toolgauge.otlp.heads import are_ids, is_span_id, is_trace_id
-from toolgauge.otlp.messages import (
-    ANY_VALUE,
-    EVENT,
-    LOG_RECORD,
-    RESOURCE,
-    SCOPE,
-    SPAN,
-    STATUS,
+from toolgauge.otlp.bounds import check_events, check_name, check_record, check_span, check_value, joined, parse
+from toolgauge.otlp.envelope import are_ids, is_span_id, is_trace_id
+from toolgauge.otlp.wire_pb2 import (
     AnyValueMessage,
     EventMessage,
-    Repeated,
+    LogRecordMessage,
+    ResourceMessage,
+    ScopeMessage,
     SpanMessage,
-    joined,
-    parse,
+    StatusMessage,
 )
 
 _TEXT, _ARRAY, _WHOLE = 0x0A, 0x2A, 0x18
@@ -76,7 +71,6 @@ _LONGEST_GROUP = 4096
 
 
 Default = TypeVar("Default")
-Known = TypeVar("Known")
 
 
 def text(raw: bytes) -> str:
@@ -101,7 +95,7 @@ def value(raw: bytes) -> Value:
         raise DecodeError("the value is too large")
     if raw[0] not in _TEXT_OR_BYTES:
         check_value(raw)
-    return _from_message(parse(ANY_VALUE, raw))
+    return _from_message(parse(AnyValueMessage, raw))
 
 
 def _from_message(message: AnyValueMessage) -> Value:
@@ -120,7 +114,7 @@ def _from_message(message: AnyValueMessage) -> Value:
             return [_from_message(element) for element in message.array_value.values]
         case "kvlist_value":
             return {text(entry.key): _from_message(entry.value) for entry in message.kvlist_value.values}
-        case None:
+        case _:
             return None
 
 
@@ -198,20 +192,12 @@ class Attributes(Mapping[str, Value]):
         return len(self._raw)
 
 
-def _parse_event(raw: bytes) -> EventMessage:
-    """Parse an event; raise `DecodeError` when it cannot be parsed or is beyond the bounds."""
-    check_record(raw)
-    message = parse(EVENT, raw)
-    check_name(message.name)
-    return message
-
-
 class Events(Sequence[SpanEvent]):
     """The events of a span, parsed when the first of them is asked for; one that cannot be parsed is left out."""
 
     __slots__ = ("_parsed", "_raw", "_values")
 
-    def __init__(self, raw: Repeated[bytes], values: Values) -> None:
+    def __init__(self, raw: RepeatedScalarFieldContainer[bytes], values: Values) -> None:
         self._raw = raw
         self._values = values
         self._parsed: tuple[SpanEvent, ...] | None = None
@@ -231,18 +217,19 @@ class Events(Sequence[SpanEvent]):
 
     def _all(self) -> tuple[SpanEvent, ...]:
         if self._parsed is None:
-            self._parsed = tuple(self._parse())
+            parsed: list[SpanEvent] = []
+            for raw in self._raw:
+                try:
+                    check_record(raw)
+                    message = parse(EventMessage, raw)
+                    check_name(message.name)
+                except DecodeError:
+                    self._values.undecodable += 1
+                    continue
+                attributes = Attributes(message.attributes, self._values)
+                parsed.append(SpanEvent(name=text(message.name), time_ns=message.time_unix_nano, attributes=attributes))
+            self._parsed = tuple(parsed)
         return self._parsed
-
-    def _parse(self) -> Iterator[SpanEvent]:
-        for raw in self._raw:
-            try:
-                message = _parse_event(raw)
-            except DecodeError:
-                self._values.undecodable += 1
-                continue
-            attributes = Attributes(message.attributes, self._values)
-            yield SpanEvent(name=text(message.name), time_ns=message.time_unix_nano, attributes=attributes)
 
 
 class ParsedSpan(Struct, frozen=True, eq=False):
@@ -281,12 +268,11 @@ class ParsedSpan(Struct, frozen=True, eq=False):
 
 
 def _status(raw: bytes) -> tuple[StatusCode, str]:
-    message = parse(STATUS, raw)
+    message = parse(StatusMessage, raw)
     return _STATUS_CODES.get(message.code, "unset"), text(message.message)
 
 
-@dataclass(slots=True, eq=False)
-class KnownScope:
+class KnownScope(Struct, frozen=True, eq=False):
     """A scope and what it means for its records: always viewed (`is_named`), never viewed (`is_own`), or neither."""
 
     scope: Scope
@@ -304,8 +290,8 @@ class Views:
         self._scope_names = tuple(scopes)
         self._label_keys = tuple(dict.fromkeys((VERSION, ENVIRONMENT, *labels)))
         self._values = Values()
-        self._scopes: dict[bytes, KnownScope] = {}
-        self._resources: dict[bytes, Resource] = {}
+        self._known_scope = lru_cache(_MOST_GROUPS)(self._parse_scope)
+        self._known_resource = lru_cache(_MOST_GROUPS)(self._parse_resource)
 
     @property
     def undecodable_values(self) -> int:
@@ -315,7 +301,7 @@ class Views:
     def parsed(self, raw: bytes) -> ParsedSpan:
         """Parse a raw span; raise `DecodeError` when it cannot be parsed, is beyond the bounds, or has no valid ids."""
         check_span(raw)
-        message = parse(SPAN, raw)
+        message = parse(SpanMessage, raw)
         trace_id, span_id, parent = message.trace_id, message.span_id, message.parent_span_id
         if not are_ids(trace_id, span_id):
             raise DecodeError("the span has no valid ids")
@@ -323,7 +309,7 @@ class Views:
         check_name(name)
         check_events(message, raw)
         if message.status not in _STATUSES:
-            parse(STATUS, message.status)
+            parse(StatusMessage, message.status)
         return ParsedSpan(
             SpanRef(trace_id.hex(), span_id.hex()),
             parent.hex() if is_span_id(parent) else None,
@@ -337,7 +323,7 @@ class Views:
 
     def waited(self, span: UnreadSpan) -> Span:
         """View a span that has waited as bytes: it was parsed when it came."""
-        message = parse(SPAN, span.raw)
+        message = parse(SpanMessage, span.raw)
         parsed = ParsedSpan(
             span.ref,
             span.parent_span_id,
@@ -353,7 +339,7 @@ class Views:
     def log_record(self, raw: bytes, resource: Resource, scope: Scope) -> LogRecord:
         """View a raw log record; raise `DecodeError` when it cannot be parsed or is beyond the bounds."""
         check_record(raw)
-        message = parse(LOG_RECORD, raw)
+        message = parse(LogRecordMessage, raw)
         check_name(message.event_name)
         attributes = Attributes(message.attributes, self._values)
         event_name = text(message.event_name) or attributes.get(_EVENT_NAME)
@@ -371,30 +357,20 @@ class Views:
             trace_id=None if has_span or not is_trace_id(trace_id) else trace_id.hex(),
         )
 
-    def resource(self, parts: Repeated[bytes]) -> Resource:
+    def resource(self, parts: RepeatedScalarFieldContainer[bytes]) -> Resource:
         """View a resource; joining what the sender wrote is merging it. A broken one reads as empty."""
         raw = joined(parts)
-        known = self._resources.get(raw) if len(raw) <= _LONGEST_GROUP else None
-        if known is None:
-            known = self._parse_resource(raw)
-            if len(raw) <= _LONGEST_GROUP:
-                _remember_group(self._resources, raw, known)
-        return known
+        return self._known_resource(raw) if len(raw) <= _LONGEST_GROUP else self._parse_resource(raw)
 
-    def scope(self, parts: Repeated[bytes]) -> KnownScope:
+    def scope(self, parts: RepeatedScalarFieldContainer[bytes]) -> KnownScope:
         """View a scope. The answer holds for the scope alone: any span in it may still bear a mark."""
         raw = joined(parts)
-        known = self._scopes.get(raw) if len(raw) <= _LONGEST_GROUP else None
-        if known is None:
-            known = self._parse_scope(raw)
-            if len(raw) <= _LONGEST_GROUP:
-                _remember_group(self._scopes, raw, known)
-        return known
+        return self._known_scope(raw) if len(raw) <= _LONGEST_GROUP else self._parse_scope(raw)
 
     def _parse_resource(self, raw: bytes) -> Resource:
         try:
             check_record(raw)
-            attributes = Attributes(parse(RESOURCE, raw).attributes, self._values)
+            attributes = Attributes(parse(ResourceMessage, raw).attributes, self._values)
         except DecodeError:
             return Resource(service=None, attributes={})
         service = attributes.get(_SERVICE_NAME)
@@ -408,7 +384,7 @@ class Views:
 
     def _parse_scope(self, raw: bytes) -> KnownScope:
         try:
-            message = parse(SCOPE, raw)
+            message = parse(ScopeMessage, raw)
             check_name(message.name)
         except DecodeError:
             return KnownScope(Scope(name="", version=""), is_named=False, is_own=False)
@@ -432,9 +408,3 @@ def _label(attributes: Attributes, key: str) -> str:
             return fit_label(str(value))
         case _:
             return ""
-
-
-def _remember_group(memo: dict[bytes, Known], raw: bytes, known: Known) -> None:
-    if len(memo) >= _MOST_GROUPS:
-        memo.clear()
-    memo[raw] = known

@@ -29,7 +29,7 @@ from toolgauge.model.records import SpanRef
 from toolgauge.model.regressions import Regression
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.otlp.decoder import Container, DecodedTraces, Decoder, Place, ViewedSpan
-from toolgauge.otlp.heads import encode_heads, read_each
+from toolgauge.otlp.envelope import encode_heads, read_each
 from toolgauge.otlp.request import Request, read_request
 from toolgauge.pipeline.admission import Admission
 from toolgauge.pipeline.egress import Egress

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from toolgauge.otlp.framing import framed
+from toolgauge.otlp.request import framed
 from toolgauge.pytest_plugin.collector import Request
 
 _ENDING = ".otlp"

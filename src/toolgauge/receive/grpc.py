@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from functools import partial
 from typing import NoReturn, TypeAlias
 from urllib.parse import unquote
@@ -27,11 +27,9 @@ from toolgauge.net.auth import TokenGuard
 from toolgauge.net.listen import close_all, listen
 from toolgauge.net.settings import ServerTls
 from toolgauge.net.tls import WatchedFiles, server_context, server_pem
-from toolgauge.receive.otlp_handler import HOP_HEADER, BrokenBodyError, OtlpHandler, gunzip, inflate
-from toolgauge.receive.refusal import Refusal, invalid, loop, too_large, unauthenticated
-from toolgauge.receive.refusal_log import RefusalLog
+from toolgauge.receive.otlp_handler import HOP_HEADER, BrokenBodyError, OtlpHandler, Uploads, gunzip, inflate
+from toolgauge.receive.refusal import Refusal, RefusalLog, invalid, loop, too_large, unauthenticated
 from toolgauge.receive.settings import GrpcSettings
-from toolgauge.receive.uploads import Uploads
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.settings import SECOND
 
@@ -78,23 +76,6 @@ def _certificates(tls: ServerTls) -> grpc.ServerCertificateConfiguration:
     return grpc.ssl_server_certificate_configuration([(pem.key, pem.certificate)], pem.client_ca)
 
 
-class GrpcHealth:
-    """The health service of gRPC, for the server as a whole (service "") and for each service."""
-
-    def __init__(self, server: grpc.aio.Server) -> None:
-        self._servicer = health.aio.HealthServicer()
-        add_HealthServicer_to_server(self._servicer, server)
-
-    async def serving(self, services: Iterable[str]) -> None:
-        """Report that requests are taken."""
-        for service in ("", *services):
-            await self._servicer.set(service, HealthCheckResponse.SERVING)
-
-    async def stopping(self) -> None:
-        """Report at once that no more requests are taken."""
-        await self._servicer.enter_graceful_shutdown()
-
-
 _SERVICES: dict[Signal, str] = {
     "traces": "opentelemetry.proto.collector.trace.v1.TraceService",
     "metrics": "opentelemetry.proto.collector.metrics.v1.MetricsService",
@@ -131,8 +112,6 @@ class GrpcReceiver:
         )
         self._uploads = Uploads(limit, has_memory)
         self._settings = settings
-        self._guard = TokenGuard.of(settings.auth)
-        self._health: GrpcHealth | None = None
         self._server: grpc.aio.Server | None = None
         self._port = 0
         self._first_call = FirstCall(self._handler.refusal_log)
@@ -153,13 +132,10 @@ class GrpcReceiver:
         addresses = [sock.getsockname()[:2] for sock in sockets]
         close_all(sockets)
         server = grpc.aio.server(options=tuple(_options(self._settings)))
-        server.add_generic_rpc_handlers(
-            (
-                self._first_call,
-                _Methods(self._handler, self._guard, self._uploads),
-            )
-        )
-        self._health = GrpcHealth(server)
+        methods = _Methods(self._handler, TokenGuard.of(self._settings.auth), self._uploads)
+        server.add_generic_rpc_handlers((self._first_call, methods))
+        self._health = health.aio.HealthServicer()
+        add_HealthServicer_to_server(self._health, server)
         # Handlers are asked in the order in which they are added.
         server.add_generic_rpc_handlers((_UnknownMethods(self._handler.refusal_log),))
         for host, port in addresses:
@@ -177,7 +153,9 @@ class GrpcReceiver:
                     f"cannot listen on `{self._settings.endpoint}`, address `{address}`: {error}"
                 ) from error
         await server.start()
-        await self._health.serving(_SERVICES.values())
+        # The server as a whole is the service "".
+        for service in ("", *_SERVICES.values()):
+            await self._health.set(service, HealthCheckResponse.SERVING)
         self._port = addresses[0][1]
         self._server = server
 
@@ -185,9 +163,9 @@ class GrpcReceiver:
         """Stop accepting at once; requests being handled get `grace_s` to finish."""
         server, self._server = self._server, None
         self._first_call.stop()
-        if server is not None and self._health is not None:
+        if server is not None:
             # Watching clients hear of it before the handler is closed.
-            await self._health.stopping()
+            await self._health.enter_graceful_shutdown()
             await server.stop(grace_s)
 
 
@@ -224,8 +202,11 @@ class _Methods(grpc.GenericRpcHandler):
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> "_Handler | None":
         """Choose by method and metadata; `None` is UNIMPLEMENTED."""
         metadata = handler_call_details.invocation_metadata
-        if self._guard is not None and not self._guard.admits(_header(metadata, self._guard.header)):
-            return self._strangers.get(handler_call_details.method)
+        guard = self._guard
+        if guard is not None:
+            shown = (value for key, value in metadata if key == guard.header and isinstance(value, str))
+            if not guard.admits(next(shown, None)):
+                return self._strangers.get(handler_call_details.method)
         if self._own_hop in metadata:
             return self._loop.get(handler_call_details.method)
         return self._open.get(handler_call_details.method)
@@ -279,7 +260,6 @@ class _UnknownMethods(grpc.GenericRpcHandler):
         self._refusal_log = refusal_log
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> _Handler:  # noqa: ARG002 (all unknown methods are refused alike)
-        """Make a handler for a method that no other handler knows."""
 
         async def refuse(_bodies: AsyncIterator[bytes], context: _Context) -> bytes:
             self._refusal_log.path("grpc", _NO_SUCH_METHOD, _address(context.peer()))
@@ -306,7 +286,6 @@ class _Exports:
         self._uploads = uploads
 
     async def take(self, _bodies: AsyncIterator[bytes], context: _Context) -> bytes:
-        """Take one message: there is no second."""
         # A call that is over has no peer any more.
         peer = _address(context.peer())
         body = await self._read(context, peer)
@@ -365,10 +344,6 @@ class _Upload:
         """
         with contextlib.suppress(grpc.aio.BaseError):
             await _abort(self._context, self._handler.refuse(self._signal, refused, self._peer))
-
-
-def _header(metadata: Iterable[tuple[str, str | bytes]], name: str) -> str | None:
-    return next((value for key, value in metadata if key == name and isinstance(value, str)), None)
 
 
 def _refuse(

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import json
 import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -18,25 +18,12 @@ from aiohttp.web_protocol import RequestHandler
 from google.protobuf import json_format
 from grpc import StatusCode
 
-from toolgauge.model.delivery import Consumer, Refused, Signal
-from toolgauge.model.errors import DecodeError
+from toolgauge.model.delivery import Consumer, Refused
 from toolgauge.net.auth import TokenGuard
 from toolgauge.net.listen import Listeners, peer_address
-from toolgauge.receive.otlp_handler import (
-    HOP_HEADER,
-    BrokenBodyError,
-    Decode,
-    FromJson,
-    OtlpHandler,
-    TooLargeError,
-    gunzip,
-    inflate,
-    unzstd,
-)
-from toolgauge.receive.refusal import Refusal, invalid, loop, refusal, too_large, unauthenticated
-from toolgauge.receive.refusal_log import RefusalLog
+from toolgauge.receive.otlp_handler import HOP_HEADER, Decode, FromJson, OtlpHandler, Uploads, gunzip, inflate, unzstd
+from toolgauge.receive.refusal import Refusal, RefusalLog, invalid, loop, refusal, too_large, unauthenticated
 from toolgauge.receive.settings import HttpSettings
-from toolgauge.receive.uploads import Uploads
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.settings import SECOND
 
@@ -72,8 +59,6 @@ _SERVER = "toolgauge"
 # How long the rest of a refused body is read, so that a sender in the middle of it sees the answer.
 _LINGER_S = 3.0
 _SLOWEST_BYTES_PER_S = 64 * 1024
-# A JSON document of this size takes milliseconds to decode, for which other senders should not wait.
-_LARGE_JSON_BYTES = 32 * 1024
 
 
 class HttpReceiver:
@@ -95,19 +80,27 @@ class HttpReceiver:
         refusal_log: RefusalLog | None = None,
     ) -> None:
         limit = settings.max_request_body_size
-        handler = OtlpHandler(
-            consumer,
-            transport="http",
-            limit=limit,
-            metrics=metrics,
-            hop_id=hop_id,
-            refusal_log=refusal_log or RefusalLog(),
+        log = refusal_log or RefusalLog()
+        self._handler = OtlpHandler(
+            consumer, transport="http", limit=limit, metrics=metrics, hop_id=hop_id, refusal_log=log
         )
-        self._refusal_log = handler.refusal_log
-        self._requests = _Requests(handler, settings, from_json, has_memory)
         self._settings = settings
+        self._from_json = from_json
+        self._has_memory = has_memory
+        self._uploads = Uploads(limit, has_memory, patience_s=settings.read_timeout / SECOND)
+        self._guard = TokenGuard.of(settings.auth)
+        self._no_such_path = Refusal(
+            "unsupported",
+            StatusCode.UNIMPLEMENTED,
+            404,
+            f"no such path; OTLP is served on {', '.join(sorted(settings.paths))}",
+        )
         self._protocols: _Server | None = None
         self._listeners: Listeners | None = None
+        # Connections with a request under way.
+        self._answering: set[RequestHandler] = set()
+        # Set when the last of them is answered; `None` unless the receiver stops.
+        self._finished: asyncio.Event | None = None
 
     @property
     def port(self) -> int:
@@ -116,8 +109,9 @@ class HttpReceiver:
 
     async def start(self) -> None:
         """Bind and serve; raise `StartError` when the endpoint cannot be had."""
-        protocols = _Server(self._requests.answer, self._settings, self._refusal_log)
-        on_failure = partial(self._refusal_log.handshake, "http")
+        log = self._handler.refusal_log
+        protocols = _Server(self._answer, self._settings, log)
+        on_failure = partial(log.handshake, "http")
         listeners = Listeners(protocols, self._settings.endpoint, self._settings.tls, on_failure)
         await listeners.start()
         self._protocols, self._listeners = protocols, listeners
@@ -127,14 +121,119 @@ class HttpReceiver:
         if self._listeners is not None:
             await self._listeners.stop()
         protocols, self._protocols = self._protocols, None
-        if protocols is not None:
-            for connection in protocols.connections:
-                # aiohttp reads nothing more from a connection after its `close`.
-                if not self._requests.is_answering(connection):
-                    connection.close()
-            await self._requests.finish(grace_s / 2)
-            # aiohttp waits twice: for the handler, then for its task.
-            await protocols.shutdown(grace_s / 4)
+        if protocols is None:
+            return
+        for connection in protocols.connections:
+            # aiohttp reads nothing more from a connection after its `close`.
+            if connection not in self._answering:
+                connection.close()
+        if self._answering:
+            self._finished = asyncio.Event()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(grace_s / 2):
+                    await self._finished.wait()
+            self._finished = None
+            await self._uploads.give_up_all(refusal(Refused("shutting down")))
+        # aiohttp waits twice: for the handler, then for its task.
+        await protocols.shutdown(grace_s / 4)
+
+    async def _answer(self, request: web.BaseRequest) -> web.Response:
+        if isinstance(request.protocol, _Protocol):
+            request.protocol.has_asked = True
+        self._answering.add(request.protocol)
+        try:
+            cors, origin = self._settings.cors, request.headers.get("Origin")
+            if cors is None or origin is None or not cors.allows(origin):
+                response = await self._answer_post(request)
+            elif request.method == "OPTIONS" and "Access-Control-Request-Method" in request.headers:
+                # A browser asks whether it may send.
+                response = web.Response(status=204, headers={**cors.preflight_headers(origin), "Server": _SERVER})
+            else:
+                response = await self._answer_post(request)
+                response.headers.update(cors.answer_headers(origin))
+        finally:
+            self._answering.discard(request.protocol)
+            if self._finished is not None and not self._answering:
+                self._finished.set()
+        return response if self._finished is None else _closing(response)
+
+    async def _answer_post(self, request: web.BaseRequest) -> web.Response:
+        media = media_of(request.headers.get("Content-Type", "")) or PROTOBUF
+        signal = self._settings.paths.get(request.path)
+        peer = _peer(request)
+        if signal is None:
+            self._handler.refusal_log.path("http", self._no_such_path, peer)
+            return _closing(_response(self._no_such_path, media))
+        refused = self._precheck(request)
+        if refused is not None:
+            response = _response(self._handler.refuse(signal, refused, peer), media)
+            if refused.http_status == 405:
+                response.headers["Allow"] = "POST"
+            if refused.http_status == 401 and self._guard is not None:
+                response.headers["WWW-Authenticate"] = self._guard.challenge
+            return _closing(response)
+        if request.headers.get("Expect", "").lower() == "100-continue":
+            await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        body = await self._read(request)
+        if isinstance(body, Refusal):
+            return _closing(_response(self._handler.refuse(signal, body, peer), media))
+        from_json = self._from_json if media is JSON else None
+        refused = await self._handler.take(signal, body, peer, _DECODERS[_encoding(request)], from_json)
+        if refused is not None:
+            return _response(refused, media)
+        return web.Response(body=media.success, headers={"Content-Type": media.content_type, "Server": _SERVER})
+
+    def _precheck(self, request: web.BaseRequest) -> Refusal | None:
+        """Refuse what the headers alone condemn, before a byte of the body is read."""
+        if request.method != "POST":
+            return invalid("only POST is served here", http_status=405)
+        headers = request.headers
+        guard = self._guard
+        if guard is not None and not guard.admits(headers.get(guard.header)):
+            return unauthenticated()
+        if media_of(headers.get("Content-Type", "")) is None:
+            return invalid(f"only `{PROTOBUF.content_type}` and `{JSON.content_type}` are read here", http_status=415)
+        if _encoding(request) not in _DECODERS:
+            return invalid(_UNREAD_ENCODING, http_status=415, reason="compression")
+        if self._handler.hop_id in headers.getall(HOP_HEADER, ()):
+            return loop()
+        if request.content_length is not None and request.content_length > self._handler.limit:
+            return too_large(self._handler.limit)
+        return None
+
+    async def _read(self, request: web.BaseRequest) -> bytes | Refusal:
+        """Read the body up to the limit, whatever its declared length; in bounded time, longer for a long body."""
+        chunks: list[bytes] = []
+        size = 0
+        silence_s = self._settings.read_timeout / SECOND
+        upload: _Upload | None = None
+        try:
+            async with asyncio.timeout(silence_s) as deadline:
+                while chunk := await request.content.readany():
+                    size += len(chunk)
+                    when_s = deadline.when()
+                    if when_s is not None:
+                        # A slow line gets the time that its bytes need, and no line may be silent for longer than `silence_s`.
+                        silent_until_s = asyncio.get_running_loop().time() + silence_s
+                        deadline.reschedule(min(when_s + len(chunk) / _SLOWEST_BYTES_PER_S, silent_until_s))
+                    if size > self._handler.limit:
+                        return too_large(self._handler.limit)
+                    # A body that came in one piece is looked at when it is whole.
+                    if chunks and not self._has_memory(len(chunk)):
+                        return refusal(Refused("memory is short"))
+                    chunks.append(chunk)
+                    if upload is None and not request.content.is_eof():
+                        upload = _Upload(deadline)
+                        self._uploads.begin(upload)
+        except TimeoutError:
+            late = invalid("the body did not come in time", http_status=408)
+            return late if upload is None or upload.refused is None else upload.refused
+        except web.RequestPayloadError:
+            return invalid("the body is not what its headers say")
+        finally:
+            if upload is not None:
+                self._uploads.end(upload)
+        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 
 class _Server(web.Server):
@@ -160,11 +259,7 @@ class _Protocol(RequestHandler):
     __slots__ = ("_has_begun", "_is_foreign", "_read_header_timeout_s", "_refusal_log", "has_asked")
 
     def __init__(
-        self,
-        server: web.Server,
-        event_loop: asyncio.AbstractEventLoop,
-        settings: HttpSettings,
-        refusal_log: RefusalLog,
+        self, server: web.Server, event_loop: asyncio.AbstractEventLoop, settings: HttpSettings, refusal_log: RefusalLog
     ) -> None:
         super().__init__(
             server,
@@ -215,170 +310,6 @@ class _Protocol(RequestHandler):
         return _closing(_response(refused, PROTOBUF))
 
 
-class _Requests:
-    """Answers requests."""
-
-    def __init__(
-        self, handler: OtlpHandler, settings: HttpSettings, from_json: FromJson, has_memory: Callable[[int], bool]
-    ) -> None:
-        self._has_memory = has_memory
-        self._uploads = Uploads(handler.limit, has_memory, patience_s=settings.read_timeout / SECOND)
-        self._handler = handler
-        self._limit = handler.limit
-        self._settings = settings
-        self._from_json = from_json
-        self._read_timeout_s = settings.read_timeout / SECOND
-        self._guard = TokenGuard.of(settings.auth)
-        self._paths = settings.paths
-        self._no_such_path = _no_such_path(settings.paths)
-        self._answering: set[RequestHandler] = set()
-        # There while somebody waits for the last of them.
-        self._finished: asyncio.Event | None = None
-
-    def is_answering(self, connection: RequestHandler) -> bool:
-        """Return whether a request of the connection is under way."""
-        return connection in self._answering
-
-    async def finish(self, grace_s: float) -> None:
-        """Answer the requests under way and close their connections; refuse those that are not whole in time."""
-        if not self._answering:
-            return
-        self._finished = asyncio.Event()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(grace_s):
-                await self._finished.wait()
-        self._finished = None
-        await self._uploads.give_up_all(refusal(Refused("shutting down")))
-
-    async def answer(self, request: web.BaseRequest) -> web.Response:
-        """Answer one request."""
-        if isinstance(request.protocol, _Protocol):
-            request.protocol.has_asked = True
-        self._answering.add(request.protocol)
-        try:
-            response = await self._answer_any(request)
-        finally:
-            self._answering.discard(request.protocol)
-            if self._finished is not None and not self._answering:
-                self._finished.set()
-        return response if self._finished is None else _closing(response)
-
-    async def _answer_any(self, request: web.BaseRequest) -> web.Response:
-        response = self._preflight(request) if request.method == "OPTIONS" else None
-        if response is None:
-            response = await self._answer(request)
-        cors, origin = self._settings.cors, request.headers.get("Origin")
-        if cors is not None and origin is not None and cors.allows(origin):
-            response.headers.update(cors.answer_headers(origin))
-        return response
-
-    async def _answer(self, request: web.BaseRequest) -> web.Response:
-        media = media_of(request.headers.get("Content-Type", "")) or PROTOBUF
-        signal = self._paths.get(request.path)
-        peer = _peer(request)
-        if signal is None:
-            self._handler.refusal_log.path("http", self._no_such_path, peer)
-            return _closing(_response(self._no_such_path, media))
-        refused = self._precheck(request)
-        if refused is not None:
-            return _closing(self._refused(self._handler.refuse(signal, refused, peer), media))
-        if request.headers.get("Expect", "").lower() == "100-continue":
-            await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        body = await self._read(request)
-        if isinstance(body, Refusal):
-            return _closing(_response(self._handler.refuse(signal, body, peer), media))
-        decode = _DECODERS[_encoding(request)]
-        if media is JSON:
-            refused = await self._take_json(signal, body, peer, decode)
-        else:
-            refused = await self._handler.take(signal, body, peer, decode)
-        if refused is not None:
-            return _response(refused, media)
-        return web.Response(body=media.success, headers={"Content-Type": media.content_type, "Server": _SERVER})
-
-    async def _take_json(
-        self, signal: Signal, body: bytes, sender: str | None, decode: Decode | None
-    ) -> Refusal | None:
-        try:
-            text = await self._handler.plain(body, decode)
-            if len(text) > _LARGE_JSON_BYTES:
-                encoded = await asyncio.to_thread(self._from_json, signal, text)
-            else:
-                encoded = self._from_json(signal, text) if text else b""
-        except TooLargeError:
-            return self._handler.refuse(signal, too_large(self._limit), sender)
-        except BrokenBodyError as error:
-            return self._handler.refuse(signal, invalid(str(error), reason="compression"), sender)
-        except DecodeError as error:
-            return self._handler.refuse(signal, invalid(str(error), reason=error.reason), sender)
-        except Exception as error:  # noqa: BLE001 - the receiver handler answers for whatever fails behind it
-            return self._handler.fail(signal, error, sender)
-        return await self._handler.take(signal, encoded, sender)
-
-    def _preflight(self, request: web.BaseRequest) -> web.Response | None:
-        """Answer a browser that asks whether it may send; `None` when it is none, or may not."""
-        cors, origin = self._settings.cors, request.headers.get("Origin")
-        asked = request.headers.get("Access-Control-Request-Method")
-        if cors is None or origin is None or asked is None or not cors.allows(origin):
-            return None
-        return web.Response(status=204, headers={**cors.preflight_headers(origin), "Server": _SERVER})
-
-    def _precheck(self, request: web.BaseRequest) -> Refusal | None:
-        """Refuse what the headers alone condemn, before a byte of the body is read."""
-        if request.method != "POST":
-            return invalid("only POST is served here", http_status=405)
-        headers = request.headers
-        guard = self._guard
-        if guard is not None and not guard.admits(headers.get(guard.header)):
-            return unauthenticated()
-        if media_of(headers.get("Content-Type", "")) is None:
-            return invalid(f"only `{PROTOBUF.content_type}` and `{JSON.content_type}` are read here", http_status=415)
-        if _encoding(request) not in _DECODERS:
-            return invalid(_UNREAD_ENCODING, http_status=415, reason="compression")
-        if self._handler.hop_id in headers.getall(HOP_HEADER, ()):
-            return loop()
-        if request.content_length is not None and request.content_length > self._limit:
-            return too_large(self._limit)
-        return None
-
-    def _refused(self, refused: Refusal, media: Media) -> web.Response:
-        response = _response(refused, media)
-        if refused.http_status == 405:
-            response.headers["Allow"] = "POST"
-        if refused.http_status == 401 and self._guard is not None:
-            response.headers["WWW-Authenticate"] = self._guard.challenge
-        return response
-
-    async def _read(self, request: web.BaseRequest) -> bytes | Refusal:
-        """Read the body up to the limit, whatever its declared length; in bounded time, longer for a long body."""
-        chunks: list[bytes] = []
-        size = 0
-        upload: _Upload | None = None
-        try:
-            async with asyncio.timeout(self._read_timeout_s) as deadline:
-                while chunk := await request.content.readany():
-                    size += len(chunk)
-                    _extend(deadline, len(chunk), self._read_timeout_s)
-                    if size > self._limit:
-                        return too_large(self._limit)
-                    # A body that came in one piece is looked at when it is whole.
-                    if chunks and not self._has_memory(len(chunk)):
-                        return refusal(Refused("memory is short"))
-                    chunks.append(chunk)
-                    if upload is None and not request.content.is_eof():
-                        upload = _Upload(deadline)
-                        self._uploads.begin(upload)
-        except TimeoutError:
-            late = invalid("the body did not come in time", http_status=408)
-            return late if upload is None or upload.refused is None else upload.refused
-        except web.RequestPayloadError:
-            return invalid("the body is not what its headers say")
-        finally:
-            if upload is not None:
-                self._uploads.end(upload)
-        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
-
-
 class _Upload:
     """A body that is not whole; `refused` is why it was given up."""
 
@@ -389,7 +320,6 @@ class _Upload:
         self.refused: Refusal | None = None
 
     async def give_up(self, refused: Refusal) -> None:
-        """Wait no longer for the rest."""
         self.refused = refused
         # It cannot be put forward any more where the body has just become whole.
         with contextlib.suppress(RuntimeError):
@@ -409,14 +339,6 @@ _DECODERS: dict[str, Decode | None] = {
 _UNREAD_ENCODING = "the `Content-Encoding` of the body is not read here: set `compression` of the exporter to `gzip`, `zstd`, `deflate` or `none`"
 
 
-def _extend(deadline: asyncio.Timeout, size: int, silence_s: float) -> None:
-    """Allow a slow line the time that its bytes need, and no line to be silent for longer than `silence_s`."""
-    when_s = deadline.when()
-    if when_s is not None:
-        silent_until_s = asyncio.get_running_loop().time() + silence_s
-        deadline.reschedule(min(when_s + size / _SLOWEST_BYTES_PER_S, silent_until_s))
-
-
 def _peer(request: web.BaseRequest) -> str | None:
     """Identify the connection; `None` when it is closed."""
     return None if request.transport is None else peer_address(request.transport.get_extra_info("peername"))
@@ -424,15 +346,6 @@ def _peer(request: web.BaseRequest) -> str | None:
 
 def _encoding(request: web.BaseRequest) -> str:
     return request.headers.get("Content-Encoding", "").strip().lower()
-
-
-def _no_such_path(paths: Mapping[str, Signal]) -> Refusal:
-    return Refusal(
-        outcome="unsupported",
-        code=StatusCode.UNIMPLEMENTED,
-        http_status=404,
-        message=f"no such path; OTLP is served on {', '.join(sorted(paths))}",
-    )
 
 
 def _response(refused: Refusal, media: Media) -> web.Response:

@@ -10,26 +10,31 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Coroutine, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
 
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from toolgauge.model.delivery import Assignment, MessageConsumer
+from toolgauge.model.delivery import Assignment
 from toolgauge.model.errors import StartError
 from toolgauge.model.metrics import Labels
-from toolgauge.model.ports import OpenTraces
 from toolgauge.net.throttle import Throttle
 from toolgauge.net.tls import read_pem
-from toolgauge.receive.closed_topic import ClosedTopic, KnownTraces
-from toolgauge.receive.kafka_client import CALL_S, consumer_properties, lag_of, leaders_answer, read_metadata, start_of
-from toolgauge.receive.kafka_metrics import KafkaMetrics
-from toolgauge.receive.kafka_taker import MessageTaker
+from toolgauge.receive.broker import BrokerParts
+from toolgauge.receive.kafka_client import (
+    CALL_S,
+    ClosedTopic,
+    KnownTraces,
+    MessageTaker,
+    consumer_properties,
+    lag_of,
+    leaders_answer,
+    read_metadata,
+    start_of,
+)
 from toolgauge.receive.settings import KafkaReceiverSettings
-from toolgauge.selfmetrics import SelfMetrics
-from toolgauge.state.ledger import Ledger
-from toolgauge.state.offsets import Committable, OffsetJournal
+from toolgauge.selfmetrics import KafkaMetrics
 
 _LOG = logging.getLogger("toolgauge.receive")
 _MILLISECOND = 1_000_000
@@ -52,38 +57,12 @@ class KafkaReceiver:
 
     Settings = KafkaReceiverSettings
 
-    def __init__(
-        self,
-        settings: KafkaReceiverSettings,
-        consumer: MessageConsumer,
-        *,
-        offsets: OffsetJournal,
-        ledger: Ledger,
-        traces: OpenTraces,
-        metrics: SelfMetrics,
-        hop_id: str,
-        clock: Callable[[], int],
-        late_ns: int,
-    ) -> None:
+    def __init__(self, settings: KafkaReceiverSettings, parts: BrokerParts) -> None:
         self._settings = settings
         self._signals = settings.signals
-        self._kafka_metrics = KafkaMetrics(metrics.registry)
-        self._taker = MessageTaker(
-            self._signals,
-            consumer,
-            offsets=offsets,
-            ledger=ledger,
-            metrics=metrics,
-            kafka_metrics=self._kafka_metrics,
-            hop_id=hop_id,
-            clock=clock,
-        )
-        self._offsets = offsets
-        self._ledger = ledger
-        self._traces = traces
-        self._clock = clock
-        # How long the ids of closed traces are remembered.
-        self._late_ns = late_ns
+        self._parts = parts
+        self._kafka_metrics = KafkaMetrics(parts.metrics.registry)
+        self._taker = MessageTaker(self._signals, parts, self._kafka_metrics)
         self._throttle = Throttle()
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -105,7 +84,7 @@ class KafkaReceiver:
         self._has_to_rejoin = False
         self._lag: dict[Labels, float] = {}
         self._kafka_metrics.lag.observe = lambda: dict(self._lag)
-        self._kafka_metrics.uncommitted.observe = lambda: {(): offsets.needed}
+        self._kafka_metrics.uncommitted.observe = lambda: {(): parts.offsets.needed}
 
     # -- the event loop -----------------------------------------------------------------------------------------------
 
@@ -140,7 +119,7 @@ class KafkaReceiver:
             assignment.is_lost = True
         try:
             async with asyncio.timeout(max(grace_s, _POLL_S)):
-                self._kafka_metrics.forgotten.add(await self._traces.forget())
+                self._kafka_metrics.forgotten.add(await self._parts.traces.forget())
         except TimeoutError:
             _LOG.warning("kafka: there was no time to drop the open trajectories: some may be scored in part")
 
@@ -171,7 +150,11 @@ class KafkaReceiver:
         try:
             if self._join():
                 while not self._is_leaving.is_set():
-                    self._turn_safely()
+                    try:
+                        self._turn()
+                    except (KafkaException, RuntimeError) as error:
+                        self._fail(f"cannot be read: {error}")
+                        self._has_to_rejoin = not self._is_leaving.wait(_TRY_AGAIN_S)
                 self._interrupt()
                 self._commit(CALL_S)
         finally:
@@ -208,25 +191,21 @@ class KafkaReceiver:
 
     def _fail(self, why: str) -> None:
         if self._trouble is None or self._trouble[0] != why:
-            self._trouble = (why, self._clock())
+            self._trouble = (why, self._parts.clock())
             _LOG.warning("kafka: %s; trying again", why)
 
     def _mend(self) -> None:
         if self._trouble is not None:
             self._trouble = None
-            _LOG.info("kafka: reading goes on")
-
-    def _turn_safely(self) -> None:
-        try:
-            self._turn()
-        except (KafkaException, RuntimeError) as error:
-            self._fail(f"cannot be read: {error}")
-            self._has_to_rejoin = not self._is_leaving.wait(_TRY_AGAIN_S)
+            _LOG.info("kafka: consuming again")
 
     def _turn(self) -> None:
         """Poll once, hand over what came, and commit when it is time to."""
         if self._has_to_rejoin:
-            self._rejoin()
+            self._has_to_rejoin = False
+            self._lose(tuple(self._assignments))
+            self._consumer.unsubscribe()
+            self._subscribe()
         if self._batch is None:
             # What came before a pause took hold, first.
             came, self._backlog = self._backlog, []
@@ -238,12 +217,6 @@ class KafkaReceiver:
             self._commit_due_s = time.monotonic() + _COMMIT_EVERY_S
             self._commit(_COMMIT_EVERY_S)
 
-    def _rejoin(self) -> None:
-        self._has_to_rejoin = False
-        self._lose(tuple(self._assignments))
-        self._consumer.unsubscribe()
-        self._subscribe()
-
     def _hand_over(self, messages: Sequence[Message]) -> None:
         taken: list[tuple[Message, Assignment]] = []
         for message in messages:
@@ -254,7 +227,8 @@ class KafkaReceiver:
             assignment = self._assignments.get(message.partition() or 0)
             if assignment is None or assignment.is_lost:
                 continue
-            self._note_begin(message, assignment)
+            if assignment.began_ns == 0:
+                assignment.began_ns = message.timestamp()[1] * _MILLISECOND
             taken.append((message, assignment))
         if taken and not self._is_stopping.is_set():
             self._mend()
@@ -269,11 +243,6 @@ class KafkaReceiver:
                 _LOG.warning("kafka: %s", error.str())
         elif error.fatal() or error.code() > 0 or error.code() in _REFUSALS:
             self._fail(error.str())
-
-    def _note_begin(self, message: Message, assignment: Assignment) -> None:
-        """Note when the first message was written, of a partition of which earlier ones are not read."""
-        if assignment.began_ns == 0:
-            assignment.began_ns = message.timestamp()[1] * _MILLISECOND
 
     def _wait_for(self, batch: Future[None]) -> None:
         try:
@@ -292,9 +261,6 @@ class KafkaReceiver:
             self._has_to_rejoin = True
         if self._batch is batch:
             self._batch = None
-        self._go_on()
-
-    def _go_on(self) -> None:
         if self._is_paused:
             self._is_paused = False
             self._consumer.resume(self._consumer.assignment())
@@ -313,17 +279,6 @@ class KafkaReceiver:
             return False
         return True
 
-    def _is_done(self, work: Coroutine[object, object, None]) -> bool:
-        """Wait for it, as long as a call may take; not at the end."""
-        if self._is_leaving.is_set():
-            work.close()
-            return True
-        try:
-            self._on_loop(work).result(CALL_S)
-        except NotYet:
-            return False
-        return True
-
     def _on_loop(self, work: Coroutine[object, object, None]) -> Future[None]:
         if self._loop is None:
             raise RuntimeError("not started")
@@ -335,7 +290,12 @@ class KafkaReceiver:
         self._waits_for_partitions = True
         # Before the ids of what has closed are written, no more may close: somebody else would score it as well.
         self._show_stall()
-        has_ended = self._interrupt() and self._is_done(self._traces.stalled())
+        has_ended = self._interrupt()
+        if has_ended and not self._is_leaving.is_set():
+            try:
+                self._on_loop(self._parts.traces.stalled()).result(CALL_S)
+            except NotYet:
+                has_ended = False
         if not has_ended:
             self._lose(tuple(self._assignments))
         # What is left of those at the end is scored by whoever reads it next.
@@ -367,22 +327,22 @@ class KafkaReceiver:
         committed = self._consumer.committed(partitions, timeout=CALL_S) if partitions else []
         numbers = {part.partition for part in partitions}
         moved = {
-            part.partition for part in committed if (part.offset, part.metadata or "") != self._committed_by_us(part)
+            part.partition
+            for part in committed
+            if (part.offset, part.metadata or "")
+            != self._committed.get((part.topic, part.partition), (OFFSET_INVALID, ""))
         }
         self._lose([number for number in self._assignments if number not in numbers or number in moved])
-        coming = [part for part in committed if self._offsets.position(part.topic, part.partition) is None]
+        coming = [part for part in committed if self._parts.offsets.position(part.topic, part.partition) is None]
         if coming:
             self._take_over(coming)
         places = [
-            TopicPartition(part.topic, part.partition, self._offsets.position(part.topic, part.partition) or 0)
+            TopicPartition(part.topic, part.partition, self._parts.offsets.position(part.topic, part.partition) or 0)
             for part in partitions
         ]
         self._consumer.assign(places)
         self._waits_for_partitions = False
         self._mend()
-
-    def _committed_by_us(self, part: TopicPartition) -> tuple[int, str]:
-        return self._committed.get((part.topic, part.partition), (OFFSET_INVALID, ""))
 
     def _take_over(self, coming: Sequence[TopicPartition]) -> None:
         numbers = {part.partition for part in coming}
@@ -397,14 +357,14 @@ class KafkaReceiver:
             if is_missing:
                 # Until the first message shows it.
                 assignment.began_ns = 0
-            self._offsets.begin(part.topic, part.partition, offset)
+            self._parts.offsets.begin(part.topic, part.partition, offset)
             self._taker.read_before[part.topic, part.partition] = read
             self._committed[part.topic, part.partition] = (part.offset, part.metadata or "")
             before = starts[part.partition]
             starts[part.partition] = closed_from if before < 0 else min(before, closed_from)
-        known: KnownTraces = self._closed_topic.read(starts, self._clock())
+        known: KnownTraces = self._closed_topic.read(starts, self._parts.clock())
         # Before any message of theirs: both wait for their turns in the same order.
-        self._on_loop(self._traces.remember(known.closed, known.begun))
+        self._on_loop(self._parts.traces.remember(known.closed, known.begun))
 
     def _lose(self, numbers: Sequence[int]) -> None:
         """Drop open trajectories of partitions; requests on their way to a destination still go there."""
@@ -413,11 +373,11 @@ class KafkaReceiver:
             return
         for assignment in lost:
             assignment.is_lost = True
-            self._ledger.forget(self._offsets.drop(assignment))
+            self._parts.ledger.forget(self._parts.offsets.drop(assignment))
             self._committed = {part: at for part, at in self._committed.items() if part[1] != assignment.partition}
 
         async def forget() -> None:
-            self._kafka_metrics.forgotten.add(await self._traces.forget())
+            self._kafka_metrics.forgotten.add(await self._parts.traces.forget())
 
         self._on_loop(forget())
 
@@ -425,54 +385,53 @@ class KafkaReceiver:
 
     def _commit(self, timeout_s: float, *, is_giving_up: bool = False) -> None:
         """Commit messages that are done with, when the ids of their traces are written."""
-        now_ns = self._clock()
+        now_ns = self._parts.clock()
         begun = self._overdue(now_ns)
-        committable = self._offsets.committable(now_ns)
-        closed = self._offsets.take_closed(undelivered=is_giving_up)
+        committable = self._parts.offsets.committable(now_ns)
+        closed = self._parts.offsets.take_closed(undelivered=is_giving_up)
         self._closed_topic.write(closed, begun, now_ns)
         self._is_written = self._closed_topic.flush(timeout_s)
         self._lag = lag_of(self._consumer, committable)
-        changed = [part for part in map(self._to_commit, committable) if self._is_news(part)]
+        changed: list[TopicPartition] = []
+        for part in committable:
+            closed_from = self._closed_topic.offset_at(part.partition, part.since_ns - self._parts.late_ns, now_ns)
+            metadata = f"{part.read}:{closed_from}"
+            if self._committed.get((part.topic, part.partition)) != (part.offset, metadata):
+                changed.append(TopicPartition(part.topic, part.partition, part.offset, metadata))
         if not changed or not self._is_written:
             return
+
+        def commit() -> None:
+            try:
+                done = self._consumer.commit(offsets=changed, asynchronous=False) or []
+            except (KafkaException, RuntimeError):
+                # Next time; or it is read again.
+                return
+            failed = {(part.topic, part.partition) for part in done if part.error is not None}
+            for part in changed:
+                if (part.topic, part.partition) not in failed:
+                    self._committed[part.topic, part.partition] = (part.offset, part.metadata or "")
+
         # A commit waits for the brokers as long as it likes.
-        committing = threading.Thread(target=self._commit_offsets, args=(changed,), daemon=True)
+        committing = threading.Thread(target=commit, daemon=True)
         committing.start()
         committing.join(timeout_s)
-
-    def _commit_offsets(self, parts: list[TopicPartition]) -> None:
-        try:
-            done = self._consumer.commit(offsets=parts, asynchronous=False) or []
-        except (KafkaException, RuntimeError):
-            # Next time; or it is read again.
-            return
-        failed = {(part.topic, part.partition) for part in done if part.error is not None}
-        for part in parts:
-            if (part.topic, part.partition) not in failed:
-                self._committed[part.topic, part.partition] = (part.offset, part.metadata or "")
-
-    def _to_commit(self, part: Committable) -> TopicPartition:
-        closed_from = self._closed_topic.offset_at(part.partition, part.since_ns - self._late_ns, self._clock())
-        return TopicPartition(part.topic, part.partition, part.offset, f"{part.read}:{closed_from}")
-
-    def _is_news(self, part: TopicPartition) -> bool:
-        return self._committed.get((part.topic, part.partition)) != (part.offset, part.metadata)
 
     def _overdue(self, now_ns: int) -> Sequence[tuple[str, int]]:
         """Give up messages that wait too long for an open trajectory; return those traces, with their partitions."""
         # What waits for a destination is not given up.
-        overdue = self._offsets.older(now_ns - self._settings.max_uncommitted)
-        entries = [entry for entry in overdue if self._ledger.is_delivered(entry)]
+        overdue = self._parts.offsets.older(now_ns - self._settings.max_uncommitted)
+        entries = [entry for entry in overdue if self._parts.ledger.is_delivered(entry)]
         if not entries or self._is_stopping.is_set() or self._loop is None:
             return ()
-        asking = asyncio.run_coroutine_threadsafe(self._traces.open_traces_of(entries), self._loop)
+        asking = asyncio.run_coroutine_threadsafe(self._parts.traces.open_traces_of(entries), self._loop)
         try:
             found = asking.result(CALL_S)
         except NotYet:
             return ()
         begun = [(trace_id, assignment.partition) for trace_id, assignment in found if not assignment.is_lost]
         for entry in entries:
-            self._offsets.done(entry)
+            self._parts.offsets.done(entry)
         if begun:
             self._kafka_metrics.given_up.add(len(begun))
         return begun
@@ -494,6 +453,6 @@ class KafkaReceiver:
             return
         self._is_stalled = is_stalled
         if is_stalled:
-            self._traces.stall()
+            self._parts.traces.stall()
         else:
-            self._traces.resume()
+            self._parts.traces.resume()

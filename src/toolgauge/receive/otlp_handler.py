@@ -10,12 +10,12 @@ import logging
 import sys
 import zlib
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
-from toolgauge.model.delivery import Accepted, Consumer, Signal
+from toolgauge.model.delivery import Accepted, Consumer, Refused, Signal
+from toolgauge.model.errors import DecodeError
 from toolgauge.net.throttle import Throttle, repetitions
-from toolgauge.receive.refusal import Outcome, Refusal, failed, invalid, refusal, too_large
-from toolgauge.receive.refusal_log import RefusalLog, Transport
+from toolgauge.receive.refusal import Outcome, Refusal, RefusalLog, Transport, failed, invalid, refusal, too_large
 from toolgauge.selfmetrics import SelfMetrics
 
 if sys.version_info >= (3, 14):
@@ -28,6 +28,91 @@ _GZIP = 31  # zlib's number for "gzip header, largest window"
 _MAX_MEMBERS = 16  # concatenated members are legal, thousands of empty ones are an attack
 # The largest window that a Collector's zstd exporter uses: decompressing takes so much memory beside the body.
 _ZSTD_OPTIONS: dict[int, int] = {zstd.DecompressionParameter.window_log_max: 25}
+# Between two looks. Most messages are whole sooner, and cost no look.
+_LOOK_S = 0.02
+# A line that is slower than this is none.
+_SLOWEST_BYTES_PER_S = 64 * 1024
+
+_MEMORY_IS_SHORT = refusal(Refused("memory is short"))
+_TOO_SLOW = invalid("the message did not come in time", http_status=408)
+
+
+class Upload(Protocol):
+    """A message that is being gathered."""
+
+    async def give_up(self, refused: Refusal) -> None:
+        """Answer the sender, and free the bytes that have arrived."""
+        ...
+
+
+class Uploads:
+    """The messages that one server is gathering, none of them larger than `largest`. Belongs to one event loop.
+
+    `has_memory` answers whether so many more bytes may be gathered. A message has `patience_s`, and the time that the
+    largest one needs on a slow line.
+    """
+
+    def __init__(self, largest: int, has_memory: Callable[[int], bool], *, patience_s: float = 60.0) -> None:
+        self._largest = largest
+        self._has_memory = has_memory
+        self._longest_s = patience_s + largest / _SLOWEST_BYTES_PER_S
+        # In the order in which they began.
+        self._begun_s: dict[Upload, float] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._ending: set[asyncio.Task[None]] = set()
+
+    def begin(self, upload: Upload) -> None:
+        """Watch a message from here on."""
+        loop = asyncio.get_running_loop()
+        self._begun_s[upload] = loop.time()
+        if self._timer is None:
+            self._timer = loop.call_later(_LOOK_S, self._look)
+
+    def end(self, upload: Upload) -> None:
+        """Watch it no longer: it is whole, or its sender is gone."""
+        self._begun_s.pop(upload, None)
+
+    async def give_up_all(self, refused: Refusal) -> None:
+        """Wait for none of them any longer."""
+        for upload in tuple(self._begun_s):
+            await self._end(upload, refused)
+
+    def _look(self) -> None:
+        self._timer = None
+        if not self._begun_s:
+            return
+        loop = asyncio.get_running_loop()
+        now_s = loop.time()
+        # How much came in since the last look is unknown; it was not more than this.
+        if not self._has_memory(len(self._begun_s) * self._largest):
+            # Those of this moment may well be whole: their reader answers them.
+            self._give_up(now_s - _LOOK_S, _MEMORY_IS_SHORT)
+        self._give_up(now_s - self._longest_s, _TOO_SLOW)
+        if self._begun_s:
+            self._timer = loop.call_later(_LOOK_S, self._look)
+
+    def _give_up(self, begun_before_s: float, refused: Refusal) -> None:
+        for upload in [upload for upload, begun_s in self._begun_s.items() if begun_s <= begun_before_s]:
+            ending = asyncio.create_task(self._end(upload, refused))
+            self._ending.add(ending)
+            ending.add_done_callback(self._ending.discard)
+
+    async def _end(self, upload: Upload, refused: Refusal) -> None:
+        # It may have become whole meanwhile: a sender that is refused after its request was taken sends it twice.
+        if self._begun_s.pop(upload, None) is not None:
+            await upload.give_up(refused)
+
+
+class _Stream(Protocol):
+    """A decompressor of zlib or zstd."""
+
+    @property
+    def eof(self) -> bool: ...
+
+    @property
+    def unused_data(self) -> bytes: ...
+
+    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
 
 
 class TooLargeError(Exception):
@@ -38,29 +123,33 @@ class BrokenBodyError(Exception):
     """The body is not in its declared encoding, or it is cut off."""
 
 
+# Decompresses a body up to a limit; raises `TooLargeError` or `BrokenBodyError`.
+Decode: TypeAlias = Callable[[bytes, int], bytes]
+
+
 def gunzip(body: bytes, limit: int) -> bytes:
     """Decompress a gzip body of at most `limit` bytes; raise `TooLargeError` or `BrokenBodyError`."""
-    return _members(body, limit, lambda member, room: _inflate(member, _GZIP, room))
+    return _members(body, limit, lambda: zlib.decompressobj(_GZIP))
 
 
 def unzstd(body: bytes, limit: int) -> bytes:
     """Decompress a zstd body of at most `limit` bytes, whatever size its frames declare; raise as `gunzip`."""
-    return _members(body, limit, _decompress_frame)
+    return _members(body, limit, lambda: zstd.ZstdDecompressor(options=_ZSTD_OPTIONS))
 
 
 def inflate(body: bytes, limit: int) -> bytes:
     """Decompress a zlib body (gRPC's and HTTP's `deflate`) of at most `limit` bytes; raise as `gunzip`."""
-    part, rest = _inflate(body, zlib.MAX_WBITS, limit + 1)
+    part, rest = _decompress(body, limit + 1, zlib.decompressobj())
     if rest:
         raise BrokenBodyError("data behind the end of the compressed body")
     return part
 
 
-def _members(body: bytes, limit: int, decompress: Callable[[bytes, int], tuple[bytes, bytes]]) -> bytes:
+def _members(body: bytes, limit: int, stream: Callable[[], _Stream]) -> bytes:
     parts: list[bytes] = []
     room = limit + 1
     for _ in range(_MAX_MEMBERS):
-        part, body = decompress(body, room)
+        part, body = _decompress(body, room, stream())
         parts.append(part)
         room -= len(part)
         if not body:
@@ -68,37 +157,16 @@ def _members(body: bytes, limit: int, decompress: Callable[[bytes, int], tuple[b
     raise BrokenBodyError("too many compressed members")
 
 
-def _decompress_frame(body: bytes, room: int) -> tuple[bytes, bytes]:
-    stream = zstd.ZstdDecompressor(options=_ZSTD_OPTIONS)
-    parts: list[bytes] = []
-    size = 0
-    try:
-        while not stream.eof:
-            part = stream.decompress(body, _INFLATED_AT_ONCE)
-            body = b""
-            if not part and stream.needs_input and not stream.eof:
-                raise BrokenBodyError("the compressed body is cut off")
-            parts.append(part)
-            size += len(part)
-            if size >= room:
-                # As in `_inflate`.
-                parts.clear()
-                del part
-                raise TooLargeError
-    except zstd.ZstdError as error:
-        raise BrokenBodyError("the compressed body is broken") from error
-    return parts[0] if len(parts) == 1 else b"".join(parts), stream.unused_data
-
-
-def _inflate(body: bytes, window: int, room: int) -> tuple[bytes, bytes]:
-    stream = zlib.decompressobj(window)
+def _decompress(body: bytes, room: int, stream: _Stream) -> tuple[bytes, bytes]:
+    """Return one member, and what is behind it."""
     parts: list[bytes] = []
     size = 0
     try:
         while not stream.eof:
             # Bit by bit: a bomb is refused before its parts are joined, which takes as much memory again.
             part = stream.decompress(body, _INFLATED_AT_ONCE)
-            body = stream.unconsumed_tail
+            # zlib hands back the input that it has not read; zstd keeps it.
+            body = getattr(stream, "unconsumed_tail", b"")
             if not part and not body and not stream.eof:
                 raise BrokenBodyError("the compressed body is cut off")
             parts.append(part)
@@ -108,7 +176,7 @@ def _inflate(body: bytes, window: int, room: int) -> tuple[bytes, bytes]:
                 parts.clear()
                 del part
                 raise TooLargeError
-    except zlib.error as error:
+    except (zlib.error, zstd.ZstdError) as error:
         raise BrokenBodyError("the compressed body is broken") from error
     return parts[0] if len(parts) == 1 else b"".join(parts), stream.unused_data
 
@@ -117,14 +185,14 @@ _log = logging.getLogger("toolgauge.receive")
 
 HOP_HEADER = "x-toolgauge-hop"
 
-# Decompresses a body up to a limit; raises `TooLargeError` or `BrokenBodyError`.
-Decode: TypeAlias = Callable[[bytes, int], bytes]
 # Makes the protobuf request of a JSON one; raises `DecodeError`.
 FromJson: TypeAlias = Callable[[Signal, bytes], bytes]
 
 _ACCEPTED = Accepted()
 # A body of this size may take tens of milliseconds to decompress, for which other senders should not wait.
 _LARGE_COMPRESSED_BYTES = 128 * 1024
+# A JSON document of this size takes milliseconds to decode.
+_LARGE_JSON_BYTES = 32 * 1024
 
 
 class OtlpHandler:
@@ -150,22 +218,36 @@ class OtlpHandler:
         self._throttle = Throttle()
 
     async def take(
-        self, signal: Signal, body: bytes, sender: str | None, decode: Decode | None = None
+        self,
+        signal: Signal,
+        body: bytes,
+        sender: str | None,
+        decode: Decode | None = None,
+        from_json: FromJson | None = None,
     ) -> Refusal | None:
         """Hand the request on; `None` means that it was accepted. Others have their turn while a large one is read."""
         try:
-            plain = await self.plain(body, decode)
+            plain = body
+            if decode is not None and body:
+                # zlib releases the interpreter lock meanwhile.
+                is_large = len(body) > _LARGE_COMPRESSED_BYTES
+                plain = await asyncio.to_thread(decode, body, self.limit) if is_large else decode(body, self.limit)
+            if from_json is not None and plain:
+                is_large = len(plain) > _LARGE_JSON_BYTES
+                plain = await asyncio.to_thread(from_json, signal, plain) if is_large else from_json(signal, plain)
             answer = await self._consumer.consume(signal, plain, sender) if plain else _ACCEPTED
         except TooLargeError:
             return self.refuse(signal, too_large(self.limit), sender)
         except BrokenBodyError as error:
             return self.refuse(signal, invalid(str(error), reason="compression"), sender)
+        except DecodeError as error:
+            return self.refuse(signal, invalid(str(error), reason=error.reason), sender)
         except asyncio.CancelledError:
             # The sender went away: there is no connection for an answer.
             self.miss(signal)
             raise
         except Exception as error:  # noqa: BLE001 - the receiver handler answers for whatever fails behind it
-            return self.fail(signal, error, sender)
+            return self._fail(signal, error, sender)
         if isinstance(answer, Accepted):
             self._count(signal, "accepted")
             return None
@@ -183,17 +265,7 @@ class OtlpHandler:
         """Count a request that was not read to its end: too large for the transport, or the sender went away."""
         self._count(signal, "unread")
 
-    async def plain(self, body: bytes, decode: Decode | None) -> bytes:
-        """Decompress a body, a large one while others have their turn; raise as `decode`."""
-        if decode is None or not body:
-            return body
-        # zlib releases the interpreter lock meanwhile.
-        if len(body) > _LARGE_COMPRESSED_BYTES:
-            return await asyncio.to_thread(decode, body, self.limit)
-        return decode(body, self.limit)
-
-    def fail(self, signal: Signal, error: Exception, sender: str | None) -> Refusal:
-        """Answer for an exception."""
+    def _fail(self, signal: Signal, error: Exception, sender: str | None) -> Refusal:
         # The log names each kind once a minute, and shows nothing of the request.
         kind = type(error).__name__
         suppressed = self._throttle.suppressed(f"{signal} {kind}")

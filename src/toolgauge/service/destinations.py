@@ -8,7 +8,6 @@ from toolgauge.export.destination import (
     HOP_HEADER,
     Destination,
     exporter_destination,
-    kafka_destination,
     otlp_destination,
 )
 from toolgauge.export.fan_out import FanOut
@@ -32,7 +31,7 @@ def make_outbox(config: Config, metrics: SelfMetrics, *, hop_id: str, ledger: Le
     if kafka is not None:
         # Loaded by name: the client of the extra `kafka` takes 15 MB.
         sender: Sender = plugins.load(plugins.EXPORTERS, "kafka")(kafka, headers=((HOP_HEADER, hop_id),))
-        destinations.append(kafka_destination(kafka, metrics, sender, ledger))
+        destinations.append(Destination(kafka.as_destination, metrics, sender, ledger))
     for name, settings in extensions(config.exporters):
         exporter: Exporter = plugins.exporter(name)(settings)
         destinations.append(exporter_destination(name, exporter, metrics, ledger))

@@ -19,9 +19,10 @@ from toolgauge.model.journal import ClosedId
 from toolgauge.model.ports import MessageReceiver, Receiver
 from toolgauge.otlp.otlp_json import request_from_json
 from toolgauge.pipeline.pipeline import Pipeline
+from toolgauge.receive.broker import BrokerParts
 from toolgauge.receive.grpc import GrpcReceiver
 from toolgauge.receive.http import HttpReceiver
-from toolgauge.receive.refusal_log import RefusalLog
+from toolgauge.receive.refusal import RefusalLog
 from toolgauge.score.criterion import Criterion
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.worker import Worker
@@ -182,13 +183,15 @@ def make_message_receiver(
     # Loaded by name: the client of the extra `kafka` takes 15 MB.
     receiver: MessageReceiver = plugins.load(plugins.RECEIVERS, "kafka")(
         settings,
-        consumer,
-        offsets=offsets,
-        ledger=ledger,
-        traces=OpenTracesOfPipeline(pipeline, worker, clock),
-        metrics=metrics,
-        hop_id=hop_id,
-        clock=clock,
-        late_ns=config.assemble.late_memory.for_,
+        BrokerParts(
+            consumer=consumer,
+            offsets=offsets,
+            ledger=ledger,
+            traces=OpenTracesOfPipeline(pipeline, worker, clock),
+            metrics=metrics,
+            hop_id=hop_id,
+            clock=clock,
+            late_ns=config.assemble.late_memory.for_,
+        ),
     )
     return receiver

@@ -11,9 +11,8 @@ from itertools import groupby, islice
 from msgspec import Struct
 
 from toolgauge.export.explanations import Verdict, VerdictWriter
-from toolgauge.export.json_text import MASKED
 from toolgauge.export.origin_lines import OriginWriter
-from toolgauge.export.redact import Redactor
+from toolgauge.export.redact import MASKED, Redactor
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json, kind
 from toolgauge.model.outcomes import Difference, OutcomeWord, Result, outcome_word

@@ -12,7 +12,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from toolgauge.model.errors import RecordingError
 from toolgauge.offline.replay.recordings import RecordedRequest, find_files, read
-from toolgauge.otlp.framing import framed
+from toolgauge.otlp.request import framed
 
 
 def traces(end_ns: int) -> bytes:

@@ -22,9 +22,8 @@ from toolgauge.model.delivery import Accepted, Outgoing, Signal
 from toolgauge.model.errors import DecodeError, RecordingError
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.offline.replay.other_forms import KNOWN_FORMS, hint_for
-from toolgauge.otlp.framing import signal_and_body
 from toolgauge.otlp.otlp_json import requests_from_json
-from toolgauge.otlp.request import newest_time_ns
+from toolgauge.otlp.request import newest_time_ns, signal_and_body
 from toolgauge.pipeline.pipeline import Pipeline
 
 _LOG = logging.getLogger("toolgauge.offline")

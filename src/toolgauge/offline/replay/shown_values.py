@@ -2,8 +2,7 @@
 
 from itertools import islice
 
-from toolgauge.export.json_text import MASKED
-from toolgauge.export.redact import Redactor
+from toolgauge.export.redact import MASKED, Redactor
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json
 from toolgauge.offline.terminal import shortened, shortened_error

@@ -12,10 +12,11 @@ from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import CallAnswered, CallExecuted, Observation
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record
-from toolgauge.recognize import conventions, strands_blocks, values
+from toolgauge.recognize import conventions, values
 from toolgauge.recognize.conventions_reader import PlainDialect
 from toolgauge.recognize.langchain import tool_answer
 from toolgauge.recognize.messages import Message
+from toolgauge.recognize.provider_messages import blocks_message, opened_blocks
 
 _STRANDS = "strands"
 # The frameworks whose content is moved; `event.name` holds the name of the span's scope.
@@ -71,7 +72,7 @@ def _read_strands(given: list[JsonObject], written: list[JsonObject]) -> Iterato
     yield from conventions.written(outputs, None)
     for message in written:
         result = values.as_object(message.get("content")).get(_TOOL_RESULT)
-        yield from strands_blocks.message("tool", result).answers()
+        yield from blocks_message("tool", result).answers()
 
 
 def _executed(given: list[JsonObject], written: list[JsonObject]) -> CallExecuted | None:
@@ -85,7 +86,7 @@ def _executed(given: list[JsonObject], written: list[JsonObject]) -> CallExecute
         return None
     answered = values.as_object(written[0].get("content")) if written else {}
     call_id = values.identifier(recorded.get("id")) or values.identifier(answered.get("id"))
-    result = strands_blocks.opened(values.content(answered.get("message")))
+    result = opened_blocks(values.content(answered.get("message")))
     return CallExecuted(name="", call_id=call_id, arguments=arguments, result=result)
 
 
@@ -93,7 +94,7 @@ def _blocks(message: JsonObject, default_role: str) -> Message:
     recorded = message.get("content")
     if isinstance(recorded, dict):
         recorded = recorded.get("content", recorded.get("message"))
-    return strands_blocks.message(values.as_str(message.get("role")) or default_role, recorded)
+    return blocks_message(values.as_str(message.get("role")) or default_role, recorded)
 
 
 # -- others: the text of one attribute a message ------------------------------------------------------------------

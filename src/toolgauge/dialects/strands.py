@@ -28,7 +28,7 @@ from toolgauge.recognize import conventions, values
 from toolgauge.recognize.conventions import model_call
 from toolgauge.recognize.conventions_reader import PlainDialect
 from toolgauge.recognize.messages import Message, past_calls, read_messages
-from toolgauge.recognize.strands_blocks import message, opened
+from toolgauge.recognize.provider_messages import blocks_message, opened_blocks
 
 _SCOPE = "strands."
 _SYSTEMS = ("gen_ai.system", "gen_ai.provider.name")
@@ -113,7 +113,9 @@ def _messages(span: Span, agent: str | None) -> Iterator[Observation]:
         if event.name == conventions.DETAILS:
             yield from conventions.system(event.attributes.get(conventions.SYSTEM))
     for returned in conventions.received(received):
-        yield replace(returned, result=opened(returned.result)) if isinstance(returned, CallAnswered) else returned
+        yield (
+            replace(returned, result=opened_blocks(returned.result)) if isinstance(returned, CallAnswered) else returned
+        )
     yield from conventions.written(written, agent)
 
 
@@ -123,9 +125,9 @@ def _gather(event: SpanEvent, received: list[Message], written: list[Message]) -
         received.extend(read_messages(attributes.get(conventions.INPUT), "user"))
         written.extend(read_messages(attributes.get(conventions.OUTPUT), "assistant"))
     elif event.name == conventions.CHOICE:
-        written.append(message("assistant", attributes.get("message")))
+        written.append(blocks_message("assistant", attributes.get("message")))
     elif event.name in _ROLES:
-        received.append(message(_ROLES[event.name], attributes.get("content")))
+        received.append(blocks_message(_ROLES[event.name], attributes.get("content")))
 
 
 # -- tool spans ---------------------------------------------------------------------------------------------------
@@ -135,14 +137,14 @@ def _executed(span: Span) -> Iterator[Observation]:
     call = conventions.executed(span, conventions.EXECUTE, None)
     if call is None:
         return
-    arguments, result = call.arguments, opened(call.result)
+    arguments, result = call.arguments, opened_blocks(call.result)
     for event in span.events:
         attributes = event.attributes
         if event.name == conventions.TOOL_MESSAGE and arguments == NOT_RECORDED:
             # The event is there where content is recorded.
             arguments = values.arguments_beside(attributes.get("content"), event.name)
         elif event.name == conventions.CHOICE and result == NOT_RECORDED:
-            result = opened(values.content(attributes.get("message")))
+            result = opened_blocks(values.content(attributes.get("message")))
         elif event.name == conventions.DETAILS:
             if arguments == NOT_RECORDED:
                 asked = read_messages(attributes.get(conventions.INPUT), "tool")
@@ -150,7 +152,7 @@ def _executed(span: Span) -> Iterator[Observation]:
             if result == NOT_RECORDED:
                 given = read_messages(attributes.get(conventions.OUTPUT), "tool")
                 answered = (one.result for message in given for one in message.answers())
-                result = opened(next(answered, NOT_RECORDED))
+                result = opened_blocks(next(answered, NOT_RECORDED))
     error = call.error
     if error is None and span.attributes.get(_STATUS) == "error":
         # The tool returned its failure as its result; the span itself has no error then.

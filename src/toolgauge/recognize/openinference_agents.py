@@ -7,9 +7,12 @@ instrumentation means something else by an agent's span, so its name is asked fo
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping
+from typing import Literal
+
+from msgspec.structs import replace
 
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded
-from toolgauge.model.json import Json, JsonObject, Value
+from toolgauge.model.json import JsonObject, Value
 from toolgauge.model.literals import CLASS, parse_repr
 from toolgauge.model.observations import (
     OTHER_ERROR,
@@ -43,6 +46,7 @@ _NAMELESS = ("openai_agents", "claude_agent_sdk", "llama_index")
 # These call an agent's run a chain; the class is no agent's name.
 _METHOD_OF_CLASS = re.compile(r"(\w++)\.(\w++)")
 _RUNS = ("AGENT", "CHAIN")
+_TEXT_ROLES: tuple[Literal["system", "user", "assistant"], ...] = ("system", "user", "assistant")
 _CHAINED = ("llama_index", "haystack", "dspy")
 
 # A repr costs many times as much as JSON to read; this much of one conversation is read at most.
@@ -102,38 +106,19 @@ def agent_run(span: Span, kind: str, instrumentation: str, metadata: JsonObject)
     """Return the agent run that the span is; the agent is `None` where a run has no name."""
     if instrumentation == "langchain":
         return langchain.agent_run(span.name, metadata, labelled=kind == "AGENT") if kind in _RUNS else None
-    if instrumentation in _CHAINED and kind == "CHAIN" and _is_class_run(span.name):
-        return AgentRun(agent=None)
+    if instrumentation in _CHAINED and kind == "CHAIN" and (found := _METHOD_OF_CLASS.fullmatch(span.name)):
+        class_name, method = found.groups()
+        is_run = method in ("run", "run_async") and class_name.endswith(("Agent", "AgentWorkflow"))
+        is_forward = method in ("forward", "aforward") and ("ReAct" in class_name or "CodeAct" in class_name)
+        if is_run or is_forward:
+            return AgentRun(agent=None)
     if kind != "AGENT" or (instrumentation == "beeai" and "agent.name" not in span.attributes):
         return None  # BeeAI makes spans of an agent's events
-    if instrumentation in _NAMELESS:
-        return AgentRun(agent=_named(span.attributes))
-    return AgentRun(agent=_named(span.attributes) or _name_from(span.name))
-
-
-def _is_class_run(span_name: str) -> bool:
-    found = _METHOD_OF_CLASS.fullmatch(span_name)
-    if found is None:
-        return False
-    class_name, method = found.groups()
-    if method in ("run", "run_async"):
-        return class_name.endswith(("Agent", "AgentWorkflow"))
-    return method in ("forward", "aforward") and ("ReAct" in class_name or "CodeAct" in class_name)
-
-
-def _named(attributes: Mapping[str, Value]) -> str | None:
-    for key in _NAME_KEYS:
-        value = attributes.get(key)
-        if isinstance(value, str) and value:
-            return value
-    return None
-
-
-def _name_from(span_name: str) -> str | None:
-    found = _BRACKETED.fullmatch(span_name)
-    if found:
-        return found[1]
-    return _METHOD.sub("", span_name.removeprefix("invoke_agent ")) or None
+    named = next((name for key in _NAME_KEYS if (name := values.as_str(span.attributes.get(key)))), None)
+    if named is None and instrumentation not in _NAMELESS:
+        found = _BRACKETED.fullmatch(span.name)
+        named = found[1] if found else _METHOD.sub("", span.name.removeprefix("invoke_agent ")) or None
+    return AgentRun(agent=named)
 
 
 # Reads whole conversations that two instrumentations leave on the span of an agent's run.
@@ -147,16 +132,9 @@ def crew_history(output: Value, agent: str | None) -> Iterator[Observation]:
     """Read the messages of a CrewAI task."""
     position = 0
     texts: dict[str, str] = {}
-    for number, message in enumerate(read_messages(_messages(output), "user")):
+    for number, message in enumerate(read_messages(values.as_object(values.decoded(output)).get("messages"), "user")):
         for call in message.calls():
-            yield CallRequested(
-                position=position,
-                name=call.name,
-                call_id=call.call_id,
-                arguments=call.arguments,
-                agent=agent,
-                output=number,
-            )
+            yield replace(call, position=position, agent=agent, output=number, by_provider=False)
             position += 1
         for answer in message.answers():
             yield CallAnswered(call_id=answer.call_id, name=answer.name, result=answer.result)
@@ -167,17 +145,9 @@ def crew_history(output: Value, agent: str | None) -> Iterator[Observation]:
 
 
 def _newest(texts: Mapping[str, str]) -> Iterator[MessageSeen]:
-    if "system" in texts:
-        yield MessageSeen(role="system", text=texts["system"])
-    if "user" in texts:
-        yield MessageSeen(role="user", text=texts["user"])
-    if "assistant" in texts:
-        yield MessageSeen(role="assistant", text=texts["assistant"])
-
-
-def _messages(value: Value) -> list[Json]:
-    read = values.content(value)
-    return values.as_list(values.as_object(read.value).get("messages")) if isinstance(read, Recorded) else []
+    for role in _TEXT_ROLES:
+        if role in texts:
+            yield MessageSeen(role=role, text=texts[role])
 
 
 # --- Haystack
@@ -185,18 +155,22 @@ def _messages(value: Value) -> list[Json]:
 
 def haystack_history(given: Value, output: Value) -> Iterator[Observation]:
     """Read the messages that a Haystack agent added to those it was given."""
-    earlier = {call_id for message in _chat_messages(given) for part in _parts(message) if (call_id := _call_id(part))}
+    earlier = {_call_id(part) for message in _chat_messages(given) for part in _parts(message)} - {None}
     position = 0
     texts: dict[str, str] = {}
     for number, message in enumerate(_chat_messages(output)):
         for part in _parts(message):
-            kind = part.get(CLASS)
-            if kind == "ToolCall" and _call_id(part) not in earlier:
-                yield from _haystack_call(part, position=position, output=number)
+            kind, call_id = part.get(CLASS), _call_id(part)
+            if kind == "ToolCall" and call_id not in earlier:
+                name, written = values.as_str(part.get("tool_name")), part.get("arguments")
+                if name is not None:
+                    arguments: Content = Recorded(written) if isinstance(written, dict) else NOT_RECORDED
+                    yield CallRequested(
+                        position=position, name=name, call_id=call_id, arguments=arguments, output=number
+                    )
                 position += 1
             elif kind == "ToolCallResult":
-                origin = values.as_object(part.get("origin"))
-                returned = part.get("result")
+                origin, returned = values.as_object(part.get("origin")), part.get("result")
                 failed = part.get("error") is True
                 yield CallAnswered(
                     call_id=values.as_str(origin.get("id")),
@@ -209,35 +183,23 @@ def haystack_history(given: Value, output: Value) -> Iterator[Observation]:
     yield from _newest(texts)
 
 
+def _parts(message: JsonObject) -> Iterator[JsonObject]:
+    return map(values.as_object, values.as_list(message.get("_content")))
+
+
 def _call_id(part: JsonObject) -> str | None:
     return values.as_str(part.get("id")) if part.get(CLASS) == "ToolCall" else None
 
 
 def _chat_messages(value: Value) -> Iterator[JsonObject]:
     room = _MAX_REPRS
-    for text in _messages(value):
+    for text in values.as_list(values.as_object(values.decoded(value)).get("messages")):
         if isinstance(text, str) and len(text) <= room:
             room -= len(text)
             try:
                 yield values.as_object(parse_repr(text))
             except ValueError:
                 continue  # one message that cannot be read says nothing about the others
-
-
-def _parts(message: JsonObject) -> Iterator[JsonObject]:
-    for part in values.as_list(message.get("_content")):
-        yield values.as_object(part)
-
-
-def _haystack_call(part: JsonObject, *, position: int, output: int) -> Iterator[CallRequested]:
-    name = values.as_str(part.get("tool_name"))
-    if name is None:
-        return
-    written = part.get("arguments")
-    arguments: Content = Recorded(written) if isinstance(written, dict) else NOT_RECORDED
-    yield CallRequested(
-        position=position, name=name, call_id=values.as_str(part.get("id")), arguments=arguments, output=output
-    )
 
 
 # Reads what CrewAI's spans say beside the calls: the names that its tools have for a model, and the tools on offer.
@@ -300,22 +262,16 @@ def managed_agent_call(span: Span) -> CallExecuted | None:
     managed = _MANAGED.match(prompt)
     if managed is None:
         return None
+    task = _TASK.search(prompt)
+    # `additional_args` are recorded only where there are some.
+    more: JsonObject = {"additional_args": given["additional_args"]} if given.get("additional_args") else {}
+    arguments = NOT_RECORDED if task is None else Recorded({"task": task[1], **more})
     return CallExecuted(
         name=managed[1],
-        arguments=_arguments(prompt, given),
+        arguments=arguments,
         result=values.result(span.attributes.get(OUTPUT)),
         error=span_error(span),
     )
-
-
-def _arguments(prompt: str, given: JsonObject) -> Content:
-    task = _TASK.search(prompt)
-    if task is None:
-        return NOT_RECORDED
-    arguments: JsonObject = {"task": task[1]}
-    if given.get("additional_args"):
-        arguments["additional_args"] = given["additional_args"]
-    return Recorded(arguments)
 
 
 # Tells the steps in which a code agent of smolagents ran code, or tried to.

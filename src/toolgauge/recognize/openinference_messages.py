@@ -9,14 +9,15 @@ from collections.abc import Iterator, Mapping
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
-from toolgauge.model.json import Json, JsonObject, Value
+from toolgauge.model.content import NOT_RECORDED, Recorded
+from toolgauge.model.json import Json, Value
 from toolgauge.model.observations import OTHER_ERROR, CallAnswered, CallError, CallRequested, MessageSeen
 from toolgauge.model.records import Span
 from toolgauge.recognize import values
 from toolgauge.recognize.hosted_tools import hosted_item
-from toolgauge.recognize.langchain import generated
+from toolgauge.recognize.langchain import generated, rejected
 from toolgauge.recognize.messages import PastMessage, is_media_type, numbered
 
 OUTPUT_MESSAGES = "llm.output_messages."
@@ -27,6 +28,7 @@ _USER_ROLES = ("user", "human")
 _ASSISTANT_ROLES = ("assistant", "ai", "model")
 # More messages than any model's window holds: an index beyond is an attack on memory, not a message.
 _MAX_INDEX = 100_000
+_PART_ID = "message.tool_call_id"
 # smolagents puts this before the user's text.
 _TASK_PREFIX = "New task:\n"
 
@@ -108,120 +110,86 @@ def _index(text: str) -> int | None:
 # --- calls
 
 
-class Request(Struct, frozen=True, kw_only=True):
-    """A call as the model wrote it."""
-
-    name: str
-    call_id: str | None
-    arguments: Content
-    usable: bool = True
-    by_provider: bool = False
-
-
-def requests(messages: list[Message]) -> list[Request]:
-    """Read the calls that the model asked for, in its order."""
+def requests(messages: list[Message]) -> list[CallRequested]:
+    """Read the calls that the model asked for, in its order; their positions are not numbered yet."""
     return [request for message in messages for part in _call_parts(message) if (request := _request(part))]
 
 
 def _call_parts(message: Message) -> list[Part]:
-    parts = [message.tool_calls[i] for i in sorted(message.tool_calls)]
-    parts = [part for part in parts if "function.name" in part]
-    if parts:
-        return parts
-    # The ordered variant repeats what `tool_calls` says; it counts only where it stands alone.
-    parts = [message.contents[i] for i in sorted(message.contents)]
-    parts = [part for part in parts if "function.name" in part]
-    if parts or "function_call_name" not in message.fields:
-        return parts
+    # The ordered variant, `contents`, repeats what `tool_calls` says; it counts only where it stands alone.
+    for group in (message.tool_calls, message.contents):
+        if parts := [group[index] for index in sorted(group) if "function.name" in group[index]]:
+            return parts
     fields = message.fields
+    if "function_call_name" not in fields:
+        return []
     written = fields.get("function_call_arguments_json")
     return [{"function.name": fields["function_call_name"], "function.arguments": written}]
 
 
-def _request(part: Part) -> Request | None:
-    name = part.get("function.name")
-    if not isinstance(name, str) or not name:
+def _request(part: Part) -> CallRequested | None:
+    name = values.as_str(part.get("function.name"))
+    if name is None:
         return None
-    call_id = part.get("id")
-    written = part.get("function.arguments")
     hosted = hosted_item(name)
-    return Request(
-        name=hosted or name,
-        call_id=call_id if isinstance(call_id, str) and call_id else None,
-        # Instrumentations leave the key out when the model gave no arguments; hidden outputs hide the name as well.
-        arguments=Recorded({}) if written is None or written == "" else values.arguments(written),
-        by_provider=hosted is not None,
-    )
+    call = _called(name, part.get("id"), part.get("function.arguments"))
+    return call if hosted is None else replace(call, name=hosted, by_provider=True)
 
 
-def observed(found: list[Request], agent: str | None) -> Iterator[CallRequested]:
+def _called(name: str, call_id: Value, given: Value) -> CallRequested:
+    # Instrumentations leave the arguments out when the model gave none; hidden outputs hide the name as well.
+    arguments = Recorded({}) if given is None or given == "" else values.arguments(given)
+    return CallRequested(position=0, name=name, call_id=values.as_str(call_id), arguments=arguments)
+
+
+def google_calls(content: Json) -> list[CallRequested]:
+    """Read the calls among the parts of one of Google's contents."""
+    parts = map(values.as_object, values.as_list(values.as_object(content).get("parts")))
+    calls = [values.as_object(part.get("function_call")) for part in parts]
+    return [
+        _called(name, call.get("id"), call.get("args")) for call in calls if (name := values.as_str(call.get("name")))
+    ]
+
+
+def observed(found: list[CallRequested], agent: str | None) -> Iterator[CallRequested]:
     """Number the calls of one model output."""
     for position, request in enumerate(found):
-        yield CallRequested(
-            position=position,
-            name=request.name,
-            call_id=request.call_id,
-            arguments=request.arguments,
-            agent=agent,
-            usable=request.usable,
-            by_provider=request.by_provider,
-        )
+        yield replace(request, position=position, agent=agent)
 
 
 # --- what LangChain keeps to its raw output
 
 
-def with_raw_output(found: list[Request], raw: Value) -> list[Request]:
+def with_raw_output(found: list[CallRequested], raw: Value) -> list[CallRequested]:
     """Complete the calls from LangChain's raw output: the ids of old releases, and the calls that it rejected."""
-    if not isinstance(raw, str) or not _is_worth_parsing(found, raw):
+    if not isinstance(raw, str):
+        return found
+    # Raw outputs are large; nearly all say `"invalid_tool_calls": []`.
+    has_rejected = '"invalid_tool_calls": [{' in raw or '"invalid_tool_calls":[{' in raw
+    if not has_rejected and all(request.call_id is not None for request in found):
         return found
     read = values.parse_text(raw)
     if not isinstance(read, Recorded):
         return found
-    valid: list[JsonObject] = []
-    invalid: list[JsonObject] = []
-    for message in generated(read.value):
-        valid.extend(values.as_object(call) for call in values.as_list(message.get("tool_calls")))
-        invalid.extend(values.as_object(call) for call in values.as_list(message.get("invalid_tool_calls")))
-    rejected = [_rejected(call) for call in invalid if values.as_str(call.get("name"))]
+    messages = generated(read.value)
+    valid = [values.as_object(call) for message in messages for call in values.as_list(message.get("tool_calls"))]
+    unusable = [call for message in messages for call in rejected(message, None, 0)]
     # Old releases show a call that could not be parsed among the others, without its id.
-    recorded = [request for request in found if not any(_is_same(request, other) for other in rejected)]
-    return _with_ids(recorded, valid) + rejected
-
-
-def _is_same(request: Request, rejected: Request) -> bool:
-    if request.name != rejected.name or request.arguments != rejected.arguments:
-        return False
-    return request.call_id is None or request.call_id == rejected.call_id
-
-
-def _is_worth_parsing(found: list[Request], raw: str) -> bool:
-    # Raw outputs are large; nearly all say `"invalid_tool_calls": []`.
-    if any(request.call_id is None for request in found):
-        return True
-    return '"invalid_tool_calls": [{' in raw or '"invalid_tool_calls":[{' in raw
-
-
-def _with_ids(found: list[Request], valid: list[JsonObject]) -> list[Request]:
-    if [request.name for request in found] != [call.get("name") for call in valid]:
-        return found
-    return [
-        Request(
-            name=request.name, call_id=request.call_id or values.as_str(call.get("id")), arguments=request.arguments
+    recorded = [
+        request
+        for request in found
+        if not any(
+            (request.name, request.arguments) == (other.name, other.arguments)
+            and request.call_id in (None, other.call_id)
+            for other in unusable
         )
-        for request, call in zip(found, valid, strict=True)
     ]
-
-
-def _rejected(call: JsonObject) -> Request:
-    written = call.get("args")
-    text = written if isinstance(written, str) else ""
-    return Request(
-        name=values.as_str(call.get("name")) or "",
-        call_id=values.as_str(call.get("id")),
-        arguments=Unparsed(text) if text else NOT_RECORDED,
-        usable=False,
-    )
+    if [request.name for request in recorded] == [call.get("name") for call in valid]:
+        recorded = [
+            replace(request, call_id=request.call_id or values.as_str(call.get("id")))
+            for request, call in zip(recorded, valid, strict=True)
+        ]
+    return [*recorded, *unusable]
 
 
 # --- answers and texts
@@ -229,69 +197,42 @@ def _rejected(call: JsonObject) -> Request:
 
 def answers(messages: list[Message]) -> Iterator[CallAnswered]:
     """Read the answers to earlier calls from the history that the model was given."""
-    waiting: list[Request] = []
+    waiting: list[CallRequested] = []
     for message in messages:
         if message.role in _ASSISTANT_ROLES:
             waiting = requests([message])
-        elif _is_unnamed_answer(message):
+            continue
+        call_id, name = message.fields.get("tool_call_id"), message.fields.get("name")
+        value = message.fields.get("content")
+        text = _text(message) if value is None else value
+        result = NOT_RECORDED if text is None else values.result(text)
+        is_answer = message.role in ("tool", "function")
+        parts = [message.contents[index] for index in sorted(message.contents)]
+        if is_answer and not (call_id or name or message.functions) and not any(_PART_ID in part for part in parts):
             # Answers that name nothing come in the order of the calls.
             if waiting:
                 call = waiting.pop(0)
-                yield CallAnswered(call_id=call.call_id, name=call.name, result=_answer_content(message))
+                yield CallAnswered(call_id=call.call_id, name=call.name, result=result)
             continue
         for index in sorted(message.functions):
-            yield from _function_answer(message.functions[index])
-        call_id = message.fields.get("tool_call_id")
-        name = message.fields.get("name")
-        if call_id or (message.role in ("tool", "function") and name):
-            yield CallAnswered(
-                call_id=call_id if isinstance(call_id, str) else None,
-                name=name if isinstance(name, str) and name else None,
-                result=_answer_content(message),
-            )
-        else:
-            yield from _part_answers(message)
-
-
-def _is_unnamed_answer(message: Message) -> bool:
-    recorded = message.fields.get("tool_call_id") or message.fields.get("name") or message.functions
-    return (
-        message.role in ("tool", "function")
-        and not recorded
-        and not any("message.tool_call_id" in part for part in message.contents.values())
-    )
-
-
-def _part_answers(message: Message) -> Iterator[CallAnswered]:
-    """Read BeeAI's answers: each part of one message names its call."""
-    for index in sorted(message.contents):
-        part = message.contents[index]
-        call_id, text = part.get("message.tool_call_id"), part.get("text")
-        if isinstance(call_id, str) and call_id:
-            yield CallAnswered(call_id=call_id, result=NOT_RECORDED if text is None else values.result(text))
-
-
-def _function_answer(value: Value) -> Iterator[CallAnswered]:
-    """Read autogen's answer: JSON of name, content, call_id, is_error."""
-    recorded = values.as_object(values.decoded(value))
-    if "call_id" not in recorded and "name" not in recorded:
-        return
-    returned = recorded.get("content")
-    failed = recorded.get("is_error") is True
-    yield CallAnswered(
-        call_id=values.as_str(recorded.get("call_id")),
-        name=values.as_str(recorded.get("name")),
-        result=values.returned(returned),
-        error=CallError(kind=OTHER_ERROR, message=values.text_of(returned)) if failed else None,
-    )
-
-
-def _answer_content(message: Message) -> Content:
-    value = message.fields.get("content")
-    if value is not None:
-        return values.result(value)
-    text = _text(message)
-    return NOT_RECORDED if text is None else values.result(text)
+            # autogen's answers: JSON of name, content, call_id, is_error.
+            recorded = values.as_object(values.decoded(message.functions[index]))
+            if "call_id" in recorded or "name" in recorded:
+                returned, failed = recorded.get("content"), recorded.get("is_error") is True
+                yield CallAnswered(
+                    call_id=values.as_str(recorded.get("call_id")),
+                    name=values.as_str(recorded.get("name")),
+                    result=values.returned(returned),
+                    error=CallError(kind=OTHER_ERROR, message=values.text_of(returned)) if failed else None,
+                )
+        if call_id or (is_answer and name):
+            yield CallAnswered(call_id=values.as_str(call_id), name=values.as_str(name), result=result)
+            continue
+        for part in parts:
+            # BeeAI's answers: each part of one message names its call.
+            if (part_id := values.as_str(part.get(_PART_ID))) is not None:
+                text = part.get("text")
+                yield CallAnswered(call_id=part_id, result=NOT_RECORDED if text is None else values.result(text))
 
 
 def past_calls(messages: list[Message]) -> Iterator[CallRequested | MessageSeen]:
@@ -300,15 +241,12 @@ def past_calls(messages: list[Message]) -> Iterator[CallRequested | MessageSeen]
         PastMessage(
             calls=list(observed(requests([message]), None)) if message.role in _ASSISTANT_ROLES else (),
             has_answers=message.role not in (*_ASSISTANT_ROLES, *_USER_ROLES) or "tool_call_id" in message.fields,
-            user=(_user_text(message) or "") if message.role in _USER_ROLES else "",
+            user=(_text(message) or "").removeprefix(_TASK_PREFIX)
+            if message.role in _USER_ROLES and "tool_call_id" not in message.fields
+            else "",
         )
         for message in messages
     )
-
-
-def _user_text(message: Message) -> str | None:
-    text = _text(message) if "tool_call_id" not in message.fields else None
-    return None if text is None else text.removeprefix(_TASK_PREFIX)
 
 
 def texts(messages: Messages) -> Iterator[MessageSeen]:
@@ -351,41 +289,31 @@ def _text(message: Message) -> str | None:
 # flattened messages leave them out. Without the ids an answer in the next request finds no call.
 
 
-def with_response(found: list[Request], raw: Value) -> list[Request]:
+def with_response(found: list[CallRequested], raw: Value) -> list[CallRequested]:
     """Return the calls, completed from a response of OpenAI's or of Google's form."""
     if not isinstance(raw, str) or (found and all(request.call_id is not None for request in found)):
         return found
     # Responses are large; most hold no call.
     if not any(mark in raw for mark in _MARKS):
         return found
-    read = values.parse_text(raw)
-    recorded = list(_response_calls(values.as_object(read.value))) if isinstance(read, Recorded) else []
+    response = values.as_object(values.decoded(raw))
+    choice, candidate = (
+        values.as_object((values.as_list(response.get(key)) or [None])[0]) for key in ("choices", "candidates")
+    )
+    recorded: list[CallRequested] = []
+    for call in map(values.as_object, values.as_list(values.as_object(choice.get("message")).get("tool_calls"))):
+        function = values.as_object(call.get("function"))
+        if name := values.as_str(function.get("name")):
+            recorded.append(_called(name, call.get("id"), function.get("arguments")))
+    recorded += google_calls(candidate.get("content"))
     if not found:
         return recorded
     if [request.name for request in found] != [request.name for request in recorded]:
         return found
     return [
-        Request(name=request.name, call_id=request.call_id or other.call_id, arguments=request.arguments)
+        replace(request, call_id=request.call_id or other.call_id)
         for request, other in zip(found, recorded, strict=True)
     ]
-
-
-def _response_calls(response: JsonObject) -> Iterator[Request]:
-    choice = values.as_object((values.as_list(response.get("choices")) or [None])[0])
-    for item in values.as_list(values.as_object(choice.get("message")).get("tool_calls")):
-        call = values.as_object(item)
-        function = values.as_object(call.get("function"))
-        yield from _response_request(function.get("name"), call.get("id"), function.get("arguments"))
-    candidate = values.as_object((values.as_list(response.get("candidates")) or [None])[0])
-    for part in values.as_list(values.as_object(candidate.get("content")).get("parts")):
-        call = values.as_object(values.as_object(part).get("function_call"))
-        yield from _response_request(call.get("name"), call.get("id"), call.get("args"))
-
-
-def _response_request(name: Json, call_id: Json, given: Json) -> Iterator[Request]:
-    if isinstance(name, str) and name:
-        recorded = Recorded({}) if given is None or given == "" else values.arguments(given)
-        yield Request(name=name, call_id=values.as_str(call_id), arguments=recorded)
 
 
 # Reads the model span that Google's ADK shares with the agent's run.
@@ -402,37 +330,11 @@ def is_shared_by_agent(span: Span, instrumentation: str) -> bool:
 
 def requested_in_run(messages: Messages, attributes: Mapping[str, Value]) -> Iterator[CallRequested]:
     """Yield what the outputs of this run asked for: those in the history, and the last one."""
-    outputs = [found for message in _since_user(messages.input) if (found := requests([message]))]
-    outputs.append(_last_output(attributes))
-    position = 0
-    for number, found in enumerate(outputs):
-        for request in found:
-            yield CallRequested(
-                position=position,
-                name=request.name,
-                call_id=request.call_id,
-                arguments=request.arguments,
-                output=number,
-            )
-            position += 1
-
-
-def _since_user(history: list[Message]) -> list[Message]:
-    """Leave out what came before the newest user's message: it belongs to earlier runs."""
-    for place in range(len(history) - 1, -1, -1):
-        if history[place].role == _USER and not requests([history[place]]):
-            return history[place + 1 :]
-    return history
-
-
-def _last_output(attributes: Mapping[str, Value]) -> list[Request]:
-    response = values.as_object(values.decoded(attributes.get(_OUTPUT)))
-    found: list[Request] = []
-    for part in values.as_list(values.as_object(response.get("content")).get("parts")):
-        call = values.as_object(values.as_object(part).get("function_call"))
-        name = values.as_str(call.get("name"))
-        if name is not None:
-            given = call.get("args")
-            recorded = Recorded({}) if given is None else values.arguments(given)
-            found.append(Request(name=name, call_id=values.as_str(call.get("id")), arguments=recorded))
-    return found
+    asked = [requests([message]) for message in messages.input]
+    # What came before the newest user's message belongs to earlier runs.
+    newest = max((at + 1 for at, one in enumerate(messages.input) if one.role == _USER and not asked[at]), default=0)
+    outputs = list(filter(None, asked[newest:]))
+    outputs.append(google_calls(values.as_object(values.decoded(attributes.get(_OUTPUT))).get("content")))
+    numbered_calls = ((number, call) for number, found in enumerate(outputs) for call in found)
+    for position, (number, call) in enumerate(numbered_calls):
+        yield replace(call, position=position, output=number)

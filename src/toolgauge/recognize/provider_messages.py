@@ -5,63 +5,95 @@ Arrives: the decoded request or response. Leaves: messages that `recognize.langc
 
 from collections.abc import Iterator
 
-from toolgauge.model.content import NOT_RECORDED, Content, Recorded
+from toolgauge.model.content import Content, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import OTHER_ERROR, CallAnswered, CallError
-from toolgauge.recognize import strands_blocks, values
+from toolgauge.recognize import values
 from toolgauge.recognize.hosted_tools import code_execution
 from toolgauge.recognize.langchain import batch, generated
-from toolgauge.recognize.messages import MAX_ITEMS
+from toolgauge.recognize.messages import Message
 
 _ANTHROPIC, _BEDROCK = '"tool_result"', '"toolResult"'
 
 
 def provider_answers(request: Value) -> list[CallAnswered]:
-    """Read the answers of Anthropic's messages and Bedrock's Converse; none of a request in any other form."""
+    """Read the answers in a request of Anthropic's messages and Bedrock's Converse; none in any other form.
+
+    OpenInference's flattened messages drop the failure, and keep of several answers in one message only the last.
+    """
     if not isinstance(request, str) or (_ANTHROPIC not in request and _BEDROCK not in request):
         return []
-    read = values.envelope(request)
-    messages = values.as_list(values.as_object(read.value).get("messages")) if isinstance(read, Recorded) else []
-    return [
-        answer
-        for message in messages[-MAX_ITEMS:]
-        for block in values.as_list(values.as_object(message).get("content"))[:MAX_ITEMS]
-        for answer in _answer(values.as_object(block))
-    ]
+    messages = values.as_list(values.as_object(values.opened(request)).get("messages"))
+    contents = (values.as_object(message).get("content") for message in messages[-values.MAX_ITEMS :])
+    found: list[CallAnswered] = []
+    for block in (values.as_object(one) for content in contents for one in values.as_list(content)[: values.MAX_ITEMS]):
+        if block.get("type") == "tool_result":
+            call_id, content = values.as_str(block.get("tool_use_id")), block.get("content")
+            failed = block.get("is_error") is True
+            texts = [values.as_object(inner).get("text") for inner in values.as_list(content)]
+            if texts and all(isinstance(text, str) for text in texts):
+                content = "\n".join(map(str, texts))
+            result = values.result_inside(content)
+        else:
+            answered = values.as_object(block.get("toolResult"))
+            call_id = values.as_str(answered.get("toolUseId"))
+            failed = answered.get("status") == "error"
+            result = opened_blocks(values.result_inside(answered.get("content")))
+        if call_id is not None:
+            error = CallError(kind=OTHER_ERROR, message=values.text_of(result)) if failed else None
+            found.append(CallAnswered(call_id=call_id, result=result, error=error))
+    return found
 
 
-def _answer(block: JsonObject) -> Iterator[CallAnswered]:
-    if block.get("type") == "tool_result":
-        call_id, result = values.as_str(block.get("tool_use_id")), _anthropic_result(block.get("content"))
-        failed = block.get("is_error") is True
-    else:
-        answered = values.as_object(block.get("toolResult"))
-        call_id, result = values.as_str(answered.get("toolUseId")), _bedrock_result(answered.get("content"))
-        failed = answered.get("status") == "error"
-    if call_id is not None:
-        error = CallError(kind=OTHER_ERROR, message=_text(result)) if failed else None
-        yield CallAnswered(call_id=call_id, result=result, error=error)
+# Bedrock's content blocks, which Strands takes over: `{"toolUse": {...}}`, `{"toolResult": {...}}`.
 
 
-def _anthropic_result(content: Json) -> Content:
-    blocks = [values.as_object(block) for block in values.as_list(content)]
-    if blocks and all(isinstance(block.get("text"), str) for block in blocks):
-        return values.result("\n".join(str(block["text"]) for block in blocks))
-    return _plain_result(content)
+def blocks_message(role: str, value: Value) -> Message:
+    """Read a list of Bedrock's blocks as a message; any other value is the message's text."""
+    parts: list[Json] = []
+    match values.content(value):
+        case Recorded(list() as blocks):
+            parts = [_block(values.as_object(block)) for block in blocks[-values.MAX_ITEMS :]]
+        case Recorded() | Unparsed() if isinstance(value, str):
+            parts = [{"type": "text", "content": value}]
+        case _:
+            pass
+    return Message({"role": role, "parts": parts}, role)
 
 
-def _bedrock_result(content: Json) -> Content:
-    return strands_blocks.opened(_plain_result(content))
+def opened_blocks(result: Content) -> Content:
+    """Take a tool's result out of its blocks: the value of a single block, else the list of the values."""
+    if isinstance(result, Unparsed):
+        return values.result(result.text) if result.reason == "unparsable" else result
+    blocks = result.value if isinstance(result, Recorded) else None
+    found: list[Json] = []
+    for block in map(values.as_object, values.as_list(blocks)):
+        if len(block) != 1 or block.keys().isdisjoint(("json", "text")):
+            return result
+        text = block.get("text")
+        read = values.result(text) if isinstance(text, str) else Recorded(block.get("json", text))
+        found.append(read.value if isinstance(read, Recorded) else text)
+    if not found:
+        return result
+    return Recorded(found[0] if len(found) == 1 else found)
 
 
-def _plain_result(content: Json) -> Content:
-    if content is None:
-        return NOT_RECORDED
-    return values.result_inside(content)
+def _block(block: JsonObject) -> JsonObject:
+    if "toolUse" in block:
+        use = values.as_object(block["toolUse"])
+        call: JsonObject = {"type": "tool_call", "id": use.get("toolUseId"), "name": use.get("name")}
+        return {**call, "arguments": use["input"]} if "input" in use else call
+    if "toolResult" in block:
+        recorded = values.as_object(block["toolResult"])
+        call_id, status = recorded.get("toolUseId"), recorded.get("status")
+        answer: JsonObject = {"type": "tool_call_response", "id": call_id, "status": status}
+        result = opened_blocks(Recorded(recorded["content"])) if "content" in recorded else None
+        return {**answer, "response": result.value} if isinstance(result, Recorded) else answer
+    text = block.get("text")
+    return {"type": "text", "content": text} if isinstance(text, str) else {"type": "block"}
 
 
-def _text(result: Content) -> str:
-    return result.value if isinstance(result, Recorded) and isinstance(result.value, str) else ""
+# Messages of a request or a response, in the form that `recognize.langchain` reads.
 
 
 _CONVERSATION_KEYS = ("messages", "input", "contents", "prompt", "prompts")

@@ -4,7 +4,6 @@ Each entry is a dialect. A span is read by the first of its mappings that matche
 holds it, with the path to it where it stands inside JSON.
 """
 
-from collections.abc import Iterator
 from typing import Annotated, Literal, Self, TypeAlias
 
 from pydantic import Field, StrictBool, StrictInt, StrictStr, model_validator
@@ -110,17 +109,15 @@ class SpanMapping(Section):
             raise ValueError("needs `match` or `span_name`: it would match every span")
         if self.reads == "tool_call" and self.tool_name is None:
             raise ValueError("a `tool_call` needs `tool_name`")
-        for name in self._foreign():
+        # Fields that belong to another kind of span.
+        every = frozenset[str]().union(*_FIELDS_OF.values())
+        foreign = [name for name in type(self).model_fields if name in every - _FIELDS_OF[self.reads]]
+        set_fields = [name for name in foreign if getattr(self, name) is not None]
+        if self.failed and self.reads != "tool_call":
+            set_fields.append("failed")
+        for name in set_fields:
             raise ValueError(f"`{name}` is not read from a span that is a `{self.reads}`")
         return self
-
-    def _foreign(self) -> Iterator[str]:
-        """Name the fields that are set and belong to another kind of span."""
-        own = _FIELDS_OF[self.reads]
-        every = frozenset[str]().union(*_FIELDS_OF.values())
-        yield from (name for name in type(self).model_fields if name in every - own and getattr(self, name) is not None)
-        if self.failed and self.reads != "tool_call":
-            yield "failed"
 
 
 class MappedDialectSettings(Section):

@@ -5,7 +5,7 @@ same call is recorded with arguments by another span. A fact that only some call
 what happens in a run, not how its producer is set up.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -127,7 +127,7 @@ class Shortfalls:
     """Takes trajectories with the producers of their spans; knows then what each producer leaves out."""
 
     def __init__(self) -> None:
-        self._counts: dict[Producer, _Counts] = {}
+        self._counts = defaultdict[Producer, _Counts](_Counts)
         # Services with tool spans: where they show none, none was called.
         self._executing: set[str] = set()
 
@@ -135,15 +135,22 @@ class Shortfalls:
         """Take one trajectory."""
         calls_of_tools = [call for call in trajectory.calls if call.kind == "tool"]
         if not calls_of_tools:
-            self._add_trace_without_calls(trace, trajectory)
+            # Nothing was called, or the calls that the model requested were not recorded.
+            for producer, model_calls in trace.model_calls.items():
+                counts = self._counts[producer]
+                counts.add("calls", model_calls, 0 if trace.has_content else model_calls)
+                counts.hidden += trajectory.hidden_turns
+                if not trace.has_content:
+                    self._add_surroundings(producer, trajectory)
             return
         by_producer: dict[Producer, list[ToolCall]] = {}
         for call in calls_of_tools:
             executed_by = trace.producer(call.executed_by)
             if executed_by is not None:
                 self._executing.add(executed_by.service)
-            for producer in _producers(call, trace):
-                by_producer.setdefault(producer, []).append(call)
+            for producer in {trace.producer(span) for span in (call.span, call.requested_by, call.executed_by)}:
+                if producer is not None:
+                    by_producer.setdefault(producer, []).append(call)
         for producer, calls in by_producer.items():
             self._add_calls(producer, calls)
         for producer in trace.runs or by_producer:
@@ -174,19 +181,8 @@ class Shortfalls:
                 fact="failures", count=counts.calls, of=counts.calls, traces=traces, of_traces=traces, remedy=found
             )
 
-    def _of(self, producer: Producer) -> _Counts:
-        return self._counts.setdefault(producer, _Counts())
-
-    def _add_trace_without_calls(self, trace: TraceCounts, trajectory: Trajectory) -> None:
-        """Take a trace without calls: nothing was called, or the calls that the model requested were not recorded."""
-        for producer, model_calls in trace.model_calls.items():
-            self._of(producer).add("calls", model_calls, 0 if trace.has_content else model_calls)
-            self._of(producer).hidden += trajectory.hidden_turns
-            if not trace.has_content:
-                self._add_surroundings(producer, trajectory)
-
     def _add_calls(self, producer: Producer, calls: Sequence[ToolCall]) -> None:
-        counts = self._of(producer)
+        counts = self._counts[producer]
         counts.calls += len(calls)
         executed = [call for call in calls if call.state == "executed" and call.error is None]
         # Of a call that never ran, some producers have nothing but the message that says so.
@@ -196,7 +192,7 @@ class Shortfalls:
         _add_fact(counts, "call_ids", [call.call_id is None for call in calls])
 
     def _add_surroundings(self, producer: Producer, trajectory: Trajectory) -> None:
-        counts = self._of(producer)
+        counts = self._counts[producer]
         counts.with_content += any(not _is_kept_back(call.arguments) for call in trajectory.calls)
         answered = any(message.role == "assistant" and message.text != _WITHHELD for message in trajectory.messages)
         counts.with_outputs += answered or any(not _is_kept_back(call.result) for call in trajectory.calls)
@@ -240,11 +236,6 @@ def _remedy(fact: Fact, producer: Producer, dialects: Collection[str], counts: _
 
 def _add_fact(counts: _Counts, fact: Fact, lacks: Sequence[bool]) -> None:
     counts.add(fact, len(lacks), len(lacks) if all(lacks) else 0)
-
-
-def _producers(call: ToolCall, trace: TraceCounts) -> set[Producer]:
-    found = (trace.producer(span) for span in (call.span, call.requested_by, call.executed_by))
-    return {producer for producer in found if producer is not None}
 
 
 def _is_kept_back(content: Content) -> bool:

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.score.support import expect, expected, judge, tool_call, trajectory
-from toolgauge.evaluators.coverage import Coverage
 from toolgauge.evaluators.error_handling import ErrorHandling
 from toolgauge.evaluators.known_tool import KnownTool
 from toolgauge.evaluators.repeated_calls import RepeatedCalls
+from toolgauge.evaluators.run_checks import Coverage
 from toolgauge.evaluators.tool_call_args import ToolCallArgs
 from toolgauge.evaluators.tool_call_f1 import ToolCallF1
 from toolgauge.evaluators.tool_parameter_match import ToolParameterMatch

@@ -7,8 +7,8 @@ from importlib import import_module
 
 _MODULES = {
     "ArgumentsSchema": "toolgauge.evaluators.arguments_schema",
-    "Budget": "toolgauge.evaluators.budget",
-    "Coverage": "toolgauge.evaluators.coverage",
+    "Budget": "toolgauge.evaluators.run_checks",
+    "Coverage": "toolgauge.evaluators.run_checks",
     "DataFlow": "toolgauge.evaluators.data_flow",
     "ErrorHandling": "toolgauge.evaluators.error_handling",
     "Faithfulness": "toolgauge.evaluators.faithfulness",
@@ -19,7 +19,7 @@ _MODULES = {
     "OutputJudge": "toolgauge.evaluators.output_judge",
     "Policy": "toolgauge.evaluators.policy",
     "RepeatedCalls": "toolgauge.evaluators.repeated_calls",
-    "RunCompleted": "toolgauge.evaluators.run_completed",
+    "RunCompleted": "toolgauge.evaluators.run_checks",
     "ToolCallAccuracy": "toolgauge.evaluators.tool_call_accuracy",
     "ToolCallArgs": "toolgauge.evaluators.tool_call_args",
     "ToolCallCount": "toolgauge.evaluators.tool_call_count",
@@ -31,7 +31,7 @@ _MODULES = {
     "ToolSelectionAccuracy": "toolgauge.evaluators.tool_selection_accuracy",
     "ToolSuccess": "toolgauge.evaluators.tool_success",
     "ToolTrajectory": "toolgauge.evaluators.tool_trajectory",
-    "ToolUse": "toolgauge.evaluators.tool_use",
+    "ToolUse": "toolgauge.evaluators.run_checks",
     "TrajectoryJudge": "toolgauge.evaluators.trajectory_judge",
 }
 

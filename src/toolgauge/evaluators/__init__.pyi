@@ -1,6 +1,4 @@
 from toolgauge.evaluators.arguments_schema import ArgumentsSchema as ArgumentsSchema
-from toolgauge.evaluators.budget import Budget as Budget
-from toolgauge.evaluators.coverage import Coverage as Coverage
 from toolgauge.evaluators.data_flow import DataFlow as DataFlow
 from toolgauge.evaluators.error_handling import ErrorHandling as ErrorHandling
 from toolgauge.evaluators.faithfulness import Faithfulness as Faithfulness
@@ -11,7 +9,10 @@ from toolgauge.evaluators.order_rules import OrderRules as OrderRules
 from toolgauge.evaluators.output_judge import OutputJudge as OutputJudge
 from toolgauge.evaluators.policy import Policy as Policy
 from toolgauge.evaluators.repeated_calls import RepeatedCalls as RepeatedCalls
-from toolgauge.evaluators.run_completed import RunCompleted as RunCompleted
+from toolgauge.evaluators.run_checks import Budget as Budget
+from toolgauge.evaluators.run_checks import Coverage as Coverage
+from toolgauge.evaluators.run_checks import RunCompleted as RunCompleted
+from toolgauge.evaluators.run_checks import ToolUse as ToolUse
 from toolgauge.evaluators.tool_call_accuracy import ToolCallAccuracy as ToolCallAccuracy
 from toolgauge.evaluators.tool_call_args import ToolCallArgs as ToolCallArgs
 from toolgauge.evaluators.tool_call_count import ToolCallCount as ToolCallCount
@@ -23,7 +24,6 @@ from toolgauge.evaluators.tool_parameter_match import ToolParameterMatch as Tool
 from toolgauge.evaluators.tool_selection_accuracy import ToolSelectionAccuracy as ToolSelectionAccuracy
 from toolgauge.evaluators.tool_success import ToolSuccess as ToolSuccess
 from toolgauge.evaluators.tool_trajectory import ToolTrajectory as ToolTrajectory
-from toolgauge.evaluators.tool_use import ToolUse as ToolUse
 from toolgauge.evaluators.trajectory_judge import TrajectoryJudge as TrajectoryJudge
 
 __all__ = [

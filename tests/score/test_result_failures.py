@@ -7,7 +7,7 @@ from toolgauge.config.criteria import read_criterion
 from toolgauge.config.nodes import Place, written
 from toolgauge.evaluators.error_handling import ErrorHandling
 from toolgauge.evaluators.run_checks import ToolUse
-from toolgauge.evaluators.tool_success import ToolSuccess
+from toolgauge.evaluators.tool_checks import ToolSuccess
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.observations import CallError

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 import pytest
 
 from tests.judge.support import FORM, MAYBE, NO, YES, RightTool, WholeRun, inquiry, question, run
-from toolgauge.judge.client import Reply
 from toolgauge.judge.form import VerdictForm
 from toolgauge.judge.inquiry import dialogue, outcome_of, outcomes_of, questions, scripted
 from toolgauge.model.expected import Expected

@@ -21,7 +21,6 @@ SHARED_NAMES = frozenset({"__init__.py", "settings.py"})
 AMBIGUOUS = frozenset(
     [
         "journal.py",
-        "json_similarity.py",
         "messages.py",
         "nodes.py",
         "strands.py",

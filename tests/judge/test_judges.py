@@ -46,7 +46,7 @@ async def test_a_bad_verdict_is_asked_for_again_with_what_was_wrong():
     assert await bench.judged(inquiry(RightTool(), run("find"))) == [YES_SCORE]
     first, second = bench.client.requests
     assert first.exchanges == ()
-    assert [exchange.problem for exchange in second.exchanges] == ["score: 'Maybe' is not one of ['Yes', 'No']"]
+    assert [exchange.problem for exchange in second.exchanges] == ['score: "Maybe" is not one of "Yes" or "No"']
     assert bench.metrics.reasked.value() == 1
     assert bench.metrics.calls.value(("answered",)) == 2
 

@@ -261,7 +261,7 @@ async def test_the_reason_of_a_rejection_shows_no_secret_of_the_answer():
         got = await judged(serving)
     assert got == Errored(
         error_type="invalid_verdict",
-        message="the judge gave no verdict of the form that was asked for (score: '[key]' is not one of ['Yes', 'No']); "
+        message='the judge gave no verdict of the form that was asked for (score: "[key]" is not one of "Yes" or "No"); '
         'it answered: {"score": "[key]"}',
     )
 

@@ -5,7 +5,7 @@ from typing import NoReturn
 
 from tests.judge.support import RightTool, WholeRun
 from tests.score.support import expected, tool_call, trajectory
-from toolgauge.evaluators.tool_success import ToolSuccess
+from toolgauge.evaluators.tool_checks import ToolSuccess
 from toolgauge.model.judging import Answers, JudgeEvaluator
 from toolgauge.model.outcomes import Errored, NotEvaluated, Scored
 from toolgauge.score.criterion import Criterion, Lookup, ToolKinds, When

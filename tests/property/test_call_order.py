@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.score.support import expected, scored, tool_call, trajectory
-from toolgauge.evaluators.tool_call_order import ToolCallOrder
+from toolgauge.evaluators.expected_calls import ToolCallOrder
 from toolgauge.model.expected import ExpectedCall
 
 GROUPS = st.lists(st.text("ab", min_size=1, max_size=3), max_size=3)

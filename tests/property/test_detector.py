@@ -1,5 +1,6 @@
 import math
 from random import Random
+from typing import TypeAlias
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,7 +10,9 @@ from toolgauge.watch.detector import Detector
 
 fractions = st.floats(0, 1)
 scores = st.sampled_from([0.0, 1.0]) | fractions
-calls = st.tuples(scores, st.sampled_from(["", "a", "b", "c"]), st.sampled_from(["", "1", "2"]))
+# Sum and number of the scores of one observation, by stratum.
+Parts: TypeAlias = dict[str, tuple[float, int]]
+observations = st.dictionaries(st.sampled_from(["", "a", "b", "c"]), scores.map(lambda score: (score, 1)), min_size=1)
 detectors = st.builds(Detector, st.sampled_from([2.0, 50.0, 10_000.0]), st.integers(1, 10), st.sampled_from(["guarded", "conservative"]))  # fmt: skip
 
 
@@ -26,29 +29,27 @@ def test_a_bet_gains_nothing_on_average_unless_the_mean_is_lower(low: float, hig
 
 
 @settings(max_examples=50)
-@given(detectors, st.lists(calls, max_size=60), st.integers(0, 2**32), st.integers(0, 60))
-def test_a_restart_at_any_call_changes_nothing(
-    detector: Detector, some: list[tuple[float, str, str]], seed: int, at: int
-):
+@given(detectors, st.lists(observations, max_size=60), st.integers(0, 2**32), st.integers(0, 60))
+def test_a_restart_at_any_call_changes_nothing(detector: Detector, some: list[Parts], seed: int, at: int):
     random = Random(seed)  # noqa: S311 repeatable
-    after = [(float(random.random() < 0.3), "", "") for _ in range(60)]
+    after: list[Parts] = [{"": (float(random.random() < 0.3), 1)} for _ in range(60)]
     resumed = detector
     for number, call in enumerate(some + after):
         if number == at:
             resumed = Detector.load(detector.dump())
-        alarm = detector.update(*call)
+        alarm = detector.observe(call)
         if number >= at:
-            assert resumed.update(*call) == alarm
+            assert resumed.observe(call) == alarm
             assert resumed.dump() == detector.dump()
 
 
 @settings(max_examples=50)
-@given(st.lists(calls, max_size=150), st.permutations(["", "a", "b", "c"]))
-def test_the_names_of_strata_do_not_matter(some: list[tuple[float, str, str]], names: list[str]):
+@given(st.lists(observations, max_size=150), st.permutations(["", "a", "b", "c"]))
+def test_the_names_of_strata_do_not_matter(some: list[Parts], names: list[str]):
     renamed = dict(zip(["", "a", "b", "c"], names, strict=True))
     one, other = Detector(20, 5), Detector(20, 5)
-    for score, stratum, cluster in some:
-        assert one.update(score, stratum, cluster) == other.update(score, renamed[stratum], cluster)
+    for parts in some:
+        assert one.observe(parts) == other.observe({renamed[stratum]: part for stratum, part in parts.items()})
         assert (one.state, one.evidence, one.baseline, one.current) == (
             other.state,
             other.evidence,
@@ -58,11 +59,11 @@ def test_the_names_of_strata_do_not_matter(some: list[tuple[float, str, str]], n
 
 
 @settings(max_examples=50)
-@given(detectors, st.lists(calls, max_size=150))
-def test_what_it_shows_is_always_within_its_bounds(detector: Detector, some: list[tuple[float, str, str]]):
+@given(detectors, st.lists(observations, max_size=150))
+def test_what_it_shows_is_always_within_its_bounds(detector: Detector, some: list[Parts]):
     for call in some:
         was_alarm = detector.state == "alarm"
-        raised = detector.update(*call)
+        raised = detector.observe(call)
         assert not (raised and was_alarm)
         assert not raised or detector.state == "alarm"
         low, high = detector.interval

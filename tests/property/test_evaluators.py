@@ -8,14 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.score.support import expect, expected, judge, tool_call, trajectory
-from toolgauge.evaluators.coverage import Coverage
 from toolgauge.evaluators.error_handling import ErrorHandling
-from toolgauge.evaluators.known_tool import KnownTool
+from toolgauge.evaluators.expected_calls import ToolCallF1
 from toolgauge.evaluators.repeated_calls import RepeatedCalls
-from toolgauge.evaluators.tool_call_args import ToolCallArgs
-from toolgauge.evaluators.tool_call_f1 import ToolCallF1
-from toolgauge.evaluators.tool_parameter_match import ToolParameterMatch
-from toolgauge.evaluators.tool_success import ToolSuccess
+from toolgauge.evaluators.run_checks import Coverage
+from toolgauge.evaluators.tool_call_args import ToolCallArgs, ToolParameterMatch
+from toolgauge.evaluators.tool_checks import KnownTool, ToolSuccess
 from toolgauge.evaluators.tool_trajectory import ToolTrajectory
 from toolgauge.model.content import NOT_RECORDED, NotRecorded, Recorded, Unparsed
 from toolgauge.model.expected import ExpectedCall

@@ -12,7 +12,7 @@ from toolgauge import plugins
 from toolgauge.assemble.join import GatheredTrace, join
 from toolgauge.evaluators.arguments_schema import ArgumentsSchema
 from toolgauge.evaluators.policy import Policy
-from toolgauge.evaluators.tool_success import ToolSuccess
+from toolgauge.evaluators.tool_checks import ToolSuccess
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.observations import Reading
 from toolgauge.model.outcomes import Scored

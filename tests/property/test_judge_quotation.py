@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tests.score.support import tool_call, trajectory
-from toolgauge.evaluators.faithfulness import Faithfulness
-from toolgauge.evaluators.output_judge import OutputJudge
-from toolgauge.evaluators.tool_parameter_accuracy import ToolParameterAccuracy
-from toolgauge.evaluators.tool_selection_accuracy import ToolSelectionAccuracy
-from toolgauge.evaluators.trajectory_judge import TrajectoryJudge
+from toolgauge.evaluators.llm_judges import (
+    Faithfulness,
+    OutputJudge,
+    ToolParameterAccuracy,
+    ToolSelectionAccuracy,
+    TrajectoryJudge,
+)
 from toolgauge.model.content import Content, Recorded, Unparsed
 from toolgauge.model.json import Json
 from toolgauge.model.judging import JudgeEvaluator, Question

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from pydantic import ValidationError
 
 from tests.score.support import scored, tool_call, trajectory
+from toolgauge.evaluators.expected_calls import ToolCallF1
 from toolgauge.evaluators.tool_call_args import ToolCallArgs
-from toolgauge.evaluators.tool_call_f1 import ToolCallF1
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.json import JsonObject
 from toolgauge.score.criterion import Criterion, Inline

@@ -7,8 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.score.support import expect, expected, scored, sides, tool_call, trajectory
-from toolgauge.evaluators.tool_call_args import ToolCallArgs
-from toolgauge.evaluators.tool_parameter_match import ToolParameterMatch
+from toolgauge.evaluators.tool_call_args import ToolCallArgs, ToolParameterMatch
 from toolgauge.model.content import Unparsed
 from toolgauge.model.expected import ExpectedCall
 from toolgauge.model.json import Json, JsonObject

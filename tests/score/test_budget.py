@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from pydantic import ValidationError
 
 from tests.score.support import TRACE, not_evaluated, scored, sides, tool_call, trajectory
-from toolgauge.evaluators.budget import Budget
+from toolgauge.evaluators.run_checks import Budget
 from toolgauge.model.observations import CallError
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ClosedBecause, Run, Tokens, ToolCall, Trajectory

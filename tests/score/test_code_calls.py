@@ -3,11 +3,9 @@
 from msgspec.structs import replace
 
 from tests.score.support import expect, expected, tool_call, trajectory
-from toolgauge.evaluators.budget import Budget
-from toolgauge.evaluators.known_tool import KnownTool
-from toolgauge.evaluators.tool_call_f1 import ToolCallF1
-from toolgauge.evaluators.tool_success import ToolSuccess
-from toolgauge.evaluators.tool_use import ToolUse
+from toolgauge.evaluators.expected_calls import ToolCallF1
+from toolgauge.evaluators.run_checks import Budget, ToolUse
+from toolgauge.evaluators.tool_checks import KnownTool, ToolSuccess
 from toolgauge.model.content import Recorded
 from toolgauge.model.expected import Expected
 from toolgauge.model.observations import CallError

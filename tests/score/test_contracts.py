@@ -3,13 +3,10 @@
 import pytest
 
 from tests.score.support import expect, expected, expected_turns, tool_call, trajectory, user
-from toolgauge.evaluators.json_similarity import JsonSimilarity
-from toolgauge.evaluators.tool_call_accuracy import ToolCallAccuracy
-from toolgauge.evaluators.tool_call_count import ToolCallCount
-from toolgauge.evaluators.tool_call_f1 import ToolCallF1
-from toolgauge.evaluators.tool_call_order import ToolCallOrder
-from toolgauge.evaluators.tool_call_output import ToolCallOutput
-from toolgauge.evaluators.tool_use import ToolUse
+from toolgauge.evaluators.expected_calls import ToolCallCount, ToolCallF1, ToolCallOrder
+from toolgauge.evaluators.outputs import JsonSimilarity, ToolCallOutput
+from toolgauge.evaluators.run_checks import ToolUse
+from toolgauge.evaluators.tool_call_args import ToolCallAccuracy
 from toolgauge.model.content import NotRecorded, Recorded, Unparsed
 from toolgauge.model.expected import Expected, ExpectedCall, ExpectedOutput
 from toolgauge.model.observations import CallError

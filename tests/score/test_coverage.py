@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.score.support import not_evaluated, scored, tool_call, trajectory
-from toolgauge.evaluators.coverage import Coverage
+from toolgauge.evaluators.run_checks import Coverage
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.observations import CallError, ToolDefinition
 from toolgauge.model.trajectory import ToolCall, Trajectory

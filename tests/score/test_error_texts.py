@@ -4,7 +4,7 @@ import pytest
 
 from tests.score.support import judge, not_evaluated, scored, tool_call, trajectory
 from toolgauge.evaluators.error_handling import ErrorHandling
-from toolgauge.evaluators.tool_success import ToolSuccess
+from toolgauge.evaluators.tool_checks import ToolSuccess
 from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.json import Json
 from toolgauge.model.observations import CallError

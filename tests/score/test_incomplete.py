@@ -6,12 +6,11 @@ from tests.score.support import expect, expected, tool_call, trajectory
 from tests.score.test_scorer import NOW_NS, criterion
 from toolgauge import plugins
 from toolgauge.evaluators.arguments_schema import ArgumentsSchema
-from toolgauge.evaluators.known_tool import KnownTool
+from toolgauge.evaluators.expected_calls import ToolCallF1
+from toolgauge.evaluators.llm_judges import ToolSelectionAccuracy
 from toolgauge.evaluators.policy import Policy
 from toolgauge.evaluators.repeated_calls import RepeatedCalls
-from toolgauge.evaluators.tool_call_f1 import ToolCallF1
-from toolgauge.evaluators.tool_selection_accuracy import ToolSelectionAccuracy
-from toolgauge.evaluators.tool_success import ToolSuccess
+from toolgauge.evaluators.tool_checks import KnownTool, ToolSuccess
 from toolgauge.model.observations import CallError
 from toolgauge.model.outcomes import NotEvaluated, Result, outcome_word
 from toolgauge.model.trajectory import ToolCall, Trajectory

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from tests.score.support import not_evaluated, scored, sides, tool_call, trajectory, user
-from toolgauge.evaluators.json_similarity import JsonSimilarity
+from toolgauge.evaluators.outputs import JsonSimilarity
 from toolgauge.model.expected import Expected, ExpectedOutput
 from toolgauge.model.json import Json
 from toolgauge.model.left_out import MARK

@@ -7,11 +7,13 @@ import pytest
 from msgspec.structs import replace
 
 from tests.score.support import expect, expected, tool_call, trajectory
-from toolgauge.evaluators.faithfulness import Faithfulness
-from toolgauge.evaluators.output_judge import OutputJudge
-from toolgauge.evaluators.tool_parameter_accuracy import ToolParameterAccuracy
-from toolgauge.evaluators.tool_selection_accuracy import ToolSelectionAccuracy
-from toolgauge.evaluators.trajectory_judge import TrajectoryJudge
+from toolgauge.evaluators.llm_judges import (
+    Faithfulness,
+    OutputJudge,
+    ToolParameterAccuracy,
+    ToolSelectionAccuracy,
+    TrajectoryJudge,
+)
 from toolgauge.model.content import NOT_RECORDED, NotRecorded, Recorded, Unparsed
 from toolgauge.model.expected import Expected, ExpectedOutput
 from toolgauge.model.json import Json, JsonObject

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from tests.assemble.support import functions_called
 from tests.score.support import TRACE, judge, not_evaluated, scored, tool_call, trajectory
-from toolgauge.evaluators.known_tool import KnownTool
+from toolgauge.evaluators.tool_checks import KnownTool
 from toolgauge.model.content import Recorded
 from toolgauge.model.observations import CallError, ToolDefinition
 from toolgauge.model.outcomes import NotEvaluated, Scored

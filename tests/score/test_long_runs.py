@@ -5,10 +5,8 @@ import time
 import pytest
 
 from tests.score.support import expected, scored
-from toolgauge.evaluators.tool_call_accuracy import ToolCallAccuracy
-from toolgauge.evaluators.tool_call_args import ToolCallArgs
-from toolgauge.evaluators.tool_call_f1 import ToolCallF1
-from toolgauge.evaluators.tool_call_order import ToolCallOrder
+from toolgauge.evaluators.expected_calls import ToolCallF1, ToolCallOrder
+from toolgauge.evaluators.tool_call_args import ToolCallAccuracy, ToolCallArgs
 from toolgauge.model.expected import ExpectedCall
 from toolgauge.model.json import Json
 from toolgauge.model.ports import Evaluator

@@ -7,8 +7,8 @@ import pytest
 from tests.score.support import expected, judge, scored, tool_call, trajectory, user
 from toolgauge.evaluators.data_flow import DataFlow
 from toolgauge.evaluators.grounded_arguments import GroundedArguments
+from toolgauge.evaluators.outputs import ToolCallOutput
 from toolgauge.evaluators.repeated_calls import RepeatedCalls
-from toolgauge.evaluators.tool_call_output import ToolCallOutput
 from toolgauge.model.content import Recorded
 from toolgauge.model.expected import ExpectedCall, ExpectedOutput
 from toolgauge.model.json import Json, JsonObject

@@ -7,10 +7,8 @@ import pytest
 
 from tests.score.support import expected
 from tests.score.support import scored as scored_run
-from toolgauge.evaluators.tool_call_accuracy import ToolCallAccuracy
-from toolgauge.evaluators.tool_call_args import ToolCallArgs
-from toolgauge.evaluators.tool_call_f1 import ToolCallF1
-from toolgauge.evaluators.tool_parameter_match import ToolParameterMatch
+from toolgauge.evaluators.expected_calls import ToolCallF1
+from toolgauge.evaluators.tool_call_args import ToolCallAccuracy, ToolCallArgs, ToolParameterMatch
 from toolgauge.evaluators.tool_trajectory import ToolTrajectory
 from toolgauge.model.expected import ExpectedCall
 from toolgauge.model.json import Json, JsonObject

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.score.support import TRACE, tool_call, trajectory
-from toolgauge.evaluators.known_tool import KnownTool
+from toolgauge.evaluators.tool_checks import KnownTool
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import JsonObject
 from toolgauge.model.observations import ToolDefinition

@@ -6,8 +6,8 @@ from tests.score.support import tool_call, trajectory
 from toolgauge.config.criteria import read_criterion
 from toolgauge.config.problems import Place, written
 from toolgauge.evaluators.error_handling import ErrorHandling
-from toolgauge.evaluators.tool_success import ToolSuccess
-from toolgauge.evaluators.tool_use import ToolUse
+from toolgauge.evaluators.run_checks import ToolUse
+from toolgauge.evaluators.tool_checks import ToolSuccess
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.observations import CallError

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from tests.score.support import not_evaluated, scored, tool_call, trajectory
 from toolgauge import evaluate
-from toolgauge.evaluators.run_completed import RunCompleted
+from toolgauge.evaluators.run_checks import RunCompleted
 from toolgauge.model.observations import CallError
 from toolgauge.model.outcomes import Side
 from toolgauge.model.records import SpanRef

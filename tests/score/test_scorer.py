@@ -9,10 +9,9 @@ import pytest
 from msgspec.structs import replace
 
 from tests.score.support import expect, expected, tool_call, trajectory, user
-from toolgauge.evaluators.known_tool import KnownTool
+from toolgauge.evaluators.expected_calls import ToolCallF1
 from toolgauge.evaluators.tool_call_args import ToolCallArgs
-from toolgauge.evaluators.tool_call_f1 import ToolCallF1
-from toolgauge.evaluators.tool_success import ToolSuccess
+from toolgauge.evaluators.tool_checks import KnownTool, ToolSuccess
 from toolgauge.model.content import NotRecorded
 from toolgauge.model.expected import Expected
 from toolgauge.model.left_out import HASH_BYTES, LeftOut, token_hash

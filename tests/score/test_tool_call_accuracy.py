@@ -14,7 +14,7 @@ from tests.score.support import (
     trajectory,
     user,
 )
-from toolgauge.evaluators.tool_call_accuracy import ToolCallAccuracy
+from toolgauge.evaluators.tool_call_args import ToolCallAccuracy
 from toolgauge.model.content import NotRecorded, Unparsed
 from toolgauge.model.expected import ExpectedCall
 from toolgauge.model.json import JsonObject

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from pydantic import ValidationError
 
 from tests.score.support import expect, expected, not_evaluated, scored, sides, tool_call, trajectory
-from toolgauge.evaluators.tool_call_count import ToolCallCount
+from toolgauge.evaluators.expected_calls import ToolCallCount
 from toolgauge.model.observations import CallError
 from toolgauge.model.trajectory import Trajectory
 

@@ -13,7 +13,7 @@ from tests.score.support import (
     trajectory,
     user,
 )
-from toolgauge.evaluators.tool_call_f1 import ToolCallF1
+from toolgauge.evaluators.expected_calls import ToolCallF1
 from toolgauge.model.content import NotRecorded, Unparsed
 from toolgauge.model.expected import ExpectedCall
 from toolgauge.model.json import JsonObject

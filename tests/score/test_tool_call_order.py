@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.score.support import expect, expected, expected_turns, not_evaluated, scored, tool_call, trajectory, user
-from toolgauge.evaluators.tool_call_order import ToolCallOrder
+from toolgauge.evaluators.expected_calls import ToolCallOrder
 from toolgauge.model.content import NotRecorded
 from toolgauge.model.expected import Expected, ExpectedCall
 from toolgauge.model.trajectory import Trajectory

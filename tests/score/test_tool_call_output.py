@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.score.support import expected, expected_turns, not_evaluated, scored, sides, tool_call, trajectory, user
-from toolgauge.evaluators.tool_call_output import ToolCallOutput
+from toolgauge.evaluators.outputs import ToolCallOutput
 from toolgauge.model.content import NotRecorded, Recorded, Unparsed
 from toolgauge.model.expected import ExpectedCall, ExpectedOutput
 from toolgauge.model.json import Json, JsonObject

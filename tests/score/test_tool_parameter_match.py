@@ -14,7 +14,7 @@ from tests.score.support import (
     trajectory,
     user,
 )
-from toolgauge.evaluators.tool_parameter_match import ToolParameterMatch
+from toolgauge.evaluators.tool_call_args import ToolParameterMatch
 from toolgauge.model.content import NOT_RECORDED, NotRecorded, Unparsed
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import ToolDefinition

@@ -1,7 +1,7 @@
 """`tool_success` tells calls that worked from calls that did not, and from those nobody saw the end of."""
 
 from tests.score.support import judge, not_evaluated, scored, tool_call, trajectory
-from toolgauge.evaluators.tool_success import ToolSuccess
+from toolgauge.evaluators.tool_checks import ToolSuccess
 from toolgauge.model.content import Recorded
 from toolgauge.model.observations import CallError
 from toolgauge.model.outcomes import NotEvaluated, Scored

@@ -231,21 +231,6 @@ def test_in_a_long_script_what_stays_gives_way_to_what_changes():
     assert many.explanation.endswith("delete `x` x2; insert `c`; delete `x` x2; insert `c`; 1 more changes")
 
 
-def test_the_whole_script_is_one_line_a_step():
-    called = trajectory(
-        tool_call("search"), tool_call("pay", {"x": 2}), tool_call("delete_all"), tool_call("log"), tool_call("ask")
-    )
-    reference = [expect("ask"), expect("search"), expect("pay", {"x": 1}), expect("book"), expect("log")]
-    assert EXACT.edit_script(reference, called.calls, called) == [
-        "  keep   `search`      (call 1)",
-        "~ change `pay`         (call 2)",
-        "+ insert `book`",
-        "- delete `delete_all`  (call 3)",
-        "  keep   `log`         (call 4)",
-        "> move   `ask`         earlier  (call 5)",
-    ]
-
-
 def test_a_call_may_have_to_wait_for_another():
     evaluator = ToolTrajectory.model_validate({"mode": "superset", "never_before": {"confirm": ["refund", "update_*"]}})
     reference = expected(expect("refund"))

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.score.support import judge, not_evaluated, scored, tool_call, trajectory
-from toolgauge.evaluators.tool_use import ToolUse
+from toolgauge.evaluators.run_checks import ToolUse
 from toolgauge.model.observations import CallError
 from toolgauge.model.outcomes import NotEvaluated
 from toolgauge.model.records import SpanRef

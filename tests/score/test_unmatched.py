@@ -5,7 +5,7 @@ import pytest
 from tests.score.support import tool_call, trajectory
 from toolgauge.evaluators.data_flow import DataFlow
 from toolgauge.evaluators.order_rules import OrderRules
-from toolgauge.evaluators.tool_success import ToolSuccess
+from toolgauge.evaluators.tool_checks import ToolSuccess
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.ports import Evaluator
 from toolgauge.score.criterion import Criterion, ToolKinds, When, register

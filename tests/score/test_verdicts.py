@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from tests.score.support import tool_call, trajectory
-from toolgauge.evaluators.known_tool import KnownTool
+from toolgauge.evaluators.tool_checks import KnownTool
 from toolgauge.model.outcomes import Difference, Errored, NotEvaluated, Outcome, Reason, Result, Scored
 from toolgauge.score.selection import Verdicts
 from toolgauge.score.verdicts import Checker, Marks

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from toolgauge.evaluators.tool_call_args import ToolCallArgs
-from toolgauge.evaluators.tool_success import ToolSuccess
+from toolgauge.evaluators.tool_checks import ToolSuccess
 from toolgauge.model.errors import ConfigError
 from toolgauge.score.criterion import Criterion, Inline
 from toolgauge.service.criteria_factory import load_for_replay

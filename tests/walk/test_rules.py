@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from tests.walk.support import Walk
 from toolgauge.config.load import load
-from toolgauge.evaluators.known_tool import KnownTool
+from toolgauge.evaluators.tool_checks import KnownTool
 from toolgauge.model.expected import Expected
 from toolgauge.model.outcomes import Level, Scored
 from toolgauge.model.ports import Evaluation

@@ -1,7 +1,7 @@
 """How long a run to a false alarm is asked for."""
 
 from tests.watch.support import HOUR, START
-from toolgauge.watch.alarm_budget import Budget
+from toolgauge.watch.watcher import Budget
 
 _DAY = 24 * HOUR
 

@@ -93,39 +93,11 @@ def test_a_score_that_never_changes_never_raises_an_alarm(score: float):
     assert detector.evidence == 0
 
 
-def test_the_scores_of_a_cluster_are_one_observation():
+def test_all_scores_of_an_observation_count_once():
     detector = Detector(1000, 20)
-    for cluster in ("a", "b", "a"):
-        for score in (0, 1, 1, 0):
-            assert not detector.update(score, cluster=cluster)
-    assert detector.observations == 2
-    assert not detector.flush()
-    assert not detector.flush()
+    for _ in range(3):
+        assert not detector.observe({"a": (1, 3), "b": (1, 1)})
     assert (detector.observations, detector.baseline) == (3, 0.5)
-    detector.update(1, cluster="c")
-    detector.update(1)
-    assert detector.observations == 5
-
-
-def test_the_alarm_of_a_cluster_is_raised_when_the_next_one_begins():
-    detector = learned()
-    raised = [(number, call) for number in range(60) for call in range(3) if detector.update(0, cluster=str(number))]
-    assert len(raised) == 1
-    assert raised[0][0] > 0
-    assert raised[0][1] == 0
-
-
-def test_a_whole_observation_is_the_same_as_a_cluster_of_its_scores():
-    one, other = Detector(1000, 20), Detector(1000, 20)
-    random = Random(5)  # noqa: S311 repeatable
-    for number in range(300):
-        scores = {tool: [float(random.random() < 0.7) for _ in range(random.randint(1, 4))] for tool in ("a", "b", "c")}
-        for tool, values in scores.items():
-            for value in values:
-                one.update(value, tool, str(number))
-        one.flush()
-        other.observe({tool: (sum(values), len(values)) for tool, values in scores.items()})
-        assert one.dump() == other.dump()
 
 
 def test_a_change_of_the_mix_of_strata_raises_no_alarm():
@@ -152,15 +124,15 @@ def test_more_strata_than_it_keeps_share_one():
     assert len(detector.dump()) <= 2000 + 50 * 64
 
 
-def test_a_restart_in_the_middle_of_a_cluster_changes_nothing():
+def test_a_restart_changes_nothing():
     random = Random(8)  # noqa: S311 repeatable
     detector = Detector(1000, 20)
     for number in range(1500):
         mean = 0.9 if number < 400 or number > 800 else 0.5
-        score, stratum, cluster = float(random.random() < mean), random.choice("xy"), str(number // 3)
+        parts = {stratum: (float(random.random() < mean), 1) for stratum in random.choice(("x", "y", "xy"))}
         resumed = Detector.load(detector.dump())
         assert resumed.dump() == detector.dump()
-        assert resumed.update(score, stratum, cluster) == detector.update(score, stratum, cluster)
+        assert resumed.observe(parts) == detector.observe(parts)
         for name in (
             "state",
             "evidence",

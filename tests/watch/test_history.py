@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from tests.watch.support import HOUR, MINUTE, SECOND, START, Traffic, watcher
 from toolgauge.model.regressions import AlarmPeriod, ScoreBucket, StreamHistory
-from toolgauge.watch.history import MAX_BUCKETS, ScoreHistory
-from toolgauge.watch.stream import WatchedStream
+from toolgauge.watch.stream import MAX_BUCKETS, ScoreHistory, WatchedStream
 from toolgauge.watch.watcher import Watcher, _sealed, _unsealed
 
 

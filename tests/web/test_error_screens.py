@@ -9,7 +9,7 @@ from tests.web.html_reader import Html
 from tests.web.test_plain_words import card, page_of, report
 from tests.web.test_trajectory_pages import page
 from toolgauge.cli.report_files import finding
-from toolgauge.evaluators.tool_success import ToolSuccess
+from toolgauge.evaluators.tool_checks import ToolSuccess
 from toolgauge.export.explanations import VerdictWriter, brief_reason
 from toolgauge.export.redact import Redactor
 from toolgauge.model.observations import CallError

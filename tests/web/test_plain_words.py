@@ -7,7 +7,7 @@ from tests.web.html_reader import Html
 from tests.web.test_trajectory_pages import page
 from toolgauge.cli.report_files import finding
 from toolgauge.config.model import Config
-from toolgauge.evaluators.tool_success import ToolSuccess
+from toolgauge.evaluators.tool_checks import ToolSuccess
 from toolgauge.export.redact import Redactor
 from toolgauge.mcp_server.failure_report import ReportedCall, ReportedTurn, failure_report
 from toolgauge.mcp_server.report_lines import failure_lines

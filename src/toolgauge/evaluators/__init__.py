@@ -1,39 +1,27 @@
-"""Our evaluators, each in a module of its own, which is loaded when its class is first asked for here."""
+"""Our evaluators; a module is loaded when one of its classes is first asked for here."""
 
 # pyright: reportUnsupportedDunderAll=false
 # The names are in the stub, for type checkers; a test compares the two.
 
 from importlib import import_module
 
-_MODULES = {
-    "ArgumentsSchema": "toolgauge.evaluators.arguments_schema",
-    "Budget": "toolgauge.evaluators.budget",
-    "Coverage": "toolgauge.evaluators.coverage",
-    "DataFlow": "toolgauge.evaluators.data_flow",
-    "ErrorHandling": "toolgauge.evaluators.error_handling",
-    "Faithfulness": "toolgauge.evaluators.faithfulness",
-    "GroundedArguments": "toolgauge.evaluators.grounded_arguments",
-    "JsonSimilarity": "toolgauge.evaluators.json_similarity",
-    "KnownTool": "toolgauge.evaluators.known_tool",
-    "OrderRules": "toolgauge.evaluators.order_rules",
-    "OutputJudge": "toolgauge.evaluators.output_judge",
-    "Policy": "toolgauge.evaluators.policy",
-    "RepeatedCalls": "toolgauge.evaluators.repeated_calls",
-    "RunCompleted": "toolgauge.evaluators.run_completed",
-    "ToolCallAccuracy": "toolgauge.evaluators.tool_call_accuracy",
-    "ToolCallArgs": "toolgauge.evaluators.tool_call_args",
-    "ToolCallCount": "toolgauge.evaluators.tool_call_count",
-    "ToolCallF1": "toolgauge.evaluators.tool_call_f1",
-    "ToolCallOrder": "toolgauge.evaluators.tool_call_order",
-    "ToolCallOutput": "toolgauge.evaluators.tool_call_output",
-    "ToolParameterAccuracy": "toolgauge.evaluators.tool_parameter_accuracy",
-    "ToolParameterMatch": "toolgauge.evaluators.tool_parameter_match",
-    "ToolSelectionAccuracy": "toolgauge.evaluators.tool_selection_accuracy",
-    "ToolSuccess": "toolgauge.evaluators.tool_success",
-    "ToolTrajectory": "toolgauge.evaluators.tool_trajectory",
-    "ToolUse": "toolgauge.evaluators.tool_use",
-    "TrajectoryJudge": "toolgauge.evaluators.trajectory_judge",
+_CLASSES = {
+    "arguments_schema": ("ArgumentsSchema",),
+    "data_flow": ("DataFlow",),
+    "error_handling": ("ErrorHandling",),
+    "expected_calls": ("ToolCallCount", "ToolCallF1", "ToolCallOrder"),
+    "grounded_arguments": ("GroundedArguments",),
+    "llm_judges": ("Faithfulness", "OutputJudge", "ToolParameterAccuracy", "ToolSelectionAccuracy", "TrajectoryJudge"),
+    "order_rules": ("OrderRules",),
+    "outputs": ("JsonSimilarity", "ToolCallOutput"),
+    "policy": ("Policy",),
+    "repeated_calls": ("RepeatedCalls",),
+    "run_checks": ("Budget", "Coverage", "RunCompleted", "ToolUse"),
+    "tool_call_args": ("ToolCallAccuracy", "ToolCallArgs", "ToolParameterMatch"),
+    "tool_checks": ("KnownTool", "ToolSuccess"),
+    "tool_trajectory": ("ToolTrajectory",),
 }
+_MODULES = {name: module for module, names in _CLASSES.items() for name in names}
 
 __all__ = list(_MODULES)
 
@@ -43,7 +31,7 @@ def __getattr__(name: str) -> object:
     module = _MODULES.get(name)
     if module is None:
         raise AttributeError(f"module `toolgauge.evaluators` has no attribute `{name}`")
-    value: object = getattr(import_module(module), name)
+    value: object = getattr(import_module(f"{__name__}.{module}"), name)
     globals()[name] = value
     return value
 

@@ -40,7 +40,6 @@ from toolgauge.score.selection import (
 # Less than a second for all calls of a trajectory that do not plainly fit.
 _STEPS = 300_000
 _MAX_SHOWN = 5
-_DECODER = json.JSONDecoder()
 _MAX_SCHEMAS = 500
 _WRITTEN_HERE = " (of the criterion)"
 _MAX_DIFFERENCES = 20
@@ -96,7 +95,7 @@ class ArgumentsSchema(CallSelection):
         if not calls:
             yield None, nothing_to_judge(trajectory)
             return
-        definitions = _Definitions(trajectory) if self.schemas is None else _WrittenSchemas(self.schemas)
+        definitions = _Definitions(trajectory, self.schemas)
         steps = Steps(_STEPS)
         checks: dict[tuple[str, SpanRef | None, int | None], _Check] = {}
         for call in calls:
@@ -115,35 +114,32 @@ class ArgumentsSchema(CallSelection):
                 yield call, valid
             else:
                 outcome = _outcome(call.name, arguments, schema, steps, check.remark)
-                is_exempt = isinstance(outcome, Scored) and self._accepts(call)
+                # Rule: a tool that ran without an error, and whose result does not read like one, accepted the violation
+                # of its schema; it knows nothing of the criterion's own.
+                may_accept = self.accepted_violations == "pass" and self.schemas is None
+                is_accepted = may_accept and has_run_well(call) and error_in(call.result) is None
+                is_exempt = is_accepted and isinstance(outcome, Scored)
                 yield call, replace(outcome, is_exempt=True) if is_exempt else outcome
 
-    def _accepts(self, call: ToolCall) -> bool:
-        # Rule: a tool that ran without an error, and whose result does not read like one, accepted the violation of its
-        # schema; it knows nothing of the criterion's own.
-        may_accept = self.accepted_violations == "pass" and self.schemas is None
-        return may_accept and has_run_well(call) and error_in(call.result) is None
-
-    def _check(self, call: ToolCall, definitions: "_Definitions | _WrittenSchemas") -> "_Check":
+    def _check(self, call: ToolCall, definitions: "_Definitions") -> "_Check":
         definition, remark = definitions.of(call)
         name = call.name
-        usual = None if remark else self._usual.get(name) or self._usual.keep(name, _valid(name))
+        schema: _Schema
         free_text = None
-        if isinstance(definition, ToolDefinition) and definition.takes_text:
-            free_text = NotEvaluated(
-                reason="no_schema", explanation=f"{shown(name)} takes free text, which has no schema"
-            )
-        return _Check(self._schema(definition, name), usual or _valid(name, remark), remark, free_text)
-
-    def _schema(self, definition: ToolDefinition | NotEvaluated, name: str) -> _Schema:
         if isinstance(definition, NotEvaluated):
-            return definition
-        if definition.parameters is None:
-            return NotEvaluated(reason="no_schema", explanation=f"{shown(name)} was on offer without a schema")
-        try:
-            return self._schemas.of(definition.parameters)
-        except SchemaError as error:
-            return _unusable(name, error)
+            schema = definition
+        elif definition.parameters is None:
+            schema = NotEvaluated(reason="no_schema", explanation=f"{shown(name)} was on offer without a schema")
+        else:
+            try:
+                schema = self._schemas.of(definition.parameters)
+            except SchemaError as error:
+                schema = _unusable(name, error)
+        if isinstance(definition, ToolDefinition) and definition.takes_text:
+            explanation = f"{shown(name)} takes free text, which has no schema"
+            free_text = NotEvaluated(reason="no_schema", explanation=explanation)
+        usual = None if remark else self._usual.get(name) or self._usual.keep(name, _valid(name))
+        return _Check(schema, usual or _valid(name, remark), remark, free_text)
 
 
 class _Check(Struct, frozen=True):
@@ -157,13 +153,20 @@ class _Check(Struct, frozen=True):
 
 
 class _Definitions:
-    """Looks up the tools of a trajectory: on the call's own span, in the offer of the run that made it, among those registered."""
+    """Looks up tools: in the schemas of the criterion, else on the call's own span, in the offer of its run, among those registered."""
 
-    def __init__(self, trajectory: Trajectory) -> None:
+    def __init__(self, trajectory: Trajectory, schemas: _WrittenByTool | None) -> None:
+        self._schemas = schemas
         self._offers = RunOffers(trajectory)
 
     def of(self, call: ToolCall) -> tuple[ToolDefinition | NotEvaluated, str]:
         """Return the definition of the called tool, one with a schema where there is any, and a remark about its origin."""
+        name = shown(call.name)
+        if self._schemas is not None:
+            schema = self._schemas.get(call.name)
+            if schema is not None:
+                return ToolDefinition(name=call.name, parameters=schema), _WRITTEN_HERE
+            return NotEvaluated(reason="no_schema", explanation=f"the criterion has no schema of {name}"), ""
         offers = self._offers.of(call)
         described = [(offer.tools[call.name], offer.remark) for offer in offers if call.name in offer.tools]
         if call.definition is not None:
@@ -174,22 +177,7 @@ class _Definitions:
         if not offers:
             return NotEvaluated(reason="no_tool_offer", explanation="the tools on offer were not recorded"), ""
         where = "registered" if offers[0].remark == REGISTERED else "on offer"
-        return NotEvaluated(reason="no_schema", explanation=f"{shown(call.name)} was not among the tools {where}"), ""
-
-
-class _WrittenSchemas:
-    """Looks up the schemas that the criterion itself holds."""
-
-    def __init__(self, schemas: _WrittenByTool) -> None:
-        self._schemas = schemas
-
-    def of(self, call: ToolCall) -> tuple[ToolDefinition | NotEvaluated, str]:
-        """Return the definition that the criterion has for the called tool, and a remark about its origin."""
-        schema = self._schemas.get(call.name)
-        if schema is None:
-            explanation = f"the criterion has no schema of {shown(call.name)}"
-            return NotEvaluated(reason="no_schema", explanation=explanation), ""
-        return ToolDefinition(name=call.name, parameters=schema), _WRITTEN_HERE
+        return NotEvaluated(reason="no_schema", explanation=f"{name} was not among the tools {where}"), ""
 
 
 def _valid(name: str, remarks: str = "") -> Scored:
@@ -205,37 +193,28 @@ def _unreadable(call: ToolCall) -> Outcome:
     """Judge arguments that are no object: broken JSON is the model's, everything else the producer's."""
     name = shown(call.name)
     text = call.arguments.text if isinstance(call.arguments, Unparsed) else ""
+    start = text.lstrip()
+    problem, flaw = "", ""
     if is_too_large(text):
-        return NotEvaluated(reason="unparsable", explanation=f"the arguments of {name} are too large to read")
-    if _holds_two_values(text):
-        # Two values in a row are two calls that a recorder of streamed output joined.
-        explanation = f"the arguments of {name} are several JSON values in a row: calls that the recorder joined"
-        return NotEvaluated(reason="unparsable", explanation=explanation)
-    if not text.lstrip().startswith("{"):
-        kind = "were recorded as a list" if text.lstrip().startswith("[") else "were recorded as text"
-        return NotEvaluated(reason="unparsable", explanation=f"the arguments of {name} {kind}, not as a JSON object")
-    try:
-        json.loads(text)
-    except json.JSONDecodeError as error:
-        problem = f"{error.msg[:1].lower()}{error.msg[1:]} at character {error.pos}"
-    except (ValueError, RecursionError):
-        problem = "nested too deeply"
+        flaw = "are too large to read"
+    elif not start.startswith("{"):
+        kind = "a list" if start.startswith("[") else "text"
+        flaw = f"were recorded as {kind}, not as a JSON object"
     else:
-        return NotEvaluated(reason="unparsable", explanation=f"the arguments of {name} are too large to read")
+        try:
+            json.loads(text)
+            flaw = "are too large to read"
+        except json.JSONDecodeError as error:
+            problem = f"{error.msg[:1].lower()}{error.msg[1:]} at character {error.pos}"
+            # Two values in a row are two calls that a recorder of streamed output joined.
+            if error.msg == "Extra data" and text[error.pos :].startswith("{"):
+                flaw = "are several JSON values in a row: calls that the recorder joined"
+        except (ValueError, RecursionError):
+            problem = "nested too deeply"
+    if flaw:
+        return NotEvaluated(reason="unparsable", explanation=f"the arguments of {name} {flaw}")
     difference = Difference(where=f"{call.name} arguments", rule="unparsable", actual=Side(value=text))
-    explanation = f"the arguments of {name} are no valid JSON: {problem}"
-    return Scored(value=0.0, explanation=explanation, differences=(difference,))
-
-
-def _holds_two_values(text: str) -> bool:
-    text = text.lstrip()
-    if not text.startswith("{"):
-        return False
-    try:
-        _, end = _DECODER.raw_decode(text)
-    except (ValueError, RecursionError):
-        return False
-    return text[end:].lstrip().startswith("{")
+    return Scored(0.0, f"the arguments of {name} are no valid JSON: {problem}", differences=(difference,))
 
 
 def _outcome(name: str, arguments: JsonObject, schema: ToolSchema, steps: Steps, remark: str) -> Outcome:
@@ -243,7 +222,8 @@ def _outcome(name: str, arguments: JsonObject, schema: ToolSchema, steps: Steps,
         found = list(islice(schema.violations(arguments, steps), MAX_VIOLATIONS))
     except SchemaError as error:
         return _unusable(name, error)
-    unchecked = _unchecked(schema.skipped_patterns)
+    patterns = schema.skipped_patterns
+    unchecked = f"; {patterns} pattern{'s' if patterns > 1 else ''} could not be checked" if patterns else ""
     if not found:
         return _valid(name, remark + unchecked)
     # A value or a name that a redaction processor masked breaks no rule: the hidden one may be valid.
@@ -252,26 +232,26 @@ def _outcome(name: str, arguments: JsonObject, schema: ToolSchema, steps: Steps,
         places = ", ".join([shown(_where("", violation)) for violation in found[:_MAX_SHOWN]])
         explanation = f"the values of {shown(name)} that break its schema were redacted: {places}"
         return NotEvaluated(reason="redacted", explanation=explanation)
-    parts: Mapping[str, float] = Counter(violation.kind for violation in broken)
-    complaints = [_complaint(violation) for violation in broken[:_MAX_SHOWN]]
+    complaints: list[str] = []
+    for violation in broken[:_MAX_SHOWN]:
+        rule = f" `{violation.rule}`" if violation.kind == "other" and violation.rule != "None" else ""
+        complaints.append(f"{shown(_where('', violation))} {_WORDS[violation.kind]}{rule}")
     more = f"; {len(broken) - _MAX_SHOWN} more" if len(broken) > _MAX_SHOWN else ""
+    parts: Mapping[str, float] = Counter(violation.kind for violation in broken)
     return Scored(
         value=valid_share(arguments, broken) if len(found) < MAX_VIOLATIONS else 0.0,
         explanation=f"the arguments of {shown(name)} break its schema{remark}: {'; '.join(complaints)}{more}{unchecked}",
         parts=parts,
-        differences=tuple(_difference(name, violation) for violation in broken[:_MAX_DIFFERENCES]),
+        differences=tuple(
+            Difference(
+                where=_where(f"{name}:", violation),
+                rule=violation.rule,
+                expected=None if violation.allowed is None else Side(value=violation.allowed),
+                actual=None if violation.is_missing else Side(value=violation.actual),
+            )
+            for violation in broken[:_MAX_DIFFERENCES]
+        ),
     )
-
-
-def _unchecked(patterns: int) -> str:
-    if not patterns:
-        return ""
-    return f"; {patterns} pattern{'s' if patterns > 1 else ''} could not be checked"
-
-
-def _complaint(violation: Violation) -> str:
-    rule = f" `{violation.rule}`" if violation.kind == "other" and violation.rule != "None" else ""
-    return f"{shown(_where('', violation))} {_WORDS[violation.kind]}{rule}"
 
 
 def _where(start: str, violation: Violation) -> str:
@@ -279,12 +259,3 @@ def _where(start: str, violation: Violation) -> str:
     for step in violation.path:
         where = f"{where}[{step}]" if isinstance(step, int) else path(where, step)
     return where or "the whole"
-
-
-def _difference(name: str, violation: Violation) -> Difference:
-    return Difference(
-        where=_where(f"{name}:", violation),
-        rule=violation.rule,
-        expected=None if violation.allowed is None else Side(value=violation.allowed),
-        actual=None if violation.is_missing else Side(value=violation.actual),
-    )

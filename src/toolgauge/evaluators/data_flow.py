@@ -27,7 +27,14 @@ from toolgauge.score.origins.value_search import SearchRule
 from toolgauge.score.patterns import Globs
 from toolgauge.score.places import check_key, read_path, read_place
 from toolgauge.score.rules import Casefold, DateTime, Exact, Numeric, PlainRule, WrittenRule
-from toolgauge.score.selection import CallSelection, hidden_calls, readable_arguments, shown, unseen_arguments
+from toolgauge.score.selection import (
+    CallSelection,
+    first_notes,
+    hidden_calls,
+    readable_arguments,
+    shown,
+    unseen_arguments,
+)
 
 _MAX_RULES = 100
 _MAX_SOURCES = 20
@@ -56,9 +63,9 @@ class Source(_Written):
 
     def compiled(self) -> ResultsOf:
         """Return the results, ready to be searched."""
-        if self.path is None:
-            return ResultsOf(shown(self.tool), Globs((self.tool,)), None)
-        return ResultsOf(f"{shown(self.tool)} at {shown(self.path)}", Globs((self.tool,)), read_path(self.path))
+        place = None if self.path is None else read_path(self.path)
+        where = "" if self.path is None else f" at {shown(self.path)}"
+        return ResultsOf(shown(self.tool) + where, Globs((self.tool,)), place)
 
 
 def _as_list(written: object) -> object:
@@ -161,7 +168,8 @@ class DataFlow(CallSelection):
                 for number, values in use.values.items():
                     wanted[number] += values
         if not uses:
-            yield None, _nothing_named(trajectory)
+            nothing = NotEvaluated(reason="no_calls", explanation="no call has an argument that a rule names")
+            yield None, hidden_calls(trajectory) if trajectory.hidden_turns else nothing
             return
         checks = [tuple(flow.checks(values, trajectory)) for flow, values in zip(self._flows, wanted, strict=True)]
         for use in uses:
@@ -175,11 +183,11 @@ class DataFlow(CallSelection):
         flows = [
             (number, flow) for number, flow in enumerate(self._flows) if flow.subject.place.tool.leads_to(call.name)
         ]
-        if not flows:
-            return None
-        arguments = readable_arguments(call)
+        arguments = readable_arguments(call) if flows else {}
         if arguments is None:
-            return _Use(call, {}, unseen_arguments(call) or _unparsable(call))
+            unparsable = f"the arguments of {shown(call.name)} are no object"
+            unseen = unseen_arguments(call) or NotEvaluated(reason="unparsable", explanation=unparsable)
+            return _Use(call, {}, unseen)
         values = {number: found for number, flow in flows if (found := flow.subject.values(arguments))}
         return _Use(call, values) if values else None
 
@@ -213,16 +221,6 @@ class _Flow(Struct, frozen=True):
             yield StaysWithin(self.subject, wanted, trajectory, only_in=self.only_in, not_in=self.not_in)
 
 
-def _unparsable(call: ToolCall) -> NotEvaluated:
-    return NotEvaluated(reason="unparsable", explanation=f"the arguments of {shown(call.name)} are no object")
-
-
-def _nothing_named(trajectory: Trajectory) -> NotEvaluated:
-    if trajectory.hidden_turns:
-        return hidden_calls(trajectory)
-    return NotEvaluated(reason="no_calls", explanation="no call has an argument that a rule names")
-
-
 def _outcome(call: ToolCall, verdicts: Sequence[Verdict]) -> Outcome:
     unjudged = [verdict for verdict in verdicts if isinstance(verdict, NotEvaluated)]
     broken = [verdict for verdict in verdicts if isinstance(verdict, Broken)]
@@ -230,16 +228,14 @@ def _outcome(call: ToolCall, verdicts: Sequence[Verdict]) -> Outcome:
     if not rules:
         return unjudged[0]
     held = rules - len(broken)
-    notes = [f"{held} of {rules} rules hold for {shown(call.name)}", *(verdict.note for verdict in broken[:_DESCRIBED])]
-    if len(broken) > _DESCRIBED:
-        notes.append(f"{len(broken) - _DESCRIBED} more")
+    notes = first_notes([verdict.note for verdict in broken], _DESCRIBED)
     if unjudged:
         notes.append(f"{len(unjudged)} could not be judged: {unjudged[0].explanation}")
     differences = [difference for verdict in broken for difference in verdict.differences]
     parts = {"rules": rules, "held": held}
     return Scored(
         value=held / rules,
-        explanation="; ".join(notes),
+        explanation="; ".join([f"{held} of {rules} rules hold for {shown(call.name)}", *notes]),
         parts={**parts, "not_judged": len(unjudged)} if unjudged else parts,
         differences=tuple(differences[:MAX_DIFFERENCES]),
     )

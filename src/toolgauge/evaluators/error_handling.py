@@ -5,7 +5,7 @@ for certain is not evaluated: an answer hides a failure only where its phrases c
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator
 from functools import cached_property
 from itertools import accumulate, islice
 from typing import ClassVar, Literal, TypeAlias, get_args
@@ -14,7 +14,7 @@ from toolgauge.model.expected import Expected
 from toolgauge.model.outcomes import Level, NotEvaluated, Outcome, Reason, Scored
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.recoveries import has_succeeded, made_good
-from toolgauge.model.trajectory import Message, ToolCall, Trajectory
+from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.admissions import Reading, claims, read_answer
 from toolgauge.score.criterion import hands_over, name_words
 from toolgauge.score.equality import canonical, tagged
@@ -78,59 +78,49 @@ class ErrorHandling(CallSelection):
         later = _Later(trajectory)
         for call in failed:
             success = successes.get(call.order)
-            yield recorded[call.order], later.outcome(call) if success is None else _made_good(call, success)
-
-
-def _made_good(call: ToolCall, success: ToolCall) -> Scored:
-    before, after = readable_arguments(call), readable_arguments(success)
-    is_fixed = before is not None and after is not None and canonical(before) != canonical(after)
-    how = "with other arguments" if is_fixed else "when it was called again"
-    return _scored("fixed" if is_fixed else "retried", call, f"and worked {how} in call {success.order + 1}")
+            if success is None:
+                yield recorded[call.order], later.outcome(call)
+                continue
+            before, after = readable_arguments(call), readable_arguments(success)
+            is_fixed = before is not None and after is not None and canonical(before) != canonical(after)
+            how = "with other arguments" if is_fixed else "when it was called again"
+            outcome = _scored("fixed" if is_fixed else "retried", call, f"and worked {how} in call {success.order + 1}")
+            yield recorded[call.order], outcome
 
 
 class _Later:
-    """What came after failed calls of one trajectory that no call of the same tool made good."""
+    """The calls and answers after failed calls of one trajectory that no call of the same tool made good."""
 
     def __init__(self, trajectory: Trajectory) -> None:
+        self._writing = trajectory.writing_tools
         self._trajectory = trajectory
-
-    def outcome(self, call: ToolCall) -> Outcome:
-        """Decide what became of a call."""
-        other = self._other_way(call)
-        if other is not None:
-            how = "it was handed over with" if hands_over(other.name) else "another way was found with"
-            return _scored("other_way", call, f"and {how} {shown(other.name)} in call {other.order + 1}")
-        return self._answers.outcome(call, changes_state=self._changes_state(call))
-
-    def _changes_state(self, call: ToolCall) -> bool:
-        return call.name in self._trajectory.writing_tools
+        self._successes = [call for call in trajectory.calls if has_succeeded(call)]
+        self._hand_over = next((call for call in reversed(self._successes) if hands_over(call.name)), None)
 
     @cached_property
     def _answers(self) -> "_Answers":
         return _Answers(self._trajectory)
 
-    def _other_way(self, call: ToolCall) -> ToolCall | None:
-        """Return the last call that took the place of a failed one."""
-        handed_over = self._last_hand_over
-        if handed_over is not None and handed_over.turn > call.turn:
-            return handed_over
-        writing = self._changes_state(call)
-        for value in _values(call):
-            other = self._last_with.get((value, True)) or (None if writing else self._last_with.get((value, False)))
-            if other is not None and other.turn > call.turn and other.name != call.name:
-                return other
-        return None
-
-    @cached_property
-    def _last_hand_over(self) -> ToolCall | None:
-        calls = reversed(self._trajectory.calls)
-        return next((call for call in calls if hands_over(call.name) and has_succeeded(call)), None)
-
     @cached_property
     def _last_with(self) -> dict[tuple[Hashable, bool], ToolCall]:
         """The last success that got a value, by the value and by whether it changes state."""
-        successes = (call for call in self._trajectory.calls if has_succeeded(call))
-        return {(value, self._changes_state(call)): call for call in successes for value in _values(call)}
+        return {(value, call.name in self._writing): call for call in self._successes for value in _values(call)}
+
+    def outcome(self, call: ToolCall) -> Outcome:
+        """Decide by the last call that took the place of a failed one, else by the answers."""
+        writing = call.name in self._writing
+        other = self._hand_over
+        if other is None or other.turn <= call.turn:
+            found = (
+                self._last_with.get((value, True)) or (None if writing else self._last_with.get((value, False)))
+                for value in _values(call)
+            )
+            later = (one for one in found if one is not None and one.turn > call.turn and one.name != call.name)
+            other = next(later, None)
+        if other is None:
+            return self._answers.outcome(call, changes_state=writing)
+        how = "it was handed over with" if hands_over(other.name) else "another way was found with"
+        return _scored("other_way", call, f"and {how} {shown(other.name)} in call {other.order + 1}")
 
 
 def _values(call: ToolCall) -> Iterator[Hashable]:
@@ -147,18 +137,22 @@ class _Answers:
 
     def __init__(self, trajectory: Trajectory) -> None:
         self._trajectory = trajectory
-        messages = [message for message in trajectory.messages if message.role != "system"]
+        self._messages = [message for message in trajectory.messages if message.role != "system"]
         # Of messages without times it is known at least which turns of calls came before.
-        self._has_times = all(message.time_ns for message in messages)
-        self._places = [message.time_ns if self._has_times else message.turn for message in messages]
-        self._readings = [read_answer(message.text) if _is_answer(message) else None for message in messages]
-        self._messages = messages
+        self._has_times = all(message.time_ns for message in self._messages)
+        self._places = [message.time_ns if self._has_times else message.turn for message in self._messages]
+        self._readings = [
+            read_answer(one.text) if one.role == "assistant" and one.text and not one.text.isspace() else None
+            for one in self._messages
+        ]
         # For each place how many answers there are before it, and how many of each reading.
-        self._answers = _counted([reading is not None for reading in self._readings])
-        self._of_reading = {one: _counted([reading == one for reading in self._readings]) for one in get_args(Reading)}
-        # What an agent asks another one looks like a message of the user.
+        self._answers = [*accumulate([reading is not None for reading in self._readings], initial=0)]
+        self._of_reading = {
+            one: [*accumulate([reading == one for reading in self._readings], initial=0)] for one in get_args(Reading)
+        }
+        # A request of one agent to another looks like a message of the user.
         is_alone = len(trajectory.agents) <= 1 and all(run.above is None for run in trajectory.runs)
-        self._users = [number for number, message in enumerate(messages) if message.role == "user" and is_alone]
+        self._users = [place for place, one in enumerate(self._messages) if one.role == "user" and is_alone]
 
     def outcome(self, call: ToolCall, *, changes_state: bool) -> Outcome:
         """Decide by the answers between a failed call and the next message of the user."""
@@ -171,8 +165,17 @@ class _Answers:
             if is_answered:
                 return _scored("other_way", call, "the answer admits it, and the user wrote again")
             return _scored("gave_up", call, "and the answer admits it")
-        if not found or not (is_answered or self._is_final(end)):
-            return self._unanswered(call)
+        was_cut_short = self._trajectory.closed_because in CUT_SHORT
+        # The agent answered after its last call.
+        is_final = self._answers[end] > self._answers[self._after(self._trajectory.calls[-1])] and not was_cut_short
+        if not found or not (is_answered or is_final):
+            if was_cut_short:
+                return _unknown(call, "incomplete", "no answer at the end was seen")
+            # A call that a model was seen to ask for shows that its texts are recorded too.
+            is_recorded = call.requested_by is not None and bool(self._messages)
+            if is_recorded or any(message.role == "assistant" for message in self._messages):
+                return _unknown(call, "no_answer", "the run has no final answer")
+            return _unknown(call, "no_content", "no answer of the agent was recorded")
         if not changes_state:
             return _unknown(call, "no_reference", "whether the answer needed it is not known")
         if "claims" not in found or "unclear" in found or not self._is_about(call, start, end):
@@ -182,9 +185,8 @@ class _Answers:
     def _is_about(self, call: ToolCall, start: int, end: int) -> bool:
         """Return whether the answers claim success of this call, not of another act."""
         name, worked = name_words(call.name), self._worked
-        readings = zip(
-            self._messages[start:end][-_MAX_ANSWERS:], self._readings[start:end][-_MAX_ANSWERS:], strict=True
-        )
+        start = max(start, end - _MAX_ANSWERS)
+        readings = zip(self._messages[start:end], self._readings[start:end], strict=True)
         texts = [message.text for message, reading in readings if reading == "claims"]
         return any(is_about(sentence, name, worked) for text in texts for sentence in claims(text))
 
@@ -199,31 +201,9 @@ class _Answers:
         """Return how many messages there are before, and with, a call."""
         return bisect_right(self._places, call.end_ns if self._has_times else call.turn)
 
-    def _is_final(self, end: int) -> bool:
-        """Return whether the agent answered after its last call, and the run was not cut short then."""
-        last = self._after(self._trajectory.calls[-1])
-        return self._answers[end] > self._answers[last] and self._trajectory.closed_because not in CUT_SHORT
-
-    def _unanswered(self, call: ToolCall) -> NotEvaluated:
-        if self._trajectory.closed_because in CUT_SHORT:
-            return _unknown(call, "incomplete", "no answer at the end was seen")
-        # A call that a model was seen to ask for shows that its texts are recorded too.
-        is_recorded = call.requested_by is not None and bool(self._messages)
-        if is_recorded or any(message.role == "assistant" for message in self._messages):
-            return _unknown(call, "no_answer", "the run has no final answer")
-        return _unknown(call, "no_content", "no answer of the agent was recorded")
-
-
-def _is_answer(message: Message) -> bool:
-    return message.role == "assistant" and not message.text.isspace() and message.text != ""
-
 
 def _unknown(call: ToolCall, reason: Reason, what: str) -> NotEvaluated:
     return NotEvaluated(reason=reason, explanation=f"{shown(call.name)} failed; {what}")
-
-
-def _counted(flags: Sequence[bool]) -> list[int]:
-    return [*accumulate(flags, initial=0)]
 
 
 def _scored(handling: Handling, call: ToolCall, what: str) -> Scored:

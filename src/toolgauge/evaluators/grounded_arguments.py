@@ -3,8 +3,9 @@
 An id that nobody had named before is invented or somebody else's: the call may be valid and do its work on the wrong thing.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache
 from typing import ClassVar, Literal, TypeAlias
 
 from msgspec.structs import replace
@@ -33,7 +34,7 @@ _MAX_SHOWN = 3
 
 # What is searched for, run or thought: an agent makes it up.
 _EXEMPT = (
-    *(
+    *[
         "query",
         "*_query",
         "q",
@@ -45,10 +46,10 @@ _EXEMPT = (
         "question",
         "thought*",
         "reasoning",
-    ),
-    *("expression", "formula", "script", "sql", "command", "cmd", "source_code"),
+    ],
+    *["expression", "formula", "script", "sql", "command", "cmd", "source_code"],
     # Chosen by the agent: names of what it creates, and keys that have to be new.
-    *(
+    *[
         "idempotency*",
         "nonce",
         "correlation_id",
@@ -59,8 +60,8 @@ _EXEMPT = (
         "patch",
         "diff",
         "*file*.content",
-    ),
-    *("limit", "offset", "page", "page_size", "top_k", "max_results", "timeout*"),
+    ],
+    *["limit", "offset", "page", "page_size", "top_k", "max_results", "timeout*"],
 )
 
 
@@ -89,8 +90,15 @@ class GroundedArguments(CallSelection):
         return Globs(self.exempt)
 
     @cached_property
-    def _exempt_known(self) -> dict[tuple[str, tuple[str | int, ...]], bool]:
-        return {}
+    def _is_exempt(self) -> Callable[[str, Value], bool]:
+        """Whether a value of a tool is not judged; cached by place, as the same few tools are called all day long."""
+
+        @lru_cache(maxsize=_MAX_KNOWN)
+        def matches(tool: str, steps: tuple[str | int, ...], name: str) -> bool:
+            path = ".".join([tool, *(step for step in steps if isinstance(step, str))])
+            return self._exempt_globs.match(name) or self._exempt_globs.match(path)
+
+        return lambda tool, value: matches(tool, value.steps, value.name)
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
         """Yield one outcome for each call that has values to look for."""
@@ -118,7 +126,8 @@ class GroundedArguments(CallSelection):
         if only_ids and self.reading == "none":
             return None
         if not isinstance(call.arguments, Recorded):
-            return unseen_arguments(call) or _unparsable(call)
+            unparsable = f"the arguments of {shown(call.name)} cannot be read"
+            return unseen_arguments(call) or NotEvaluated(reason="unparsable", explanation=unparsable)
         values = given = values_of(call.arguments.value)
         if not has_taken_effect(call):
             # It changed nothing. What counts is whether it was meant for something else than was looked at before.
@@ -135,22 +144,6 @@ class GroundedArguments(CallSelection):
         if has_taken_effect(call) and call.name not in writing:
             looked_up.update([value.name for value in values if only_ids or is_id(value)])
         return outcome
-
-    def _is_exempt(self, tool: str, value: Value) -> bool:
-        # The same few tools are called all day long. Without it: a quarter more.
-        key = (tool, value.steps)
-        known = self._exempt_known.get(key)
-        if known is None:
-            path = ".".join([tool, *(step for step in value.steps if isinstance(step, str))])
-            known = self._exempt_globs.match(value.name) or self._exempt_globs.match(path)
-            if len(self._exempt_known) >= _MAX_KNOWN:
-                self._exempt_known.clear()
-            self._exempt_known[key] = known
-        return known
-
-
-def _unparsable(call: ToolCall) -> NotEvaluated:
-    return NotEvaluated(reason="unparsable", explanation=f"the arguments of {shown(call.name)} cannot be read")
 
 
 class _Schemas:
@@ -171,70 +164,58 @@ class _Schemas:
         return found
 
 
-def _is_masked(call: ToolCall, value: Value, schemas: _Schemas) -> bool:
-    """Return whether the value is a mask, or a digest where the tool's schema takes nothing like an id."""
-    text = value.content
-    if not isinstance(text, str):
-        return False
-    return is_mask(text) or (is_digest(text) and takes_no_id(schema_at(schemas.by_name.get(call.name), value.steps)))
-
-
 def _judged(
     call: ToolCall, values: Sequence[Value], seen: Seen, schemas: _Schemas, *, is_whole: bool
 ) -> Outcome | None:
     """Judge the values that are looked for; `is_whole` where these are all values of the call."""
-    found: dict[Source, int] = {}
+    name = shown(call.name)
+    found: Counter[Source] = Counter()
     grounded: list[Value] = []
     missing: list[Value] = []
     masked: list[Value] = []
     for value in values:
-        source = origin(value, call.name, seen)
-        # A mask does not show the origin of the value behind it.
-        if source is None and _is_masked(call, value, schemas):
+        source, text = origin(value, call.name, seen), value.content
+        if source is not None:
+            if source != "free":
+                found[source] += 1
+                grounded.append(value)
+            continue
+        # A mask, or a digest where the tool's schema takes nothing like an id, does not show the origin of the value behind it.
+        is_masked = isinstance(text, str) and (
+            is_mask(text) or (is_digest(text) and takes_no_id(schema_at(schemas.by_name.get(call.name), value.steps)))
+        )
+        if is_masked:
             masked.append(value)
-        elif source is None:
-            # What comes of the others changes nothing then.
-            if seen.gap is not None:
-                return seen.gap
+        elif seen.gap is not None:
+            # The other values change nothing then.
+            return seen.gap
+        else:
             missing.append(value)
-        elif source != "free":
-            found[source] = found.get(source, 0) + 1
-            grounded.append(value)
-    checked = sum(found.values()) + len(missing)
+    checked = len(grounded) + len(missing)
     if not checked:
-        return _redacted(call, masked) if masked else None
-    parts: dict[str, float] = {"values": checked, "not_found": len(missing)}
-    parts.update((f"from_{source}", count) for source, count in found.items())
-    value = (checked - len(missing)) / checked
-    is_whole = is_whole and len(grounded) == len(values)
-    bound = f"; the first {MAX_VALUES} values were looked at" if len(values) == MAX_VALUES else ""
-    explanation = _missing_text(call, missing) if missing else _grounded_text(call, grounded, is_whole=is_whole)
-    return Scored(value, explanation + bound, parts, tuple(_differences(call, missing)))
-
-
-def _redacted(call: ToolCall, masked: Sequence[Value]) -> NotEvaluated:
-    paths = ", ".join([shown(value.path) for value in masked[:_MAX_SHOWN]])
-    return NotEvaluated(reason="redacted", explanation=f"values of {shown(call.name)} were redacted: {paths}")
-
-
-def _grounded_text(call: ToolCall, grounded: Sequence[Value], *, is_whole: bool) -> str:
-    """Rule: the text claims nothing of values that were not judged; where some were not, it names those that were."""
-    name = shown(call.name)
-    if is_whole:
-        return f"what {name} was called with had been seen before"
-    only = "" if has_taken_effect(call) else "; of a call that failed or never ran, only ids are judged"
-    return f"the values of {name} that are judged had been seen before: {_paths(grounded)}{only}"
-
-
-def _missing_text(call: ToolCall, missing: Sequence[Value]) -> str:
-    return f"{shown(call.name)} was called with values that had not been seen before: {_paths(missing)}"
+        redacted = f"values of {name} were redacted: {', '.join([shown(value.path) for value in masked[:_MAX_SHOWN]])}"
+        return NotEvaluated(reason="redacted", explanation=redacted) if masked else None
+    if missing:
+        explanation = f"{name} was called with values that had not been seen before: {_paths(missing)}"
+    elif is_whole and len(grounded) == len(values):
+        explanation = f"what {name} was called with had been seen before"
+    else:
+        # The text claims nothing of values that were not judged: it names those that were.
+        only = "" if has_taken_effect(call) else "; of a call that failed or never ran, only ids are judged"
+        explanation = f"the values of {name} that are judged had been seen before: {_paths(grounded)}{only}"
+    if len(values) == MAX_VALUES:
+        explanation += f"; the first {MAX_VALUES} values were looked at"
+    return Scored(
+        value=(checked - len(missing)) / checked,
+        explanation=explanation,
+        parts={"values": checked, "not_found": len(missing), **{f"from_{one}": count for one, count in found.items()}},
+        differences=tuple(
+            Difference(where=f"{call.name}: {value.path}", rule="grounded", actual=Side(value=value.content))
+            for value in missing[:_MAX_DIFFERENCES]
+        ),
+    )
 
 
 def _paths(values: Sequence[Value]) -> str:
     more = f" and {len(values) - _MAX_SHOWN} more" if len(values) > _MAX_SHOWN else ""
     return ", ".join([shown(value.path) for value in values[:_MAX_SHOWN]]) + more
-
-
-def _differences(call: ToolCall, missing: Sequence[Value]) -> Iterator[Difference]:
-    for value in missing[:_MAX_DIFFERENCES]:
-        yield Difference(where=f"{call.name}: {value.path}", rule="grounded", actual=Side(value=value.content))

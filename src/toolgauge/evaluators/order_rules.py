@@ -17,7 +17,7 @@ from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.conditions.call_patterns import CallPattern, Match, not_empty, regular_expression
 from toolgauge.score.conditions.confirmation import Dialogue
 from toolgauge.score.patterns import Pattern
-from toolgauge.score.selection import FailedCalls, has_taken_effect, hidden_calls, nothing_to_judge, shown
+from toolgauge.score.selection import FailedCalls, first_notes, has_taken_effect, hidden_calls, nothing_to_judge, shown
 
 # Closed for want of room or time, or with spans missing: what is missed may have come later.
 _CUT_SHORT = frozenset(("max_duration", "max_open", "max_open_bytes", "memory", "shutdown", "open_idle"))
@@ -28,7 +28,6 @@ _MAX_NAME = 80
 _MAX_TEXT = 10_000
 _DESCRIBED = 5
 _MAX_DIFFERENCES = 50
-
 
 # Why a rule cannot be judged.
 Doubt: TypeAlias = NotEvaluated | Errored
@@ -75,6 +74,7 @@ class _Rule(BaseModel):
     kind: ClassVar[str]
     # Whether a breach that was seen is one whatever was not seen.
     is_certain: ClassVar[bool] = True
+    holds_without_calls: ClassVar[bool] = False
 
     name: Annotated[str, Field(min_length=1, max_length=_MAX_NAME)] | None = None
 
@@ -86,7 +86,8 @@ class _Rule(BaseModel):
     @property
     def bound(self) -> CallPattern | None:
         """The calls without which there is nothing to judge; `None` where the rule holds without any."""
-        return None
+        pattern = dict(self).get(self.kind)
+        return pattern if isinstance(pattern, CallPattern) and not self.holds_without_calls else None
 
     @abstractmethod
     def review(self, turns: Sequence[Sequence[ToolCall]], ledger: Ledger, dialogue: Dialogue | None) -> None:
@@ -102,11 +103,6 @@ class Before(_Rule):
 
     before: CallPattern
     call: CallPattern
-
-    @property
-    def bound(self) -> CallPattern:
-        """The calls that need another before them."""
-        return self.before
 
     def review(self, turns: Sequence[Sequence[ToolCall]], ledger: Ledger, dialogue: Dialogue | None) -> None:  # noqa: ARG002 (calls alone decide)
         """Remember whether the awaited call was made."""
@@ -130,11 +126,6 @@ class After(_Rule):
 
     after: CallPattern
     call: CallPattern
-
-    @property
-    def bound(self) -> CallPattern:
-        """The calls that need another after them."""
-        return self.after
 
     def review(self, turns: Sequence[Sequence[ToolCall]], ledger: Ledger, dialogue: Dialogue | None) -> None:  # noqa: ARG002 (calls alone decide)
         """Go backwards, and remember whether the call that has to follow was made."""
@@ -160,11 +151,6 @@ class NeverBefore(_Rule):
     never_before: CallPattern
     call: CallPattern
 
-    @property
-    def bound(self) -> CallPattern:
-        """The calls that another must not precede."""
-        return self.never_before
-
     def review(self, turns: Sequence[Sequence[ToolCall]], ledger: Ledger, dialogue: Dialogue | None) -> None:  # noqa: ARG002 (calls alone decide)
         """Remember whether the early call was made."""
         made, how = Match.NO, f"after {self.call}"
@@ -182,6 +168,7 @@ class Never(_Rule):
     """No call of `never` at all."""
 
     kind: ClassVar[str] = "never"
+    holds_without_calls: ClassVar[bool] = True
 
     never: CallPattern
 
@@ -222,11 +209,6 @@ class RequiresConfirmation(_Rule):
     requires_confirmation: CallPattern
     # RE2 over the whole text of a message.
     yes: Annotated[str, Field(max_length=_MAX_TEXT)] | None = None
-
-    @property
-    def bound(self) -> CallPattern:
-        """The calls that need an answer of the user."""
-        return self.requires_confirmation
 
     @field_validator("yes")
     @classmethod
@@ -327,106 +309,84 @@ class OrderRules(BaseModel):
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
         """Yield one outcome for the trajectory."""
-        yield None, self._outcome(trajectory)
-
-    def _outcome(self, trajectory: Trajectory) -> Outcome:
         calls = trajectory.calls
         if self.failed_calls == "ignore":
             calls = tuple(call for call in calls if not call.has_failed)
         if not calls:
-            return nothing_to_judge(trajectory)
+            yield None, nothing_to_judge(trajectory)
+            return
         turns = tuple(tuple(turn) for _, turn in groupby(calls, key=attrgetter("turn")))
         dialogue = Dialogue(trajectory) if self.needs_content else None
-        verdicts = tuple(
-            _verdict(number, rule, turns, trajectory, dialogue) for number, rule in enumerate(self.rules, 1)
+        yield (
+            None,
+            _joined([_verdict(place, rule, turns, trajectory, dialogue) for place, rule in enumerate(self.rules, 1)]),
         )
-        return _joined(verdicts)
 
 
-class Verdict(Struct, frozen=True):
-    """What became of a rule."""
+class _Verdict(Struct, frozen=True):
+    """The outcome of one rule; `doubt` says why it cannot be judged."""
 
-    number: int
-    rule: _Rule
+    title: str
+    kind: str
     applied: bool
     breaches: tuple[Breach, ...]
     doubt: Doubt | None
 
     @property
-    def title(self) -> str:
-        """Name the rule for an explanation."""
-        return f"rule {self.number}" if self.rule.name is None else f"rule {self.number} {shown(self.rule.name)}"
-
     def note(self) -> str:
         """Describe the first breach."""
-        call, more = self.breaches[0].call, len(self.breaches) - 1
+        first, more = self.breaches[0], len(self.breaches) - 1
         others = f", and {more} more" if more else ""
-        return f"{self.title}: {shown(call.name)} (call {call.order + 1}) {self.breaches[0].how}{others}"
-
-    def titled_doubt(self) -> Iterator[Doubt]:
-        """Yield why it cannot be judged, with its name."""
-        match self.doubt:
-            case None:
-                return
-            case NotEvaluated(reason=reason, explanation=explanation):
-                yield NotEvaluated(reason=reason, explanation=f"{self.title}: {explanation}")
-            case Errored(error_type=error_type, message=message):
-                yield Errored(error_type=error_type, message=f"{self.title}: {message}")
+        return f"{self.title}: {shown(first.call.name)} (call {first.call.order + 1}) {first.how}{others}"
 
     def differences(self) -> Iterator[Difference]:
-        """Yield what differs, call by call."""
         for breach in self.breaches:
             where = f"call {breach.call.order + 1}: {breach.call.name}, {self.title}: {breach.how}"
-            yield Difference(where=where, rule=self.rule.kind)
+            yield Difference(where=where, rule=self.kind)
 
 
 def _verdict(
-    number: int,
-    rule: _Rule,
-    turns: Sequence[Sequence[ToolCall]],
-    trajectory: Trajectory,
-    dialogue: Dialogue | None,
-) -> Verdict:
+    number: int, rule: _Rule, turns: Sequence[Sequence[ToolCall]], trajectory: Trajectory, dialogue: Dialogue | None
+) -> _Verdict:
     ledger = Ledger(trajectory)
     rule.review(turns, ledger, dialogue)
-    breaches: tuple[Breach, ...] = tuple(ledger.breaches)
-    doubt = ledger.doubt
+    breaches, doubt = tuple(ledger.breaches), ledger.doubt
     if breaches and isinstance(rule, After) and trajectory.closed_because in _CUT_SHORT:
         breaches, doubt = (), _UNFINISHED
     if trajectory.hidden_turns:
         breaches, doubt = breaches if rule.is_certain else (), hidden_calls(trajectory)
     applied = bool(breaches) or (doubt is None and ledger.judged > 0)
-    return Verdict(number, rule, applied, breaches, None if breaches else doubt)
+    title = f"rule {number}" if rule.name is None else f"rule {number} {shown(rule.name)}"
+    if breaches:
+        doubt = None
+    elif isinstance(doubt, NotEvaluated):
+        doubt = NotEvaluated(reason=doubt.reason, explanation=f"{title}: {doubt.explanation}")
+    elif doubt is not None:
+        doubt = Errored(error_type=doubt.error_type, message=f"{title}: {doubt.message}")
+    return _Verdict(title, rule.kind, applied, breaches, doubt)
 
 
-def _joined(verdicts: Sequence[Verdict]) -> Outcome:
+def _joined(verdicts: Sequence[_Verdict]) -> Outcome:
     applied = [verdict for verdict in verdicts if verdict.applied]
     violated = [verdict for verdict in applied if verdict.breaches]
-    doubts = [doubt for verdict in verdicts for doubt in verdict.titled_doubt()]
+    doubts = [verdict.doubt for verdict in verdicts if verdict.doubt is not None]
     if not violated and doubts:
         # Without it, a run whose calls were not seen would pass.
         return doubts[0]
     if not applied:
         return _NOTHING
     held = len(applied) - len(violated)
-    notes = [f"{held} of {len(applied)} rules hold", *(verdict.note() for verdict in violated[:_DESCRIBED])]
-    if len(violated) > _DESCRIBED:
-        notes.append(f"{len(violated) - _DESCRIBED} more rules are broken")
-    if doubts:
-        notes.append(f"{len(doubts)} more could not be judged")
+    broken = first_notes([verdict.note for verdict in violated], _DESCRIBED, "more rules are broken")
+    unjudged = [f"{len(doubts)} more could not be judged"] if doubts else []
+    parts: dict[str, float] = {"applied": len(applied), "violated": len(violated)}
+    for name, some in (("applied", applied), ("violated", violated)):
+        for kind in _RULES:
+            if any(verdict.kind == kind for verdict in applied):
+                parts[f"{kind}_{name}"] = sum(verdict.kind == kind for verdict in some)
     differences = [difference for verdict in violated for difference in verdict.differences()]
     return Scored(
         value=held / len(applied),
-        explanation="; ".join(notes),
-        parts=_parts(applied, violated),
+        explanation="; ".join([f"{held} of {len(applied)} rules hold", *broken, *unjudged]),
+        parts=parts,
         differences=tuple(differences[:_MAX_DIFFERENCES]),
     )
-
-
-def _parts(applied: Sequence[Verdict], violated: Sequence[Verdict]) -> dict[str, float]:
-    parts: dict[str, float] = {"applied": len(applied), "violated": len(violated)}
-    for name, verdicts in (("applied", applied), ("violated", violated)):
-        for kind in _RULES:
-            if any(verdict.rule.kind == kind for verdict in applied):
-                parts[f"{kind}_{name}"] = sum(verdict.rule.kind == kind for verdict in verdicts)
-    return parts

@@ -44,14 +44,16 @@ class Policy(CallSelection):
     @property
     def needs_whole(self) -> bool:
         """Whether spans that were not seen could change the outcome: they may name the agent, or hold attributes."""
-        rules = (*(self.forbid or ()), *(self.allow_only or ()))
-        return any(rule.agent is not None or rule.expression is not None for rule in rules)
+        return any(rule.agent is not None or rule.expression is not None for rule in self._rules)
 
     @property
     def attributes(self) -> tuple[str, ...]:
         """The attributes of the trace that the rules ask for."""
-        rules = (*(self.forbid or ()), *(self.allow_only or ()))
-        return tuple(dict.fromkeys(key for rule in rules for key in rule.attributes))
+        return tuple(dict.fromkeys(key for rule in self._rules for key in rule.attributes))
+
+    @property
+    def _rules(self) -> tuple[PolicyRule, ...]:
+        return (*(self.forbid or ()), *(self.allow_only or ()))
 
     @model_validator(mode="after")
     def _has_rules(self) -> "Policy":
@@ -66,8 +68,11 @@ class Policy(CallSelection):
             yield None, nothing_to_judge(trajectory)
         allowed = self._usual
         for call in calls:
-            outcome = self._refusal(call, trajectory)
-            yield call, outcome or allowed.get(call.name) or allowed.keep(call.name, _allowed(call))
+            outcome = self._refusal(call, trajectory) or allowed.get(call.name)
+            if outcome is None:
+                fine = Scored(value=1.0, explanation=f"no rule forbids {shown(call.name)}")
+                outcome = allowed.keep(call.name, fine)
+            yield call, outcome
 
     def _refusal(self, call: ToolCall, trajectory: Trajectory) -> Outcome | None:
         """Return the outcome of a call that is not allowed, or of which that is not to be seen."""
@@ -75,43 +80,21 @@ class Policy(CallSelection):
         for number, rule in enumerate(self.forbid or (), 1):
             sight = rule.sight(call, trajectory)
             if sight.match is Match.YES:
-                return _forbidden(call, number, rule)
+                title = f"rule {number} of `forbid`" + ("" if rule.name is None else f" ({shown(rule.name)})")
+                because = f" by {_listed(rule.conditions)}" if rule.conditions else ""
+                return _refused(call, "forbid", f"{title} forbids {shown(call.name)}{because}", tuple(rule.arguments))
             doubt = doubt or sight.doubt
         bound = [rule for rule in self.allow_only or () if rule.binds(call, trajectory)]
         admissions = [rule.admission(call, trajectory) for rule in bound]
         match = max((admission.match for admission in admissions), default=Match.YES)
         if match is Match.NO:
-            return _outside(call, next((admission.unmet for admission in admissions if admission.unmet), ()))
+            # The conditions of the first rule for its tool.
+            unmet = next((admission.unmet for admission in admissions if admission.unmet), ())
+            because = f": {_listed(unmet)} not met" if unmet else ""
+            return _refused(call, "allow_only", f"`allow_only` does not allow {shown(call.name)}{because}", unmet)
         if match is Match.UNSEEN:
             doubt = doubt or next(admission.doubt for admission in admissions if admission.doubt is not None)
         return doubt
-
-
-def _allowed(call: ToolCall) -> Outcome:
-    return Scored(value=1.0, explanation=f"no rule forbids {shown(call.name)}")
-
-
-def _forbidden(call: ToolCall, number: int, rule: PolicyRule) -> Outcome:
-    because = f" by {_listed(rule.conditions)}" if rule.conditions else ""
-    return Scored(
-        value=0.0,
-        explanation=f"{_title(number, rule)} forbids {shown(call.name)}{because}{_unexecuted(call)}",
-        differences=_differences(call, tuple(rule.arguments), "forbid"),
-    )
-
-
-def _outside(call: ToolCall, unmet: tuple[str, ...]) -> Outcome:
-    """Return the outcome of a call that no rule allows; `unmet` is what the first rule for its tool asks for."""
-    because = f": {_listed(unmet)} not met" if unmet else ""
-    return Scored(
-        value=0.0,
-        explanation=f"`allow_only` does not allow {shown(call.name)}{because}{_unexecuted(call)}",
-        differences=_differences(call, unmet, "allow_only"),
-    )
-
-
-def _title(number: int, rule: PolicyRule) -> str:
-    return f"rule {number} of `forbid`" + ("" if rule.name is None else f" ({shown(rule.name)})")
 
 
 def _listed(paths: Sequence[str]) -> str:
@@ -119,19 +102,14 @@ def _listed(paths: Sequence[str]) -> str:
     return ", ".join(map(shown, paths[:_SHOWN_PATHS])) + more
 
 
-def _unexecuted(call: ToolCall) -> str:
-    match call.state:
-        case "executed":
-            return ""
-        case "rejected" | "refused":
-            return f"; it was {call.state}"
-        case "paused":
-            return "; it waits for a person"
-        case "requested_only":
-            return "; it was requested, and no execution was seen"
-
-
-def _differences(call: ToolCall, paths: Sequence[str], rule: str) -> tuple[Difference, ...]:
-    """Point at the values at the paths; without paths at the call."""
+def _refused(call: ToolCall, rule: str, explanation: str, paths: Sequence[str]) -> Scored:
+    """Return 0 with a difference for each of the values at the paths; without paths for the call."""
+    states = {
+        "rejected": "; it was rejected",
+        "refused": "; it was refused",
+        "paused": "; it waits for a person",
+        "requested_only": "; it was requested, and no execution was seen",
+    }
     places = [f"{call.name}.{path}" for path in paths[:_SHOWN_PATHS]] or [call.name]
-    return tuple(Difference(where=place, rule=rule) for place in places)
+    differences = tuple(Difference(where=place, rule=rule) for place in places)
+    return Scored(0.0, explanation + states.get(call.state, ""), differences=differences)

@@ -39,6 +39,7 @@ _LONGEST_CYCLE = 5
 _UNLIKE = 2
 _MAX_NAMES = 256
 _TEXTS = frozenset((str,))
+_NEW = "was not called with these arguments before, or something has changed since"
 
 # Who made a call: the agent, and its run where that remembers nothing of earlier ones.
 _Caller: TypeAlias = tuple[str | None, SpanRef | None]
@@ -111,7 +112,7 @@ class RepeatedCalls(CallSelection):
             elif call.order in repeats:
                 yield call, _outcome(call, repeats[call.order])
             else:
-                yield call, new.get(call.name) or new.keep(call.name, _new(call))
+                yield call, new.get(call.name) or new.keep(call.name, Scored(1.0, f"{shown(call.name)} {_NEW}"))
 
 
 class _Repeat(Struct, frozen=True):
@@ -216,7 +217,7 @@ class _Watch:
         self._rounds: dict[_Caller, _Rounds] = {}
 
     def repeats(self, calls: list[ToolCall], numbers: Mapping[int, int]) -> dict[int, _Repeat]:
-        """Return the repeats by the order of the calls; calls without a number are those not to be judged."""
+        """Return the repeats by the order of the calls; calls without a number are not to be judged."""
         found: dict[int, _Repeat] = {}
         for call in calls:
             caller = self._callers.of(call)
@@ -225,10 +226,9 @@ class _Watch:
                 self._rounds.pop(caller, None)
                 self._see_change(call)
                 continue
-            rounds = self._rounds.get(caller)
-            if rounds is None:
-                rounds = self._rounds[caller] = _Rounds(self._results)
-            repeat = self._repeat(call, number, rounds)
+            if caller not in self._rounds:
+                self._rounds[caller] = _Rounds(self._results)
+            repeat = self._repeat(call, number, self._rounds[caller])
             if repeat is not None:
                 found[call.order] = repeat
         return found
@@ -236,7 +236,11 @@ class _Watch:
     def _repeat(self, call: ToolCall, number: int, rounds: "_Rounds") -> _Repeat | None:
         messages = self._messages.before(call)
         seen = self._seen.get(number)
-        identical = self._identical(call, seen, messages)
+        identical = 1
+        if seen is not None and seen.changes == self._changes:
+            same = self._results.same(seen.call, call)
+            # Where results are not known, a message of the user begins anew.
+            identical += seen.identical if same or (same is None and seen.messages == messages) else 0
         unlike, since = self._unlike(call, seen)
         turned, cycle = rounds.see(call, number, messages)
         # What it changed itself makes the next one no other call.
@@ -270,14 +274,6 @@ class _Watch:
             return int(has_worked), call.turn
         return seen.unlike + 1, seen.since
 
-    def _identical(self, call: ToolCall, seen: _Seen | None, messages: int) -> int:
-        """Count the identical calls since something changed, this one included."""
-        if seen is None or seen.changes != self._changes:
-            return 1
-        same = self._results.same(seen.call, call)
-        is_other = seen.messages != messages if same is None else not same
-        return 1 if is_other else seen.identical + 1
-
 
 class _Rounds:
     """The newest calls of one caller: how often those of a cycle came round."""
@@ -308,7 +304,7 @@ class _Results:
     def __init__(self) -> None:
         self._identities = Identities()
         self._lasting = LastingValues()
-        self._known: dict[int, tuple[Json, int] | None] = {}
+        self._known: dict[int, tuple[Json, int]] = {}
         self._numbers: dict[int, int] = {}
 
     def same(self, before: ToolCall, call: ToolCall) -> bool | None:
@@ -334,7 +330,6 @@ class _Results:
                 case Unparsed(text=text):
                     content = text
                 case NotRecorded():
-                    self._known[call.order] = None
                     return None
             self._known[call.order] = content, self._identities.of(content)
         return self._known[call.order]
@@ -357,13 +352,6 @@ class _Messages:
         if self._turns:
             return bisect_right(self._turns, call.turn)
         return self._traces.setdefault(call.span.trace_id, len(self._traces))
-
-
-def _new(call: ToolCall) -> Scored:
-    return Scored(
-        value=1.0,
-        explanation=f"{shown(call.name)} was not called with these arguments before, or something has changed since",
-    )
 
 
 def _outcome(call: ToolCall, repeat: _Repeat) -> Scored:

@@ -1,8 +1,7 @@
 """`tool_trajectory`: were the expected calls made, in the expected order, and no others?"""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from itertools import islice
 from typing import Annotated, ClassVar, Literal, TypeAlias, cast
 
 from msgspec import Struct
@@ -14,9 +13,9 @@ from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.align import Alignment, align
 from toolgauge.score.arguments import ArgumentComparer, ArgumentComparison
 from toolgauge.score.compare import describe
-from toolgauge.score.edit_script import Edit, Free, edits, script_lines, script_summary
+from toolgauge.score.edit_script import Edit, Free, edits, script_summary
 from toolgauge.score.patterns import Globs
-from toolgauge.score.selection import Sides, not_observable, readable_arguments, shown
+from toolgauge.score.selection import Sides, first_names, not_observable, readable_arguments, shown
 from toolgauge.score.summary import counts, cut_short_note, greedy_note, unparsable_note
 
 _Name: TypeAlias = Annotated[str, Field(min_length=1)]
@@ -37,60 +36,6 @@ NeverBefore: TypeAlias = Mapping[
 ]
 
 
-class TooEarly(Struct, frozen=True, kw_only=True):
-    """A call that did not wait; `awaited` as it was written."""
-
-    call: ToolCall
-    awaited: str
-
-    def __str__(self) -> str:
-        """Name both for an explanation."""
-        return f"{shown(self.call.name)} before {shown(self.awaited)}"
-
-
-class Waiting(Struct, frozen=True, kw_only=True):
-    """How many calls had to wait for another, and which of them did not."""
-
-    bound: int
-    too_early: tuple[TooEarly, ...]
-
-    @property
-    def in_time(self) -> float:
-        """The share of the calls that waited."""
-        early = len({breach.call.order for breach in self.too_early})
-        return 1 - early / self.bound if self.bound else 1.0
-
-
-class Precedences:
-    """The rules of one criterion, compiled once."""
-
-    __slots__ = ("_rules",)
-
-    def __init__(self, never_before: Mapping[str, Sequence[str]]) -> None:
-        self._rules = tuple((name, Globs((name,)), Globs(waiting)) for name, waiting in never_before.items())
-
-    def check(self, calls: Sequence[ToolCall], made: Sequence[ToolCall]) -> Waiting:
-        """Judge `calls`; what they wait for may be any of all that was `made`."""
-        bound: set[int] = set()
-        too_early: list[TooEarly] = []
-        for name, awaited, waiting in self._rules:
-            release = _matched(awaited, made)
-            first = min((call.turn for call in made if call.name in release), default=None)
-            names = _matched(waiting, calls)
-            held = [call for call in calls if call.name in names]
-            bound.update(call.order for call in held)
-            too_early += [TooEarly(call=call, awaited=name) for call in held if first is None or call.turn < first]
-        return Waiting(bound=len(bound), too_early=tuple(sorted(too_early, key=lambda breach: breach.call.order)))
-
-
-def _matched(globs: Globs, calls: Sequence[ToolCall]) -> set[str]:
-    matched: set[str] = set()
-    for name in {call.name for call in calls}:
-        if globs.match(name):
-            matched.add(name)
-    return matched
-
-
 Mode: TypeAlias = Literal["exact", "in_order", "any_order", "subset", "superset", "partial_order"]
 
 _ORDERED = ("exact", "in_order", "partial_order")
@@ -98,6 +43,43 @@ _FREE_EXTRAS = ("in_order", "any_order", "superset")
 _MAX_DIFFERENCES = 20
 _DESCRIBED = 3
 _SHOWN_LENGTH = 80
+_AS_IS = ("keep", "leave")
+# How differences name what is wrong with a call as a whole.
+_MISSING, _UNEXPECTED, _REPEATED = "missing call", "unexpected call", "repeated call"
+_OUT_OF_ORDER, _TOO_EARLY = "out of order", "too early"
+_OF_CALLS = (_MISSING, _UNEXPECTED, _REPEATED, _OUT_OF_ORDER, _TOO_EARLY)
+
+
+class _TooEarly(Struct, frozen=True):
+    """A call that did not wait; `awaited` as it was written."""
+
+    call: ToolCall
+    awaited: str
+
+    @property
+    def note(self) -> str:
+        return f"{shown(self.call.name)} before {shown(self.awaited)}"
+
+    @property
+    def difference(self) -> Difference:
+        where = f"{self.call.name[:_SHOWN_LENGTH]} before {self.awaited[:_SHOWN_LENGTH]}"
+        return Difference(where=where, rule=_TOO_EARLY, actual=Side(value=readable_arguments(self.call)))
+
+
+class _Waiting(Struct, frozen=True):
+    """How many calls had to wait for another, and which of them did not."""
+
+    bound: int
+    too_early: list[_TooEarly]
+
+    @property
+    def early(self) -> int:
+        return len({breach.call.order for breach in self.too_early})
+
+    @property
+    def in_time(self) -> float:
+        """The share of the calls that waited."""
+        return 1 - self.early / self.bound if self.bound else 1.0
 
 
 class ToolTrajectory(ArgumentComparison):
@@ -155,8 +137,8 @@ class ToolTrajectory(ArgumentComparison):
         return self
 
     @cached_property
-    def _precedences(self) -> Precedences:
-        return Precedences(self.never_before)
+    def _precedences(self) -> tuple[tuple[str, Globs, Globs], ...]:
+        return tuple((name, Globs((name,)), Globs(waiting)) for name, waiting in self.never_before.items())
 
     @property
     def _free(self) -> Free:
@@ -168,41 +150,38 @@ class ToolTrajectory(ArgumentComparison):
         unobservable = None if self.match == "name" else not_observable(expected, calls)
         if unobservable is not None:
             return unobservable
-        made = [call for call in trajectory.calls if self.failed_calls == "count" or not call.has_failed]
-        waiting = self._precedences.check(calls, made)
-        story = self._story(expected, calls, trajectory)
-        base = self._base(story)
-        if not isinstance(base, NotEvaluated):
-            return self._scored(base, story, waiting)
-        return self._scored(1.0, story, waiting) if waiting.bound else base
-
-    def edit_script(
-        self, expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], trajectory: Trajectory
-    ) -> list[str]:
-        """Describe, one step a line, how the calls become the expected ones."""
-        story = self._story(expected, calls, trajectory)
-        return script_lines(story.script, story.sides)
-
-    def _story(self, expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], trajectory: Trajectory) -> "_Story":
-        terms = self.terms(trajectory)
-        comparer = self.comparer(expected, calls, terms, names_only=self.match == "name")
-        sides = comparer.sides
-        in_order = self.mode in _ORDERED
+        waiting = self._waiting(calls, trajectory)
+        comparer = self.comparer(expected, calls, self.terms(trajectory), names_only=self.match == "name")
         alignment = align(
-            sides.slot_items,
-            sides.call_items,
+            comparer.sides.slot_items,
+            comparer.sides.call_items,
             comparer.weigh,
-            order="partial" if in_order else "any",
+            order="partial" if self.mode in _ORDERED else "any",
             peel=comparer.may_peel,
             pins=comparer,
         )
-        script = edits(sides, alignment, comparer.weigh, in_order=in_order, free=self._free)
-        differences = _differences(sides, alignment, script, comparer)
-        return _Story(sides=sides, comparer=comparer, alignment=alignment, script=script, differences=differences)
+        base = self._base(alignment, len(calls))
+        if not isinstance(base, NotEvaluated):
+            return self._scored(base, comparer, alignment, waiting)
+        return self._scored(1.0, comparer, alignment, waiting) if waiting.bound else base
 
-    def _base(self, story: "_Story") -> float | NotEvaluated:
+    def _waiting(self, calls: Sequence[ToolCall], trajectory: Trajectory) -> _Waiting:
+        """Find the calls that had to wait; the call that they wait for may be any one of the trajectory."""
+        made = [call for call in trajectory.calls if self.failed_calls == "count" or not call.has_failed]
+        bound: set[int] = set()
+        too_early: list[_TooEarly] = []
+        for name, awaited, waiting in self._precedences:
+            release = {one for one in {call.name for call in made} if awaited.match(one)}
+            names = {one for one in {call.name for call in calls} if waiting.match(one)}
+            first = min((call.turn for call in made if call.name in release), default=None)
+            held = [call for call in calls if call.name in names]
+            bound.update(call.order for call in held)
+            too_early += [_TooEarly(call, name) for call in held if first is None or call.turn < first]
+        return _Waiting(len(bound), sorted(too_early, key=lambda breach: breach.call.order))
+
+    def _base(self, alignment: Alignment, made: int) -> float | NotEvaluated:
         """Return the score before calls that were too early; `NotEvaluated` where it has no denominator."""
-        total, wanted, made = story.alignment.total, story.wanted, len(story.sides.calls)
+        total, wanted = alignment.total, len(alignment.pairs) + len(alignment.missing)
         if not wanted and not made:
             return 1.0
         if self.mode == "subset":
@@ -213,72 +192,50 @@ class ToolTrajectory(ArgumentComparison):
         extra = f"no call was expected; {made} made, which `mode: {self.mode}` allows"
         return total / wanted if wanted else NotEvaluated(reason="nothing_expected", explanation=extra)
 
-    def _scored(self, base: float, story: "_Story", waiting: Waiting) -> Scored:
+    def _scored(self, base: float, comparer: ArgumentComparer, alignment: Alignment, waiting: _Waiting) -> Scored:
+        sides = comparer.sides
+        script = edits(sides, alignment, comparer.weigh, in_order=self.mode in _ORDERED, free=self._free)
+        differences = _differences(sides, alignment, script, comparer)
+        wanted, made = len(alignment.pairs) + len(alignment.missing), len(sides.calls)
         value = min(base, 1.0) * waiting.in_time
-        notes = [*story.notes(), *_early_notes(waiting)]
+        parts = counts(alignment)
+        misplaced = sum(edit.action in ("move", "swap") for edit in script)
+        if misplaced:
+            parts["out_of_order"] = misplaced
+        for name, total in (("recall", wanted), ("precision", made)):
+            if total:
+                parts[name] = min(alignment.total / total, 1.0)
+        if waiting.bound:
+            parts |= {"in_time": waiting.in_time, "too_early": waiting.early}
+        notes = ["no call was expected and none was made"]
+        if wanted or made:
+            whole = sum(pair.value == 1.0 for pair in alignment.pairs)
+            met = f"{whole} of {wanted} expected calls are as expected" if wanted else "no call was expected"
+            notes = [f"{met}, {made} made"]
+            if any(edit.action not in _AS_IS for edit in script):
+                notes.append(script_summary(script))
+            described = [difference for difference in differences if difference.rule not in _OF_CALLS]
+            notes += [describe(difference) for difference in described[:_DESCRIBED]]
+            notes += [*greedy_note(alignment), *cut_short_note(comparer)]
+        if waiting.too_early:
+            early = list(dict.fromkeys(breach.note for breach in waiting.too_early))
+            notes.append(f"too early: {first_names(early, _DESCRIBED)}")
         if self.match == "name_and_args":
-            notes += unparsable_note(story.sides, story.alignment)
+            notes += unparsable_note(sides, alignment)
         if self.strict and value < 1:
             notes.append("strict: it has to be all of it")
-        parts = story.parts()
-        if waiting.bound:
-            parts |= {"in_time": waiting.in_time, "too_early": len({breach.call.order for breach in waiting.too_early})}
+        early_ones = [breach.difference for breach in waiting.too_early[:_MAX_DIFFERENCES]]
         return Scored(
             value=float(value == 1.0) if self.strict else value,
             explanation="; ".join(notes),
             parts=parts,
-            differences=(*_early_differences(waiting), *story.differences)[:_MAX_DIFFERENCES],
+            differences=(*early_ones, *differences)[:_MAX_DIFFERENCES],
         )
-
-
-class _Story(Struct, frozen=True, kw_only=True):
-    """What became of the calls of one turn."""
-
-    sides: Sides
-    comparer: ArgumentComparer
-    alignment: Alignment
-    script: tuple[Edit, ...]
-    differences: tuple[Difference, ...]
-
-    @property
-    def wanted(self) -> int:
-        return len(self.alignment.pairs) + len(self.alignment.missing)
-
-    def parts(self) -> dict[str, float]:
-        parts = counts(self.alignment)
-        misplaced = sum(edit.action in ("move", "swap") for edit in self.script)
-        if misplaced:
-            parts["out_of_order"] = misplaced
-        if self.wanted:
-            parts["recall"] = min(self.alignment.total / self.wanted, 1.0)
-        if self.sides.calls:
-            parts["precision"] = min(self.alignment.total / len(self.sides.calls), 1.0)
-        return parts
-
-    def notes(self) -> list[str]:
-        made = len(self.sides.calls)
-        if not self.wanted and not made:
-            return ["no call was expected and none was made"]
-        whole = sum(pair.value == 1.0 for pair in self.alignment.pairs)
-        wanted = f"{whole} of {self.wanted} expected calls are as expected" if self.wanted else "no call was expected"
-        notes = [f"{wanted}, {made} made"]
-        if any(edit.action not in _AS_IS for edit in self.script):
-            notes.append(script_summary(self.script))
-        described = [difference for difference in self.differences if difference.rule not in _OF_CALLS]
-        notes += [describe(difference) for difference in described[:_DESCRIBED]]
-        return [*notes, *greedy_note(self.alignment), *cut_short_note(self.comparer)]
-
-
-_AS_IS = ("keep", "leave")
-# How differences name what is wrong with a call as a whole.
-_MISSING, _UNEXPECTED, _REPEATED = "missing call", "unexpected call", "repeated call"
-_OUT_OF_ORDER, _TOO_EARLY = "out of order", "too early"
-_OF_CALLS = (_MISSING, _UNEXPECTED, _REPEATED, _OUT_OF_ORDER, _TOO_EARLY)
 
 
 def _differences(
     sides: Sides, alignment: Alignment, script: Sequence[Edit], comparer: ArgumentComparer
-) -> tuple[Difference, ...]:
+) -> list[Difference]:
     """Describe each step of the script that changes anything, in its order."""
     repeated = set(alignment.repeated)
     differences: list[Difference] = []
@@ -288,32 +245,11 @@ def _differences(
         if edit.action == "change" and edit.slot is not None and edit.call is not None:
             differences += comparer.compare(edit.slot, edit.call).differences
         elif edit.action not in _AS_IS:
-            differences.append(_difference(sides, edit, is_repeated=edit.call in repeated))
-    return tuple(differences[:_MAX_DIFFERENCES])
-
-
-def _difference(sides: Sides, edit: Edit, *, is_repeated: bool) -> Difference:
-    rule = _REPEATED if is_repeated else _UNEXPECTED
-    if edit.slot is not None:
-        rule = _MISSING if edit.call is None else _OUT_OF_ORDER
-    return Difference(
-        where=edit.name[:_SHOWN_LENGTH],
-        rule=rule,
-        expected=None if edit.slot is None else Side(value=sides.slots[edit.slot].args),
-        actual=None if edit.call is None else Side(value=readable_arguments(sides.calls[edit.call])),
-    )
-
-
-def _early_notes(waiting: Waiting) -> list[str]:
-    if not waiting.too_early:
-        return []
-    names = [str(breach) for breach in waiting.too_early]
-    described = list(dict.fromkeys(names))
-    more = f" and {len(described) - _DESCRIBED} more" if len(described) > _DESCRIBED else ""
-    return [f"too early: {', '.join(described[:_DESCRIBED])}{more}"]
-
-
-def _early_differences(waiting: Waiting) -> Iterator[Difference]:
-    for breach in islice(waiting.too_early, _MAX_DIFFERENCES):
-        where = f"{breach.call.name[:_SHOWN_LENGTH]} before {breach.awaited[:_SHOWN_LENGTH]}"
-        yield Difference(where=where, rule=_TOO_EARLY, actual=Side(value=readable_arguments(breach.call)))
+            rule = _REPEATED if edit.call in repeated else _UNEXPECTED
+            if edit.slot is not None:
+                rule = _MISSING if edit.call is None else _OUT_OF_ORDER
+            expected = None if edit.slot is None else Side(value=sides.slots[edit.slot].args)
+            actual = None if edit.call is None else Side(value=readable_arguments(sides.calls[edit.call]))
+            where = edit.name[:_SHOWN_LENGTH]
+            differences.append(Difference(where=where, rule=rule, expected=expected, actual=actual))
+    return differences[:_MAX_DIFFERENCES]

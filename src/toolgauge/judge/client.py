@@ -105,22 +105,22 @@ class ClientThread:
 
     def _begin(self) -> asyncio.AbstractEventLoop:
         loop = self._loop = asyncio.new_event_loop()
-        # A daemon: what a library never ends may not keep the process alive.
-        self._thread = threading.Thread(target=_run, args=(loop,), name="toolgauge-judges", daemon=True)
+
+        async def ended() -> None:
+            tasks = asyncio.all_tasks(loop) - {asyncio.current_task(loop)}
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+        def run() -> None:
+            try:
+                loop.run_forever()
+            finally:
+                loop.run_until_complete(ended())
+                loop.run_until_complete(loop.shutdown_asyncgens())
+                loop.close()
+
+        # A daemon: a library that never ends may not keep the process alive.
+        self._thread = threading.Thread(target=run, name="toolgauge-judges", daemon=True)
         self._thread.start()
         return loop
-
-
-def _run(loop: asyncio.AbstractEventLoop) -> None:
-    try:
-        loop.run_forever()
-    finally:
-        loop.run_until_complete(_ended(asyncio.all_tasks(loop)))
-        loop.run_until_complete(loop.shutdown_asyncgens())
-        loop.close()
-
-
-async def _ended(tasks: set[asyncio.Task[object]]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)

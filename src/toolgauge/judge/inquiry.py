@@ -14,9 +14,9 @@ from msgspec.structs import replace
 from toolgauge import plugins
 from toolgauge.judge.client import Exchange, Reply, Request
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.model.judging import Inquiry, Judged, JudgeEvaluator, Question
+from toolgauge.model.judging import Answers, Inquiry, Judged, JudgeEvaluator, Question
 from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, Scored
-from toolgauge.model.trajectory import ToolCall
+from toolgauge.model.trajectory import ToolCall, Trajectory
 
 MAX_REASKS = 2
 _MAX_EMPTY = 20_000
@@ -84,18 +84,15 @@ def dialogue(question: Question, redact: Callable[[str], str] = str) -> Generato
                 return reply.verdict
             problem = problem or "the verdict must be an object"
             if len(exchanges) == MAX_REASKS:
-                return _rejected(reply, problem, redact)
+                # The error shows the last rejected answer: on one line, without secrets, and cut.
+                text = reply.text if reply.text is not None else dumps(reply.verdict, ensure_ascii=False)
+                answer = _shown(text, redact)
+                answered = f"it answered: {answer}" if answer else "its answer was empty"
+                message = f"{_NO_FORM} ({_shown(problem, redact)}); {answered}"
+                return Errored(error_type="invalid_verdict", message=message)
             exchanges += (Exchange(reply=reply, problem=problem),)
     except Exception as error:  # noqa: BLE001 (plug-ins may raise anything; it becomes an outcome)
         return Errored(error_type=type(error).__name__, message="the question asks for a form that cannot be checked")
-
-
-def _rejected(reply: Reply, problem: str, redact: Callable[[str], str]) -> Errored:
-    """Show the last rejected answer: on one line, without secrets, and cut."""
-    text = reply.text if reply.text is not None else dumps(reply.verdict, ensure_ascii=False)
-    answer = _shown(text, redact)
-    answered = f"it answered: {answer}" if answer else "its answer was empty"
-    return Errored(error_type="invalid_verdict", message=f"{_NO_FORM} ({_shown(problem, redact)}); {answered}")
 
 
 def _shown(text: str, redact: Callable[[str], str]) -> str:
@@ -108,7 +105,11 @@ def _shown(text: str, redact: Callable[[str], str]) -> str:
 def outcome_of(evaluator: JudgeEvaluator, question: Question, verdict: JsonObject) -> Outcome:
     """Return the outcome of a verdict; an exception of the evaluator becomes an outcome, too."""
     try:
-        return _with_notes(evaluator.outcome(question, verdict), question)
+        outcome = evaluator.outcome(question, verdict)
+        if not isinstance(outcome, Scored):
+            return outcome
+        missing = [note for note in question.notes if note not in outcome.explanation]
+        return replace(outcome, explanation="; ".join((outcome.explanation, *missing))) if missing else outcome
     except Exception as error:  # noqa: BLE001 (plug-ins may raise anything; it becomes an outcome)
         return _errored(type(error).__name__, "the evaluator raised an exception")[1]
 
@@ -139,30 +140,19 @@ class _Targets:
             self._left -= 1
             return None if self._left >= 0 else f"the evaluator asked more than {_MAX_QUESTIONS} questions"
         if call is None:
-            return self._problem_without_call(asked)
+            if isinstance(asked, Question | Scored) or not self._is_open:
+                return "the evaluator judged the trajectory where it declares to judge calls"
+            self._is_open = False
+            return None
         if id(call) not in self._calls:
             return "the evaluator judged a call twice or one that is not there"
         self._calls.discard(id(call))
-        return None
-
-    def _problem_without_call(self, asked: object) -> str | None:
-        if isinstance(asked, Question | Scored) or not self._is_open:
-            return "the evaluator judged the trajectory where it declares to judge calls"
-        self._is_open = False
         return None
 
 
 def _errored(error_type: str, message: str) -> Judged:
     # The message of an exception may quote argument values, so only its type is kept.
     return None, Errored(error_type=error_type, message=message)
-
-
-def _with_notes(outcome: Outcome, question: Question) -> Outcome:
-    """Add the notes of the question to the explanation, where the evaluator has not."""
-    if not isinstance(outcome, Scored):
-        return outcome
-    missing = [note for note in question.notes if note not in outcome.explanation]
-    return replace(outcome, explanation="; ".join((outcome.explanation, *missing))) if missing else outcome
 
 
 _NO_VERDICT = Errored(error_type="no_verdict", message="there are no verdicts left to answer with")
@@ -178,7 +168,10 @@ def scripted(verdicts: Sequence[Json]) -> Callable[[Question], JsonObject | Erro
         try:
             next(exchange)
             for number, verdict in left:
-                unfit = _unfit(question, number, verdict)
+                problem = load_form()(question.form).problem(verdict)
+                # The problem may be quoted here: its reader has written the verdict.
+                message = f"verdict {number} has not the form that was asked for: {problem}"
+                unfit = None if problem is None else Errored(error_type="invalid_verdict", message=message)
                 exchange.send(Reply(verdict=verdict))
         except StopIteration as ended:
             answered: JsonObject | Errored = ended.value
@@ -189,10 +182,24 @@ def scripted(verdicts: Sequence[Json]) -> Callable[[Question], JsonObject | Erro
     return answer
 
 
-def _unfit(question: Question, number: int, verdict: Json) -> Errored | None:
-    """Return which verdict does not fit and why; it may be quoted here: its reader has written it."""
-    problem = load_form()(question.form).problem(verdict)
-    if problem is None:
-        return None
-    message = f"verdict {number} has not the form that was asked for: {problem}"
-    return Errored(error_type="invalid_verdict", message=message)
+class DisabledJudges:
+    """Implements `model.judging.Judging` without asking: answers with `judge_budget` at once; `explanation` gives the reason."""
+
+    def __init__(self, explanation: str) -> None:
+        self._outcome = NotEvaluated(reason="judge_budget", explanation=explanation)
+        self._done: list[Answers] = []
+
+    def put(self, trajectory: Trajectory, inquiries: tuple[Inquiry, ...]) -> None:
+        """Answer the inquiries."""
+        self._done.append(settled(trajectory, inquiries, self._outcome))
+
+    def take(self) -> list[Answers]:
+        """Return the answers since the last time."""
+        done, self._done = self._done, []
+        return done
+
+
+def settled(trajectory: Trajectory, inquiries: Sequence[Inquiry], outcome: Outcome) -> Answers:
+    """Answer all inquiries with the same outcome, but those that are settled."""
+    answers = tuple((inquiry, ((None, inquiry.settled or outcome),)) for inquiry in inquiries)
+    return Answers(trajectory=trajectory, answers=answers)

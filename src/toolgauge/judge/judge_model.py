@@ -61,7 +61,10 @@ class Budget:
         """Take hold of what a call may cost at most; False when that would be too much."""
         if self._per_hour is None:
             return True
-        self._forget(now_s)
+        while self._steps and now_s - self._steps[0][0] >= _HOUR_S + _STEP_S:
+            self._steps.popleft()
+        # Summed again: the rounding of years of additions would not be forgotten otherwise.
+        self._spent = sum(cost for _, cost in self._steps)
         if self._spent + self._reserved + cost > self._per_hour:
             return False
         self._reserved += cost
@@ -79,12 +82,6 @@ class Budget:
         if self._steps and self._steps[-1][0] == step:
             cost += self._steps.pop()[1]
         self._steps.append((step, cost))
-
-    def _forget(self, now_s: float) -> None:
-        while self._steps and now_s - self._steps[0][0] >= _HOUR_S + _STEP_S:
-            self._steps.popleft()
-        # Summed anew: the rounding of years of additions would not be forgotten otherwise.
-        self._spent = sum(cost for _, cost in self._steps)
 
 
 # A provider that asks for longer than this is reported as down instead of being waited for.
@@ -140,7 +137,10 @@ class JudgeModel:
     async def ask(self, evaluator: JudgeEvaluator, question: Question) -> Outcome:
         """Ask until there is a verdict; without one, return the reason as an outcome."""
         try:
-            shown = await self._masked(question)
+            mask = self._by_line
+            is_long = len(question.prompt) > _LONG_TEXT
+            prompt = await asyncio.to_thread(mask, question.prompt) if is_long else mask(question.prompt)
+            shown = replace(question, prompt=prompt, instructions=mask(question.instructions))
         except Exception as error:  # noqa: BLE001 (what cannot be masked is not sent; the question says so)
             return Errored(error_type=type(error).__name__, message="the question could not be masked")
         exchange = dialogue(question, self._redact)
@@ -157,13 +157,6 @@ class JudgeModel:
             return verdict if isinstance(verdict, Errored) else outcome_of(evaluator, question, verdict)
         finally:
             exchange.close()
-
-    async def _masked(self, question: Question) -> Question:
-        if len(question.prompt) <= _LONG_TEXT:
-            prompt = self._by_line(question.prompt)
-        else:
-            prompt = await asyncio.to_thread(self._by_line, question.prompt)
-        return replace(question, prompt=prompt, instructions=self._by_line(question.instructions))
 
     def _by_line(self, text: str) -> str:
         """Mask each line by itself: a secret that never ends in one quoted text may not swallow what stands below."""
@@ -183,23 +176,35 @@ class JudgeModel:
                 # The provider means all of us, not only this call.
                 self._resume_s = max(self._resume_s, self._clock() + wait_s)
 
-    async def _wait_for_turn(self) -> None:
-        while (wait_s := self._resume_s - self._clock()) > 0 or (wait_s := self._rate_limit.wait_s(self._clock())) > 0:
-            await self._sleep(wait_s)
-
     async def _called(self, request: Request) -> Reply | Outcome:
-        tokens = _estimated_tokens(request)
-        reserved = self._settings.cost(tokens, self._settings.max_output_tokens)
-        if not self._budget.reserve(reserved, self._clock()):
+        question, settings, clock = request.question, self._settings, self._clock
+        tokens = (len(question.instructions) + len(question.prompt)) // _CHARACTERS_PER_TOKEN + 1
+        reserved = settings.cost(tokens, settings.max_output_tokens)
+        if not self._budget.reserve(reserved, clock()):
             self._metrics.calls.add(1, ("over_budget",))
             return _OVER_BUDGET
         cost = 0.0
         try:
-            await self._wait_for_turn()
-            # What is cancelled or times out has been read and may have to be paid for.
-            cost = self._settings.cost(tokens, 0)
-            reply = await self._timed(request)
-            cost = self._counted(reply, tokens)
+            while (wait_s := self._resume_s - clock()) > 0 or (wait_s := self._rate_limit.wait_s(clock())) > 0:
+                await self._sleep(wait_s)
+            # A call that is cancelled or times out has been read and may have to be paid for.
+            cost = settings.cost(tokens, 0)
+            begun = clock()
+            try:
+                async with asyncio.timeout(settings.timeout / SECOND):
+                    reply = await self._client.ask(request)
+            finally:
+                self._metrics.duration.record(clock() - begun)
+            if self._failing is not None:
+                self._failing = None
+                _LOG.info("the judge answers again")
+            # Some endpoints do not report usage: then the request is counted by its length, and the reply not at all.
+            read = reply.input_tokens if reply.input_tokens is not None else tokens
+            written = reply.output_tokens or 0
+            self._metrics.tokens.add(read, ("input",))
+            self._metrics.tokens.add(written, ("output",))
+            self._metrics.calls.add(1, ("answered" if reply.problem is None else "unusable",))
+            cost = settings.cost(read, written)
             return reply
         except TimeoutError:
             return self._failed("timeout", "the judge did not answer in time")
@@ -211,28 +216,7 @@ class JudgeModel:
             return self._failed(type(error).__name__, "the client of the judge raised an exception")
         finally:
             self._metrics.cost.add(cost)
-            self._budget.charge(reserved, cost, self._clock())
-
-    async def _timed(self, request: Request) -> Reply:
-        begun = self._clock()
-        try:
-            async with asyncio.timeout(self._settings.timeout / SECOND):
-                reply = await self._client.ask(request)
-            if self._failing is not None:
-                self._failing = None
-                _LOG.info("the judge answers again")
-        finally:
-            self._metrics.duration.record(self._clock() - begun)
-        return reply
-
-    def _counted(self, reply: Reply, estimated: int) -> float:
-        # Some endpoints do not report usage: then what was sent is counted, and what came back is not known.
-        read = reply.input_tokens if reply.input_tokens is not None else estimated
-        written = reply.output_tokens or 0
-        self._metrics.tokens.add(read, ("input",))
-        self._metrics.tokens.add(written, ("output",))
-        self._metrics.calls.add(1, ("answered" if reply.problem is None else "unusable",))
-        return self._settings.cost(read, written)
+            self._budget.charge(reserved, cost, clock())
 
     def _failed(self, error_type: str, message: str) -> Errored:
         self._metrics.calls.add(1, ("failed",))
@@ -246,8 +230,3 @@ class JudgeModel:
                 text = "the judge failed (%s): %s: %s%s"
                 _LOG.warning(text, error_type, message, advice, repetitions(suppressed))
         return Errored(error_type=error_type, message=message)
-
-
-def _estimated_tokens(request: Request) -> int:
-    question = request.question
-    return (len(question.instructions) + len(question.prompt)) // _CHARACTERS_PER_TOKEN + 1

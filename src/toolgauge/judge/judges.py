@@ -10,8 +10,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from toolgauge.judge.client import Client, Preparing
-from toolgauge.judge.disabled import settled
-from toolgauge.judge.inquiry import outcomes_of, questions
+from toolgauge.judge.inquiry import outcomes_of, questions, settled
 from toolgauge.judge.judge_model import JudgeModel
 from toolgauge.judge.settings import JudgeSettings
 from toolgauge.model.content import Recorded, Unparsed
@@ -36,34 +35,24 @@ class _OpenInquiry:
 
     def __init__(self, inquiry: Inquiry) -> None:
         self.inquiry = inquiry
-        self._calls: list[ToolCall | None] = []
-        self._outcomes: list[Outcome | None] = []
-        self._is_asked = False
+        self.calls: list[ToolCall | None] = []
+        self.outcomes: list[Outcome | None] = []
+        self.is_asked = False
 
     @property
     def is_done(self) -> bool:
-        return self._is_asked and None not in self._outcomes
-
-    def open(self, call: ToolCall | None) -> int:
-        self._calls.append(call)
-        self._outcomes.append(None)
-        return len(self._outcomes) - 1
-
-    def settle(self, place: int, outcome: Outcome) -> None:
-        self._outcomes[place] = outcome
-
-    def end_of_questions(self) -> None:
-        self._is_asked = True
+        return self.is_asked and None not in self.outcomes
 
     def judged(self) -> tuple[Judged, ...]:
         if self.inquiry.settled is not None:
             return ((None, self.inquiry.settled),)
-        outcomes = tuple(zip(self._calls, map(_ended_if_open, self._outcomes), strict=True))
+        ended = (_ENDED if outcome is None else outcome for outcome in self.outcomes)
+        outcomes = tuple(zip(self.calls, ended, strict=True))
         if self.is_done:
             return outcomes_of(self.inquiry, outcomes)
         if self.inquiry.evaluator.level == "trajectory":
             return ((None, _ENDED),)
-        return outcomes if self._is_asked else (*(asked for asked in outcomes if asked[0] is not None), (None, _ENDED))
+        return outcomes if self.is_asked else (*(asked for asked in outcomes if asked[0] is not None), (None, _ENDED))
 
 
 class _Entry:
@@ -73,16 +62,6 @@ class _Entry:
         self.trajectory = trajectory
         self.weight = weight
         self.inquiries = [_OpenInquiry(inquiry) for inquiry in inquiries]
-
-    @property
-    def is_done(self) -> bool:
-        return all(open_inquiry.is_done for open_inquiry in self.inquiries)
-
-    def answers(self) -> Answers:
-        return Answers(
-            trajectory=self.trajectory,
-            answers=tuple((open_inquiry.inquiry, open_inquiry.judged()) for open_inquiry in self.inquiries),
-        )
 
 
 class Judges:
@@ -142,16 +121,12 @@ class Judges:
 
     async def start(self) -> None:
         """Begin to ask, prepared for the first question: it would keep the loop waiting, even from another thread."""
-        await self._prepare()
+        if isinstance(self._client, Preparing):
+            try:
+                await self._client.prepare()
+            except Exception as error:  # noqa: BLE001 (a library that cannot rehearse may be able to ask all the same)
+                self._metrics.failures.add(1, (type(error).__name__,))
         self._feeding = asyncio.create_task(self._feed())
-
-    async def _prepare(self) -> None:
-        if not isinstance(self._client, Preparing):
-            return
-        try:
-            await self._client.prepare()
-        except Exception as error:  # noqa: BLE001 (a library that cannot rehearse may be able to ask all the same)
-            self._metrics.failures.add(1, (type(error).__name__,))
 
     async def drain(self, timeout_s: float) -> None:
         """Wait until all that was put has been answered, for as long at most."""
@@ -206,21 +181,17 @@ class Judges:
                     self._free.release()
             if found is None:
                 break
-            self._begin(entry, open_inquiry, *found)
-        open_inquiry.end_of_questions()
-
-    def _begin(
-        self, entry: _Entry, open_inquiry: _OpenInquiry, call: ToolCall | None, asked: Question | Outcome
-    ) -> None:
-        place = open_inquiry.open(call)
-        if not isinstance(asked, Question):
-            open_inquiry.settle(place, asked)
-            if isinstance(asked, Scored) and asked.parts.get("prechecked"):
+            call, asked = found
+            open_inquiry.calls.append(call)
+            open_inquiry.outcomes.append(None if isinstance(asked, Question) else asked)
+            if isinstance(asked, Question):
+                place = len(open_inquiry.outcomes) - 1
+                task = asyncio.create_task(self._ask(entry, open_inquiry, place, asked))
+                self._calls.add(task)
+                task.add_done_callback(self._over)
+            elif isinstance(asked, Scored) and asked.parts.get("prechecked"):
                 self._metrics.saved.add()
-            return
-        task = asyncio.create_task(self._ask(entry, open_inquiry, place, asked))
-        self._calls.add(task)
-        task.add_done_callback(self._over)
+        open_inquiry.is_asked = True
 
     def _over(self, task: asyncio.Task[None]) -> None:
         self._calls.discard(task)
@@ -234,22 +205,19 @@ class Judges:
                 raise
             # A library that cancels itself must not leave the entry open for ever.
             outcome = _CANCELLED
-        open_inquiry.settle(place, outcome)
+        open_inquiry.outcomes[place] = outcome
         self._finish_if_done(entry)
 
     def _finish_if_done(self, entry: _Entry) -> None:
-        if entry in self._open and entry.is_done:
+        if entry in self._open and all(inquiry.is_done for inquiry in entry.inquiries):
             self._finish(entry)
 
     def _finish(self, entry: _Entry) -> None:
         del self._open[entry]
         self._bytes -= entry.weight
-        self._done.append(entry.answers())
+        answers = tuple((one.inquiry, one.judged()) for one in entry.inquiries)
+        self._done.append(Answers(trajectory=entry.trajectory, answers=answers))
         self._changed.set()
-
-
-def _ended_if_open(outcome: Outcome | None) -> Outcome:
-    return _ENDED if outcome is None else outcome
 
 
 def weight(trajectory: Trajectory) -> int:
@@ -265,23 +233,17 @@ def weight(trajectory: Trajectory) -> int:
                     texts += len(text)
                 case _:
                     pass
-    return texts + len(trajectory.calls) * _CALL_BYTES + _weight(values)
-
-
-def _weight(values: list[Json]) -> int:
     size = looked_at = 0
     while values and looked_at < _MAX_ENTRIES:
         value = values.pop()
         looked_at += 1
         size += _ENTRY_BYTES
-        match value:
-            case str():
-                size += len(value)
-            case list():
-                values.extend(value)
-            case dict():
-                size += sum(map(len, value))
-                values.extend(value.values())
-            case _:
-                pass
-    return size + len(values) * size // max(1, looked_at)
+        if isinstance(value, str):
+            size += len(value)
+        elif isinstance(value, list):
+            values.extend(value)
+        elif isinstance(value, dict):
+            size += sum(map(len, value))
+            values.extend(value.values())
+    size += len(values) * size // max(1, looked_at)
+    return texts + len(trajectory.calls) * _CALL_BYTES + size

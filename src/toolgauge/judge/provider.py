@@ -116,7 +116,9 @@ class ProviderClient:
 
     async def prepare(self) -> None:
         """Have a provider that is not there answer once: libraries load most of themselves with the first request."""
-        async with httpx2.AsyncClient(transport=httpx2.MockTransport(_rehearsed)) as http:
+        async with httpx2.AsyncClient(
+            transport=httpx2.MockTransport(lambda _: httpx2.Response(200, json=_REHEARSED))
+        ) as http:
             provider = OpenAICompatibleProvider(
                 "rehearsal", base_url="http://rehearsal", api_key="none", http_client=http
             )
@@ -221,10 +223,6 @@ def _provider(name: str, api_key: str | None) -> Provider[object]:
     return made(api_key=api_key)  # pyright: ignore[reportCallIssue] - seen in its signature
 
 
-def _rehearsed(_request: httpx2.Request) -> httpx2.Response:
-    return httpx2.Response(200, json=_REHEARSED)
-
-
 class _BoundedStream(httpx2.AsyncByteStream):
     """Ends a response that is longer than any verdict, before it fills the memory."""
 
@@ -236,7 +234,8 @@ class _BoundedStream(httpx2.AsyncByteStream):
         async for chunk in self._stream:
             size += len(chunk)
             if size > _MAX_REPLY_BYTES:
-                raise _too_long()
+                message = f"the provider sent more than {_MAX_REPLY_BYTES} bytes"
+                raise JudgeCallError("response_too_large", message)
             yield chunk
 
     async def aclose(self) -> None:
@@ -249,10 +248,6 @@ async def _bound(response: httpx2.Response) -> None:
     stream = response.stream
     if isinstance(stream, httpx2.AsyncByteStream):
         response.stream = _BoundedStream(stream)
-
-
-def _too_long() -> JudgeCallError:
-    return JudgeCallError("response_too_large", f"the provider sent more than {_MAX_REPLY_BYTES} bytes")
 
 
 class _UnsupportedOutputError(JudgeCallError):
@@ -280,19 +275,13 @@ def _parameters(question: Question, output: Output) -> ModelRequestParameters:
             return ModelRequestParameters(output_mode="text")
 
 
-def _instructions(question: Question, output: Output) -> str:
-    match output:
-        case "tool":
-            return question.instructions
-        case "json":
-            return f"{question.instructions}\n\n{json_format(question.form)}"
-        case "text":
-            return f"{question.instructions}\n\n{text_format(question.form) or json_format(question.form)}"
-
-
 def _messages(request: Request, output: Output) -> Iterator[ModelMessage]:
-    instructions = _instructions(request.question, output)
-    yield ModelRequest(parts=[UserPromptPart(request.question.prompt)], instructions=instructions)
+    question = request.question
+    instructions = question.instructions
+    if output != "tool":
+        plain = text_format(question.form) if output == "text" else None
+        instructions = f"{instructions}\n\n{plain or json_format(question.form)}"
+    yield ModelRequest(parts=[UserPromptPart(question.prompt)], instructions=instructions)
     for number, exchange in enumerate(request.exchanges, 1):
         response = exchange.reply.raw
         if isinstance(response, ModelResponse) and response.parts:
@@ -319,14 +308,13 @@ def _objections(
 
 
 def _reply(question: Question, response: ModelResponse, output: Output) -> Reply:
-    written = "\n".join(map(_arguments, response.tool_calls)) or _text(response)
     verdict, problem = _verdict(question, response, output)
     usage = response.usage
     is_known = usage.input_tokens > 0
     return Reply(
         verdict=verdict,
         problem=problem,
-        text=written,
+        text="\n".join(map(_arguments, response.tool_calls)) or _text(response),
         input_tokens=usage.input_tokens if is_known else None,
         output_tokens=max(0, usage.output_tokens) if is_known else None,
         raw=response,
@@ -335,30 +323,27 @@ def _reply(question: Question, response: ModelResponse, output: Output) -> Reply
 
 def _verdict(question: Question, response: ModelResponse, output: Output) -> tuple[Json, str | None]:
     """Read the verdict from the tool call, else from the text: models without tools write the verdict out."""
-    calls = response.tool_calls
+    calls, name = response.tool_calls, question.form_name
     if len(calls) > 1:
         return None, "give one verdict, not several"
-    if calls and calls[0].tool_name != question.form_name:
-        return None, f"there is no tool but `{question.form_name}`"
+    if calls and calls[0].tool_name != name:
+        return None, f"there is no tool but `{name}`"
     if not calls and response.finish_reason == "length":
         # Its end is missing: "Score: 0" may have been on the way to 0.9.
         return None, "the answer was cut at `judge.max_output_tokens`: give a shorter one"
-    written = _arguments(calls[0]) if calls else _text(response)
-    read = read_reply(written, question.form_name, question.form)
+    read = read_reply(_arguments(calls[0]) if calls else _text(response), name, question.form)
     if not isinstance(read, Unread):
         return read, None
+    # How to give a verdict, for a model that gave none.
     if calls:
-        return None, read.problem or "the verdict is not valid JSON"
-    return None, read.problem or _wanted(question, output)
-
-
-def _wanted(question: Question, output: Output) -> str:
-    """Return how to give a verdict, for a model that gave none."""
-    if output == "tool":
-        return f"give the verdict by calling `{question.form_name}`"
-    if output == "text" and text_format(question.form) is not None:
-        return "end with the verdict on a line of its own, as the instructions say"
-    return "give the verdict as one JSON object"
+        wanted = "the verdict is not valid JSON"
+    elif output == "tool":
+        wanted = f"give the verdict by calling `{name}`"
+    elif output == "text" and text_format(question.form) is not None:
+        wanted = "end with the verdict on a line of its own, as the instructions say"
+    else:
+        wanted = "give the verdict as one JSON object"
+    return None, read.problem or wanted
 
 
 def _text(response: ModelResponse) -> str:

@@ -57,16 +57,12 @@ class _Metric(BaseModel):
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
         """Yield one outcome for the trajectory."""
-        yield None, self._of_trajectory(trajectory, expected)
-
-    def _of_trajectory(self, trajectory: Trajectory, expected: Expected | None) -> Outcome:
         if expected is None or not expected.names_calls:
-            return _NO_REFERENCE
+            yield None, _NO_REFERENCE
+            return
         invocations = _invocations(trajectory, expected, self.looked())
-        if isinstance(invocations, NotEvaluated | Errored):
-            return invocations
-        scores = self._scores(invocations)
-        return self._outcome(scores)
+        is_judged = not isinstance(invocations, NotEvaluated | Errored)
+        yield None, self._outcome(self._scores(invocations)) if is_judged else invocations
 
     def score_case(self, expected: JsonObject, actual: JsonObject) -> CaseOutcome:
         """Score invocations as they are written; null calls are none, null invocations are no reference."""
@@ -102,10 +98,7 @@ class _Metric(BaseModel):
 
     def _scores(self, invocations: Sequence[_Invocation]) -> list[float | None]:
         equality = PythonEquality()
-        scores: list[float | None] = []
-        for expected, made in invocations:
-            scores.append(self.score(expected, made, equality))
-        return scores
+        return [self.score(expected, made, equality) for expected, made in invocations]
 
     def _outcome(self, scores: Sequence[float | None]) -> Outcome:
         value = _mean(scores)
@@ -161,34 +154,20 @@ class ToolTrajectory(_Metric):
 
     def score(self, expected: PlainCalls, made: PlainCalls, equality: PythonEquality) -> float | None:
         """Score 1 or 0."""
-        if self.match_type == "EXACT":
-            return float(self._are_equal(expected, made, equality))
-        wanted = self._keys(expected, equality)
-        found = self._keys(made, equality)
+        if self.match_type == "EXACT" and [call.name for call in expected] != [call.name for call in made]:
+            return 0.0
+        wanted, found = (
+            [(call.name, () if self.ignore_args else equality.key(call.args)) for call in calls]
+            for calls in (expected, made)
+        )
         match self.match_type:
+            case "EXACT":
+                return float(wanted == found)
             case "IN_ORDER":
                 remaining = iter(found)
                 return float(all(key in remaining for key in wanted))
             case "ANY_ORDER":
                 return float(Counter(wanted) <= Counter(found))
-
-    def _are_equal(self, expected: PlainCalls, made: PlainCalls, equality: PythonEquality) -> bool:
-        """Compare place by place; the first difference decides."""
-        if len(expected) != len(made):
-            return False
-        for want, find in zip(expected, made, strict=True):
-            if want.name != find.name:
-                return False
-            if not self.ignore_args and not equality.same(want.args, find.args):
-                return False
-        return True
-
-    def _keys(self, calls: PlainCalls, equality: PythonEquality) -> list[tuple[object, ...]]:
-        keys: list[tuple[object, ...]] = []
-        for call in calls:
-            arguments = () if self.ignore_args else equality.key(call.args)
-            keys.append((call.name, arguments))
-        return keys
 
 
 class ToolParameterMatch(_Metric):
@@ -222,23 +201,10 @@ class ToolParameterMatch(_Metric):
             place = next(places, None)
             if place is not None:
                 after = place + 1
-                total += _share(call.args or {}, made[place].args or {}, equality)
+                wanted, found = call.args or {}, made[place].args or {}
+                met = sum(name in found and equality.same(value, found[name]) for name, value in wanted.items())
+                total += met / len(wanted) if wanted else 1.0
         return total / len(expected)
-
-
-def _share(wanted: JsonObject, found: JsonObject, equality: PythonEquality) -> float:
-    if not wanted:
-        return 1.0
-    met = 0
-    for name, value in wanted.items():
-        if name not in found:
-            continue
-        # Most are no containers; not having to ask for a generator is half of the work.
-        if isinstance(value, list | dict):
-            met += equality.same(value, found[name])
-        else:
-            met += value == found[name]
-    return met / len(wanted)
 
 
 def _invocations(
@@ -249,7 +215,12 @@ def _invocations(
     if expected.per_turn:
         separated = calls_by_turn(trajectory, trajectory.calls, len(expected.turns))
         if separated is None:
-            return _cannot_pair(trajectory, len(expected.turns))
+            users = sum(message.role == "user" for message in trajectory.messages)
+            count = len(expected.turns)
+            if users and count:
+                return _unequal(count, users)
+            explanation = f"{count} invocations are expected and user turns cannot be told apart in what was recorded"
+            return NotEvaluated(reason="incomplete" if count else "nothing_expected", explanation=explanation)
         turns = separated
     invocations: list[_Invocation] = []
     for calls, made in zip(expected.turns, turns, strict=True):
@@ -261,16 +232,6 @@ def _invocations(
             return found
         invocations.append((wanted, found))
     return invocations
-
-
-def _cannot_pair(trajectory: Trajectory, expected: int) -> NotEvaluated | Errored:
-    users = sum(message.role == "user" for message in trajectory.messages)
-    if users and expected:
-        return _unequal(expected, users)
-    return NotEvaluated(
-        reason="incomplete" if expected else "nothing_expected",
-        explanation=f"{expected} invocations are expected and user turns cannot be told apart in what was recorded",
-    )
 
 
 def _unequal(expected: int, made: int) -> Errored:
@@ -286,14 +247,13 @@ def _written(invocations: Json) -> list[PlainCalls]:
         raise NotCallsError(
             f"there are no `invocations`: a list of objects with `calls` is accepted, not {kind_of(invocations)}"
         )
-    return [_written_invocation(invocation) for invocation in invocations]
-
-
-def _written_invocation(invocation: Json) -> PlainCalls:
-    if not isinstance(invocation, dict):
-        raise NotCallsError(f"an invocation must be an object with `calls`, not {kind_of(invocation)}")
-    calls = invocation.get("calls")
-    return () if calls is None else written_calls(calls)
+    written: list[PlainCalls] = []
+    for invocation in invocations:
+        if not isinstance(invocation, dict):
+            raise NotCallsError(f"an invocation must be an object with `calls`, not {kind_of(invocation)}")
+        calls = invocation.get("calls")
+        written.append(() if calls is None else written_calls(calls))
+    return written
 
 
 def _mean(scores: Sequence[float | None]) -> float | None:

@@ -25,8 +25,6 @@ from toolgauge.score.equality import Key, PythonEquality
 from toolgauge.score.plain_calls import first_without, kind_of, plain_expected
 from toolgauge.score.selection import calls_by_turn, hidden_calls, not_observable, readable_arguments, shown
 
-# Wart: a mode that agentevals does not know means that arguments are ignored.
-_UNKNOWN_MODE = "ignore"
 # Wart: where the sides are swapped (subset, second half of unordered), so are those of the matcher, and
 # "subset" means superset there. False would ask about the actual call's arguments first everywhere.
 _MATCHER_SWAPS_SIDES = True
@@ -65,8 +63,7 @@ class _OriginalRaisesError(Exception):
 
     def __init__(self, error_type: str, message: str) -> None:
         super().__init__(message)
-        self.error_type = error_type
-        self.message = message
+        self.outcome = Errored(error_type=error_type, message=message)
 
 
 class TrajectoryMatch(BaseModel):
@@ -98,7 +95,8 @@ class TrajectoryMatch(BaseModel):
         if expected is None or not expected.names_calls:
             yield None, NotEvaluated(reason="no_reference", explanation="no calls are given to compare with")
             return
-        problem = _unsupported(expected) or self._unseen(trajectory, expected)
+        plain = plain_expected(expected.calls)
+        problem = plain if isinstance(plain, Errored) else self._unseen(trajectory, expected)
         if problem is not None:
             yield None, problem
             return
@@ -110,7 +108,7 @@ class TrajectoryMatch(BaseModel):
         try:
             actual = tuple(_made(turns or [trajectory.calls]))
         except _OriginalRaisesError as error:
-            yield None, Errored(error_type=error.error_type, message=error.message)
+            yield None, error.outcome
             return
         yield None, self._outcome(actual, tuple(_wanted(expected.turns)))
 
@@ -121,7 +119,7 @@ class TrajectoryMatch(BaseModel):
             # In this order: what is wrong with the first side is what the original raises about.
             made, wanted = _read(actual.get("messages")), _read(expected.get("messages"))
         except _OriginalRaisesError as error:
-            return CaseOutcome(outcome=Errored(error_type=error.error_type, message=error.message))
+            return CaseOutcome(outcome=error.outcome)
         return CaseOutcome(outcome=self._outcome(made, wanted), original={"key": key})
 
     def _unseen(self, trajectory: Trajectory, expected: Expected) -> NotEvaluated | None:
@@ -142,7 +140,7 @@ class TrajectoryMatch(BaseModel):
         try:
             problem = _COMPARE[self.trajectory_match_mode](matching, actual, wanted)
         except _OriginalRaisesError as error:
-            return Errored(error_type=error.error_type, message=error.message)
+            return error.outcome
         if problem is None:
             return Scored(value=1.0, explanation=f"the calls match ({self.trajectory_match_mode})")
         return Scored(value=0.0, explanation=f"the calls do not match ({self.trajectory_match_mode}): {problem}")
@@ -163,18 +161,16 @@ class _Matching:
         if len(actual) != len(wanted):
             return f"{len(actual)} messages instead of {len(wanted)}"
         for number, (made, message) in enumerate(zip(actual, wanted, strict=True), 1):
-            problem = self._message(made, message)
-            if problem is not None:
+            if made.role != message.role:
+                problem = f"of role {made.role} instead of {message.role}"
+            elif len(made.calls) != len(message.calls):
+                problem = f"{len(made.calls)} calls instead of {len(message.calls)}"
+            else:
+                index = self._first_without(made.calls, message.calls, swapped=False)
+                problem = "" if index is None else f"{shown(made.calls[index].name)} is not as expected"
+            if problem:
                 return f"message {number}: {problem}"
         return None
-
-    def _message(self, made: _Message, wanted: _Message) -> str | None:
-        if made.role != wanted.role:
-            return f"of role {made.role} instead of {wanted.role}"
-        if len(made.calls) != len(wanted.calls):
-            return f"{len(made.calls)} calls instead of {len(wanted.calls)}"
-        index = self._first_without(made.calls, wanted.calls, swapped=False)
-        return None if index is None else f"{shown(made.calls[index].name)} is not as expected"
 
     def superset(self, actual: _Messages, wanted: _Messages) -> str | None:
         """Look for each expected call among those made."""
@@ -190,8 +186,7 @@ class _Matching:
 
     def unordered(self, actual: _Messages, wanted: _Messages) -> str | None:
         """Look for each call of one side on the other."""
-        problem = self.superset(actual, wanted)
-        return problem if problem is not None else self.subset(actual, wanted)
+        return self.superset(actual, wanted) or self.subset(actual, wanted)
 
     def _first_without(self, calls: Sequence[_Call], others: Sequence[_Call], *, swapped: bool) -> int | None:
         """Find the first call without a counterpart; `swapped` gives the matcher the counterpart first."""
@@ -201,27 +196,30 @@ class _Matching:
             first, second = (other.args, call.args) if swapped else (call.args, other.args)
             return self._match(call.name, first, second)
 
-        names = self._kinds(calls, others)
-        offered = self._kinds(others, calls)
-        return first_without(names, offered, fits)
+        return first_without(self._kinds(calls, others), self._kinds(others, calls), fits)
 
     def _kinds(self, calls: Sequence[_Call], others: Sequence[_Call]) -> list[tuple[str, Key | None]]:
         """Separate calls that cannot match: where arguments have to be equal, only equal calls are ever compared."""
         by_name = {call.name for call in (*calls, *others) if call.args is None}
-        kinds: list[tuple[str, Key | None]] = []
-        for call in calls:
-            is_exact = (self._overrides.get(call.name) or self._mode) == "exact" and call.name not in by_name
-            key = self._equality.key(call.args) if is_exact else None
-            kinds.append((call.name, key))
-        return kinds
+        exact = [(self._overrides.get(one.name) or self._mode) == "exact" and one.name not in by_name for one in calls]
+        return [
+            (call.name, self._equality.key(call.args) if is_exact else None)
+            for call, is_exact in zip(calls, exact, strict=True)
+        ]
 
     def _match(self, name: str, first: JsonObject | None, second: JsonObject | None) -> bool:
-        rule = self._rule(name)
+        # Wart: an override that is empty in any way is none.
+        rule = self._overrides.get(name) or self._mode
+        if not isinstance(rule, list | str):
+            raise _OriginalRaisesError(
+                "ValueError",
+                f"the override for {shown(name)} is {kind_of(rule)}: a mode or a list of paths is accepted",
+            )
         if first is None or second is None:
             return True
-        if isinstance(rule, list):
-            return self._match_paths(rule, first, second)
         match rule:
+            case list():
+                return self._match_paths(rule, first, second)
             case "exact":
                 return self._equality.same(first, second)
             case "subset":
@@ -229,25 +227,11 @@ class _Matching:
             case "superset":
                 return self._is_within(second, first)
             case _:
+                # Wart: a mode that agentevals does not know means that arguments are ignored.
                 return True
 
-    def _rule(self, name: str) -> str | list[JsonValue]:
-        # Wart: an override that is empty in any way is none.
-        override = self._overrides.get(name) or self._mode
-        if isinstance(override, list):
-            return override
-        if isinstance(override, str):
-            return override if override in ("exact", "subset", "superset") else _UNKNOWN_MODE
-        raise _OriginalRaisesError(
-            "ValueError",
-            f"the override for {shown(name)} is {kind_of(override)}: a mode or a list of paths is accepted",
-        )
-
     def _is_within(self, part: JsonObject, whole: JsonObject) -> bool:
-        for name, value in part.items():
-            if name not in whole or not self._equality.same(value, whole[name]):
-                return False
-        return True
+        return all(name in whole and self._equality.same(value, whole[name]) for name, value in part.items())
 
     def _match_paths(self, paths: Sequence[JsonValue], first: JsonObject, second: JsonObject) -> bool:
         for path in paths:
@@ -278,11 +262,6 @@ def _at(args: JsonObject, path: str) -> Json:
 
 def _all_calls(messages: _Messages) -> list[_Call]:
     return [call for message in messages for call in message.calls]
-
-
-def _unsupported(expected: Expected) -> Errored | None:
-    wanted = plain_expected(expected.calls)
-    return wanted if isinstance(wanted, Errored) else None
 
 
 def _made(turns: Sequence[Sequence[ToolCall]]) -> Iterator[_Message]:
@@ -334,7 +313,14 @@ def _read_message(written: Json) -> _Message:
     known = _ROLES.get(role) if isinstance(role, str) else None
     if known is None:
         raise _OriginalRaisesError("ValueError", f"`role` of a message must be one of `{'`, `'.join(_ROLES)}`")
-    return _Message(known, tuple(_checked(name, args) for name, args in calls) if known == "assistant" else ())
+    if known != "assistant":
+        return _Message(known)
+    checked: list[_Call] = []
+    for name, args in calls:
+        if not isinstance(name, str) or not isinstance(args, dict):
+            raise _OriginalRaisesError("ValidationError", "`name` of a call must be a text and its arguments an object")
+        checked.append(_Call(name, args))
+    return _Message(known, tuple(checked))
 
 
 def _read_calls(written: Json) -> Iterator[tuple[Json, Json]]:
@@ -343,26 +329,17 @@ def _read_calls(written: Json) -> Iterator[tuple[Json, Json]]:
         return
     if not isinstance(written, list):
         raise _OriginalRaisesError("TypeError", f"`tool_calls` must be a list of objects, not {kind_of(written)}")
-    for call in written:
-        if not isinstance(call, dict):
-            raise _OriginalRaisesError("TypeError", f"an item of `tool_calls` must be an object, not {kind_of(call)}")
-        nested = call.get("function")
-        yield _read_call(nested if isinstance(nested, dict) else call)
-
-
-def _read_call(call: JsonObject) -> tuple[Json, Json]:
-    if "name" not in call:
-        raise _OriginalRaisesError("TypeError", "a call has no `name`: it must be an object with `name` and `args`")
-    arguments: Json = call.get("args", call.get("arguments"))
-    if isinstance(arguments, str):
-        try:
-            arguments = json.loads(arguments, strict=False)
-        except ValueError:
-            raise _OriginalRaisesError("JSONDecodeError", "`arguments` that are text must be JSON") from None
-    return call["name"], arguments
-
-
-def _checked(name: Json, args: Json) -> _Call:
-    if not isinstance(name, str) or not isinstance(args, dict):
-        raise _OriginalRaisesError("ValidationError", "`name` of a call must be a text and its arguments an object")
-    return _Call(name, args)
+    for item in written:
+        if not isinstance(item, dict):
+            raise _OriginalRaisesError("TypeError", f"an item of `tool_calls` must be an object, not {kind_of(item)}")
+        nested = item.get("function")
+        call = nested if isinstance(nested, dict) else item
+        if "name" not in call:
+            raise _OriginalRaisesError("TypeError", "a call has no `name`: it must be an object with `name` and `args`")
+        arguments: Json = call.get("args", call.get("arguments"))
+        if isinstance(arguments, str):
+            try:
+                arguments = json.loads(arguments, strict=False)
+            except ValueError:
+                raise _OriginalRaisesError("JSONDecodeError", "`arguments` that are text must be JSON") from None
+        yield call["name"], arguments

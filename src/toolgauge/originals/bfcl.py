@@ -9,13 +9,12 @@ from typing import ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from toolgauge.model.content import Recorded
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.offline import CaseOutcome
 from toolgauge.model.outcomes import Difference, Errored, Level, NotEvaluated, Scored, Side
 from toolgauge.model.ports import Evaluation
-from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.accepted_values import (
     Checker,
     Fault,
@@ -28,7 +27,7 @@ from toolgauge.score.accepted_values import (
     entry,
 )
 from toolgauge.score.plain_calls import first_without, plain_expected
-from toolgauge.score.selection import hidden_calls, shown, unseen_arguments
+from toolgauge.score.selection import hidden_calls, readable_arguments, shown, unseen_arguments
 
 
 class AllowedCall(BaseModel):
@@ -80,18 +79,22 @@ class Ast(BaseModel):
         if not allowed:
             yield None, NotEvaluated(reason="nothing_expected", explanation="no call is expected")
             return
-        functions = _unseen(trajectory) or self._functions(trajectory, allowed)
+        unseen = next((unseen for call in trajectory.calls if (unseen := unseen_arguments(call))), None)
+        if trajectory.hidden_turns:
+            unseen = hidden_calls(trajectory)
+        functions = unseen or self._functions(trajectory, allowed)
         if isinstance(functions, NotEvaluated):
             yield None, functions
             return
         if self.allowed is None:
             allowed = [_in_lists(call, _of_name(functions, call.name)) for call in allowed]
-        calls = [_readable(call) for call in trajectory.calls]
-        named = [call for call in calls if call is not None]
-        if len(named) < len(calls):
-            fault = Fault("ast_decoder:decoder_failed")
-        else:
-            fault = self._checked(named, allowed, functions)
+        named = [
+            NamedCall(call.name, arguments)
+            for call in trajectory.calls
+            if (arguments := readable_arguments(call)) is not None
+        ]
+        is_readable = len(named) == len(trajectory.calls)
+        fault = self._checked(named, allowed, functions) if is_readable else Fault("ast_decoder:decoder_failed")
         yield None, _outcome(fault)
 
     def score_case(self, expected: JsonObject, actual: JsonObject) -> CaseOutcome:
@@ -143,18 +146,13 @@ class Ast(BaseModel):
         if category is None:
             category = "parallel" if len(allowed) > 1 else "multiple" if len(functions) > 1 else "simple"
         checker = Checker()
-        if "parallel" in category:
-            return self._parallel(checker, calls, allowed, functions)
-        kind = "multiple_function_checker" if "multiple" in category else "simple_function_checker"
-        # Wart: of several expected calls in these categories only the first is looked at.
-        if len(calls) != (len(allowed) if "multiple" in category else 1):
-            return Fault(f"{kind}:wrong_count")
-        function = _of_name(functions, allowed[0].name) if "multiple" in category else functions[0]
-        return checker.fault(self._prepared(function), calls[0], allowed[0].args)
-
-    def _parallel(
-        self, checker: Checker, calls: Sequence[NamedCall], allowed: Sequence[NamedCall], functions: Sequence[Json]
-    ) -> Fault | None:
+        if "parallel" not in category:
+            kind = "multiple_function_checker" if "multiple" in category else "simple_function_checker"
+            # Wart: of several expected calls in these categories only the first is looked at.
+            if len(calls) != (len(allowed) if "multiple" in category else 1):
+                return Fault(f"{kind}:wrong_count")
+            function = _of_name(functions, allowed[0].name) if "multiple" in category else functions[0]
+            return checker.fault(self._prepared(function), calls[0], allowed[0].args)
         if len(calls) != len(allowed):
             return Fault("parallel_function_checker_no_order:wrong_count")
         prepared = [self._prepared(_of_name(functions, call.name)) for call in allowed]
@@ -162,8 +160,7 @@ class Ast(BaseModel):
         def fits(index: int, place: int) -> bool:
             return checker.fault(prepared[index], calls[place], allowed[index].args) is None
 
-        names, made = [function.name for function in prepared], [call.name for call in calls]
-        index = first_without(names, made, fits)
+        index = first_without([function.name for function in prepared], [call.name for call in calls], fits)
         if index is None:
             return None
         return Fault("parallel_function_checker_no_order:cannot_find_match", where=allowed[index].name)
@@ -193,19 +190,13 @@ def _of_name(functions: Sequence[Json], name: str) -> Json:
     return next((function for function in functions if entry(function, "name") == name), None)
 
 
-# -- what a trajectory holds ----------------------------------------------------------------------------------------
-
-
 def _in_lists(call: NamedCall, function: Json) -> NamedCall:
     """Write expected values as accepted ones: inside of declared objects stand lists of them."""
-    properties = as_object(entry(entry(function, "parameters"), "properties"))
-    return NamedCall(
-        call.name,
-        {
-            name: [_listed(value, properties.get(name)) for value in as_items(values)]
-            for name, values in call.args.items()
-        },
-    )
+    declared = as_object(entry(entry(function, "parameters"), "properties"))
+    lists: JsonObject = {
+        name: [_listed(value, declared.get(name)) for value in as_items(one)] for name, one in call.args.items()
+    }
+    return NamedCall(call.name, lists)
 
 
 def _listed(value: Json, declared: Json) -> Json:
@@ -216,23 +207,3 @@ def _listed(value: Json, declared: Json) -> Json:
             return [_listed(item, items) for item in value]
         case _:
             return value
-
-
-def _unseen(trajectory: Trajectory) -> NotEvaluated | None:
-    if trajectory.hidden_turns:
-        return hidden_calls(trajectory)
-    for call in trajectory.calls:
-        unseen = unseen_arguments(call)
-        if unseen is not None:
-            return unseen
-    return None
-
-
-def _readable(call: ToolCall) -> NamedCall | None:
-    match call.arguments:
-        case Recorded(value=None):
-            return NamedCall(call.name, {})
-        case Recorded(value=dict() as arguments):
-            return NamedCall(call.name, arguments)
-        case _:
-            return None

@@ -60,17 +60,10 @@ class ToolCorrectness(PlainComparison):
             raise ValueError("asks a judge model in the original: leave it out and use `tool_selection_accuracy`")
         return None
 
-    @property
-    def _compares_arguments(self) -> bool:
-        return "input_parameters" in self.evaluation_params
-
-    @property
-    def _compares_outputs(self) -> bool:
-        return "output" in self.evaluation_params
-
     def looked(self) -> Looked:
         """Look at what `evaluation_params` name."""
-        return Looked(arguments=self._compares_arguments, outputs=self._compares_outputs)
+        parameters = self.evaluation_params
+        return Looked(arguments="input_parameters" in parameters, outputs="output" in parameters)
 
     def score_case(self, expected: JsonObject, actual: JsonObject) -> CaseOutcome:
         """Score calls as they are written: they may have a `type`, and null arguments."""
@@ -113,6 +106,7 @@ class ToolCorrectness(PlainComparison):
         return None if threshold is None else value >= threshold
 
     def _sides(self, calls: PlainCalls, equality: PythonEquality) -> list["_Side"]:
+        looked = self.looked()
         sides: list[_Side] = []
         for call in calls:
             arguments, output = equality.key(call.args), equality.key(call.output)
@@ -120,8 +114,8 @@ class ToolCorrectness(PlainComparison):
                 _Side(
                     kind=f"{call.type}:{call.name}",
                     args=call.args,
-                    arguments=arguments if self._compares_arguments else (),
-                    output=output if self._compares_outputs else (),
+                    arguments=arguments if looked.arguments else (),
+                    output=output if looked.outputs else (),
                     # Without the type: the original takes calls for equal that differ in nothing else.
                     identity=(call.name, arguments, output),
                 )
@@ -150,8 +144,6 @@ class _Side(Struct, frozen=True, kw_only=True):
 
 class _Pairing:
     """Sums up the weights of the pairs that are made."""
-
-    __slots__ = ("_equality", "_found", "_wanted")
 
     def __init__(self, wanted: list[_Side], found: list[_Side], equality: PythonEquality) -> None:
         self._wanted = wanted
@@ -225,8 +217,6 @@ class _Pairing:
 
 class _Level:
     """Two objects, the names in both that are still to be looked at, and the share so far."""
-
-    __slots__ = ("found", "names", "share", "total", "wanted")
 
     def __init__(self, wanted: JsonObject, found: JsonObject) -> None:
         self.wanted = wanted

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from toolgauge.model.json import Json
 from toolgauge.model.outcomes import Outcome, Scored
-from toolgauge.score.equality import Key, PythonEquality
+from toolgauge.score.equality import PythonEquality
 from toolgauge.score.plain_calls import Looked, PlainCalls, PlainComparison
 
 _DECIMALS = 4
@@ -28,8 +28,7 @@ class ToolCallF1(PlainComparison):
     def compared(self, expected: PlainCalls, made: PlainCalls) -> Outcome:
         """Compare both sides."""
         equality = PythonEquality()
-        wanted = _distinct(expected, equality)
-        found = _distinct(made, equality)
+        wanted, found = ({(call.name, equality.key(call.args or {})) for call in calls} for calls in (expected, made))
         both = len(wanted & found)
         precision = both / len(found) if found else 0.0
         recall = both / len(wanted) if wanted else 0.0
@@ -61,31 +60,23 @@ class ToolCallAccuracy(PlainComparison):
         """Compare both sides."""
         if not expected and not made:
             return Scored(value=1.0, explanation="no call was expected and none was made")
-        if not self._has_same_names(expected, made):
+        names = [call.name for call in expected], [call.name for call in made]
+        if not (names[0] == names[1] if self.strict_order else Counter(names[0]) == Counter(names[1])):
             return Scored(value=0.0, explanation="the names of the calls are not those that were expected")
-        wanted = _texts(expected)
-        found = _texts(made)
+        wanted, found = _texts(expected), _texts(made)
         if not self.strict_order:
             wanted, found = sorted(wanted, key=_sort_key), sorted(found, key=_sort_key)
         total = 0.0
-        for want, find in zip(wanted, found, strict=True):
-            total += _share(want[1], find[1])
+        for (_, texts), (_, others) in zip(wanted, found, strict=True):
+            if texts:
+                total += sum(others.get(name) == text for name, text in texts.items()) / len(texts)
+            elif not others:
+                total += 1.0
         value = total / len(wanted)
         return Scored(
             value=min(value, 1.0),
             explanation=f"the names of {len(wanted)} calls are as expected, and {value:.0%} of their expected arguments",
         )
-
-    def _has_same_names(self, expected: PlainCalls, made: PlainCalls) -> bool:
-        wanted, found = [call.name for call in expected], [call.name for call in made]
-        return wanted == found if self.strict_order else Counter(wanted) == Counter(found)
-
-
-def _distinct(calls: PlainCalls, equality: PythonEquality) -> set[tuple[str, Key]]:
-    distinct: set[tuple[str, Key]] = set()
-    for call in calls:
-        distinct.add((call.name, equality.key(call.args or {})))
-    return distinct
 
 
 # The name of a call, and its arguments as text.
@@ -94,13 +85,16 @@ _Texts = tuple[str, dict[str, str]]
 
 def _texts(calls: PlainCalls) -> list[_Texts]:
     """Write all arguments as Python's `str` does: 1 and "1" are the same then, 1 and 1.0 are not."""
-    texts: list[_Texts] = []
-    for call in calls:
-        written: dict[str, str] = {}
-        for name, value in (call.args or {}).items():
-            written[name] = _text(value) if isinstance(value, list | dict) else str(value)
-        texts.append((call.name, written))
-    return texts
+    return [
+        (
+            call.name,
+            {
+                name: _text(value) if isinstance(value, list | dict) else str(value)
+                for name, value in (call.args or {}).items()
+            },
+        )
+        for call in calls
+    ]
 
 
 def _text(value: list[Json] | dict[str, Json]) -> str:
@@ -125,26 +119,18 @@ def _text(value: list[Json] | dict[str, Json]) -> str:
 
 def _inside(node: list[Json] | dict[str, Json]) -> Iterator[tuple[str, Json] | str]:
     """Yield values with the text before each, and the brackets."""
-    is_object = isinstance(node, dict)
-    yield "{" if is_object else "["
-    comma = ""
-    if isinstance(node, dict):
-        for name, value in node.items():
-            yield f"{comma}{name!r}: ", value
-            comma = ", "
-    else:
-        for value in node:
-            yield comma, value
-            comma = ", "
-    yield "}" if is_object else "]"
+    brackets = "{}" if isinstance(node, dict) else "[]"
+    yield brackets[0]
+    members = (
+        [(f"{name!r}: ", value) for name, value in node.items()]
+        if isinstance(node, dict)
+        else [("", one) for one in node]
+    )
+    for number, (name, value) in enumerate(members):
+        yield f"{', ' if number else ''}{name}", value
+    yield brackets[1]
 
 
 def _sort_key(call: _Texts) -> tuple[str, ...]:
     name, args = call
     return (name, *(text for argument in sorted(args) for text in (argument, args[argument])))
-
-
-def _share(wanted: dict[str, str], found: dict[str, str]) -> float:
-    if not wanted:
-        return 0.0 if found else 1.0
-    return sum(found.get(name) == text for name, text in wanted.items()) / len(wanted)

@@ -10,6 +10,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, cast
 
+from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from toolgauge.model.expected import Expected
@@ -34,10 +35,6 @@ from toolgauge.score.prompts import (
     view_of_last_run,
 )
 from toolgauge.score.selection import hidden_calls, shown
-
-# Wart: steps that are expected twice count once above the line and twice below it.
-_REPEATS_COUNT_ONCE = True
-
 
 _NO_CONTAINERS = "a step is a list or an object: the original takes text, numbers, booleans and null"
 _NO_STEPS = "no step is expected, and the original divides by their number: at least one is needed"
@@ -67,9 +64,7 @@ class _StepScorer(BaseModel):
         if isinstance(plain, Errored):
             yield None, plain
             return
-        made: list[Json] = [call.name for call in trajectory.calls]
-        wanted: list[Json] = [call.name for call in plain]
-        yield None, self._outcome(made, wanted)
+        yield None, self._outcome([call.name for call in trajectory.calls], [call.name for call in plain])
 
     def score_case(self, expected: JsonObject, actual: JsonObject) -> CaseOutcome:
         """Score steps as they were written."""
@@ -78,26 +73,17 @@ class _StepScorer(BaseModel):
             # Nothing expected is settled before the steps are looked at.
             made = []
         if not isinstance(made, list) or not isinstance(wanted, list):
-            explanation = (
-                "`trajectory` must be a list of steps on both sides, not"
-                f" {kind_of(wanted if isinstance(made, list) else made)}"
-            )
-            return CaseOutcome(outcome=Errored(error_type="TypeError", message=explanation))
+            kind = kind_of(wanted if isinstance(made, list) else made)
+            message = f"`trajectory` must be a list of steps on both sides, not {kind}"
+            return CaseOutcome(outcome=Errored(error_type="TypeError", message=message))
         return CaseOutcome(outcome=self._outcome(made, wanted))
 
     def _outcome(self, made: Sequence[Json], wanted: Sequence[Json]) -> Outcome:
-        equality = PythonEquality()
-        sides: list[list[Key]] = []
-        has_containers = False
-        for steps in (made, wanted):
-            keys: list[Key] = []
-            for step in steps:
-                has_containers = has_containers or isinstance(step, list | dict)
-                keys.append(equality.key(step))
-            sides.append(keys)
+        has_containers = any(isinstance(step, list | dict) for step in (*made, *wanted))
         if has_containers and wanted and self.needs_hashes:
             return Errored(error_type="TypeError", message=_NO_CONTAINERS)
-        return self.compared(sides[0], sides[1])
+        equality = PythonEquality()
+        return self.compared([equality.key(step) for step in made], [equality.key(step) for step in wanted])
 
     @abstractmethod
     def compared(self, made: Sequence[Key], wanted: Sequence[Key]) -> Outcome:
@@ -113,9 +99,7 @@ class ExactMatchScorer(_StepScorer):
         if not wanted:
             # Wart: nothing expected is an error here and a success in the other scorers.
             return Errored(error_type="ZeroDivisionError", message=_NO_STEPS)
-        found = 0
-        for first, second in zip(made, wanted, strict=False):
-            found += first == second
+        found = sum(first == second for first, second in zip(made, wanted, strict=False))
         return _share(found, len(wanted), "in place")
 
 
@@ -141,15 +125,9 @@ class AnyOrderMatchScorer(_StepScorer):
 
     def compared(self, made: Sequence[Key], wanted: Sequence[Key]) -> Outcome:
         """Compare as sets."""
-        called: set[Key] = set()
-        for step in made:
-            called.add(step)
-        found: set[Key] = set()
-        count = 0
-        for step in wanted:
-            count += step in called and not (_REPEATS_COUNT_ONCE and step in found)
-            found.add(step)
-        return _share(count, len(wanted), "made") if wanted else _NOTHING_EXPECTED
+        # Wart: steps that are expected twice count once above the line and twice below it.
+        found = len(set(made) & set(wanted))
+        return _share(found, len(wanted), "made") if wanted else _NOTHING_EXPECTED
 
 
 class ToolCalled(BaseModel):
@@ -270,7 +248,8 @@ class YesOrNo(_VersionedJudge):
             return
         lines = Lines()
         for call, view in self.views(trajectory):
-            yield call, self._asked(call, view, Writer(self.max_history_chars, lines))
+            asked = question_about_call(self.prompt, view, call, Writer(self.max_history_chars, lines))
+            yield call, asked if self.system_prompt is None else replace(asked, instructions=self.system_prompt)
 
     def views(self, trajectory: Trajectory) -> Iterator[tuple[ToolCall, JudgeView]]:
         """Yield what the judge is shown of each call."""
@@ -278,10 +257,6 @@ class YesOrNo(_VersionedJudge):
         for number, exchange in enumerate(exchanges):
             for call in exchange.calls:
                 yield call, view_of_call(exchanges, number, call, had_ended)
-
-    def _asked(self, call: ToolCall, view: JudgeView, writer: Writer) -> Question:
-        asked = question_about_call(self.prompt, view, call, writer)
-        return asked if self.system_prompt is None else _instructed(asked, self.system_prompt)
 
     def outcome(self, question: Question, verdict: JsonObject) -> Outcome:  # noqa: ARG002 (a verdict says it all)
         """Score 1 for Yes and 0 for No."""
@@ -348,9 +323,7 @@ class TrajectoryJudge(_Judge):
     def questions(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Asking]:
         """Yield the question about the trajectory."""
         writer = Writer(self.max_history_chars)
-        sections: list[str] = []
-        for name in self.sections(trajectory, expected):
-            sections += [self._section(name, trajectory, expected, writer)]
+        sections = [self._section(name, trajectory, expected, writer) for name in self.sections(trajectory, expected)]
         instructions = prompts.with_rubric(prompts.STRANDS_TRAJECTORY_JUDGE, self.rubric)
         if self.system_prompt is not None:
             instructions = f"{self.system_prompt}\n\nThe rubric:\n{self.rubric}"
@@ -390,12 +363,6 @@ class TrajectoryJudge(_Judge):
         if not abs(score) <= sys.float_info.max:  # NaN, an infinity, or an integer that no figure can hold
             return unusable()
         return _output(float(score), passed=passed, label=verdict.get("label"), reason=verdict.get("reason"))
-
-
-def _instructed(asked: Question, instructions: str) -> Question:
-    return Question(
-        instructions=instructions, prompt=asked.prompt, form_name=asked.form_name, form=asked.form, notes=asked.notes
-    )
 
 
 def _output(score: float, *, passed: bool, label: Json, reason: Json) -> Scored:

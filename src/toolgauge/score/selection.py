@@ -173,6 +173,18 @@ def shown(name: str) -> str:
     return f"`{start}{'...' if len(name) > _SHOWN_LENGTH else ''}`"
 
 
+def first_notes(notes: Sequence[str], most: int, more: str = "more") -> list[str]:
+    """Return the first notes, and one that counts the others."""
+    left = len(notes) - most
+    return [*notes[:most], f"{left} {more}"] if left > 0 else list(notes)
+
+
+def first_names(names: Sequence[str], most: int) -> str:
+    """Return the first names as a list in words, and how many others there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
 ScoreTurn: TypeAlias = Callable[[Sequence[ExpectedCall], Sequence[ToolCall]], Outcome]
 
 # Figures that are shares; all other parts are counts and add up over turns.

@@ -13,9 +13,66 @@ from collections.abc import Callable, Mapping
 from typing import Self, TypeAlias, get_args
 
 from toolgauge.model.regressions import StreamState
-from toolgauge.watch.baseline import Stratum, fraction_kept
 from toolgauge.watch.betting import SUSPICION, Bets, Sums, interval
 from toolgauge.watch.settings import Baseline
+
+
+class Stratum:
+    """The observations of one kind: accepted ones, and those that wait while a drop is suspected.
+
+    `share` counts the observations, each by the part of its scores that is of this stratum.
+    """
+
+    __slots__ = ("accepted", "accepted_sum", "pending", "pending_sum", "share")
+
+    def __init__(self) -> None:
+        self.accepted = self.accepted_sum = 0.0
+        self.pending = self.pending_sum = 0.0
+        self.share = 0.0
+
+    @property
+    def mean(self) -> float:
+        """Of the accepted observations; 0 without any."""
+        return self.accepted_sum / self.accepted if self.accepted else 0.0
+
+    def predicted(self, kappa: float) -> float:
+        """The mean that bets are made against; `kappa` is the strength of the insurance against a lucky start, 0 for none."""
+        mean = (self.accepted_sum + 0.5) / (self.accepted + 1)
+        return mean - shading(mean, self.accepted, kappa) if kappa else mean
+
+    def accept(self, score: float) -> None:
+        """Add an observation to the baseline."""
+        self.accepted += 1
+        self.accepted_sum += score
+
+    def hold(self, score: float) -> None:
+        """Add an observation to those that wait."""
+        self.pending += 1
+        self.pending_sum += score
+
+    def accept_pending(self) -> None:
+        """Add those that wait to the baseline."""
+        self.accepted += self.pending
+        self.accepted_sum += self.pending_sum
+        self.drop_pending()
+
+    def drop_pending(self) -> None:
+        """Forget those that wait."""
+        self.pending = self.pending_sum = 0.0
+
+
+def fraction_kept(count: float, scores: float, expected: float, kappa: float) -> float:
+    """The part of the baseline that is left since an onset, shaded upwards, at most half of the way back."""
+    before = expected / count
+    mean = (scores + 0.5 * before) / (count + 1)
+    return min(mean + shading(mean, count, kappa), (mean + before) / 2) / before
+
+
+def shading(mean: float, count: float, kappa: float) -> float:
+    """The insurance against a lucky start: 3 standard errors of a mean at most, and fewer as the count grows."""
+    errors = min(3.0, math.sqrt(kappa / count))
+    return errors * math.sqrt(mean * (1 - mean) / (count + 1))
+
 
 MAX_STRATA = 50
 _OTHER = "_other"
@@ -33,8 +90,9 @@ _NEWEST = 50
 _VERSION = 1
 _STATES: tuple[StreamState, ...] = get_args(StreamState)
 _MODES: tuple[Baseline, ...] = get_args(Baseline)
-# Version, state, mode, open cluster; run length, least baseline, accepted, pending, newest mean and its count; alarm, return.
+# Version, state, mode, 16 bytes that are no longer used; run length, least baseline, accepted, pending, newest mean and its count; alarm, return.
 _HEAD = struct.Struct("<BBB16s" + "dqqqdq" + "ddd" * 2)
+# The last two are no longer used.
 _STRATUM = struct.Struct("<8sddddddI")
 _CHECKSUM = struct.Struct("<I")
 _NONE: Sums = (0.0, 0.0, 0.0)
@@ -57,12 +115,11 @@ class Detector:
         self.reset()
 
     def reset(self) -> None:
-        """Forget everything, the open cluster too, and learn again: what comes from here on is normal."""
+        """Forget everything and learn again: the scores from here on are normal."""
         self._state: StreamState = "learning"
         self._strata: dict[bytes, Stratum] = {}
         # The same by name, as far as names have been seen since a restart.
         self._named: dict[str, Stratum] = {}
-        self._cluster = b""
         self._accepted = self._pending = 0
         self._newest, self._seen = 0.0, 0
         self._down = Bets()
@@ -151,51 +208,39 @@ class Detector:
             return _plus(self._onset, self._return)
         return self._down.since_onset() if self._down.ratio >= SUSPICION else _NONE
 
-    def update(self, score: float, stratum: str = "", cluster: str = "") -> bool:
-        """Add one score; true when the observation that this call completes raises an alarm.
-
-        Consecutive scores of one `cluster` are one observation, complete when the cluster changes or at `flush`.
-        """
-        if not 0 <= score <= 1:
-            raise ValueError("a score must be between 0 and 1")
-        if not cluster:
-            alarm = self.flush()
-            return self._observe([(self._stratum(stratum), score, 1)]) or alarm
-        key = _digest(cluster, 16)
-        alarm = key != self._cluster and self.flush()
-        self._cluster = key
-        part = self._stratum(stratum)
-        part.open_sum += score
-        part.open_count += 1
-        return alarm
-
-    def flush(self) -> bool:
-        """Complete the observation of the open cluster, if there is one; true when it raises an alarm."""
-        if not self._cluster:
-            return False
-        self._cluster = b""
-        parts = [(part, part.open_sum, part.open_count) for part in self._strata.values() if part.open_count]
-        for part, _, _ in parts:
-            part.open_sum, part.open_count = 0.0, 0
-        return self._observe(parts)
+    def update(self, score: float, stratum: str = "") -> bool:
+        """Add one observation of one score; true when it raises an alarm."""
+        return self.observe({stratum: (score, 1)})
 
     def observe(self, parts: Mapping[str, tuple[float, int]]) -> bool:
-        """Add one whole observation, sum and number of its scores by stratum; true when it raises an alarm.
-
-        Completes an open cluster before.
-        """
+        """Add one observation, sum and number of its scores by stratum; true when it raises an alarm."""
         if not parts or not all(count >= 1 and 0 <= total <= count for total, count in parts.values()):
             raise ValueError("an observation needs scores between 0 and 1")
-        alarm = self.flush()
-        if len(parts) == 1:
-            ((name, (total, count)),) = parts.items()
-            return self._observe([(self._stratum(name), total, count)]) or alarm
+        # Strata beyond the most that are kept are one.
+        found: dict[Stratum, tuple[float, int]] = {}
         for name, (total, count) in parts.items():
-            part = self._stratum(name)
-            part.open_sum += total
-            part.open_count += count
-        self._cluster = _digest("", 16)
-        return self.flush() or alarm
+            stratum = self._stratum(name)
+            before, number = found.get(stratum, (0.0, 0))
+            found[stratum] = (before + total, number + count)
+        number = sum(count for _, count in found.values())
+        for stratum, (_, count) in found.items():
+            stratum.share += count / number
+        self._seen += 1
+        mean = sum(total for total, _ in found.values()) / number
+        self._newest += (mean - self._newest) / min(self._seen, _NEWEST)
+        observed = [(stratum, total, count) for stratum, (total, count) in found.items()]
+        match self._state:
+            case "learning":
+                self._learn(observed)
+                self._accepted += 1
+                if self._accepted >= self._baseline_min:
+                    self._state = "watching"
+                return False
+            case "watching" | "recovered":
+                return self._watch(observed)
+            case "alarm":
+                self._await_return(observed)
+                return False
 
     def _stratum(self, name: str) -> Stratum:
         if name in self._named:
@@ -205,28 +250,6 @@ class Detector:
             return self._strata.setdefault(_digest(_OTHER, 8), Stratum())
         self._named[name] = self._strata.setdefault(key, Stratum())
         return self._named[name]
-
-    def _observe(self, parts: list[_Part]) -> bool:
-        number, scores = 0, 0.0
-        for _, total, count in parts:
-            number += count
-            scores += total
-        for stratum, _, count in parts:
-            stratum.share += count / number
-        self._seen += 1
-        self._newest += (scores / number - self._newest) / min(self._seen, _NEWEST)
-        match self._state:
-            case "learning":
-                self._learn(parts)
-                self._accepted += 1
-                if self._accepted >= self._baseline_min:
-                    self._state = "watching"
-                return False
-            case "watching" | "recovered":
-                return self._watch(parts)
-            case "alarm":
-                self._await_return(parts)
-                return False
 
     def _learn(self, parts: list[_Part]) -> None:
         for stratum, total, count in parts:
@@ -241,29 +264,22 @@ class Detector:
             return False
         self._down.bet(1 - score, max(1 - predicted, _LEAST_LOSS), score, expected)
         if self._mode == "guarded" and self._down.guard:
-            self._hold(known)
+            # An observation waits while the guard is up: a drop must not drag the baseline down before it is noticed.
+            self._pending += 1
+            for stratum, total, count in known:
+                stratum.hold(total / count)
         else:
-            self._accept(known)
+            self._learn(known)
+            self._accepted += 1 + self._pending
+            if self._pending:
+                for stratum in self._strata.values():
+                    stratum.accept_pending()
+                self._pending = 0
         if self._down.evidence < self._threshold or self._down.ratio < SUSPICION:
             return False
         self._onset = self._down.since_onset()
         self._state = "alarm"
         return True
-
-    def _hold(self, parts: list[_Part]) -> None:
-        """Let an observation wait while the guard is up: a drop must not drag the baseline down before it is noticed."""
-        self._pending += 1
-        for stratum, total, count in parts:
-            stratum.hold(total / count)
-
-    def _accept(self, parts: list[_Part]) -> None:
-        self._learn(parts)
-        self._accepted += 1
-        if self._pending:
-            for stratum in self._strata.values():
-                stratum.accept_pending()
-            self._accepted += self._pending
-            self._pending = 0
 
     def _await_return(self, parts: list[_Part]) -> None:
         """Watch the other way round: bet that scores are higher than since the onset. Nothing is learned during an alarm."""
@@ -275,15 +291,12 @@ class Detector:
         if not self._up.guard:
             self._onset, self._return = _plus(self._onset, self._return), _NONE
         if self._up.evidence >= _RETURN_MARGIN * self._threshold and self._up.ratio >= SUSPICION:
-            self._recover()
-
-    def _recover(self) -> None:
-        self._state = "recovered"
-        for stratum in self._strata.values():
-            stratum.drop_pending()
-        self._pending = 0
-        self._onset = self._return = _NONE
-        self._down, self._up = Bets(), Bets()
+            self._state = "recovered"
+            for stratum in self._strata.values():
+                stratum.drop_pending()
+            self._pending = 0
+            self._onset = self._return = _NONE
+            self._down, self._up = Bets(), Bets()
 
     def _known(self, parts: list[_Part]) -> tuple[list[_Part], float, float, float]:
         """Select the parts of which the baseline is known, with their mean score and what their baselines are together."""
@@ -311,7 +324,7 @@ class Detector:
             _VERSION,
             _STATES.index(self._state),
             _MODES.index(self._mode),
-            self._cluster,
+            b"",
             self._arl,
             self._baseline_min,
             self._accepted,
@@ -321,7 +334,10 @@ class Detector:
             *self._onset,
             *self._return,
         )
-        strata = b"".join(_packed(key, stratum) for key, stratum in self._strata.items())
+        strata = b"".join(
+            _STRATUM.pack(key, one.accepted, one.accepted_sum, one.pending, one.pending_sum, one.share, 0.0, 0)
+            for key, one in self._strata.items()
+        )
         data = head + self._down.pack() + self._up.pack() + strata
         return data + _CHECKSUM.pack(zlib.crc32(data))
 
@@ -335,16 +351,17 @@ class Detector:
         head = _HEAD.unpack_from(body)
         if head[0] != _VERSION:
             raise ValueError(f"the state of the detector has version {head[0]}, known is {_VERSION}")
-        _, state, mode, cluster, arl, baseline_min, accepted, pending, newest, seen, *sums = head
+        _, state, mode, _, arl, baseline_min, accepted, pending, newest, seen, *sums = head
         modes: tuple[Baseline, ...] = _MODES
         detector = cls(arl, baseline_min, modes[int(mode)])
         detector._state = _STATES[int(state)]
-        detector._cluster = b"" if cluster == bytes(16) else cluster
         detector._accepted, detector._pending, detector._newest, detector._seen = accepted, pending, newest, seen
         detector._onset, detector._return = (sums[0], sums[1], sums[2]), (sums[3], sums[4], sums[5])
         detector._down = Bets.unpack(body[_HEAD.size : _HEAD.size + Bets.size])
         detector._up = Bets.unpack(body[_HEAD.size + Bets.size : fixed])
-        detector._strata = dict(map(_unpacked, _STRATUM.iter_unpack(body[fixed:])))
+        for key, *sums, _, _ in _STRATUM.iter_unpack(body[fixed:]):
+            part = detector._strata[key] = Stratum()
+            part.accepted, part.accepted_sum, part.pending, part.pending_sum, part.share = sums
         return detector
 
     def __reduce__(self) -> tuple[Callable[[bytes], Self], tuple[bytes]]:
@@ -357,24 +374,3 @@ def _digest(name: str, size: int) -> bytes:
 
 def _plus(one: Sums, other: Sums) -> Sums:
     return one[0] + other[0], one[1] + other[1], one[2] + other[2]
-
-
-def _packed(key: bytes, part: Stratum) -> bytes:
-    return _STRATUM.pack(
-        key,
-        part.accepted,
-        part.accepted_sum,
-        part.pending,
-        part.pending_sum,
-        part.share,
-        part.open_sum,
-        part.open_count,
-    )
-
-
-def _unpacked(values: tuple[bytes, float, float, float, float, float, float, int]) -> tuple[bytes, Stratum]:
-    key, *sums, open_count = values
-    part = Stratum()
-    part.accepted, part.accepted_sum, part.pending, part.pending_sum, part.share, part.open_sum = sums
-    part.open_count = open_count
-    return key, part

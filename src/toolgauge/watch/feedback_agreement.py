@@ -9,7 +9,7 @@ Belongs to one thread.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from hashlib import blake2b
 from itertools import product
 from typing import TypeAlias
@@ -104,7 +104,10 @@ class FeedbackAgreement:
         if feedback.passed is None:
             self._metrics.verdicts.add(1, ("unread",))
             return
-        key = _key(feedback)
+        if feedback.trace_id is None:
+            key = _conversation_key(feedback.conversation_id or "")
+        else:
+            key = bytes.fromhex(feedback.trace_id)
         waiting = self._waiting.pop(key, None)
         if waiting is None:
             if len(self._waiting) >= self._capacity:
@@ -124,11 +127,18 @@ class FeedbackAgreement:
             return
         trajectory = scorecard.trajectory
         found = self._found(scorecard)
-        keys = [_trace_key(trajectory.trace_id)] if trajectory.scope == "trace" else []
+        keys = [bytes.fromhex(trajectory.trace_id)] if trajectory.scope == "trace" else []
         if trajectory.conversation_id is not None:
             keys.append(_conversation_key(trajectory.conversation_id))
         for key in keys:
-            self._remember(key, found)
+            kept = self._outcomes.pop(key, None)
+            if kept is None:
+                self._forget_outcomes(found.last_ns, self._capacity - 1)
+            self._outcomes[key] = found if kept is None else kept.joined(found)
+            waiting = self._waiting.pop(key, None)
+            if waiting is not None:
+                waiting.outcomes = waiting.outcomes.joined(found)
+                self._waiting[key] = waiting
 
     def tick(self, now_ns: int) -> None:
         """Compare verdicts of which nothing has come for long enough."""
@@ -167,16 +177,6 @@ class FeedbackAgreement:
             self._begin([criterion], self._names)
         return 1 << self._numbers[criterion]
 
-    def _remember(self, key: _Key, found: _Outcomes) -> None:
-        kept = self._outcomes.pop(key, None)
-        if kept is None:
-            self._forget_outcomes(found.last_ns, self._capacity - 1)
-        self._outcomes[key] = found if kept is None else kept.joined(found)
-        waiting = self._waiting.pop(key, None)
-        if waiting is not None:
-            waiting.outcomes = waiting.outcomes.joined(found)
-            self._waiting[key] = waiting
-
     def _forget_outcomes(self, now_ns: int, most: int) -> None:
         outcomes = self._outcomes
         while outcomes:
@@ -195,15 +195,12 @@ class FeedbackAgreement:
                 verdicts.add(1, ("unmatched",))
             else:
                 verdicts.add(1, ("compared",))
-                for labels in self._agreement(name, outcomes, verdict="pass" if passed else "fail"):
-                    self._metrics.agreement.add(1, labels)
-
-    def _agreement(self, name: str, outcomes: _Outcomes, *, verdict: str) -> Iterator[tuple[str, ...]]:
-        for (criterion, revision), number in self._numbers.items():
-            bit = 1 << number
-            if outcomes.applied & bit:
-                word = "fail" if outcomes.failed & bit else "pass" if outcomes.judged & bit else "not_evaluated"
-                yield fit_label(criterion), fit_label(revision), name, verdict, word
+                for (criterion, revision), number in self._numbers.items():
+                    bit = 1 << number
+                    if outcomes.applied & bit:
+                        word = "fail" if outcomes.failed & bit else "pass" if outcomes.judged & bit else "not_evaluated"
+                        labels = fit_label(criterion), fit_label(revision), name, "pass" if passed else "fail", word
+                        self._metrics.agreement.add(1, labels)
 
     def _name(self, name: str) -> str:
         """Names come from clients: so many are labels, the others are one."""
@@ -222,16 +219,6 @@ class FeedbackAgreement:
         ]
         for labels in product(pairs, _VERDICTS, _OUTCOMES):
             self._metrics.agreement.begin((*labels[0], *labels[1:]))
-
-
-def _key(feedback: Feedback) -> _Key:
-    if feedback.trace_id is not None:
-        return _trace_key(feedback.trace_id)
-    return _conversation_key(feedback.conversation_id or "")
-
-
-def _trace_key(trace_id: str) -> _Key:
-    return bytes.fromhex(trace_id)
 
 
 def _conversation_key(conversation_id: str) -> _Key:

@@ -1,5 +1,7 @@
 """One stream of scores that is watched: its detector, and what people want to know when it raises an alarm."""
 
+import struct
+from array import array
 from collections.abc import Callable
 from typing import Self, TypeAlias
 
@@ -7,10 +9,111 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from toolgauge.model.regressions import AlarmPeriod, Arm, Regression, Stream, StreamHistory, StreamStatus
+from toolgauge.model.regressions import AlarmPeriod, Arm, Regression, ScoreBucket, Stream, StreamHistory, StreamStatus
+from toolgauge.settings import SECOND
 from toolgauge.watch.detector import Detector
-from toolgauge.watch.history import ScoreHistory
 from toolgauge.watch.tallies import Conversation, StreamKey, Tally, stream_of
+
+MAX_BUCKETS = 120
+_MERGED_AT_ONCE = 20
+# The width of a new bucket: this part of the time that the stream has been known, within these seconds.
+_WIDTHS_KNOWN = 240
+_LEAST_S, _MOST_S = 1, 60
+_LAST_S = 2**32 - 1
+# Start, end and observations, all of all buckets, then their sums: 20 bytes a bucket.
+_COUNT = struct.Struct("<I")
+
+
+class ScoreHistory:
+    """Takes scores in about the order of their times; buckets are in order, and do not overlap."""
+
+    __slots__ = ("_counts", "_ends", "_starts", "_sums")
+
+    def __init__(self) -> None:
+        # Seconds since the epoch. Four arrays take a tenth of the memory of as many objects.
+        self._starts, self._ends, self._counts = array("I"), array("I"), array("I")
+        self._sums = array("d")
+
+    def add(self, score: float, time_ns: int) -> None:
+        """Count one observation."""
+        starts, ends = self._starts, self._ends
+        time_s = min(max(time_ns // SECOND, 0), _LAST_S)
+        place = len(starts) - 1
+        while place >= 0 and starts[place] > time_s:
+            place -= 1
+        if place >= 0 and (time_s <= ends[place] or time_s < starts[place] + self._width()):
+            ends[place] = max(ends[place], time_s)
+            self._counts[place] = min(self._counts[place] + 1, _LAST_S)
+            self._sums[place] += score
+            return
+        starts.insert(place + 1, time_s)
+        ends.insert(place + 1, time_s)
+        self._counts.insert(place + 1, 1)
+        self._sums.insert(place + 1, score)
+        if len(starts) > MAX_BUCKETS:
+            self._merge()
+
+    def buckets(self) -> tuple[ScoreBucket, ...]:
+        """Return all buckets, the oldest first."""
+        columns = zip(self._starts, self._ends, self._counts, self._sums, strict=True)
+        return tuple(
+            ScoreBucket(start_ns=start * SECOND, end_ns=end * SECOND, observations=count, sum=total)
+            for start, end, count, total in columns
+        )
+
+    def dump(self) -> bytes:
+        """Write everything down."""
+        count = len(self._starts)
+        return _COUNT.pack(count) + struct.pack(_layout(count), *self._starts, *self._ends, *self._counts, *self._sums)
+
+    @classmethod
+    def load(cls, saved: bytes) -> Self:
+        """Read what `dump` wrote; raise `ValueError` when it is damaged. Without any bytes it is empty."""
+        history = cls()
+        if not saved:
+            return history
+        try:
+            (count,) = _COUNT.unpack_from(saved)
+            if count > MAX_BUCKETS:
+                raise ValueError("the history of scores is damaged")
+            numbers = struct.unpack(_layout(count), saved[_COUNT.size :])
+        except struct.error as error:
+            raise ValueError("the history of scores is damaged") from error
+        history._starts = array("I", numbers[:count])
+        history._ends = array("I", numbers[count : 2 * count])
+        history._counts = array("I", numbers[2 * count : 3 * count])
+        history._sums = array("d", numbers[3 * count :])
+        return history
+
+    def _width(self) -> int:
+        known_s = self._ends[-1] - self._starts[0]
+        return min(max(known_s // _WIDTHS_KNOWN, _LEAST_S), _MOST_S)
+
+    def _merge(self) -> None:
+        """Make one of each two neighbours that are shortest for their age: several at once, for the search takes longest."""
+        starts, ends = self._starts, self._ends
+        newest = ends[-1]
+        lengths = [
+            ((end - start + 1) / (newest - end + _MOST_S), place)
+            for place, (start, end) in enumerate(zip(starts, ends[1:], strict=False))
+        ]
+        lengths.sort()
+        chosen: set[int] = set()
+        for _, place in lengths:
+            if chosen.isdisjoint((place - 1, place + 1)):
+                chosen.add(place)
+                if len(chosen) == _MERGED_AT_ONCE:
+                    break
+        for place in sorted(chosen, reverse=True):
+            ends[place] = ends.pop(place + 1)
+            del starts[place + 1]
+            self._counts[place] = min(self._counts[place] + self._counts.pop(place + 1), _LAST_S)
+            self._sums[place] += self._sums.pop(place + 1)
+
+
+def _layout(count: int) -> str:
+    return f"<{3 * count}I{count}d"
+
 
 _EXEMPLARS = 5
 _VERSIONS = 3
@@ -89,28 +192,40 @@ class WatchedStream:
         count = sum(number for _, number in tally.scores.values())
         history, detector = self._history, self.detector
         history.last_ns = now_ns
-        self._count(conversation, total / count)
-        self._scores.add(total / count, conversation.opened_ns)
-        was_alarm = history.alarm is not None
+        score = total / count
+        self._count(conversation, score)
+        self._scores.add(score, conversation.opened_ns)
+        alarm = history.alarm
         raised = detector.observe(tally.scores)
-        self._remember(tally, conversation, total / count)
-        if raised and not was_alarm:
+        history.newest.append((score, tally.worst_trace, conversation.version or ""))
+        if len(history.newest) > _NEWEST:
+            _, trace, _ = history.newest.pop(0)
+            if detector.since_onset <= _NEWEST:
+                history.before = [*history.before, trace][-_EXEMPLARS:]
+        if detector.is_suspicious or alarm is not None:
+            history.suspected_ns.append(conversation.opened_ns)
+            del history.suspected_ns[:-_TIMES]
+        else:
+            history.suspected_ns = []
+        if raised and alarm is None:
             history.alarm = self._regression(now_ns, incident(self.stream, now_ns))
             return history.alarm
-        if was_alarm and detector.state != "alarm":
-            return self._end(now_ns)
-        return None
+        if alarm is None or detector.state == "alarm":
+            return None
+        baseline, current = detector.baseline, detector.current
+        ended = replace(alarm, phase="ended", at_ns=now_ns, baseline=baseline, current=current, evidence=0.0)
+        self._end(alarm, now_ns, acknowledged=False)
+        return ended
 
     def accept(self, now_ns: int) -> Regression | None:
         """Learn anew from here on; return the end of the regression that was on."""
         detector = self.detector
         current, interval, observations = detector.current, detector.interval, detector.since_onset
         detector.reset()
-        alarm, self._history.alarm = self._history.alarm, None
-        self._history.suspected_ns = []
+        alarm = self._history.alarm
+        self._end(alarm, now_ns, acknowledged=True)
         if alarm is None:
             return None
-        self._note_end(alarm, now_ns, acknowledged=True)
         return replace(
             alarm,
             phase="ended",
@@ -184,40 +299,19 @@ class WatchedStream:
         arm.sum_of_squares += score * score
         arm.last_ns = max(arm.last_ns, seen_ns)
 
-    def _remember(self, tally: Tally, conversation: Conversation, score: float) -> None:
-        history, detector = self._history, self.detector
-        history.newest.append((score, tally.worst_trace, conversation.version or ""))
-        if len(history.newest) > _NEWEST:
-            _, trace, _ = history.newest.pop(0)
-            if detector.since_onset <= _NEWEST:
-                history.before = [*history.before, trace][-_EXEMPLARS:]
-        if detector.is_suspicious or history.alarm is not None:
-            history.suspected_ns.append(conversation.opened_ns)
-            del history.suspected_ns[:-_TIMES]
-        else:
-            history.suspected_ns = []
-
-    def _end(self, now_ns: int) -> Regression | None:
-        alarm, self._history.alarm = self._history.alarm, None
-        detector = self.detector
-        self._history.suspected_ns = []
-        if alarm is None:
-            return None
-        self._note_end(alarm, now_ns, acknowledged=False)
-        return replace(
-            alarm, phase="ended", at_ns=now_ns, baseline=detector.baseline, current=detector.current, evidence=0.0
-        )
-
-    def _note_end(self, alarm: Regression, now_ns: int, *, acknowledged: bool) -> None:
-        period = AlarmPeriod(
-            onset_ns=alarm.onset_ns,
-            raised_ns=alarm.at_ns,
-            ended_ns=now_ns,
-            baseline=alarm.baseline,
-            current=alarm.current,
-            acknowledged=acknowledged,
-        )
-        self._history.past = [*self._history.past, period][-_PAST_ALARMS:]
+    def _end(self, alarm: Regression | None, now_ns: int, *, acknowledged: bool) -> None:
+        history = self._history
+        history.alarm, history.suspected_ns = None, []
+        if alarm is not None:
+            period = AlarmPeriod(
+                onset_ns=alarm.onset_ns,
+                raised_ns=alarm.at_ns,
+                ended_ns=now_ns,
+                baseline=alarm.baseline,
+                current=alarm.current,
+                acknowledged=acknowledged,
+            )
+            history.past = [*history.past, period][-_PAST_ALARMS:]
 
     def _regression(self, now_ns: int, incident: str) -> Regression:
         history, detector = self._history, self.detector

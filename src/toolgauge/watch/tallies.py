@@ -124,40 +124,28 @@ class OpenConversations:
 
 def trajectory_scores(scorecard: Scorecard) -> TrajectoryScores | None:
     """Return the scores of a scorecard; `None` when it has none."""
-    scores = _scores(scorecard.results)
+    scores = [
+        (result, outcome.value)
+        for result in scorecard.results
+        if isinstance(outcome := result.outcome, Scored) and 0.0 <= outcome.value <= 1.0 and result.enforce == "live"
+    ]
     if not scores:
         return None
     trajectory = scorecard.trajectory
+    conversation: ConversationKey | None = None
+    if trajectory.scope != "conversation" and trajectory.conversation_id is not None:
+        # A lone surrogate could not be saved.
+        conversation_id = trajectory.conversation_id[:_MAX_CONVERSATION_ID].encode(errors="replace").decode()
+        conversation = _cut(trajectory.service) or "", conversation_id
     tallies: dict[StreamKey, Tally] = {}
     left_out = _collect(tallies, trajectory, scores)
-    return TrajectoryScores(
-        _conversation_key(trajectory),
-        _cut(trajectory.resource.get(VERSION)),
-        trajectory.opened_ns or scorecard.scored_at_ns,
-        tallies,
-        left_out,
-    )
-
-
-def _conversation_key(trajectory: Trajectory) -> ConversationKey | None:
-    if trajectory.scope == "conversation" or trajectory.conversation_id is None:
-        return None
-    # A lone surrogate could not be saved.
-    conversation_id = trajectory.conversation_id[:_MAX_CONVERSATION_ID].encode(errors="replace").decode()
-    return _cut(trajectory.service) or "", conversation_id
+    opened_ns = trajectory.opened_ns or scorecard.scored_at_ns
+    return TrajectoryScores(conversation, _cut(trajectory.resource.get(VERSION)), opened_ns, tallies, left_out)
 
 
 def _cut(name: str | None) -> str | None:
     # As metrics show it: streams of one name are one, and people can ask for it. It may be a megabyte of somebody's text.
     return fit_label(name) if name else None
-
-
-def _scores(results: Iterable[Result]) -> list[tuple[Result, float]]:
-    return [
-        (result, outcome.value)
-        for result in results
-        if isinstance(outcome := result.outcome, Scored) and 0.0 <= outcome.value <= 1.0 and result.enforce == "live"
-    ]
 
 
 def _collect(tallies: dict[StreamKey, Tally], trajectory: Trajectory, scores: Iterable[tuple[Result, float]]) -> int:

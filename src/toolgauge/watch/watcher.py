@@ -12,15 +12,14 @@ from hashlib import blake2b
 from zlib import crc32
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import astuple, replace
 
 from toolgauge.model.metrics import Exemplar, Labels, fit_label
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.regressions import Arm, Regression, Stream, StreamHistory, StreamState, StreamStatus
 from toolgauge.selfmetrics import WatchMetrics
-from toolgauge.settings import MINUTE
-from toolgauge.watch.alarm_budget import Budget
+from toolgauge.settings import HOUR, MINUTE
 from toolgauge.watch.detector import Detector
 from toolgauge.watch.settings import WatchSettings
 from toolgauge.watch.stream import WatchedStream
@@ -33,6 +32,48 @@ from toolgauge.watch.tallies import (
     TrajectoryScores,
     trajectory_scores,
 )
+
+_DAY = 24 * HOUR
+_WEEK_HOURS = 7 * 24
+_UNTIL_KNOWN = 10_000.0
+_SHORTEST = 1000.0
+
+
+class Budget(Struct, kw_only=True):
+    """Counts observations by hour. `run_length` holds until it is due to be changed: after an hour, then at most daily."""
+
+    run_length: float = _UNTIL_KNOWN
+    weekly: float = 0.0
+    started_ns: int | None = None
+    changed_ns: int | None = None
+    hours: dict[int, int] = field(default_factory=dict[int, int])
+
+    def count(self, now_ns: int) -> None:
+        """Count one observation of one stream."""
+        if self.started_ns is None:
+            self.started_ns = now_ns
+        hour = now_ns // HOUR
+        self.hours[hour] = self.hours.get(hour, 0) + 1
+
+    def is_changed(self, now_ns: int, false_alarms_per_week: float) -> bool:
+        """Derive the run length anew when that is due; return whether it is another one."""
+        if max(self.started_ns or 0, self.changed_ns or 0) > now_ns + HOUR:
+            # The clock was ahead before a restart: until it gets there again, nothing would be due.
+            self.started_ns, self.changed_ns, self.hours = now_ns, None, {}
+        started_ns = self.started_ns
+        due_ns = None if started_ns is None else started_ns + HOUR
+        if self.changed_ns is not None:
+            due_ns = self.changed_ns + _DAY
+        if started_ns is None or due_ns is None or now_ns < due_ns:
+            return False
+        first = now_ns // HOUR - _WEEK_HOURS
+        self.hours = {hour: count for hour, count in self.hours.items() if hour > first}
+        observed_hours = min((now_ns - started_ns) / HOUR, _WEEK_HOURS)
+        self.weekly = sum(self.hours.values()) * _WEEK_HOURS / observed_hours
+        self.changed_ns = now_ns
+        before, self.run_length = self.run_length, max(_SHORTEST, self.weekly / false_alarms_per_week)
+        return self.run_length != before
+
 
 _STATES: tuple[StreamState, ...] = ("learning", "watching", "alarm", "recovered")
 _TOGETHER_NS = 10 * MINUTE
@@ -79,8 +120,6 @@ class Watcher:
         # Not known before an hour was observed, which is not 0.
         metrics.weekly_observations.observe = lambda: {(): self._budget.weekly} if self._budget.changed_ns else {}
 
-    # -- observing --------------------------------------------------------------------------------------------------
-
     def observe(self, scorecard: Scorecard) -> Sequence[Regression]:
         """Take the scores of a scorecard; return the regressions that begin, or end, with it."""
         scores = trajectory_scores(scorecard)
@@ -101,11 +140,15 @@ class Watcher:
     def tick(self, now_ns: int) -> Sequence[Regression]:
         """Count the conversations that are complete; return the regressions that begin, or end, with them."""
         regressions, self._ended = self._ended, []
-        self._show_all()
+        for key in self._unshown:
+            self._show(self._streams[key])
+        self._unshown.clear()
         for key, conversation, is_cut in self._conversations.idle(now_ns):
             if is_cut:
                 self._metrics.observations_cut.add()
-            self._forget(_row(b"c", key))
+            row = _row(b"c", key)
+            self._changed_conversations.pop(row, None)
+            self._remove(row)
             regressions.extend(self._complete(conversation, now_ns))
         if self._budget.is_changed(now_ns, self._settings.false_alarms_per_week):
             for stream in self._streams.values():
@@ -121,7 +164,9 @@ class Watcher:
         for key, tally in conversation.tallies.items():
             if not self._is_watched(key):
                 continue
-            stream = self._stream(key)
+            # Taken out and put back: the dict stays in the order of use.
+            stream = self._streams.pop(key, None) or self._new_stream(key)
+            self._streams[key] = stream
             self._budget.count(now_ns)
             regression = stream.add(tally, conversation, now_ns, self._incident)
             self._changed_streams[key] = None
@@ -133,21 +178,14 @@ class Watcher:
                 self._show(stream)
                 yield regression
 
-    def _stream(self, key: StreamKey) -> WatchedStream:
-        stream = self._streams.pop(key, None)
-        if stream is None:
-            if len(self._streams) >= self._settings.max_streams:
-                self._evict()
-            stream = WatchedStream(key, self._detector())
-            self._metrics.alarms.begin(_labels(key))
-        # Taken out and put back: the dict stays in the order of use.
-        self._streams[key] = stream
-        return stream
-
-    def _detector(self) -> Detector:
+    def _new_stream(self, key: StreamKey) -> WatchedStream:
+        if len(self._streams) >= self._settings.max_streams:
+            self._evict()
         run_length = self._budget.run_length
         shortest = _LONG_BASELINE_MIN if run_length >= _LONG_RUN_LENGTH else _BASELINE_MIN
-        return Detector(run_length, self._settings.baseline_min or shortest, self._settings.baseline)
+        self._metrics.alarms.begin(_labels(key))
+        detector = Detector(run_length, self._settings.baseline_min or shortest, self._settings.baseline)
+        return WatchedStream(key, detector)
 
     def _evict(self) -> None:
         # One in alarm stays as long as there is another: its alarm would never be seen to end.
@@ -179,8 +217,6 @@ class Watcher:
             incident = blake2b(repr((whose, now_ns)).encode(errors="replace"), digest_size=6).hexdigest()
         self._incidents[whose] = (incident, now_ns)
         return incident
-
-    # -- what people ask and say ------------------------------------------------------------------------------------
 
     def statuses(self) -> Sequence[StreamStatus]:
         """Describe all streams, those in alarm first, then by evidence."""
@@ -224,8 +260,6 @@ class Watcher:
     def _is_watched(self, key: StreamKey) -> bool:
         return self._criteria is None or (key[_CRITERION], key[_REVISION]) in self._criteria
 
-    # -- what outlives the process ----------------------------------------------------------------------------------
-
     def changes(self) -> tuple[dict[bytes, bytes], set[bytes]]:
         """Return the rows that changed since the last call, by key, and the keys of those that are gone."""
         rows = {_row(b"s", key): self._streams[key].dump() for key in self._changed_streams}
@@ -259,13 +293,6 @@ class Watcher:
             except (ValueError, msgspec.MsgspecError):
                 damaged += 1
                 self._removed.add(row)
-        self._restore_streams(streams)
-        for each in sorted(conversations, key=lambda each: each.conversation.last_ns):
-            each.conversation.tallies = dict(each.tallies)
-            self._conversations.restore(each.key, each.conversation)
-        return damaged
-
-    def _restore_streams(self, streams: Iterable[WatchedStream]) -> None:
         for stream in sorted(streams, key=lambda stream: stream.last_ns):
             stream.detector.arl = self._budget.run_length
             self._streams[stream.key] = stream
@@ -275,21 +302,14 @@ class Watcher:
                 self._incidents[stream.key[:2]] = (stream.alarm.incident, stream.alarm.at_ns)
         while len(self._streams) > self._settings.max_streams:
             self._evict()
-
-    def _forget(self, row: bytes) -> None:
-        self._changed_conversations.pop(row, None)
-        self._remove(row)
+        for each in sorted(conversations, key=lambda each: each.conversation.last_ns):
+            each.conversation.tallies = dict(each.tallies)
+            self._conversations.restore(each.key, each.conversation)
+        return damaged
 
     def _remove(self, row: bytes) -> None:
         if row in self._given:
             self._removed.add(row)
-
-    # -- metrics ----------------------------------------------------------------------------------------------------
-
-    def _show_all(self) -> None:
-        for key in self._unshown:
-            self._show(self._streams[key])
-        self._unshown.clear()
 
     def _show(self, stream: WatchedStream) -> None:
         detector, labels, metrics = stream.detector, _labels(stream.key), self._metrics

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from toolgauge.evaluators.tool_success import ToolSuccess
+from toolgauge.evaluators.tool_checks import ToolSuccess
 from toolgauge.offline.init.starter import configuration
 from toolgauge.service.criteria_factory import load_for_replay
 

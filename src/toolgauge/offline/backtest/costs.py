@@ -5,8 +5,7 @@ from collections import Counter
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from toolgauge.judge.disabled import DisabledJudges
-from toolgauge.judge.inquiry import questions
+from toolgauge.judge.inquiry import DisabledJudges, questions
 from toolgauge.model.judging import Answers, Inquiry, Question
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.criterion import Criterion

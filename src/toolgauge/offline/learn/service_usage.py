@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 
-from toolgauge.evaluators.budget import Budget
+from toolgauge.evaluators.run_checks import Budget
 from toolgauge.model.records import VERSION
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.offline.learn.error_results import ErrorResults

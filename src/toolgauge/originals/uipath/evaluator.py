@@ -8,8 +8,8 @@ import json
 import re
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import ClassVar, Generic, NamedTuple, TypeAlias, TypeVar, cast
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import ClassVar, Generic, NamedTuple, TypeAlias, TypeVar, cast, get_args
 
 from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -21,7 +21,6 @@ from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.offline import CaseOutcome
 from toolgauge.model.outcomes import Difference, Errored, Level, NotEvaluated, Scored
 from toolgauge.model.ports import Evaluation
-from toolgauge.model.trajectory import ToolCall as MadeCall
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.plain_calls import kind_of
 from toolgauge.score.selection import hidden_calls, shown
@@ -59,30 +58,28 @@ class ToolOutput(BaseModel):
 
 
 class LiveCall(NamedTuple):
-    """A call of either side that needs no check and is not shown; a model takes five times as long."""
+    """A call that needs no check and is not shown; a model takes five times as long."""
 
     name: str
     args: dict[str, object]
     id: str | None = None
     output: str = ""
 
+    def is_key(self, key: str) -> bool:
+        """Return whether an id or name means this call."""
+        # Wart: with an id on the call only the id decides, so that an expected plain name finds no such call.
+        if self.id is not None:
+            return key == self.id
+        return key == self.name or sanitised(key) == sanitised(self.name)
 
-AnyCall: TypeAlias = ToolCall | ToolOutput | LiveCall
+    def is_meant_by(self, expected: "Written") -> bool:
+        """Return whether this call has the identity of an expected one."""
+        if self.id is None:
+            return sanitised(self.name) == sanitised(expected.name)
+        return self.is_key(expected.name if expected.id is None else expected.id)
 
 
-def is_meant_by(made: AnyCall, expected: AnyCall) -> bool:
-    """Return whether a call that was made has the identity of an expected one."""
-    if made.id is None:
-        return sanitised(made.name) == sanitised(expected.name)
-    return is_key_of(made, expected.name if expected.id is None else expected.id)
-
-
-def is_key_of(made: AnyCall, key: str) -> bool:
-    """Return whether a call that was made is meant by an id or name."""
-    # Wart: with an id on the call only the id decides, so that an expected plain name finds no such call.
-    if made.id is not None:
-        return key == made.id
-    return key == made.name or sanitised(key) == sanitised(made.name)
+Written: TypeAlias = ToolCall | ToolOutput
 
 
 def sanitised(name: str) -> str:
@@ -92,12 +89,9 @@ def sanitised(name: str) -> str:
     return _DISALLOWED.sub("", "_".join(name.split()))[:_NAME_LENGTH]
 
 
-def key_of(call: AnyCall) -> str:
+def key_of(call: LiveCall) -> str:
     """Return the id of a call, else its name."""
     return call.name if call.id is None else call.id
-
-
-# -- as a case has them ---------------------------------------------------------------------------------------------
 
 
 def spans_of(actual: JsonObject) -> Iterator[JsonObject]:
@@ -115,15 +109,12 @@ def spans_of(actual: JsonObject) -> Iterator[JsonObject]:
 
 def written_calls(actual: JsonObject, *, with_arguments: bool) -> list[ToolCall]:
     """Read the calls; raises pydantic's error for arguments with a key that is no text."""
-    return [
-        ToolCall(
-            name=str(attributes[_TOOL_NAME]),
-            # Wart: a key of another kind than text is an error. The type says what has to be found out.
-            args=cast("dict[str, object]", read_arguments(attributes.get(_INPUT, {}))) if with_arguments else {},
-            id=_id(attributes),
-        )
-        for attributes in spans_of(actual)
-    ]
+    calls: list[ToolCall] = []
+    for attributes in spans_of(actual):
+        # Wart: a key of another kind than text is an error. The type says what has to be found out.
+        found = cast("dict[str, object]", read_arguments(attributes.get(_INPUT, {}))) if with_arguments else {}
+        calls.append(ToolCall(name=str(attributes[_TOOL_NAME]), args=found, id=_id(attributes)))
+    return calls
 
 
 def written_outputs(actual: JsonObject) -> list[ToolOutput]:
@@ -157,22 +148,14 @@ def read_arguments(value: Json) -> Mapping[object, object]:
 
 def read_output(value: Json) -> str:
     """Read an output: the content of an envelope, else the text. Wart: 0, false and null in an envelope are no output."""
-    found: Json
-    if isinstance(value, str):
-        found = _opened(value)
-    elif isinstance(value, dict):
-        found = value.get(_ENVELOPE, "")
-    else:
-        found = str(value)
-    return str(found) if found else ""
-
-
-def _opened(text: str) -> Json:
     try:
-        parsed = cast("Json", json.loads(text))  # typed Any by json; JSON by its contract
+        # Typed Any by json; JSON by its contract.
+        parsed = cast("Json", json.loads(value)) if isinstance(value, str) else value
     except ValueError:
-        return text
-    return parsed.get(_ENVELOPE, "") if isinstance(parsed, dict) else text
+        parsed = value
+    text = value if isinstance(value, str) else str(value)
+    found = parsed.get(_ENVELOPE, "") if isinstance(parsed, dict) else text
+    return str(found) if found else ""
 
 
 def _id(attributes: JsonObject) -> str | None:
@@ -180,34 +163,26 @@ def _id(attributes: JsonObject) -> str | None:
     return None if value is None else str(value)
 
 
-# -- as a trajectory has them ---------------------------------------------------------------------------------------
+def made_calls(trajectory: Trajectory, keys: Iterable[str | None], *, with_outputs: bool = False) -> list[LiveCall]:
+    """Take over the calls; arguments that could not be parsed are none. `keys` are the ids and names that are expected.
 
-
-def made_calls(trajectory: Trajectory, known_ids: Collection[str]) -> list[LiveCall]:
-    """Take over the calls; what could not be parsed is no arguments. `known_ids` are what the reference speaks of."""
+    An id in UiPath's sense is that of the tool. An id of another producer names one call, and counts only where expected.
+    """
+    known = frozenset(keys)
     calls: list[LiveCall] = []
     for call in trajectory.calls:
         arguments = call.arguments.value if isinstance(call.arguments, Recorded) else None
         args = cast("dict[str, object]", arguments) if isinstance(arguments, dict) else {}  # JSON is made of objects
-        calls.append(LiveCall(call.name, args, _made_id(call, known_ids)))
+        own_id = call.call_id if call.call_id in known else None
+        output = _made_output(call.result) if with_outputs else ""
+        calls.append(LiveCall(call.name, args, own_id if call.tool_id is None else call.tool_id, output))
     return calls
 
 
-def made_outputs(trajectory: Trajectory, known_ids: Collection[str]) -> list[LiveCall]:
-    """Take over the calls with their results as UiPath writes them."""
-    calls: list[LiveCall] = []
-    for call in trajectory.calls:
-        output = _made_output(call.result)
-        calls.append(LiveCall(call.name, {}, _made_id(call, known_ids), output))
-    return calls
-
-
-def hidden_from(expected: Sequence[AnyCall], calls: Sequence[AnyCall], hidden: Sequence[bool]) -> str | None:
-    """Name a call that could be an expected one and of which something was not recorded."""
+def hidden_from(expected: Sequence[Written], calls: Sequence[LiveCall], hidden: Sequence[bool]) -> str | None:
+    """Name a call that could be an expected one and that was not recorded in full."""
     for call, is_hidden in zip(calls, hidden, strict=True):
-        if not is_hidden:
-            continue
-        if any(is_meant_by(call, wanted) for wanted in expected):
+        if is_hidden and any(call.is_meant_by(wanted) for wanted in expected):
             return call.name
     return None
 
@@ -224,16 +199,6 @@ def _made_output(result: Content) -> str:
             return json.dumps(value, ensure_ascii=False)
         case _:
             return ""
-
-
-def _made_id(call: MadeCall, known_ids: Collection[str]) -> str | None:
-    """Return the id of the tool, else that of the call where the reference speaks of it.
-
-    What UiPath calls an id is that of the tool; other producers' ids name one call, and nobody can expect those.
-    """
-    if call.tool_id is not None:
-        return call.tool_id
-    return call.call_id if call.call_id in known_ids else None
 
 
 _MAX_DIFFERENCES = 20
@@ -259,12 +224,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
 
     def outcome(self) -> Scored:
         """Leave the details out."""
-        return Scored(
-            value=self.value,
-            explanation=self.explanation,
-            parts=self.parts,
-            differences=self.differences[:_MAX_DIFFERENCES],
-        )
+        return Scored(self.value, self.explanation, self.parts, self.differences[:_MAX_DIFFERENCES])
 
 
 Judging = Verdict | NotEvaluated | Errored
@@ -297,44 +257,39 @@ class UiPathEvaluator(BaseModel, Generic[CriteriaT]):
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
         """Yield one outcome for the trajectory."""
         criteria = self.default_evaluation_criteria if expected is None else self.criteria_of(expected)
+        verdict: Judging
         if criteria is None:
-            yield None, NotEvaluated(reason="no_reference", explanation="nothing is given to compare with")
-            return
-        if isinstance(criteria, Errored):
-            yield None, criteria
-            return
-        if trajectory.hidden_turns and self.looks_at_calls:
-            yield None, hidden_calls(trajectory)
-            return
-        verdict = self.judged(criteria, trajectory)
+            verdict = NotEvaluated(reason="no_reference", explanation="nothing is given to compare with")
+        elif isinstance(criteria, Errored):
+            verdict = criteria
+        elif trajectory.hidden_turns and self.looks_at_calls:
+            verdict = hidden_calls(trajectory)
+        else:
+            verdict = self.judged(criteria, trajectory)
         yield None, verdict.outcome() if isinstance(verdict, Verdict) else verdict
 
     def score_case(self, expected: JsonObject, actual: JsonObject) -> CaseOutcome:
         """Score a case as it was written, with UiPath's own details."""
         try:
-            criteria = self._criteria(expected)
-            judging = self.judged_as_written(criteria, actual)
-            verdict = judging
+            criteria = None if expected else self.default_evaluation_criteria
+            verdict = self.judged_as_written(criteria or self.criteria_type().model_validate(expected), actual)
         except ValidationError as error:
             return CaseOutcome(outcome=Errored(error_type="validation", message=_refusals(error)))
         except (ValueError, KeyError, RecursionError, MemoryError, OverflowError) as error:
-            # What UiPath's own code raises here; it makes an error result of it.
+            # Errors that UiPath's own code raises here; it makes an error result of them.
             return CaseOutcome(outcome=Errored(error_type=type(error).__name__, message=str(error)))
         if not isinstance(verdict, Verdict):
             return CaseOutcome(outcome=verdict)
         details: Json = verdict.details()
         return CaseOutcome(outcome=verdict.outcome(), original={"details": details})
 
-    def _criteria(self, expected: JsonObject) -> CriteriaT:
-        if not expected and self.default_evaluation_criteria is not None:
-            return self.default_evaluation_criteria
-        return self.criteria_type().model_validate(expected)
-
     @classmethod
-    @abstractmethod
     def criteria_type(cls) -> type[CriteriaT]:
-        """Return the model of the expectations."""
-        ...
+        """Return the model of the expectations, by which the class was made."""
+        kinds: tuple[object, ...] = get_args(cls.model_fields["default_evaluation_criteria"].annotation)
+        return cast(
+            "type[CriteriaT]", kinds[0]
+        )  # pydantic writes the annotation with the class in place of the variable
 
     @abstractmethod
     def criteria_of(self, expected: Expected) -> CriteriaT | Errored | None:
@@ -405,12 +360,6 @@ def both_or_one_empty(expected: int, made: int, details: Callable[[str], JsonObj
     )
 
 
-def known_ids(keys: Iterable[str | None]) -> frozenset[str]:
-    """Return all that an expected id can be called by."""
-    return frozenset(key for key in keys if key is not None)
-
-
-Calls: TypeAlias = Sequence[AnyCall]
 # Whether an expected call (by index) equals a made one.
 Equal: TypeAlias = Callable[[int, int], bool]
 # What a line of the details shows of both: what was made, what was expected.
@@ -432,7 +381,7 @@ class Attempts(Struct):
     missing: list[int] = []
 
 
-def attempt(expected: Calls, made: Calls, equal: Equal, *, stops: bool = False) -> Attempts:
+def attempt(expected: Sequence[Written], made: Sequence[LiveCall], equal: Equal, *, stops: bool = False) -> Attempts:
     """Compare expected calls with made ones.
 
     `stops` at the first comparison that is not equal, and at the first expected call that finds nothing to be
@@ -444,7 +393,7 @@ def attempt(expected: Calls, made: Calls, equal: Equal, *, stops: bool = False) 
     for index, wanted in enumerate(expected):
         key = (wanted.name, wanted.id)
         if key not in candidates:
-            candidates[key] = [place for place, call in enumerate(made) if is_meant_by(call, wanted)]
+            candidates[key] = [place for place, call in enumerate(made) if call.is_meant_by(wanted)]
         is_found = False
         for place in candidates[key]:
             if place in used:
@@ -462,7 +411,7 @@ def attempt(expected: Calls, made: Calls, equal: Equal, *, stops: bool = False) 
     return attempts
 
 
-def explained(attempts: Attempts, made: Calls, texts_of: Shown) -> JsonObject:
+def explained(attempts: Attempts, made: Sequence[LiveCall], texts_of: Shown) -> JsonObject:
     """Write a line for each comparison; the number behind a name counts comparisons, not calls."""
     counts: dict[str, int] = {}
     lines: JsonObject = {}

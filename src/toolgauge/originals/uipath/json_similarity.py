@@ -4,6 +4,7 @@ import json
 import math
 import re
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import TypeAlias, cast
 
 from toolgauge.model.expected import Expected
@@ -23,6 +24,13 @@ _ATTACHMENT = re.compile(r"urn:uipath:cas:file:orchestrator:[a-f0-9-]+\n?\Z", re
 _MAX_TEXT = 4 * 1024 * 1024
 
 _Object: TypeAlias = dict[str, object]
+
+
+class _Absent:
+    """Stands where the actual output has nothing: unlike any leaf."""
+
+
+_ABSENT: object = _Absent()
 
 
 class OutputCriteria(Criteria):
@@ -54,11 +62,6 @@ class JsonSimilarity(UiPathEvaluator[OutputCriteria]):
     def needs_answer(self) -> bool:
         """Return whether a criterion has to give the expected output."""
         return self.default_evaluation_criteria is None
-
-    @classmethod
-    def criteria_type(cls) -> type[OutputCriteria]:
-        """Return the model of the expectations."""
-        return OutputCriteria
 
     def criteria_of(self, expected: Expected) -> OutputCriteria | Errored | None:
         """Take over the expected answer."""
@@ -93,36 +96,34 @@ class JsonSimilarity(UiPathEvaluator[OutputCriteria]):
 
     def _compared(self, criteria: OutputCriteria, output: object) -> Judging:
         try:
-            return self._verdict(criteria, output)
+            key = self.target_output_key
+            expected = as_floats(_expected(criteria.expected_output, key))
+            actual = as_floats(_actual(output, key))
+            if self.line_by_line_evaluator and isinstance(key, str):
+                return self._by_lines(expected, actual, key)
+            return _whole(expected, actual)
         except _OutputError as error:
             return Errored(error_type=error.error_type, message=str(error))
         except OverflowError:
             return Errored(error_type="OverflowError", message="numbers must fit into a float, and one is too large")
 
-    def _verdict(self, criteria: OutputCriteria, output: object) -> Judging:
-        key = self.target_output_key
-        expected = as_floats(_expected(criteria.expected_output, key))
-        actual = as_floats(_actual(output, key))
-        if self.line_by_line_evaluator and isinstance(key, str):
-            return self._by_lines(expected, actual, key)
-        return _whole(expected, actual)
-
     def _by_lines(self, expected: object, actual: object, key: str) -> Judging:
         wanted, found = (_lines(side, self.line_delimiter, key) for side in (expected, actual))
         results: list[Json] = []
         scores: list[float] = []
-        for number in range(max(len(wanted), len(found))):
-            pair = [side[number] if number < len(side) else "" for side in (wanted, found)]
-            result = _line(pair[0], pair[1], key)
+        for number, (line, other) in enumerate(zip_longest(wanted, found, fillvalue=""), 1):
+            try:
+                result = _whole(
+                    _expected(line if key == _WHOLE else {key: line}, key),
+                    _actual(other if key == _WHOLE else {key: other}, key),
+                )
+            except _OutputError:
+                # Wart: the error of a line, where the key is a path that leads nowhere, counts as a score of 0.
+                result = None
             scores.append(0.0 if result is None else result.value)
+            details = None if result is None else result.details()
             results.append(
-                {
-                    "line_number": number + 1,
-                    "actual": pair[1],
-                    "expected": pair[0],
-                    "score": scores[-1],
-                    "details": None if result is None else result.details(),
-                }
+                {"line_number": number, "actual": other, "expected": line, "score": scores[-1], "details": details}
             )
         return Verdict(
             # Wart: two outputs without any line score 0.
@@ -163,17 +164,6 @@ def _whole(expected: object, actual: object) -> Verdict:
     )
 
 
-def _line(expected: str, actual: str, key: str) -> Verdict | None:
-    """Compare two lines, each put at its key; `None` where the key is a path that leads nowhere."""
-    try:
-        wanted = _expected(expected if key == _WHOLE else {key: expected}, key)
-        found = _actual(actual if key == _WHOLE else {key: actual}, key)
-    except _OutputError:
-        # Wart: the error of a line counts as a score of 0.
-        return None
-    return _whole(wanted, found)
-
-
 def _lines(side: object, delimiter: str, key: str) -> list[str]:
     if not delimiter:
         raise _OutputError(
@@ -186,15 +176,17 @@ def _lines(side: object, delimiter: str, key: str) -> list[str]:
     return [line for line in text.split(delimiter) if line.strip()]
 
 
-# -- what is compared -----------------------------------------------------------------------------------------------
-
-
 def _expected(output: object, key: str | Sequence[str]) -> object:
     """Take from the expected output what the key names; text is read as JSON then."""
     if key == _WHOLE:
         return output
     if isinstance(output, str):
-        output = _read(output)
+        try:
+            output = cast("object", json.loads(output))  # typed Any by json
+        except ValueError as error:
+            raise _OutputError(
+                "invalid_expected_output", "the expected output must be JSON where keys are given"
+            ) from error
     if isinstance(key, str):
         return _at(output, key, "expected")
     if not isinstance(output, dict):
@@ -240,15 +232,6 @@ def _no_attachment(value: object) -> object:
     return value
 
 
-def _read(text: str) -> object:
-    try:
-        return cast("object", json.loads(text))  # typed Any by json
-    except ValueError as error:
-        raise _OutputError(
-            "invalid_expected_output", "the expected output must be JSON where keys are given"
-        ) from error
-
-
 def _object_in(text: str) -> object:
     """Read a live answer: its text is all that there is of an output that was an object."""
     if len(text) > _MAX_TEXT:
@@ -258,9 +241,6 @@ def _object_in(text: str) -> object:
     except (ValueError, RecursionError):
         return text
     return cast("_Object", parsed) if isinstance(parsed, dict) else text  # as above
-
-
-# -- how it is compared ---------------------------------------------------------------------------------------------
 
 
 def as_floats(value: object) -> object:
@@ -286,30 +266,19 @@ def _matched_leaves(expected: object, actual: object) -> tuple[float, int]:
     stack: list[tuple[object, object]] = [(expected, actual)]
     while stack:
         wanted, found = stack.pop()
-        if isinstance(wanted, dict | list):
-            stack += _members(cast("_Object | list[object]", wanted), found)  # as above
-            continue
-        leaves += 1
-        matched += _likeness(wanted, found)
+        # Members go in reverse, so that the first is taken from the stack first and sums add up as in the original.
+        if isinstance(wanted, dict):
+            members = cast("_Object", found) if isinstance(found, dict) else {}  # as above
+            stack += [(item, members.get(key, _ABSENT)) for key, item in reversed(cast("_Object", wanted).items())]
+        elif isinstance(wanted, list):
+            items = cast("list[object]", wanted)  # as above
+            others = cast("list[object]", found) if isinstance(found, list) else []  # as above
+            rest = [_ABSENT] * (len(items) - len(others))
+            stack += list(zip(items, [*others[: len(items)], *rest], strict=True))[::-1]
+        else:
+            leaves += 1
+            matched += _likeness(wanted, found)
     return matched, leaves
-
-
-class _Absent:
-    """Stands where the actual output has nothing: unlike any leaf."""
-
-
-_ABSENT = _Absent()
-
-
-def _members(wanted: _Object | list[object], found: object) -> list[tuple[object, object]]:
-    """Pair the members, in reverse, so that the first is taken from the stack first and sums add up as in the original."""
-    if isinstance(wanted, dict):
-        there = cast("_Object", found) if isinstance(found, dict) else {}  # as above
-        return [(item, there.get(key, _ABSENT)) for key, item in reversed(wanted.items())]
-    items = cast("list[object]", found) if isinstance(found, list) else []  # as above
-    return [
-        (item, items[place] if place < len(items) else _ABSENT) for place, item in reversed(list(enumerate(wanted)))
-    ]
 
 
 def _likeness(expected: object, actual: object) -> float:
@@ -317,15 +286,11 @@ def _likeness(expected: object, actual: object) -> float:
         return 0.0
     match expected, actual:
         case float(), float():
-            return _closeness(expected, actual)
+            if math.isclose(expected, 0.0, abs_tol=_NEAR_ZERO):
+                return float(math.isclose(actual, 0.0, abs_tol=_NEAR_ZERO))
+            # In this order: NaN comes out as 1, as it does there.
+            return max(0.0, min(1.0, 1.0 - abs(expected - actual) / abs(expected)))
         case str(), str():
             return agreement(Similarity(), expected, actual)[0]
         case _:
             return float(expected == actual)
-
-
-def _closeness(expected: float, actual: float) -> float:
-    if math.isclose(expected, 0.0, abs_tol=_NEAR_ZERO):
-        return float(math.isclose(actual, 0.0, abs_tol=_NEAR_ZERO))
-    # In this order: NaN comes out as 1, as it does there.
-    return max(0.0, min(1.0, 1.0 - abs(expected - actual) / abs(expected)))

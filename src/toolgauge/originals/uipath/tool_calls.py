@@ -1,34 +1,32 @@
 """Compares calls as UiPath 2.14.44 does: their arguments, their numbers by tool, their order, their outputs."""
 
 import operator
+from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import cast
+from collections.abc import Callable, Iterable, Sequence
+from typing import ClassVar, Literal, cast
 
 from toolgauge.model.content import NotRecorded
 from toolgauge.model.expected import Expected, ExpectedCall
-from toolgauge.model.json import JsonObject
+from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import Difference, Errored, NotEvaluated, Side
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.originals.uipath.evaluator import (
-    AnyCall,
-    Attempts,
     Criteria,
+    CriteriaT,
     Judging,
     LiveCall,
     ToolCall,
     ToolOutput,
     UiPathEvaluator,
     Verdict,
+    Written,
     attempt,
     both_or_one_empty,
     explained,
     hidden_from,
-    is_key_of,
     key_of,
-    known_ids,
     made_calls,
-    made_outputs,
     sanitised,
     unsupported,
     written_calls,
@@ -37,7 +35,60 @@ from toolgauge.originals.uipath.evaluator import (
 from toolgauge.score.plain_calls import kind_of
 from toolgauge.score.selection import shown
 
-_ARGS_EXPLAINED = "explained_tool_calls_args"
+
+class CallEvaluator(UiPathEvaluator[CriteriaT]):
+    """Reads the calls of a trajectory or a case and compares them with the expected ones."""
+
+    looks_at: ClassVar[Literal["names", "arguments", "outputs"]] = "names"
+
+    strict: bool = False
+
+    def judged(self, criteria: CriteriaT, trajectory: Trajectory) -> Judging:
+        """Judge a trajectory."""
+        calls = made_calls(trajectory, self.keys(criteria), with_outputs=self.looks_at == "outputs")
+        return self.unseen(criteria, calls, trajectory) or self.compared(criteria, calls, calls)
+
+    def judged_as_written(self, criteria: CriteriaT, actual: JsonObject) -> Judging:
+        """Judge the calls of a case."""
+        if self.looks_at == "outputs":
+            outputs = written_outputs(actual)
+            return self.compared(criteria, [LiveCall(one.name, {}, one.id, one.output) for one in outputs], outputs)
+        calls = written_calls(actual, with_arguments=self.looks_at == "arguments")
+        return self.compared(criteria, [LiveCall(one.name, one.args, one.id) for one in calls], calls)
+
+    @abstractmethod
+    def keys(self, criteria: CriteriaT) -> Iterable[str | None]:
+        """Return the ids and names of the expected calls."""
+        ...
+
+    def unseen(self, criteria: CriteriaT, calls: Sequence[LiveCall], trajectory: Trajectory) -> NotEvaluated | None:  # noqa: ARG002 (names are always recorded)
+        """Return the outcome where a call that could be an expected one was not recorded in full."""
+        return None
+
+    @abstractmethod
+    def compared(self, criteria: CriteriaT, calls: Sequence[LiveCall], shown_calls: Sequence[object]) -> Judging:
+        """Compare the calls; `shown_calls` are the same as the details show them."""
+        ...
+
+    def verdict(
+        self,
+        sides: tuple[Sequence[Written], Sequence[LiveCall]],
+        matched: int,
+        explanation: str,
+        missing: Iterable[tuple[str, Json]],
+        details: Callable[[], JsonObject],
+    ) -> Verdict:
+        """Return the share of expected calls that matched; `missing` are names and values of the others."""
+        expected, calls = map(len, sides)
+        return Verdict(
+            value=float(matched == expected) if self.strict else matched / expected,
+            explanation=f"{matched} of {expected} {explanation}",
+            parts={"matched": matched, "expected": expected, "calls": calls},
+            differences=tuple(
+                Difference(where=shown(name), rule="missing", expected=Side(value=value)) for name, value in missing
+            ),
+            details=details,
+        )
 
 
 class ArgsCriteria(Criteria):
@@ -46,21 +97,17 @@ class ArgsCriteria(Criteria):
     tool_calls: list[ToolCall]
 
 
-class ToolCallArgs(UiPathEvaluator[ArgsCriteria]):
+class ToolCallArgs(CallEvaluator[ArgsCriteria]):
     """The share of expected calls that were made with equal values for all expected arguments.
 
     The order does not matter, more arguments and calls are free. `strict`: 1 if all were made, else 0. `subset` is
     there and changes nothing, as in the original. Parts: `matched` of `expected` calls, and `calls` that were made.
     """
 
-    strict: bool = False
+    looks_at = "arguments"
+
     # Wart: arguments that are not expected are free with it and without it.
     subset: bool = False
-
-    @classmethod
-    def criteria_type(cls) -> type[ArgsCriteria]:
-        """Return the model of the expectations."""
-        return ArgsCriteria
 
     def criteria_of(self, expected: Expected) -> ArgsCriteria | Errored:
         """Take over the expected calls; one whose arguments do not matter expects none."""
@@ -72,26 +119,25 @@ class ToolCallArgs(UiPathEvaluator[ArgsCriteria]):
             ]
         )
 
-    def judged(self, criteria: ArgsCriteria, trajectory: Trajectory) -> Judging:
-        """Judge a trajectory."""
-        ids = known_ids(key for call in criteria.tool_calls for key in (call.id, call.name))
-        calls = made_calls(trajectory, ids)
-        looked_at = [call for call in criteria.tool_calls if call.args]
+    def keys(self, criteria: ArgsCriteria) -> Iterable[str | None]:
+        """Return the ids and names of the expected calls."""
+        return (key for call in criteria.tool_calls for key in (call.id, call.name))
+
+    def unseen(self, criteria: ArgsCriteria, calls: Sequence[LiveCall], trajectory: Trajectory) -> NotEvaluated | None:
+        """Look for arguments that were not recorded, of calls whose arguments count."""
         hidden = [isinstance(call.arguments, NotRecorded) for call in trajectory.calls]
-        name = hidden_from(looked_at, calls, hidden)
-        if name is not None:
-            return NotEvaluated(
-                reason="arguments_not_recorded", explanation=f"the arguments of {shown(name)} were not recorded"
-            )
-        return self._compared(criteria.tool_calls, calls)
+        name = hidden_from([call for call in criteria.tool_calls if call.args], calls, hidden)
+        if name is None:
+            return None
+        explanation = f"the arguments of {shown(name)} were not recorded"
+        return NotEvaluated(reason="arguments_not_recorded", explanation=explanation)
 
-    def judged_as_written(self, criteria: ArgsCriteria, actual: JsonObject) -> Judging:
-        """Judge the calls of a case."""
-        return self._compared(criteria.tool_calls, written_calls(actual, with_arguments=True))
+    def compared(self, criteria: ArgsCriteria, calls: Sequence[LiveCall], shown_calls: Sequence[object]) -> Judging:
+        """Compare the arguments."""
+        expected = criteria.tool_calls
 
-    def _compared(self, expected: list[ToolCall], calls: Sequence[ToolCall | LiveCall]) -> Judging:
         def details(explanations: JsonObject) -> JsonObject:
-            return {"expected": str(expected), "actual": str(calls), _ARGS_EXPLAINED: explanations}
+            return {"expected": str(expected), "actual": str(shown_calls), "explained_tool_calls_args": explanations}
 
         empty = both_or_one_empty(len(expected), len(calls), lambda texts: details({"_result": texts}))
         if empty is not None:
@@ -99,30 +145,19 @@ class ToolCallArgs(UiPathEvaluator[ArgsCriteria]):
 
         def equal(wanted: int, made: int) -> bool:
             found = calls[made].args
-            for name, value in expected[wanted].args.items():  # noqa: SIM110 (mostly few: `all` takes longer)
-                if name not in found or found[name] != value:
-                    return False
-            return True
+            return all(name in found and found[name] == value for name, value in expected[wanted].args.items())
 
         attempts = attempt(expected, calls, equal)
-        matched = len(expected) - len(attempts.missing)
-        return Verdict(
-            value=float(matched == len(expected)) if self.strict else matched / len(expected),
-            explanation=f"{matched} of {len(expected)} expected calls were made with the expected arguments",
-            parts={"matched": matched, "expected": len(expected), "calls": len(calls)},
-            differences=tuple(_missing_call(expected[index]) for index in attempts.missing),
-            details=lambda: details(
-                explained(attempts, calls, lambda wanted, made: (calls[made].args, expected[wanted].args))
-            ),
+        return self.verdict(
+            (expected, calls),
+            len(expected) - len(attempts.missing),
+            "expected calls were made with the expected arguments",
+            # Criteria are JSON; the arguments' type is wider because made ones can be Python literals.
+            ((expected[one].name, cast("Json", expected[one].args)) for one in attempts.missing),
+            lambda: details(explained(attempts, calls, lambda wanted, made: (calls[made].args, expected[wanted].args))),
         )
 
 
-def _missing_call(call: ToolCall) -> Difference:
-    # Criteria are JSON; the arguments' type is wider because made ones can be Python literals.
-    return Difference(where=shown(call.name), rule="missing", expected=Side(value=cast("JsonObject", call.args)))
-
-
-_COUNTS_EXPLAINED = "explained_tool_calls_count"
 _COMPARATORS: dict[str, Callable[[int, int], bool]] = {
     ">": operator.gt,
     "<": operator.lt,
@@ -142,19 +177,12 @@ class CountCriteria(Criteria):
     tool_calls_count: dict[str, tuple[str, int]]
 
 
-class ToolCallCount(UiPathEvaluator[CountCriteria]):
+class ToolCallCount(CallEvaluator[CountCriteria]):
     """The share of rules that hold, such as `[">=", 2]` for the calls of a tool; other tools are not looked at.
 
     `strict`: 0 as soon as one does not hold. Wart: where no call was made at all the score is 0, also for a rule such as
     `["=", 0]`. Parts: `matched` of `expected` rules, and `calls` that were made.
     """
-
-    strict: bool = False
-
-    @classmethod
-    def criteria_type(cls) -> type[CountCriteria]:
-        """Return the model of the expectations."""
-        return CountCriteria
 
     def criteria_of(self, expected: Expected) -> CountCriteria | Errored:
         """Make rules of the expected calls; those of one tool add up."""
@@ -173,21 +201,17 @@ class ToolCallCount(UiPathEvaluator[CountCriteria]):
             tool_calls_count={key: rule for key, rule in rules.items() if rule is not None}
         )
 
-    def judged(self, criteria: CountCriteria, trajectory: Trajectory) -> Judging:
-        """Judge a trajectory."""
-        ids = known_ids(criteria.tool_calls_count)
-        return self._compared(criteria, made_calls(trajectory, ids))
+    def keys(self, criteria: CountCriteria) -> Iterable[str]:
+        """Return the ids and names of the rules."""
+        return criteria.tool_calls_count
 
-    def judged_as_written(self, criteria: CountCriteria, actual: JsonObject) -> Judging:
-        """Judge the calls of a case."""
-        return self._compared(criteria, written_calls(actual, with_arguments=False))
-
-    def _compared(self, criteria: CountCriteria, calls: Sequence[AnyCall]) -> Judging:
+    def compared(self, criteria: CountCriteria, calls: Sequence[LiveCall], shown_calls: Sequence[object]) -> Judging:  # noqa: ARG002 (only counts are shown)
+        """Count the calls by tool."""
         rules = criteria.tool_calls_count
         counts = Counter(key_of(call) for call in calls)
 
         def details(explanations: JsonObject) -> JsonObject:
-            return {"expected": str(rules), "actual": str(dict(counts)), _COUNTS_EXPLAINED: explanations}
+            return {"expected": str(rules), "actual": str(dict(counts)), "explained_tool_calls_count": explanations}
 
         empty = both_or_one_empty(len(rules), len(calls), lambda texts: details({"_result": texts}))
         if empty is not None:
@@ -209,7 +233,15 @@ class ToolCallCount(UiPathEvaluator[CountCriteria]):
             explanation=f"{matched} of {len(rules)} rules hold"
             + (f"; not that for {shown(broken[0])}" if broken else ""),
             parts={"matched": matched, "expected": len(rules), "calls": len(calls)},
-            differences=tuple(_difference(key, rules[key], counts) for key in broken),
+            differences=tuple(
+                Difference(
+                    where=shown(key),
+                    rule="count",
+                    expected=Side(value=[*rules[key]]),
+                    actual=Side(value=_count(counts, key)),
+                )
+                for key in broken
+            ),
             details=lambda: details(
                 {
                     key: f"Actual: {_count(counts, key)}, Expected: {rules[key][1]}, Score: {float(held[key])}"
@@ -235,12 +267,6 @@ def _rule(calls: Sequence[ExpectedCall]) -> tuple[str, int] | None:
     return None if least else ("<=", most)
 
 
-def _difference(key: str, rule: tuple[str, int], counts: Counter[str]) -> Difference:
-    return Difference(
-        where=shown(key), rule="count", expected=Side(value=[*rule]), actual=Side(value=_count(counts, key))
-    )
-
-
 _MAX_CELLS = 4_000_000
 
 
@@ -250,18 +276,11 @@ class OrderCriteria(Criteria):
     tool_calls_order: list[str]
 
 
-class ToolCallOrder(UiPathEvaluator[OrderCriteria]):
+class ToolCallOrder(CallEvaluator[OrderCriteria]):
     """The length of the longest common subsequence / the number of expected calls; more calls are free.
 
     `strict`: 1 if both sides are equal place by place, else 0. Parts: `matched` of `expected` calls, and `calls` made.
     """
-
-    strict: bool = False
-
-    @classmethod
-    def criteria_type(cls) -> type[OrderCriteria]:
-        """Return the model of the expectations."""
-        return OrderCriteria
 
     def criteria_of(self, expected: Expected) -> OrderCriteria | Errored:
         """Take over the ids of the expected calls, else their names."""
@@ -269,48 +288,47 @@ class ToolCallOrder(UiPathEvaluator[OrderCriteria]):
             tool_calls_order=[call.name if call.call_id is None else call.call_id for call in expected.calls]
         )
 
-    def judged(self, criteria: OrderCriteria, trajectory: Trajectory) -> Judging:
-        """Judge a trajectory."""
-        ids = known_ids(criteria.tool_calls_order)
-        calls = made_calls(trajectory, ids)
-        return self._compared(criteria.tool_calls_order, calls)
+    def keys(self, criteria: OrderCriteria) -> Iterable[str]:
+        """Return the expected ids and names."""
+        return criteria.tool_calls_order
 
-    def judged_as_written(self, criteria: OrderCriteria, actual: JsonObject) -> Judging:
-        """Judge the calls of a case."""
-        return self._compared(criteria.tool_calls_order, written_calls(actual, with_arguments=False))
+    def compared(self, criteria: OrderCriteria, calls: Sequence[LiveCall], shown_calls: Sequence[object]) -> Judging:  # noqa: ARG002 (only keys are shown)
+        """Compare the order."""
+        expected, made = criteria.tool_calls_order, [key_of(call) for call in calls]
 
-    def _compared(self, expected: list[str], calls: Sequence[AnyCall]) -> Judging:
         def details(lcs: Sequence[str]) -> JsonObject:
-            return {"actual": str([key_of(call) for call in calls]), "expected": str(expected), "lcs": [*lcs]}
+            return {"actual": str(made), "expected": str(expected), "lcs": [*lcs]}
 
         empty = both_or_one_empty(len(expected), len(calls), lambda _: details([]))
         if empty is not None:
             return empty
         if len(expected) * len(calls) > _MAX_CELLS:
-            return Errored(
-                error_type="too_large", message=f"expected calls times calls made must be at most {_MAX_CELLS}"
-            )
+            message = f"expected calls times calls made must be at most {_MAX_CELLS}"
+            return Errored(error_type="too_large", message=message)
         if self.strict:
-            is_equal = len(calls) == len(expected) and all(map(is_key_of, calls, expected))
+            is_equal = len(calls) == len(expected) and all(map(LiveCall.is_key, calls, expected))
             found = expected if is_equal else []
         else:
             found = _longest_common(expected, calls)
         value = len(found) / len(expected)
+        difference = Difference(
+            where=shown("order"), rule="order", expected=Side(value=[*expected]), actual=Side(value=[*made])
+        )
         return Verdict(
             value=value,
             explanation=f"{len(found)} of {len(expected)} expected calls were made in the expected order",
             parts={"matched": len(found), "expected": len(expected), "calls": len(calls)},
-            differences=() if value == 1 else (_different(expected, calls),),
+            differences=() if value == 1 else (difference,),
             details=lambda: details(found),
         )
 
 
-def _longest_common(expected: Sequence[str], calls: Sequence[AnyCall]) -> list[str]:
+def _longest_common(expected: Sequence[str], calls: Sequence[LiveCall]) -> list[str]:
     """Find the longest common subsequence in the expected spelling; of several the one that UiPath's walk back meets."""
     matches: dict[tuple[str, str | None], list[bool]] = {}
     for call in calls:
         if (call.name, call.id) not in matches:
-            matches[call.name, call.id] = [is_key_of(call, key) for key in expected]
+            matches[call.name, call.id] = [call.is_key(key) for key in expected]
     table = [[0] * (len(expected) + 1)]
     for call in calls:
         above, row = table[-1], [0]
@@ -331,37 +349,20 @@ def _longest_common(expected: Sequence[str], calls: Sequence[AnyCall]) -> list[s
     return found[::-1]
 
 
-def _different(expected: Sequence[str], calls: Sequence[AnyCall]) -> Difference:
-    return Difference(
-        where=shown("order"),
-        rule="order",
-        expected=Side(value=[*expected]),
-        actual=Side(value=[key_of(call) for call in calls]),
-    )
-
-
-_OUTPUTS_EXPLAINED = "explained_tool_calls_outputs"
-
-
 class OutputCriteria(Criteria):
     """The expected outputs; they are texts. Wart: an object is refused."""
 
     tool_outputs: list[ToolOutput]
 
 
-class ToolCallOutput(UiPathEvaluator[OutputCriteria]):
+class ToolCallOutput(CallEvaluator[OutputCriteria]):
     """The share of expected outputs that a call of the tool gave, letter for letter.
 
     `strict`: 0 as soon as an expected output is compared with another one. Wart: with `strict` the order of calls
     matters, without it it does not. Parts: `matched` of `expected` calls, and `calls` that were made.
     """
 
-    strict: bool = False
-
-    @classmethod
-    def criteria_type(cls) -> type[OutputCriteria]:
-        """Return the model of the expectations."""
-        return OutputCriteria
+    looks_at = "outputs"
 
     def criteria_of(self, expected: Expected) -> OutputCriteria | Errored:
         """Take over the expected outputs; a call of which none is expected is not looked at."""
@@ -379,25 +380,25 @@ class ToolCallOutput(UiPathEvaluator[OutputCriteria]):
                 return Errored(error_type="validation", message=message)
         return OutputCriteria.model_construct(tool_outputs=outputs)
 
-    def judged(self, criteria: OutputCriteria, trajectory: Trajectory) -> Judging:
-        """Judge a trajectory."""
-        ids = known_ids(key for call in criteria.tool_outputs for key in (call.id, call.name))
-        calls = made_outputs(trajectory, ids)
+    def keys(self, criteria: OutputCriteria) -> Iterable[str | None]:
+        """Return the ids and names of the expected calls."""
+        return (key for call in criteria.tool_outputs for key in (call.id, call.name))
+
+    def unseen(
+        self, criteria: OutputCriteria, calls: Sequence[LiveCall], trajectory: Trajectory
+    ) -> NotEvaluated | None:
+        """Look for results that were not recorded."""
         hidden = [isinstance(call.result, NotRecorded) and call.error is None for call in trajectory.calls]
         name = hidden_from(criteria.tool_outputs, calls, hidden)
-        if name is not None:
-            return NotEvaluated(
-                reason="results_not_recorded", explanation=f"the result of {shown(name)} was not recorded"
-            )
-        return self._compared(criteria.tool_outputs, calls)
+        explanation = "" if name is None else f"the result of {shown(name)} was not recorded"
+        return NotEvaluated(reason="results_not_recorded", explanation=explanation) if name is not None else None
 
-    def judged_as_written(self, criteria: OutputCriteria, actual: JsonObject) -> Judging:
-        """Judge the calls of a case."""
-        return self._compared(criteria.tool_outputs, written_outputs(actual))
+    def compared(self, criteria: OutputCriteria, calls: Sequence[LiveCall], shown_calls: Sequence[object]) -> Judging:
+        """Compare the outputs."""
+        expected = criteria.tool_outputs
 
-    def _compared(self, expected: list[ToolOutput], calls: Sequence[ToolOutput | LiveCall]) -> Judging:
         def details(explanations: JsonObject) -> JsonObject:
-            return {"expected": str(expected), "actual": str(calls), _OUTPUTS_EXPLAINED: explanations}
+            return {"expected": str(expected), "actual": str(shown_calls), "explained_tool_calls_outputs": explanations}
 
         empty = both_or_one_empty(len(expected), len(calls), lambda texts: details({"_result": texts}))
         if empty is not None:
@@ -407,28 +408,19 @@ class ToolCallOutput(UiPathEvaluator[OutputCriteria]):
             return expected[wanted].output == calls[made].output
 
         attempts = attempt(expected, calls, equal, stops=self.strict)
+
+        def explanations() -> JsonObject:
+            lines = explained(attempts, calls, lambda wanted, made: (calls[made].output, expected[wanted].output))
+            if not self.strict or not attempts.missing:
+                return lines
+            # Strict details keep only what broke.
+            (missing,) = attempts.missing
+            if attempts.all and attempts.all[-1].expected == missing:
+                return dict([list(lines.items())[-1]])
+            return {"_result": "no-match"}
+
         # What strictness stopped short of was not found either.
         matched = sum(one.is_equal for one in attempts.all)
-        return Verdict(
-            value=float(matched == len(expected)) if self.strict else matched / len(expected),
-            explanation=f"{matched} of {len(expected)} expected outputs were found",
-            parts={"matched": matched, "expected": len(expected), "calls": len(calls)},
-            differences=tuple(_missing_output(expected[index]) for index in attempts.missing),
-            details=lambda: details(self._explained(attempts, expected, calls)),
-        )
-
-    def _explained(
-        self, attempts: Attempts, expected: list[ToolOutput], calls: Sequence[ToolOutput | LiveCall]
-    ) -> JsonObject:
-        lines = explained(attempts, calls, lambda wanted, made: (calls[made].output, expected[wanted].output))
-        if not self.strict or not attempts.missing:
-            return lines
-        # Strict details keep only what broke.
-        (missing,) = attempts.missing
-        if attempts.all and attempts.all[-1].expected == missing:
-            return dict([list(lines.items())[-1]])
-        return {"_result": "no-match"}
-
-
-def _missing_output(call: ToolOutput) -> Difference:
-    return Difference(where=shown(call.name), rule="missing", expected=Side(value=call.output))
+        missing = ((expected[one].name, expected[one].output) for one in attempts.missing)
+        sides = expected, calls
+        return self.verdict(sides, matched, "expected outputs were found", missing, lambda: details(explanations()))

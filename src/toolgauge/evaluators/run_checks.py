@@ -1,0 +1,423 @@
+"""`budget`, `coverage`, `run_completed` and `tool_use`: how did the run as a whole go? None of them needs a reference."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Annotated, ClassVar, Literal, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from toolgauge.model.content import NotRecorded
+from toolgauge.model.expected import Expected
+from toolgauge.model.observations import OTHER_ERROR
+from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Outcome, Reason, Scored, Side
+from toolgauge.model.ports import Evaluation
+from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.model.unobserved import OBSERVABLE, UNOBSERVED, Observed
+from toolgauge.score.patterns import Globs
+from toolgauge.score.selection import (
+    CUT_SHORT,
+    CallSelection,
+    first_names,
+    first_notes,
+    hidden_calls,
+    nothing_to_judge,
+    shown,
+    was_stopped,
+)
+from toolgauge.settings import WrittenDuration, duration_ns
+
+_NS_PER_S = 1_000_000_000
+_MOST = 10**15
+_MAX_TOOLS = 100
+_DESCRIBED = 5
+
+# A figure, and why there may be more of it.
+_Measured: TypeAlias = tuple[int, NotEvaluated | None]
+Figure: TypeAlias = Literal["calls", "errors", "duration", "tokens"]
+
+
+def _no_truth_value(value: object) -> object:
+    if isinstance(value, bool):
+        raise ValueError("must be a whole number")
+    return value
+
+
+Most: TypeAlias = Annotated[int, BeforeValidator(_no_truth_value), Field(ge=0, le=_MOST)]
+# A duration with its unit, in nanoseconds.
+MostTime: TypeAlias = Annotated[int, BeforeValidator(duration_ns, json_schema_input_type=WrittenDuration | Literal[0])]
+Quantile: TypeAlias = Annotated[float, Field(gt=0, le=1)]
+Quantiles: TypeAlias = dict[Quantile, Most]
+
+
+class ToolLimits(BaseModel):
+    """The most that calls of a tool may take together."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    calls: Most | None = None
+    errors: Most | None = None
+    duration: MostTime | None = None
+
+
+class ToolEnvelope(BaseModel):
+    """Figures of the calls of a tool in earlier runs, by quantile."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    calls: Quantiles = {}
+    errors: Quantiles = {}
+    duration: dict[Quantile, MostTime] = {}
+
+
+class Envelope(ToolEnvelope):
+    """Figures of earlier runs, by quantile."""
+
+    tokens: Quantiles = {}
+    per_tool: Annotated[dict[str, ToolEnvelope], Field(max_length=_MAX_TOOLS)] = {}
+
+
+class Budget(ToolLimits):
+    """The smallest of limit / actual figure over all limits, 1 where all are kept.
+
+    `calls`, `errors`, `duration` and `tokens` are limits of the run, `per_tool` those of tools (names and globs). With an
+    `envelope`, the figures of its `quantile` are limits, too. A figure that is known in part is judged where that part
+    exceeds the limit. Not evaluated: no limit could be judged.
+
+    Parts: `limits` that could be judged, `kept`, and each figure; times in seconds.
+    """
+
+    version: ClassVar[str] = "1"
+    level: ClassVar[Level] = "trajectory"
+    needs_content: ClassVar[bool] = False
+
+    tokens: Most | None = None
+    per_tool: Annotated[dict[str, ToolLimits], Field(max_length=_MAX_TOOLS)] = {}
+    envelope: Envelope = Envelope()
+    quantile: Quantile = 0.99
+
+    @model_validator(mode="after")
+    def _has_limits(self) -> "Budget":
+        for _, _, figures in _figures_of(self.envelope):
+            if isinstance(figures, Mapping) and figures and self.quantile not in figures:
+                known = ", ".join(f"{quantile:g}" for quantile in sorted(figures))
+                raise ValueError(f"has an `envelope` without the quantile {self.quantile:g}; it has {known}")
+        if not self._limits:
+            raise ValueError("has no limit: give `calls`, `errors`, `duration`, `tokens`, `per_tool` or `envelope`")
+        return self
+
+    @cached_property
+    def _limits(self) -> tuple["_Limit", ...]:
+        limits: dict[tuple[str | None, Figure], int] = {}
+        for tool, figure, written in (*_figures_of(self), *_figures_of(self.envelope)):
+            most = written.get(self.quantile) if isinstance(written, Mapping) else written
+            if most is not None:
+                limits[tool, figure] = min(most, limits.get((tool, figure), most))
+        return tuple(
+            _Limit(tool, None if tool is None else Globs((tool,)), figure, most)
+            for (tool, figure), most in limits.items()
+        )
+
+    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
+        """Yield one outcome for the trajectory."""
+        tallies = [_Tally(limit, *_measured(limit, trajectory)) for limit in self._limits]
+        judged = [tally for tally in tallies if tally.gap is None or not tally.is_kept]
+        gaps = [tally.gap for tally in tallies if tally.gap is not None and tally.is_kept]
+        if not judged:
+            yield None, gaps[0]
+            return
+        broken = sorted((tally for tally in judged if not tally.is_kept), key=lambda tally: tally.value)
+        kept = len(judged) - len(broken)
+        notes = [f"{kept} of {len(judged)} limits are kept", *first_notes([each.note for each in broken], _DESCRIBED)]
+        if gaps:
+            notes.append(f"{len(gaps)} could not be judged: {gaps[0].explanation}")
+        figures = {tally.limit.name: tally.limit.number(tally.actual) for tally in judged}
+        yield (
+            None,
+            Scored(
+                value=min(tally.value for tally in judged),
+                explanation="; ".join(notes),
+                parts={"limits": len(judged), "kept": kept, **figures},
+                differences=tuple(tally.difference for tally in broken),
+            ),
+        )
+
+
+def _figures_of(
+    written: Budget | Envelope,
+) -> Iterator[tuple[str | None, Figure, int | Mapping[float, int] | None]]:
+    """Yield the limits or figures of the run (`None`) and of tools, by figure."""
+    yield None, "tokens", written.tokens
+    tools: list[tuple[str | None, ToolLimits | ToolEnvelope]] = [(None, written), *written.per_tool.items()]
+    for tool, figures in tools:
+        yield tool, "calls", figures.calls
+        yield tool, "errors", figures.errors
+        yield tool, "duration", figures.duration
+
+
+class _Limit(Struct, frozen=True):
+    """The most that a figure of the run, or of tools, may be."""
+
+    tool: str | None
+    globs: Globs | None
+    figure: Figure
+    most: int
+
+    @property
+    def name(self) -> str:
+        """The name of the figure in parts and differences."""
+        figure = "seconds" if self.figure == "duration" else self.figure
+        return figure if self.tool is None else f"{figure} of {self.tool}"
+
+    def number(self, figure: int) -> int | float:
+        return figure / _NS_PER_S if self.figure == "duration" else figure
+
+    def text(self, figure: int) -> str:
+        return f"{round(figure / _NS_PER_S, 3):g} s" if self.figure == "duration" else str(figure)
+
+
+class _Tally(Struct, frozen=True):
+    """A limit and the actual figure; `gap` where that may be larger."""
+
+    limit: _Limit
+    actual: int
+    gap: NotEvaluated | None
+
+    @property
+    def is_kept(self) -> bool:
+        return self.actual <= self.limit.most
+
+    @property
+    def value(self) -> float:
+        return 1.0 if self.is_kept else self.limit.most / self.actual
+
+    @property
+    def note(self) -> str:
+        limit = self.limit
+        whose = "" if limit.tool is None else f" of {shown(limit.tool)}"
+        return f"{limit.figure}{whose}: {limit.text(self.actual)}, and at most {limit.text(limit.most)}"
+
+    @property
+    def difference(self) -> Difference:
+        number = self.limit.number
+        expected, actual = Side(value=number(self.limit.most)), Side(value=number(self.actual))
+        return Difference(where=self.limit.name, rule="budget", expected=expected, actual=actual)
+
+
+def _measured(limit: _Limit, trajectory: Trajectory) -> _Measured:
+    """Return a figure, as far as it is known, and why there may be more of it."""
+    globs = limit.globs
+    calls = trajectory.calls if globs is None else [call for call in trajectory.calls if globs.match(call.name)]
+    hidden = hidden_calls(trajectory) if trajectory.hidden_turns else None
+    match limit.figure:
+        case "calls":
+            actual, gap = len(calls), hidden
+        case "errors":
+            actual, gap = sum(call.has_failed for call in calls), hidden or _unknown_end(calls)
+        case "duration" if globs is not None:
+            timed = [call for call in calls if call.executed_by is not None]
+            actual = _union_ns((call.start_ns, call.end_ns) for call in timed)
+            gap = hidden or _unknown_time(calls)
+        case "duration" if trajectory.scope == "conversation" and trajectory.runs:
+            # Between the turns of a conversation a person thinks.
+            actual = _union_ns((run.start_ns, run.end_ns) for run in trajectory.runs if run.above is None)
+            gap = None
+        case "duration":
+            actual, gap = _union_ns(((trajectory.start_ns, trajectory.end_ns),)), None
+        case "tokens":
+            actual, gap = _tokens(trajectory)
+    because = trajectory.closed_because
+    # Without a run that has ended, nothing shows that what is missing above is all that is missing.
+    if gap is None and (because in CUT_SHORT or (because == "open_idle" and not trajectory.has_agent_run)):
+        gap = NotEvaluated(reason="incomplete", explanation="the trajectory was closed before it had ended")
+    return actual, gap
+
+
+def _unknown_end(calls: Sequence[ToolCall]) -> NotEvaluated | None:
+    for call in calls:
+        if call.state == "requested_only" and call.error is None and isinstance(call.result, NotRecorded):
+            explanation = f"{shown(call.name)} was requested; no execution and no answer was seen"
+            return NotEvaluated(reason="results_not_recorded", explanation=explanation)
+    return None
+
+
+def _unknown_time(calls: Sequence[ToolCall]) -> NotEvaluated | None:
+    for call in calls:
+        if call.executed_by is None and call.state != "rejected" and not was_stopped(call):
+            return NotEvaluated(reason="no_content", explanation=f"no span shows how long {shown(call.name)} took")
+    return None
+
+
+def _union_ns(intervals: Iterable[tuple[int, int]]) -> int:
+    """Return how long any of the intervals lasted."""
+    total, until = 0, 0
+    for start, end in sorted(intervals):
+        total += max(0, end - max(start, until))
+        until = max(until, end)
+    return total
+
+
+def _tokens(trajectory: Trajectory) -> _Measured:
+    tokens = trajectory.tokens
+    if tokens is None:
+        return 0, NotEvaluated(reason="no_content", explanation="tokens were not recorded")
+    total = tokens.input + tokens.output
+    if not tokens.unmeasured:
+        return total, None
+    explanation = f"the tokens of {tokens.unmeasured} model calls were not recorded"
+    return total, NotEvaluated(reason="no_content", explanation=explanation)
+
+
+# One object for all trajectories, here and below: an outcome that is known needs no check, and is written once.
+_ALL_SEEN = Scored(value=1.0, explanation="arguments, end and definition were seen of all calls")
+_UNSEEN: dict[Reason, str] = {
+    "arguments_not_recorded": "arguments not recorded",
+    "redacted": "arguments redacted",
+    "truncated": "arguments cut off",
+    "unparsable": "arguments unreadable",
+    "results_not_recorded": "end not seen",
+    "no_tool_offer": "no tools on offer recorded",
+    "no_schema": "no schema of the tool recorded",
+    "no_content": "call not recorded at all",
+}
+
+
+class Coverage(CallSelection):
+    """The share of what can be seen of the calls that was seen: of each its arguments, its end, and the definition of its tool.
+
+    A model call that asked for tools without a record of which counts as one call of which nothing was seen. Results and
+    messages are not looked at: they are not read for every trajectory.
+
+    Parts: `calls`, and for each reason how many things it hid.
+    """
+
+    version: ClassVar[str] = "1"
+    level: ClassVar[Level] = "trajectory"
+    needs_content: ClassVar[bool] = False
+    # It judges the record of this trajectory alone.
+    accepts_recent_offer: ClassVar[bool] = False
+
+    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
+        """Yield one outcome for the trajectory."""
+        calls, hidden = self.calls(trajectory), trajectory.hidden_turns
+        if not calls and not hidden:
+            yield None, nothing_to_judge(trajectory)
+            return
+        observed = Observed(trajectory)
+        missing: Counter[Reason] = Counter([reason for call in calls for reason in observed.missing(call)])
+        if hidden:
+            missing["no_content"] = OBSERVABLE * hidden
+        if not missing:
+            yield None, _ALL_SEEN
+            return
+        count = len(calls) + hidden
+        things = OBSERVABLE * count
+        seen = things - missing.total()
+        reasons: list[Reason] = [reason for reason in UNOBSERVED if missing[reason]]
+        listed = "; ".join(f"{_UNSEEN[reason]}: {missing[reason]}" for reason in reasons)
+        explanation = f"{seen} of {things} things were seen of {count} calls; {listed}"
+        parts = {"calls": count, **{reason: missing[reason] for reason in reasons}}
+        yield None, Scored(value=seen / things, explanation=explanation, parts=parts)
+
+
+_COMPLETED = Scored(value=1.0, explanation="the run ended without an error")
+_NOTHING_SEEN = NotEvaluated(reason="no_content", explanation="no model call and no run of an agent was seen")
+_HALF_SEEN = NotEvaluated(reason="incomplete", explanation="the run was closed before its end was seen")
+
+
+class RunCompleted(BaseModel):
+    """0 for a run that ended with an error, 1 for any other.
+
+    A run ended with an error when its own span says so, or the span of its last model call or of the turn around that, and
+    no model was asked after it. Cancellations, interrupts for a person, hand-offs and guardrails are no errors. A run that the
+    same agent then did again with success is made good. Calls that were asked for and never answered are named, and fail nothing:
+    tools on the client's side end runs in this way.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    version: ClassVar[str] = "1"
+    level: ClassVar[Level] = "trajectory"
+    needs_content: ClassVar[bool] = False
+    binary: ClassVar[bool] = True
+
+    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
+        """Yield one outcome for the trajectory."""
+        unanswered = _unanswered(trajectory.calls)
+        # A run with a prompt is made good where the same agent later did the same run without an error.
+        runs = [run for run in trajectory.runs if run.above is None]
+        good = [run for run in runs if run.error is None and run.prompt is not None]
+        for run in runs:
+            if run.error is None:
+                continue
+            again = [one for one in good if (one.agent, one.prompt) == (run.agent, run.prompt)]
+            if any(one.start_ns >= run.end_ns for one in again):
+                continue
+            who = f"the run of {shown(run.agent)}" if run.agent else "the run"
+            kind = f": {shown(run.error.kind)}" if run.error.kind and run.error.kind != OTHER_ERROR else ""
+            message = Difference(where=run.agent or "run", rule="error", actual=Side(value=run.error.message))
+            explanation = f"{who} ended with an error{kind}{unanswered}"
+            yield None, Scored(0.0, explanation, differences=(message,) if run.error.message else ())
+            return
+        unseen = None if trajectory.has_agent_run else _unseen_end(trajectory)
+        completed = replace(_COMPLETED, explanation=_COMPLETED.explanation + unanswered) if unanswered else _COMPLETED
+        yield None, unseen or completed
+
+
+def _unseen_end(trajectory: Trajectory) -> NotEvaluated | None:
+    """Return why the end of a run without a span of its own was not seen; `None` where its last model call shows it."""
+    if not any(source.model_calls for source in trajectory.sources):
+        return _NOTHING_SEEN
+    if trajectory.closed_because in CUT_SHORT:
+        return _HALF_SEEN
+    # Rule: without an agent run, a last turn with calls that were never answered is no end.
+    last = max((call.turn for call in trajectory.calls), default=0)
+    unanswered = _unanswered([call for call in trajectory.calls if call.turn == last])
+    explanation = f"nothing shows how the run ended{unanswered}"
+    return NotEvaluated(reason="incomplete", explanation=explanation) if unanswered else None
+
+
+def _unanswered(calls: Sequence[ToolCall]) -> str:
+    names = list(dict.fromkeys(shown(call.name) for call in calls if call.state == "requested_only"))
+    return f"; never answered: {first_names(names, _DESCRIBED)}" if names else ""
+
+
+_CALLED = Scored(value=1.0, explanation="the run called a tool")
+_ASKED = Scored(value=1.0, explanation="a model asked for tools, and which ones was not recorded")
+_NOT_CALLED = Scored(value=0.0, explanation="the run called no tool")
+_ONLY_NEUTRAL = Scored(value=0.0, explanation="the run called only tools that answer, think or hand over")
+_NO_RUN = NotEvaluated(reason="incomplete", explanation="no run of an agent was seen")
+_NO_CALL_SEEN = NotEvaluated(
+    reason="incomplete", explanation="no tool call was seen before the run was closed unfinished"
+)
+
+
+class ToolUse(CallSelection):
+    """1 for a run that called a tool, 0 for one that called none.
+
+    The state of a call does not matter: a rejected one, or one known only from the model's request, is a call.
+    """
+
+    version: ClassVar[str] = "2"
+    level: ClassVar[Level] = "trajectory"
+    needs_content: ClassVar[bool] = False
+    needs_agent_run: ClassVar[bool] = True
+    binary: ClassVar[bool] = True
+
+    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
+        """Yield one outcome for the trajectory."""
+        calls = self.calls(trajectory)
+        outcome: Outcome = _ONLY_NEUTRAL if calls else _NOT_CALLED
+        if not trajectory.has_agent_run:
+            outcome = _NO_RUN
+        # Rule: a call of a neutral tool (answers, thinking, hand-offs) is no tool use, unless `tools` names the tool.
+        elif any(self.tools is not None or call.name not in trajectory.neutral_tools for call in calls):
+            outcome = _CALLED
+        elif trajectory.hidden_turns:
+            all_count = self.tools is None and self.failed_calls == "count"
+            outcome = _ASKED if all_count else hidden_calls(trajectory)
+        elif trajectory.closed_because in CUT_SHORT:
+            outcome = _NO_CALL_SEEN
+        yield None, outcome

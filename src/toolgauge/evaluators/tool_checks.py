@@ -1,0 +1,223 @@
+"""`known_tool` and `tool_success`: was the called tool on offer, and did the call do its work? Neither needs a reference."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from itertools import islice
+from typing import ClassVar, Literal
+
+from msgspec.structs import replace
+from rapidfuzz.distance import Levenshtein
+
+from toolgauge.model.content import NotRecorded
+from toolgauge.model.expected import Expected
+from toolgauge.model.observations import OTHER_ERROR
+from toolgauge.model.outcomes import ERROR_RULE, Difference, Level, NotEvaluated, Outcome, Scored, Side
+from toolgauge.model.ports import Evaluation
+from toolgauge.model.records import SpanRef
+from toolgauge.model.recoveries import made_good, repaired_code
+from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.score.criterion import hands_over
+from toolgauge.score.error_texts import ERROR_PAGE, ERROR_TEXT, with_error_texts
+from toolgauge.score.run_offers import Offer, RunOffers
+from toolgauge.score.selection import (
+    CallSelection,
+    has_run_well,
+    not_executed,
+    nothing_to_judge,
+    shown,
+    was_stopped,
+)
+
+# Names this long are not names; the hint looks no further.
+_COMPARED_LENGTH = 128
+_COMPARED_NAMES = 1000
+_CLOSE_ENOUGH = 0.5
+# Tools of providers and frameworks that find further tools, and offers of whole servers.
+_GROWS = re.compile(
+    r"tool_search\b|tool_search_|(?:search_tools|ToolSearch|toolSearch|searchTools|mcp|mcp_toolset|namespace)$"
+)
+
+
+class KnownTool(CallSelection):
+    """1 for a call of a tool that its own agent run had on offer, 0 for any other name.
+
+    A call that was executed and answered, that the provider ran, or that a person was asked about proves that its tool exists:
+    where its name is missing from the recorded offer, that offer is incomplete (`no_tool_offer`).
+    """
+
+    version: ClassVar[str] = "3"
+    level: ClassVar[Level] = "call"
+    needs_content: ClassVar[bool] = False
+    binary: ClassVar[bool] = True
+
+    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
+        """Yield one outcome a call."""
+        calls = self.calls(trajectory)
+        if not calls:
+            yield None, nothing_to_judge(trajectory)
+            return
+        offers = RunOffers(trajectory)
+        checks: dict[SpanRef | None, _Check] = {}
+        for call in calls:
+            check = checks.get(call.run)
+            if check is None:
+                check = checks[call.run] = _Check(next(iter(offers.of(call)), None), trajectory)
+            # Own verdicts of offers from elsewhere, whose explanations differ.
+            if check.is_own and call.name in check.names:
+                yield call, self._usual.get(call.name) or self._usual.keep(call.name, check.verdict(call))
+            else:
+                yield call, check.verdict(call)
+
+
+class _Check:
+    """The offer that the calls of one run are compared with, and the outcomes found so far."""
+
+    def __init__(self, offer: Offer | None, trajectory: Trajectory) -> None:
+        self._offer = offer
+        self.names: Mapping[str, object] = {} if offer is None else offer.tools
+        self.is_own = offer is not None and not offer.remark
+        self._agents = trajectory.agents
+        self._known: dict[tuple[str, str], Outcome] = {}
+
+    def verdict(self, call: ToolCall) -> Outcome:
+        """Judge a call; the same object for all calls that are judged alike."""
+        name, offer = call.name, self._offer
+        proof = self._proof(call) if offer is not None and name not in self.names else ""
+        verdict = self._known.get((name, proof))
+        if verdict is None:
+            verdict = self._known[name, proof] = _offer_verdict(name, offer, proof)
+        return verdict
+
+    def _proof(self, call: ToolCall) -> str:
+        """Return what shows that a tool that is missing from the recorded offer exists, or may exist; "" without any."""
+        if call.by_provider:
+            return "the model's provider ran it"
+        if was_stopped(call):
+            return "a person was asked about the call"
+        if has_run_well(call):
+            return "it was executed and answered"
+        called = _letters(call.name)
+        if called in self._agent_names or (hands_over(call.name) and called.endswith(self._agent_names)):
+            return "it names an agent of this run"
+        return self._growing
+
+    @cached_property
+    def _agent_names(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(filter(None, map(_letters, self._agents))))
+
+    @cached_property
+    def _growing(self) -> str:
+        growing = next((name for name in self.names if _GROWS.match(name)), None)
+        return "" if growing is None else f"{shown(growing)} adds tools to the offer"
+
+
+def _letters(name: str) -> str:
+    return "".join(filter(str.isalnum, name[:_COMPARED_LENGTH].casefold()))
+
+
+def _offer_verdict(name: str, offer: Offer | None, proof: str) -> Outcome:
+    if offer is None:
+        return NotEvaluated(reason="no_tool_offer", explanation="the tools on offer were not recorded")
+    if proof:
+        explanation = f"{shown(name)} was not among the recorded tools on offer, but {proof}: the record is incomplete"
+        return NotEvaluated(reason="no_tool_offer", explanation=explanation)
+    offered, remark = offer.tools, offer.remark
+    if name in offered:
+        return Scored(value=1.0, explanation=f"{shown(name)} was on offer{remark}")
+    wanted = name[:_COMPARED_LENGTH].casefold()
+    closest, best = None, _CLOSE_ENOUGH
+    for candidate in islice(offered, _COMPARED_NAMES):
+        similarity = Levenshtein.normalized_similarity(wanted, candidate[:_COMPARED_LENGTH].casefold())
+        # On a tie the first one offered stays, so that the hint is stable.
+        if similarity > best or (closest is None and similarity == best):
+            closest, best = candidate, similarity
+    hint = f"; the closest on offer is {shown(closest)}" if closest is not None else ""
+    return Scored(value=0.0, explanation=f"{shown(name)} was not among the {len(offered)} tools on offer{remark}{hint}")
+
+
+_BY_RESULT = {
+    ERROR_TEXT: ": all its answers in the run are errors",
+    ERROR_PAGE: ": its answer is a page titled `Error NNN`",
+}
+
+
+class ToolSuccess(CallSelection):
+    """1 for a call that was executed without an error, 0 for one that failed or was rejected.
+
+    A call that is known only from the model's request succeeded when an answer was seen; without one
+    there is nothing to tell (`results_not_recorded`). A call that waits for a person or was refused by one did not run
+    (`not_executed`).
+
+    Calls of a tool that answered with an error text at least twice in the run and never worked failed, and so did a call
+    whose answer is a page titled `Error NNN`.
+
+    `retries: ignore` leaves out failed calls where the same agent called the same tool with success in a later turn;
+    that success has the part `recovered_failures`, how many failures it made good. A failed step of a code agent is left
+    out where the same agent ran the same cell with success in a later step.
+    """
+
+    version: ClassVar[str] = "4"
+    level: ClassVar[Level] = "call"
+    binary: ClassVar[bool] = True
+    judges_code: ClassVar[bool] = True
+
+    retries: Literal["count", "ignore"] = "count"
+
+    @property
+    def needs_whole(self) -> bool:
+        """Whether calls that were not seen could change the outcome: one of them may have made a failure good."""
+        return self.retries == "ignore"
+
+    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
+        """Yield one outcome a call."""
+        found = with_error_texts(trajectory)
+        calls = self.calls(found.trajectory)
+        if not calls:
+            yield None, nothing_to_judge(trajectory)
+        recorded = {call.order: call for call in trajectory.calls}
+        recovered = made_good(calls) if self.retries == "ignore" else {}
+        repaired = repaired_code(trajectory) if self.retries == "ignore" else frozenset[int]()
+        recoveries = Counter([success.order for success in recovered.values()])
+        # Most calls of a tool have the same outcome: one object a tool costs less to make, check and write.
+        succeeded = self._usual
+        for call in calls:
+            order = call.order
+            if order in recovered or order in repaired:
+                continue
+            is_marked = order in recoveries or order in found.shown
+            if call.error is None and call.state == "executed" and not is_marked:
+                yield recorded[order], succeeded.get(call.name) or succeeded.keep(call.name, _success(call))
+                continue
+            outcome = _success(call)
+            if isinstance(outcome, Scored) and order in recoveries:
+                failures = recoveries[order]
+                after = f", after {failures} failed {'call' if failures == 1 else 'calls'} of it"
+                explanation = outcome.explanation + after
+                outcome = replace(outcome, explanation=explanation, parts={"recovered_failures": failures})
+            elif isinstance(outcome, Scored) and is_marked:
+                # Rule: a single error text, or one of a tool that worked in the run, is shown and fails nothing.
+                explanation = f"{outcome.explanation}; its answer reads like an error"
+                outcome = replace(outcome, explanation=explanation, parts={"error_text": 1})
+            yield recorded[order], outcome
+
+
+def _success(call: ToolCall) -> Outcome:
+    if was_stopped(call):
+        return not_executed(call)
+    name = shown(call.name)
+    if call.error is not None:
+        how = "was rejected" if call.state == "rejected" else "failed"
+        named = f" with {shown(call.error.kind)}" if call.error.kind not in ("", OTHER_ERROR) else ""
+        kind = _BY_RESULT.get(call.error.kind, named)
+        message = Difference(where=call.name, rule=ERROR_RULE, actual=Side(value=call.error.message))
+        return Scored(value=0.0, explanation=f"{name} {how}{kind}", differences=(message,))
+    if call.state == "rejected":
+        return Scored(value=0.0, explanation=f"{name} was requested and never executed: it was rejected")
+    if call.state == "executed":
+        return Scored(value=1.0, explanation=f"{name} was executed without an error")
+    if isinstance(call.result, NotRecorded):
+        explanation = f"{name} was requested; no execution and no answer was seen"
+        return NotEvaluated(reason="results_not_recorded", explanation=explanation)
+    return Scored(value=1.0, explanation=f"{name} was answered without an error")

@@ -4,7 +4,6 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from itertools import islice
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from msgspec import Struct
@@ -25,9 +24,8 @@ from toolgauge.score.compare import path
 from toolgauge.score.error_texts import error_in
 from toolgauge.score.recent_offers import REGISTERED
 from toolgauge.score.run_offers import RunOffers
-from toolgauge.score.schemas.masked_values import is_masked
-from toolgauge.score.schemas.tool_schemas import ToolSchema, ToolSchemas, UnknownArguments
-from toolgauge.score.schemas.violations import MAX_VIOLATIONS, Kind, Steps, Violation, valid_share
+from toolgauge.score.schemas.tool_schemas import Steps, ToolSchema, ToolSchemas, UnknownArguments
+from toolgauge.score.schemas.violations import Kind, Violation, is_masked, valid_share
 from toolgauge.score.selection import (
     CallSelection,
     has_run_well,
@@ -44,6 +42,8 @@ _DECODER = json.JSONDecoder()
 _MAX_SCHEMAS = 500
 _WRITTEN_HERE = " (of the criterion)"
 _MAX_DIFFERENCES = 20
+# Arguments that break more rules than this are wrong from end to end.
+_MAX_VIOLATIONS = 1000
 _WORDS: Mapping[Kind, str] = {
     "unknown_arguments": "is not an argument of the tool",
     "missing_required": "is missing",
@@ -105,16 +105,14 @@ class ArgumentsSchema(CallSelection):
             check = checks.get(key)
             if check is None:
                 check = checks[key] = self._check(call, definitions)
-            schema, valid = check.schema, check.valid
+            schema = check.schema
             arguments = readable_arguments(call)
             if arguments is None:
                 yield call, unseen_arguments(call) or check.free_text or _unreadable(call)
             elif isinstance(schema, NotEvaluated):
                 yield call, schema
-            elif schema.fits_plainly(arguments):
-                yield call, valid
             else:
-                outcome = _outcome(call.name, arguments, schema, steps, check.remark)
+                outcome = _outcome(call.name, arguments, schema, steps, check)
                 is_exempt = isinstance(outcome, Scored) and self._accepts(call)
                 yield call, replace(outcome, is_exempt=True) if is_exempt else outcome
 
@@ -238,14 +236,14 @@ def _holds_two_values(text: str) -> bool:
     return text[end:].lstrip().startswith("{")
 
 
-def _outcome(name: str, arguments: JsonObject, schema: ToolSchema, steps: Steps, remark: str) -> Outcome:
+def _outcome(name: str, arguments: JsonObject, schema: ToolSchema, steps: Steps, check: _Check) -> Outcome:
     try:
-        found = list(islice(schema.violations(arguments, steps), MAX_VIOLATIONS))
+        found = schema.violations(arguments, steps)[:_MAX_VIOLATIONS]
     except SchemaError as error:
         return _unusable(name, error)
     unchecked = _unchecked(schema.skipped_patterns)
     if not found:
-        return _valid(name, remark + unchecked)
+        return _valid(name, check.remark + unchecked) if unchecked else check.valid
     # A value or a name that a redaction processor masked breaks no rule: the hidden one may be valid.
     broken = [violation for violation in found if not is_masked(violation, arguments)]
     if not broken:
@@ -256,8 +254,8 @@ def _outcome(name: str, arguments: JsonObject, schema: ToolSchema, steps: Steps,
     complaints = [_complaint(violation) for violation in broken[:_MAX_SHOWN]]
     more = f"; {len(broken) - _MAX_SHOWN} more" if len(broken) > _MAX_SHOWN else ""
     return Scored(
-        value=valid_share(arguments, broken) if len(found) < MAX_VIOLATIONS else 0.0,
-        explanation=f"the arguments of {shown(name)} break its schema{remark}: {'; '.join(complaints)}{more}{unchecked}",
+        value=valid_share(arguments, broken) if len(found) < _MAX_VIOLATIONS else 0.0,
+        explanation=f"the arguments of {shown(name)} break its schema{check.remark}: {'; '.join(complaints)}{more}{unchecked}",
         parts=parts,
         differences=tuple(_difference(name, violation) for violation in broken[:_MAX_DIFFERENCES]),
     )
@@ -270,7 +268,7 @@ def _unchecked(patterns: int) -> str:
 
 
 def _complaint(violation: Violation) -> str:
-    rule = f" `{violation.rule}`" if violation.kind == "other" and violation.rule != "None" else ""
+    rule = f" `{violation.rule}`" if violation.kind == "other" else ""
     return f"{shown(_where('', violation))} {_WORDS[violation.kind]}{rule}"
 
 

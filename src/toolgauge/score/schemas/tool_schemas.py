@@ -1,76 +1,220 @@
-"""The schemas of tools, each read once: a quick answer for arguments that plainly fit, all violations for the others."""
-# A prepared schema has values of every type.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+"""The schemas of tools, each compiled once, and the violations of arguments. `jsonschema-rs` compares the two.
 
-from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
-from types import NoneType
-from typing import Literal, Protocol, TypeAlias, cast
+It runs in C, cannot be interrupted and follows a recursive schema as often as it is written: a walk over schema and arguments
+first counts the work that would take too long.
+"""
 
+import json
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from operator import itemgetter
+from typing import Literal, TypeAlias, cast
+
+from cachetools import LRUCache
+from jsonschema_rs import Draft202012Validator, ValidationError, ValidationErrorKind
 from msgspec import Struct
 
-from toolgauge import plugins
 from toolgauge.model.errors import SchemaError
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.score.schemas.schema_reader import (
-    NOTHING,
-    PATTERN_BYTES,
-    Prepared,
-    SchemaReader,
-    Target,
-    Types,
-    schema_text,
-)
-from toolgauge.score.schemas.violations import TESTS, Steps, Violation
+from toolgauge.score.schemas.schema_reader import PATTERN_BYTES, PATTERN_OPTIONS, SchemaReader, schema_text
+from toolgauge.score.schemas.violations import Kind, Violation, leaves, value_at
 
-# What arguments that the schema does not name are, where it leaves open whether there may be any.
+# Judges arguments that the schema does not name, where it leaves open whether there may be any.
 UnknownArguments: TypeAlias = Literal["fail", "allow"]
 
 _MAX_CACHE_BYTES = 32 * 2**20
-# A schema that was read takes this much more memory than its text.
+# A compiled schema takes this much more memory than its text.
 _MEMORY_PER_BYTE = 16
-_ALL_TYPES: frozenset[type] = frozenset((str, int, float, bool, NoneType, list, dict))
-_OBJECT: frozenset[type] = frozenset((dict,))
-_LIST: frozenset[type] = frozenset((list,))
-_NULL: frozenset[type] = frozenset((NoneType,))
-_NOT_CHECKED = frozenset(("$defs", "definitions"))
+# Deeper values would overflow the stack of `jsonschema-rs`.
+_MAX_DEPTH = 200
+# So many pairs of a schema and a value take about a millisecond.
+_LIGHT_PAIRS = 20_000
+_STEPS_PER_PAIR = 8
+_KINDS: Mapping[str, Kind] = {
+    "required": "missing_required",
+    "type": "wrong_type",
+    **dict.fromkeys(("enum", "const"), "enum"),
+    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"), "range"),
+    **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"), "range"),
+}
+_OPEN = ("additionalProperties", "patternProperties", "propertyNames")
 
 
-class _Validator(Protocol):
-    """Finds what breaks a schema; the entry point `arguments` of `toolgauge.validators` is of this type."""
+class Steps:
+    """The work that checking may still take."""
 
-    def __call__(self, schema: Prepared, arguments: JsonObject, steps: Steps) -> Iterator[Violation]:
-        """Raise `SchemaError` when that takes too long."""
-        ...
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+    def take(self, steps: int) -> None:
+        """Count, and raise `SchemaError` when no step is left."""
+        self.left -= steps
+        if self.left < 0:
+            raise SchemaError("it takes too long to check against")
+
+
+class _Parts(Struct, frozen=True, kw_only=True):
+    """The schemas inside a schema, by the values that they are about."""
+
+    in_place: list[JsonObject]
+    properties: dict[str, JsonObject]
+    members: list[JsonObject]
+    first_items: list[JsonObject]
+    items: list[JsonObject]
 
 
 class ToolSchema:
     """One schema, ready to check arguments against."""
 
     def __init__(self, written: JsonObject, unknown: UnknownArguments) -> None:
-        """Read it, or raise `SchemaError`."""
+        """Compile it, or raise `SchemaError`."""
         reader = SchemaReader(written)
         self.skipped_patterns = reader.skipped_patterns
         self.pattern_bytes = reader.patterns * PATTERN_BYTES
-        self._root = reader.root
+        self._parts: dict[int, _Parts] = {}
+        self._root, self._targets, self._nodes = reader.root, reader.targets, reader.nodes
+        try:
+            self._validator = Draft202012Validator(
+                _encodable(self._root), validate_formats=False, offline=True, pattern_options=PATTERN_OPTIONS
+            )
+        except ValidationError:
+            raise SchemaError("it is no JSON Schema") from None
+        except ValueError:
+            raise SchemaError("it is nested too deeply") from None
         # The names of all arguments where others count as unknown although the schema does not forbid them.
-        self._declared = _declared(reader.root) if unknown == "fail" else None
-        self.fits_plainly: Callable[[JsonObject], bool] = (
-            _plain_object(reader.root, is_open=self._declared is None) or _never
-        )
+        self._declared = self._declared_names() if unknown == "fail" else None
 
-    def violations(self, arguments: JsonObject, steps: Steps) -> Iterator[Violation]:
-        """Yield the violations. Raises `SchemaError` when finding out takes too long."""
-        if self._declared is not None:
+    def violations(self, arguments: JsonObject, steps: Steps) -> list[Violation]:
+        """Return the violations. Raises `SchemaError` when finding out takes too long."""
+        found: list[Violation] = []
+        if self._declared is not None and not arguments.keys() <= self._declared:
             for name, value in arguments.items():
                 if name not in self._declared:
-                    yield Violation((name,), "unknown_arguments", "additionalProperties", None, value, is_missing=False)
-        yield from _validator()(self._root, arguments, steps)
+                    found.append(Violation((name,), "unknown_arguments", "additionalProperties", None, value))
+        is_heavy = bool(self._targets) or self._nodes * _size(arguments) > _LIGHT_PAIRS
+        try:
+            if is_heavy:
+                self._count(self._root, arguments, steps)
+            try:
+                if self._validator.is_valid(arguments):
+                    return found
+            except UnicodeEncodeError:  # a lone surrogate
+                arguments = _encodable(arguments)
+            if not is_heavy:
+                self._count(self._root, arguments, steps)
+            broken = self._violations([*self._validator.iter_errors(arguments)], arguments)
+            return [*found, *sorted(broken, key=lambda violation: violation.is_missing)]
+        except (RecursionError, ValueError):
+            raise SchemaError("it is nested too deeply to check against") from None
 
+    def __deepcopy__(self, _memo: object) -> "ToolSchema":
+        return self  # it never changes
 
-@lru_cache(maxsize=1)
-def _validator() -> _Validator:
-    return cast("_Validator", plugins.load(plugins.VALIDATORS, "arguments"))  # our own entry point
+    def _count(self, schema: JsonObject, value: Json, steps: Steps) -> None:
+        """Count the pairs of a schema and a value that a check may look at."""
+        is_nested = isinstance(value, (dict, list)) and bool(value)
+        steps.take(_STEPS_PER_PAIR + (leaves(value) if is_nested else 0))
+        parts = self._parts.get(id(schema))
+        if parts is None:
+            parts = self._parts[id(schema)] = _Parts(
+                in_place=[*self._in_place(schema), *_inner(schema, "not")],
+                properties=cast("dict[str, JsonObject]", schema.get("properties", {})),
+                members=_inner(schema, "additionalProperties", "propertyNames", "patternProperties"),
+                first_items=_inner(schema, "prefixItems"),
+                items=_inner(schema, "items", "contains"),
+            )
+        for same in parts.in_place:
+            self._count(same, value, steps)
+        if not is_nested:
+            return
+        pairs: list[tuple[JsonObject, Json]] = []
+        if isinstance(value, dict):
+            pairs += [(inner, value[name]) for name, inner in parts.properties.items() if name in value]
+            pairs += [(inner, member) for inner in parts.members for member in value.values()]
+        elif isinstance(value, list):
+            pairs += [*zip(parts.first_items, value, strict=False)]
+            pairs += [(inner, member) for inner in parts.items for member in value]
+        for inner, member in pairs:
+            self._count(inner, member, steps)
+
+    def _in_place(self, schema: JsonObject) -> list[JsonObject]:
+        """Return the schemas that are about the same value."""
+        found = _inner(schema, "allOf", "anyOf", "oneOf", "if", "then", "else", "dependentSchemas")
+        return [*found, self._targets[str(schema["$ref"])]] if "$ref" in schema else found
+
+    def _declared_names(self) -> frozenset[str] | None:
+        """Return the names that any part of the schema has for arguments; `None` where the schema itself decides about others."""
+        names: set[str] = set()
+        seen: dict[int, JsonObject] = {}
+        left = [self._root]
+        has_names = False
+        while left:
+            schema = left.pop()
+            if id(schema) in seen:
+                continue
+            seen[id(schema)] = schema
+            if not schema.keys().isdisjoint(_OPEN):
+                return None
+            if "properties" in schema:
+                has_names = True
+                names.update(cast("JsonObject", schema["properties"]))
+            left.extend(self._in_place(schema))
+        return frozenset(names) if has_names else None
+
+    def _violations(self, errors: Sequence[ValidationError], arguments: Json) -> list[Violation]:
+        found: list[Violation] = []
+        typed = {(*error.schema_path[:-1], *error.instance_path) for error in errors if error.kind.name == "type"}
+        for error in errors:
+            path, rule = tuple(error.instance_path), error.kind.name
+            match error.kind:
+                case ValidationErrorKind.AdditionalProperties(unexpected=names):
+                    holder = cast("JsonObject", value_at(arguments, path))
+                    found += [Violation((*path, one), "unknown_arguments", rule, None, holder[one]) for one in names]
+                case ValidationErrorKind.Required(property=name):
+                    found.append(Violation((*path, name), "missing_required", rule, None, None, is_missing=True))
+                case ValidationErrorKind.AnyOf(context=failures) | ValidationErrorKind.OneOfNotValid(context=failures):
+                    found += self._closest(failures, path, arguments)
+                case ValidationErrorKind.PropertyNames(error=inner):
+                    allowed = self._allowed(inner)
+                    kind = _KINDS.get(inner.kind.name, "other")
+                    found.append(Violation(path, kind, inner.kind.name, allowed, cast("str", inner.instance)))
+                case ValidationErrorKind.Enum() if (*error.schema_path[:-1], *path) in typed:
+                    pass  # one complaint of a value is enough
+                case _:
+                    actual = value_at(arguments, path)
+                    found.append(Violation(path, _KINDS.get(rule, "other"), rule, self._allowed(error), actual))
+        return found
+
+    def _closest(
+        self, failures: Sequence[Sequence[ValidationError]], path: tuple[str | int, ...], arguments: Json
+    ) -> list[Violation]:
+        """Return the violations of the alternative that was meant: of the right type and constants, else with the fewest."""
+        alternatives = [self._violations(errors, arguments) for errors in failures]
+
+        def is_other_type(found: Sequence[Violation]) -> bool:
+            return any(violation.rule == "type" and violation.path == path for violation in found)
+
+        def distance(found: Sequence[Violation]) -> tuple[bool, int, int]:
+            return is_other_type(found), sum(violation.rule == "const" for violation in found), len(found)
+
+        closest = min(alternatives, key=distance)
+        if not is_other_type(closest):
+            return closest
+        names: list[Json] = []
+        for violation in chain.from_iterable(alternatives):
+            if violation.rule == "type" and violation.path == path:
+                names += violation.allowed if isinstance(violation.allowed, list) else [violation.allowed]
+        allowed = list(dict.fromkeys(cast("list[str]", names)))
+        shown = allowed[0] if len(allowed) == 1 else cast("list[Json]", allowed)
+        return [Violation(path, "wrong_type", "type", shown, value_at(arguments, path))]
+
+    def _allowed(self, error: ValidationError) -> Json:
+        """Return what a keyword allows as the schema has it, as far as that fits on a line."""
+        allowed = value_at(self._root, error.schema_path)
+        if error.kind.name == "const":
+            return [allowed]
+        is_shown = error.kind.name in ("type", "enum") or not isinstance(allowed, (dict, list))
+        return allowed if is_shown else None
 
 
 class ToolSchemas:
@@ -78,180 +222,60 @@ class ToolSchemas:
 
     def __init__(self, unknown: UnknownArguments) -> None:
         self._unknown: UnknownArguments = unknown
-        self._known: dict[str, ToolSchema | SchemaError] = {}
-        self._size_bytes = 0
+        self._known: LRUCache[str, tuple[ToolSchema | SchemaError, int]] = LRUCache(_MAX_CACHE_BYTES, itemgetter(1))
 
     def of(self, written: JsonObject) -> ToolSchema:
         """Return the schema, or raise `SchemaError`."""
         text = schema_text(written)
-        known = self._known.get(text)
-        if known is None:
-            known = self._read(written, text)
+        if text not in self._known:
+            size_bytes = len(text) * _MEMORY_PER_BYTE
+            try:
+                schema = ToolSchema(written, self._unknown)
+                size_bytes += schema.pattern_bytes
+            except SchemaError as error:
+                schema = error
+            except RecursionError:
+                schema = SchemaError("it is nested too deeply")
+            self._known[text] = schema, size_bytes
+        known, _ = self._known[text]
         if isinstance(known, SchemaError):
             raise SchemaError(*known.args)
         return known
 
-    def _read(self, written: JsonObject, text: str) -> ToolSchema | SchemaError:
-        size_bytes = len(text) * _MEMORY_PER_BYTE
-        try:
-            read = ToolSchema(written, self._unknown)
-            size_bytes += read.pattern_bytes
-        except SchemaError as error:
-            read = SchemaError(*error.args)
-        except RecursionError:
-            read = SchemaError("it is nested too deeply")
-        if self._size_bytes + size_bytes > _MAX_CACHE_BYTES:
-            self._known.clear()
-            self._size_bytes = 0
-        self._known[text] = read
-        self._size_bytes += size_bytes
-        return read
+
+def _inner(schema: JsonObject, *keywords: str) -> list[JsonObject]:
+    """Return the schemas under some keywords: each a schema, a list of them, or schemas by name."""
+    found: list[Json] = []
+    for keyword in keywords:
+        match schema.get(keyword):
+            case dict() as rule if keyword in ("dependentSchemas", "patternProperties"):
+                found += rule.values()
+            case dict() as rule:
+                found.append(rule)
+            case list() as rules:
+                found += rules
+            case _:
+                pass
+    return cast("list[JsonObject]", found)
 
 
-# -- unknown arguments --------------------------------------------------------------------------------------------
-
-_OPEN = ("additionalProperties", "patternProperties", "propertyNames")
-_IN_PLACE = ("allOf", "anyOf", "oneOf")
-_IN_PLACE_ALONE = ("if", "then", "else")
-
-
-def _declared(root: Prepared) -> frozenset[str] | None:
-    """Return the names that any part of the schema has for arguments; `None` where the schema itself decides about others."""
-    names: set[str] = set()
-    seen: set[int] = set()
-    left = [root]
-    has_names = False
-    while left:
-        schema = left.pop()
-        if id(schema) in seen:
-            continue
-        seen.add(id(schema))
-        if any(keyword in schema for keyword in _OPEN):
-            return None
-        if "properties" in schema:
-            has_names = True
-            names.update(cast("Mapping[str, Prepared]", schema["properties"]))
-        left.extend(_in_place(schema))
-    return frozenset(names) if has_names else None
+def _size(value: Json) -> int:
+    """Count the values in it; raise `SchemaError` for one that is nested too deeply."""
+    level, count = [value], 0
+    for _ in range(_MAX_DEPTH):
+        level = [
+            member
+            for outer in level
+            if isinstance(outer, (dict, list))
+            for member in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+        if not level:
+            return count
+        count += len(level)
+    raise SchemaError("it is nested too deeply to check against")
 
 
-def _in_place(schema: Prepared) -> Iterator[Prepared]:
-    """Yield the schemas that are about the same value."""
-    for keyword in _IN_PLACE:
-        yield from cast("list[Prepared]", schema.get(keyword, ()))
-    for keyword in _IN_PLACE_ALONE:
-        if keyword in schema:
-            yield cast("Prepared", schema[keyword])
-    if "dependentSchemas" in schema:
-        yield from cast("Mapping[str, Prepared]", schema["dependentSchemas"]).values()
-    if "$ref" in schema:
-        yield cast("Target", schema["$ref"]).schema
-
-
-# -- arguments that plainly fit -----------------------------------------------------------------------------------
-# Nearly all arguments are valid, and nearly all schemas are made of few keywords: without this the check of a call takes
-# 67 microseconds, ten times as much as all other evaluators together.
-
-_Check: TypeAlias = Callable[[Json], bool]
-
-
-def _never(_arguments: JsonObject) -> bool:
-    return False
-
-
-class _Plain(Struct, frozen=True):
-    """The type that a value must have, and the check of one that is not null."""
-
-    types: frozenset[type]
-    check: _Check | None
-
-
-def _plain(schema: Prepared) -> _Plain | None:
-    """Make the quick check of a value; `None` where the schema has other keywords than the most common ones."""
-    if schema.keys() == {"anyOf"}:
-        return _plain_union(cast("list[Prepared]", schema["anyOf"]))
-    declared = schema.get("type")
-    types = declared.python if isinstance(declared, Types) else _ALL_TYPES
-    checks: list[_Check] = []
-    rest = set(schema) - {"type"} - _NOT_CHECKED
-    if rest & {"properties", "required", "additionalProperties"}:
-        of_object = _plain_object(schema, is_open=True)
-        if of_object is None or types - {NoneType} != _OBJECT:
-            return None
-        return _Plain(types, cast("_Check", of_object))
-    if "items" in rest:
-        rest.remove("items")
-        of_items = _plain(cast("Prepared", schema["items"]))
-        if of_items is None or types - {NoneType} != _LIST:
-            return None
-        checks.append(_all_items(of_items))
-    if not rest <= TESTS.keys() or (NoneType in types and rest & {"enum", "const"}):
-        return None
-    checks += [_tested(name, schema[name]) for name in schema if name in rest]
-    return _Plain(types, _joined(checks))
-
-
-def _plain_union(alternatives: list[Prepared]) -> _Plain | None:
-    """Join alternatives of which at most one is about more than the type, as for an optional argument in Python."""
-    found = [_plain(alternative) for alternative in alternatives]
-    if any(plain is None for plain in found):
-        return None
-    plains = [plain for plain in found if plain is not None]
-    checked = [plain for plain in plains if plain.check is not None]
-    if not checked:
-        return _Plain(frozenset().union(*(plain.types for plain in plains)), None)
-    if len(checked) == 1 and all(plain.types == _NULL for plain in plains if plain.check is None):
-        return _Plain(checked[0].types | {NoneType}, checked[0].check)
-    return None
-
-
-def _plain_object(schema: Prepared, *, is_open: bool) -> Callable[[JsonObject], bool] | None:
-    """Make the quick check of an object; `is_open` where names that the schema does not have are allowed by default."""
-    if not schema.keys() <= {"type", "properties", "required", "additionalProperties", *_NOT_CHECKED}:
-        return None
-    declared, others = schema.get("type"), schema.get("additionalProperties")
-    if (isinstance(declared, Types) and dict not in declared.python) or others not in (None, {}, NOTHING):
-        return None
-    properties = cast("Mapping[str, Prepared]", schema.get("properties", {}))
-    required = frozenset(cast("tuple[str, ...]", schema.get("required", ())))
-    plains = {name: plain for name, subschema in properties.items() if (plain := _plain(subschema)) is not None}
-    if len(plains) < len(properties):
-        return None
-    optional = {name: plain.types | {NoneType} for name, plain in plains.items() if name not in required}
-    types = {**{name: plain.types for name, plain in plains.items()}, **optional}
-    checks = {name: plain.check for name, plain in plains.items() if plain.check is not None}
-    types_of_others = _ALL_TYPES if is_open and others != NOTHING else frozenset[type]()
-
-    def fits(arguments: JsonObject) -> bool:
-        for name, value in arguments.items():
-            if type(value) not in types.get(name, types_of_others):
-                return False
-        for name, check in checks.items():
-            value = arguments.get(name)
-            if value is not None and not check(value):
-                return False
-        return required <= arguments.keys()
-
-    return fits
-
-
-def _all_items(plain: _Plain) -> _Check:
-    types, check = plain.types, plain.check
-
-    def fit(items: Json) -> bool:
-        return all(
-            type(item) in types and (check is None or item is None or check(item)) for item in cast("list[Json]", items)
-        )
-
-    return fit
-
-
-def _tested(name: str, limit: object) -> _Check:
-    test = TESTS[name]
-    return lambda value: test(limit, value)
-
-
-def _joined(checks: list[_Check]) -> _Check | None:
-    if len(checks) <= 1:
-        return checks[0] if checks else None
-    return lambda value: all(check(value) for check in checks)
+def _encodable(value: JsonObject) -> JsonObject:
+    """Replace lone surrogates, which cannot be written as UTF-8."""
+    written = json.dumps(value, ensure_ascii=False)
+    return value if written.isascii() else json.loads(written.encode("utf-8", "replace"))

@@ -1,27 +1,28 @@
-"""What can be wrong with arguments: a violation, what one costs a score, and the rules about a value alone."""
+"""Violations of a schema, their share of the arguments, and those that a redaction processor caused.
 
-import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Literal, TypeAlias, cast
+A digest is a mask only where the schema takes no id. Where it takes ids, a digest may be a wrong id of the model.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from toolgauge.model.errors import SchemaError
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.score.equality import canonical
-from toolgauge.score.patterns import Pattern
-from toolgauge.score.schemas.schema_reader import Allowed, Types
+from toolgauge.model.masks import is_digest, is_mask
 
 Kind: TypeAlias = Literal["unknown_arguments", "missing_required", "wrong_type", "enum", "range", "other"]
-# Takes the keyword's value and the value to test; true for a value of a type that the keyword is not about.
-Test: TypeAlias = Callable[[object, Json], bool]
 
 # Rules that judge a list or an object as a whole: with it, nothing in it is right.
 _OF_THE_WHOLE = frozenset(("additionalProperties", "type", "enum", "const", "not"))
-# Arguments that break more rules than this are wrong from end to end.
-MAX_VIOLATIONS = 1000
-# 0.3 is a multiple of 0.1, though not to the last digit.
-_ROUNDING = 1e-9
+# Rules that compare all values inside a list or an object.
+_OF_ALL_INSIDE = frozenset(("enum", "const", "not", "oneOf", "uniqueItems", "contains"))
+_NUMBERS: frozenset[Json] = frozenset(("integer", "number", "boolean", "null"))
+_FORMATS: frozenset[Json] = frozenset(("email", "idn-email", "date", "date-time", "time", "ipv4", "ipv6"))
+# Parts of a pattern that take no letters, and parts that may take some.
+_WITHOUT_LETTERS = re.compile(r"\\[ds.]")
+_MAY_TAKE_LETTERS = re.compile(r"[A-Za-z.]|\[\^")
 
 
 class Violation(Struct, frozen=True):
@@ -32,26 +33,19 @@ class Violation(Struct, frozen=True):
     rule: str
     allowed: Json
     actual: Json
-    is_missing: bool
+    is_missing: bool = False
 
-
-class Steps:
-    """What checking may still take."""
-
-    def __init__(self, left: int) -> None:
-        self.left = left
-
-    def take(self, steps: int) -> None:
-        """Count, and raise `SchemaError` when no step is left."""
-        self.left -= steps
-        if self.left < 0:
-            raise SchemaError("it takes too long to check against")
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing in the value is right."""
+        is_single = not isinstance(self.actual, (dict, list))
+        return not self.is_missing and (is_single or self.rule in _OF_THE_WHOLE)
 
 
 def valid_share(arguments: JsonObject, found: Sequence[Violation]) -> float:
     """Return the share of leaves that are valid: a missing value counts as one, and so does a rule about a list or an object."""
-    wholes = {violation.path: violation for violation in found if _is_whole(violation)}
-    others = len({(violation.path, violation.rule) for violation in found if not _is_whole(violation)})
+    wholes = {violation.path: violation for violation in found if violation.is_whole}
+    others = len({(violation.path, violation.rule) for violation in found if not violation.is_whole})
     wrong = others + sum(
         leaves(violation.actual)
         for path, violation in wholes.items()
@@ -63,11 +57,10 @@ def valid_share(arguments: JsonObject, found: Sequence[Violation]) -> float:
 
 def leaves(value: Json) -> int:
     """Count the values that hold no others."""
-    return sum(1 for _ in each_leaf(value))
+    return sum(1 for _ in _each_leaf(value))
 
 
-def each_leaf(value: Json) -> Iterator[Json]:
-    """Yield the values that hold no others."""
+def _each_leaf(value: Json) -> Iterator[Json]:
     left = [value]
     while left:
         node = left.pop()
@@ -77,55 +70,47 @@ def each_leaf(value: Json) -> Iterator[Json]:
         left.extend(members)
 
 
-def _is_whole(violation: Violation) -> bool:
+def is_masked(violation: Violation, arguments: JsonObject) -> bool:
+    """Return whether a mask stands in place of the value or name that breaks the rule, or of a value that the rule is about."""
     if violation.is_missing:
-        return False
-    return violation.rule in _OF_THE_WHOLE or not isinstance(violation.actual, (dict, list))
+        # A masked name may be the one that is missing.
+        holder = value_at(arguments, violation.path[:-1])
+        return isinstance(holder, dict) and any(map(is_mask, holder))
+    if violation.kind == "unknown_arguments":
+        return bool(violation.path) and is_mask(str(violation.path[-1]))
+    actual = violation.actual
+    if isinstance(actual, str):
+        return is_mask(actual) or (is_digest(actual) and takes_no_id({violation.rule: violation.allowed}))
+    return violation.rule in _OF_ALL_INSIDE and any(isinstance(one, str) and is_mask(one) for one in _each_leaf(actual))
 
 
-# -- rules about a value alone ------------------------------------------------------------------------------------
+def takes_no_id(schema: JsonObject) -> bool:
+    """Return whether a schema takes nothing that is like an id: only numbers, or text in the form of a number or an e-mail address."""
+    alternatives = schema.get("anyOf") or schema.get("oneOf")
+    if isinstance(alternatives, list):
+        return all(isinstance(one, dict) and takes_no_id(one) for one in alternatives)
+    types, pattern = schema.get("type"), schema.get("pattern")
+    if types is not None and _NUMBERS.issuperset(types if isinstance(types, list) else [types]):
+        return True
+    if isinstance(pattern, str):
+        return "@" in pattern or _MAY_TAKE_LETTERS.search(_WITHOUT_LETTERS.sub("", pattern)) is None
+    return isinstance(schema.get("format"), str) and schema["format"] in _FORMATS
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def schema_at(schema: Json, steps: Sequence[str | int]) -> JsonObject:
+    """Return the schema of a value by the plain way down to it, else an empty one."""
+    for step in steps:
+        schema = value_at(schema, ["items"] if isinstance(step, int) else ["properties", step])
+    return schema if isinstance(schema, dict) else {}
 
 
-def _of_numbers(test: Callable[[float, float], bool]) -> Test:
-    return lambda limit, value: not _is_number(value) or test(cast("float", value), cast("float", limit))
-
-
-def _of_size(kind: type, test: Callable[[float, float], bool]) -> Test:
-    return lambda limit, value: not isinstance(value, kind) or test(len(cast("str", value)), cast("float", limit))
-
-
-def _is_multiple(value: float, divisor: float) -> bool:
-    try:
-        quotient = value / divisor
-        return abs(quotient - round(quotient)) <= _ROUNDING * max(1.0, abs(quotient))
-    except (OverflowError, ValueError):
-        # Whole numbers beyond what a float holds, and infinity.
-        return isinstance(value, int) and isinstance(divisor, int) and value % divisor == 0
-
-
-TESTS: Mapping[str, Test] = {
-    "type": lambda types, value: cast("Types", types).match(value),
-    "enum": lambda allowed, value: cast("Allowed", allowed).match(value),
-    "const": lambda allowed, value: cast("Allowed", allowed).match(value),
-    "minimum": _of_numbers(operator.ge),
-    "maximum": _of_numbers(operator.le),
-    "exclusiveMinimum": _of_numbers(operator.gt),
-    "exclusiveMaximum": _of_numbers(operator.lt),
-    "multipleOf": _of_numbers(_is_multiple),
-    "pattern": lambda pattern, value: not isinstance(value, str) or cast("Pattern", pattern).is_in(value),
-    "minLength": _of_size(str, operator.ge),
-    "maxLength": _of_size(str, operator.le),
-    "minItems": _of_size(list, operator.ge),
-    "maxItems": _of_size(list, operator.le),
-    "minProperties": _of_size(dict, operator.ge),
-    "maxProperties": _of_size(dict, operator.le),
-    "uniqueItems": lambda wanted, value: not wanted or not isinstance(value, list) or _are_unique(value),
-}
-
-
-def _are_unique(items: list[Json]) -> bool:
-    return len(set(map(canonical, items))) == len(items)
+def value_at(value: Json, path: Sequence[str | int]) -> Json:
+    """Return the value that a path leads to, `None` where it leads nowhere."""
+    for step in path:
+        if isinstance(value, dict) and isinstance(step, str):
+            value = value.get(step)
+        elif isinstance(value, list) and isinstance(step, int) and step < len(value):
+            value = value[step]
+        else:
+            return None
+    return value

@@ -258,15 +258,16 @@ def _modernize(schema: JsonObject, written: JsonObject) -> None:
     is_nullable = written.get("nullable") is True
     types, allowed = schema.get("type"), schema.get("enum")
     if is_nullable and types is not None:
-        names = types if isinstance(types, list) else [types]
+        names: list[Json] = types if isinstance(types, list) else [types]
         schema["type"] = names if "null" in names else [*names, "null"]
     if isinstance(allowed, list):
         # A default is allowed, also where the values were listed without it.
         defaults = [written["default"]] if "default" in written else []
-        schema["enum"] = [*allowed, *defaults, *([None] if is_nullable else [])]
+        nulls: list[Json] = [None] if is_nullable else []
+        schema["enum"] = [*allowed, *defaults, *nulls]
     dependent = schema.pop("dependentRequired", None)
     if isinstance(dependent, dict):
-        for name, names in dependent.items():
+        for name, others in dependent.items():
             given: JsonObject = {"required": [name], "properties": {name: _NOT_NULL}}
-            rule: JsonObject = {"if": given, "then": {"required": names}}
+            rule: JsonObject = {"if": given, "then": {"required": others}}
             schema["allOf"] = [*cast("list[Json]", schema.get("allOf", [])), rule]

@@ -37,6 +37,7 @@ _KINDS: Mapping[str, Kind] = {
     **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"), "range"),
     **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"), "range"),
 }
+_CONTAINERS = (dict, list)
 _OPEN = ("additionalProperties", "patternProperties", "propertyNames")
 
 
@@ -259,19 +260,16 @@ def _inner(schema: JsonObject, *keywords: str) -> list[JsonObject]:
     return cast("list[JsonObject]", found)
 
 
-def _size(value: Json) -> int:
+def _size(arguments: JsonObject) -> int:
     """Count the values in it; raise `SchemaError` for one that is nested too deeply."""
-    level, count = [value], 0
+    left: list[dict[str, Json] | list[Json]] = [arguments]
+    count = 0
     for _ in range(_MAX_DEPTH):
-        level = [
-            member
-            for outer in level
-            if isinstance(outer, (dict, list))
-            for member in (outer.values() if isinstance(outer, dict) else outer)
-        ]
-        if not level:
+        members = [member for outer in left for member in (outer.values() if isinstance(outer, dict) else outer)]
+        count += len(members)
+        left = [member for member in members if isinstance(member, _CONTAINERS)]
+        if not left:
             return count
-        count += len(level)
     raise SchemaError("it is nested too deeply to check against")
 
 

@@ -13,8 +13,7 @@ from jsonschema import Draft202012Validator
 from tests.property.test_compare import VALUES
 from toolgauge.model.errors import SchemaError
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.score.schemas.tool_schemas import Steps, ToolSchema
-from toolgauge.score.schemas.violations import valid_share
+from toolgauge.score.tool_schemas import Steps, ToolSchema, valid_share
 
 NAMES = st.sampled_from(["a", "b", "c"])
 # Null is left out: for arguments that are not required ours takes it for one that was not given.

@@ -22,10 +22,6 @@ from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.recognize.values import is_too_large
 from toolgauge.score.compare import path
 from toolgauge.score.error_texts import error_in
-from toolgauge.score.recent_offers import REGISTERED
-from toolgauge.score.run_offers import RunOffers
-from toolgauge.score.schemas.tool_schemas import Steps, ToolSchema, ToolSchemas, UnknownArguments
-from toolgauge.score.schemas.violations import Kind, Violation, is_masked, valid_share
 from toolgauge.score.selection import (
     CallSelection,
     has_run_well,
@@ -33,6 +29,17 @@ from toolgauge.score.selection import (
     readable_arguments,
     shown,
     unseen_arguments,
+)
+from toolgauge.score.tool_offers import REGISTERED, RunOffers
+from toolgauge.score.tool_schemas import (
+    Kind,
+    Steps,
+    ToolSchema,
+    ToolSchemas,
+    UnknownArguments,
+    Violation,
+    is_masked,
+    valid_share,
 )
 
 # Less than a second for all calls of a trajectory that do not plainly fit.

@@ -19,7 +19,7 @@ from toolgauge.score.admissions import Reading, claims, read_answer
 from toolgauge.score.criterion import hands_over, name_words
 from toolgauge.score.equality import canonical, tagged
 from toolgauge.score.error_texts import with_error_texts
-from toolgauge.score.seen import leaves
+from toolgauge.score.recorded_values import leaves
 from toolgauge.score.selection import (
     CUT_SHORT,
     CallSelection,

@@ -13,8 +13,8 @@ from toolgauge.model.ports import Evaluation
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.criterion import hands_over
-from toolgauge.score.run_offers import Offer, RunOffers
 from toolgauge.score.selection import CallSelection, has_run_well, nothing_to_judge, shown, was_stopped
+from toolgauge.score.tool_offers import Offer, RunOffers
 
 # Names this long are not names; the hint looks no further.
 _COMPARED_LENGTH = 128

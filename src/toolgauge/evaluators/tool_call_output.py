@@ -17,7 +17,7 @@ from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.align import Alignment, Item, Pair, align
 from toolgauge.score.compare import Comparison, compare, describe
 from toolgauge.score.equality import Identities
-from toolgauge.score.opened_results import result_value
+from toolgauge.score.recorded_values import result_value
 from toolgauge.score.rules import Exact, Rule, Similarity
 from toolgauge.score.selection import CallComparison, Sides, make_sides, not_executed, shown, was_stopped
 from toolgauge.score.summary import counts, greedy_note, leftovers

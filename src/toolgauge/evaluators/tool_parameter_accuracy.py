@@ -15,7 +15,7 @@ from toolgauge.model.trajectory import ToolCall
 from toolgauge.score import prompts
 from toolgauge.score.judged import JudgedCalls, unreadable_arguments
 from toolgauge.score.prompts import JudgeView, Prompt, Spoken
-from toolgauge.score.seen import leaves, occurs_alone, result_leaves, written
+from toolgauge.score.recorded_values import leaves, occurs_alone, result_leaves, written
 
 # Calls with more values than this, and longer conversations, go to the judge.
 _MAX_VALUES = 100

@@ -15,7 +15,7 @@ from toolgauge.model.outcomes import Outcome, Scored
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.align import Alignment
 from toolgauge.score.arguments import ArgumentComparer, ArgumentComparison, Terms
-from toolgauge.score.places import check_key
+from toolgauge.score.patterns import check_key
 from toolgauge.score.rules import ArgumentRules, Casefold, Contains, Exact, Numeric, Rule
 from toolgauge.score.selection import NOTHING_MADE, not_observable, nothing_expected
 from toolgauge.score.summary import report

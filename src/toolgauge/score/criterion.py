@@ -21,8 +21,8 @@ from toolgauge.model.outcomes import Enforce, NotEvaluated, Result
 from toolgauge.model.ports import Evaluator
 from toolgauge.model.trajectory import ToolCall, Trajectory, TrajectoryScope
 from toolgauge.score.equality import same
+from toolgauge.score.error_texts import with_failures
 from toolgauge.score.patterns import Globs
-from toolgauge.score.result_failures import with_failures
 from toolgauge.score.selection import without_code
 from toolgauge.score.verdicts import MakeResult, Marks
 

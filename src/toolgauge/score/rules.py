@@ -30,8 +30,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, RootModel, f
 
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.json import Json
-from toolgauge.score.patterns import Pattern
-from toolgauge.score.places import Step, check_key, read_place
+from toolgauge.score.patterns import Pattern, Step, check_key, read_place
 
 # A time zone, as it is written behind a time.
 ZONE = r"(?P<zone>[Zz]|[+-]\d\d(?::?\d\d)?)"

@@ -35,8 +35,8 @@ from toolgauge.score.criterion import (
     with_neutral_tools,
     with_writing_tools,
 )
-from toolgauge.score.recent_offers import RecentOffers
-from toolgauge.score.seen import Conversation, ExpectedValues
+from toolgauge.score.recorded_values import Conversation, ExpectedValues
+from toolgauge.score.tool_offers import RecentOffers
 from toolgauge.score.unmatched import OnUnmatched, UnmatchedCriteria
 from toolgauge.score.verdicts import Checker, broken
 

@@ -15,7 +15,7 @@ from typing import Protocol, TypeVar
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.regressions import Regression
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.score.result_counts import ResultCounts
+from toolgauge.score.failing_calls import ResultCounts
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.process import Faults
 from toolgauge.service.workers.observed_messages import (

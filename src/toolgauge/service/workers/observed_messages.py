@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from toolgauge.model.outcomes import Scorecard
-from toolgauge.score.result_counts import ResultCounts
+from toolgauge.score.failing_calls import ResultCounts
 from toolgauge.watch.tallies import TrajectoryScores
 
 # How many trajectories a message stands for comes first: one that is dropped is counted without being read.

@@ -16,7 +16,7 @@ from msgspec import Struct
 from toolgauge.model.outcomes import NotEvaluated
 from toolgauge.model.trajectory import Message, ToolCall, Trajectory
 from toolgauge.score.patterns import Pattern
-from toolgauge.score.seen import leaves, written
+from toolgauge.score.recorded_values import leaves, written
 from toolgauge.score.selection import readable_arguments
 
 _WORD = re.compile(r"\w+")

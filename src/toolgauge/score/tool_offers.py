@@ -1,9 +1,10 @@
-"""Which tools were last on offer, for agent runs whose own spans do not show it.
+"""The tools on offer that a call is judged by: those of the agent run that made it, or the last ones that were recorded.
 
-Many producers record the tools with the first model call of a conversation, or in some of their traces only. The last offer
-of the same conversation stands in, else that of the same service, agents and version within an hour. Times are those of
-the trajectories, so that an older one that closes late replaces nothing. Bounded in all it keeps: where an offer had to be
-forgotten, nothing stands in.
+Agents of one trace have different tools. A manager that is judged by the offer of its worker looks as if it invented each of
+its own tools. Many producers record the tools with the first model call of a conversation, or in some of their traces only:
+the last offer of the same conversation stands in, else that of the same service, agents and version within an hour. Times
+are those of the trajectories, so that an older one that closes late replaces nothing. Bounded in all it keeps: where an offer
+had to be forgotten, nothing stands in.
 
 Rule: where a trajectory has several agent runs, an offer stands in only for a run with the same agent and the same agents around it.
 """
@@ -18,7 +19,7 @@ from msgspec.structs import replace
 from toolgauge.model.json import Json
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.records import VERSION, SpanRef
-from toolgauge.model.trajectory import OfferSource, Run, Trajectory
+from toolgauge.model.trajectory import OfferSource, Run, ToolCall, Trajectory
 from toolgauge.settings import HOUR
 
 # What explanations add about an offer from elsewhere.
@@ -231,3 +232,42 @@ def _weight(tools: _Tools) -> int:
         elif isinstance(value, list):
             left += value
     return size
+
+
+class Offer(Struct, frozen=True, eq=False):
+    """Tools on offer by name; `remark` is added to explanations where the call's own trace does not show them."""
+
+    tools: Mapping[str, ToolDefinition]
+    remark: str
+
+
+class RunOffers:
+    """Looks up the offers that a call is judged by.
+
+    Rule: each agent run is judged by its own offer, else by the tools that the configuration registers, never by the offer of
+    another run. The offer of the whole trajectory counts where there is one run, and for calls of which no run is known.
+    """
+
+    def __init__(self, trajectory: Trajectory) -> None:
+        runs = trajectory.runs
+        self._by_run: dict[SpanRef, Offer] = {
+            run.span: _offer(run.tools_offered, run.offer_from) for run in runs if run.tools_offered is not None
+        }
+        whole, registered = trajectory.tools_offered, trajectory.registered_tools
+        self._whole = () if whole is None else (_offer(whole, trajectory.offer_from),)
+        self._registered = (Offer(registered, REGISTERED),) if registered else ()
+        self._is_one = len(runs) == 1
+        self._has_runs = bool(runs)
+
+    def of(self, call: ToolCall) -> Sequence[Offer]:
+        """Return the offers, the one that decides first; the others may complete its schemas."""
+        if call.run is None or not self._has_runs:
+            return (*self._whole, *self._registered)
+        own = self._by_run.get(call.run)
+        if own is None:
+            return self._registered
+        return (own, *self._whole, *self._registered) if self._is_one else (own, *self._registered)
+
+
+def _offer(tools: Sequence[ToolDefinition], source: OfferSource) -> Offer:
+    return Offer({tool.name: tool for tool in reversed(tools)}, REMARKS[source])

@@ -55,7 +55,6 @@ class ToolCallAccuracy(ArgumentComparison):
             comparer.weigh,
             order="partial" if self.ordered else "any",
             peel=comparer.may_peel,
-            pins=comparer,
         )
         if expected and calls and not alignment.pairs and not alignment.missing:
             return NOTHING_MADE

@@ -66,9 +66,7 @@ class ToolCallF1(ArgumentComparison):
             value = comparer.weigh(slot, call)
             return value if value == 1.0 else None
 
-        alignment = align(
-            sides.slot_items, sides.call_items, weigh, peel=names_only or comparer.may_peel, pins=comparer
-        )
+        alignment = align(sides.slot_items, sides.call_items, weigh, peel=names_only or comparer.may_peel)
         paired = mismatches(comparer, alignment)
         notes = [*leftovers(sides, alignment, paired), *greedy_note(alignment), *cut_short_note(comparer)]
         if not names_only:

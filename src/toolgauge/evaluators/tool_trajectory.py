@@ -194,7 +194,6 @@ class ToolTrajectory(ArgumentComparison):
             comparer.weigh,
             order="partial" if in_order else "any",
             peel=comparer.may_peel,
-            pins=comparer,
         )
         script = edits(sides, alignment, comparer.weigh, in_order=in_order, free=self._free)
         differences = _differences(sides, alignment, script, comparer)

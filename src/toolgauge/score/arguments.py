@@ -32,12 +32,11 @@ from toolgauge.score.rules import (
     Lenient,
     Rule,
     Scope,
-    Similarity,
     is_equivalence,
     meets_itself,
     rule_name,
 )
-from toolgauge.score.selection import Arguments, CallComparison, Sides, make_sides
+from toolgauge.score.selection import CallComparison, Sides, make_sides
 
 
 class Schemas:
@@ -216,8 +215,6 @@ class _Ruling(Struct, frozen=True):
     # Equality of the numbers decides.
     is_plain: bool
     equals_meet: bool
-    # Nothing but an equal value is worth 1.
-    is_pinned: bool
     # What was found out about values, by both numbers.
     alike: dict[tuple[int, int], float] = {}
 
@@ -283,7 +280,6 @@ class ArgumentComparer:
             order=order,
             peel=self.may_peel,
             max_pairs=max_pairs,
-            pins=self,
         )
         self._is_limited = False
         if not self.is_cut_short:
@@ -322,14 +318,6 @@ class ArgumentComparer:
         if not self._terms.subset:
             counted += len(self._charged_of(call) - wanted.keys())
         return min(met / counted, 1.0) if counted else 1.0
-
-    def pinned(self, expected: int) -> dict[str, int]:
-        """Return the values, by number, that a call must have to meet the expected one in all."""
-        return {argument.name: argument.identity for argument in self._of_slot(expected) if argument.ruling.is_pinned}
-
-    def given(self, actual: int) -> Arguments:
-        """Return the values of a call by number, as far as they can be read."""
-        return self.sides.call_arguments[actual]
 
     def _weigh_whole(self, slot: int, call: int) -> float | None:
         value = self.weigh(slot, call)
@@ -436,7 +424,6 @@ class ArgumentComparer:
                 scope,
                 is_plain,
                 equals_meet=is_plain or all(map(meets_itself, scope.rules)),
-                is_pinned=is_plain or (isinstance(scope.rule, Similarity) and not scope.deeper),
             )
         return self._rulings[place]
 

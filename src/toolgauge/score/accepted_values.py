@@ -60,16 +60,12 @@ def _resolved(schema: Json, root: JsonObject) -> JsonObject:
         choices: Json = found.get("anyOf", found.get("oneOf"))
         reference = found.get("$ref")
         if isinstance(choices, list):
-            schema = _first_choice(choices)
+            schema = next((choice for choice in choices if _object(choice).get("type") != "null"), None)
         elif isinstance(reference, str):
             schema = _referred(reference, root)
         else:
             return found
     return {}
-
-
-def _first_choice(choices: list[Json]) -> Json:
-    return next((choice for choice in choices if _object(choice).get("type") != "null"), None)
 
 
 def _referred(reference: str, root: JsonObject) -> Json:
@@ -170,7 +166,10 @@ class Checker:
         if is_as_declared and isinstance(value, list):
             if nested is dict:
                 return self._objects_fault(value, allowed)
-            return self._list_fault(value, allowed)
+            for answer in allowed:
+                if self._are_alike(value, as_items(answer)):
+                    return None
+            return "value_error:list/tuple"
         if is_as_declared and isinstance(value, str):
             squashed = _squashed(value)
             for accepted in allowed:
@@ -203,12 +202,6 @@ class Checker:
             if type(item) is not nested and (accepted is None or type(item) is not accepted):
                 return False
         return True
-
-    def _list_fault(self, value: list[Json], allowed: list[Json]) -> str | None:
-        for answer in allowed:
-            if self._are_alike(value, as_items(answer)):
-                return None
-        return "value_error:list/tuple"
 
     def _are_alike(self, value: list[Json], answer: list[Json]) -> bool:
         if len(value) != len(answer):

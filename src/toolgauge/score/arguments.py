@@ -264,7 +264,11 @@ class ArgumentComparer:
         if terms.rules.root and not all(map(is_equivalence, terms.rules.rules)):
             return False
         if terms.subset:
-            return self._have_equal_sizes()
+            sizes: dict[str, set[int]] = {}
+            for index, slot in enumerate(self.sides.slots):
+                if self.sides.slot_arguments[index] is not None:
+                    sizes.setdefault(slot.name, set()).add(len(self._of_slot(index)))
+            return all(len(found) == 1 for found in sizes.values())
         if terms.volatile is not None or terms.required_only:
             return False
         return terms.schemas.are_none or not any(
@@ -330,7 +334,13 @@ class ArgumentComparer:
             return CallAgreement(value=1.0)
         tool = f"{self.sides.slots[slot].name[:_SHOWN_LENGTH]}:"
         if found is None:
-            return self._unread(slot, tool)
+            expected = self.sides.slot_values(slot)
+            verdicts = (
+                ArgumentVerdict(name=argument.name, word="unread", value=0.0, rule="unparsable")
+                for argument in self._of_slot(slot)
+            )
+            difference = Difference(where=f"{tool} arguments", rule="unparsable", expected=Side(value=expected))
+            return CallAgreement(value=0.0, verdicts=tuple(verdicts), differences=(difference,))
         verdicts: list[ArgumentVerdict] = []
         differences: list[Difference] = []
         for name in wanted:
@@ -339,7 +349,8 @@ class ArgumentComparer:
             differences += found_differences
         for name in found:
             if name not in wanted:
-                verdict = self._unexpected(call, name)
+                word = self._word(call, name)
+                verdict = ArgumentVerdict(name=name, word=word, value=0.0, rule="ignore" if word == "ignored" else word)
                 verdicts.append(verdict)
                 if explain and verdict.word == "invented" and not self._terms.subset:
                     given = Side(value=self.sides.call_values(call)[name])
@@ -357,15 +368,6 @@ class ArgumentComparer:
         if wanted is None or wanted != self.sides.call_arguments[call]:
             return None
         return None if terms.rules.root or terms.required_only else len(wanted)
-
-    def _unread(self, slot: int, tool: str) -> CallAgreement:
-        expected = self.sides.slot_values(slot)
-        verdicts = (
-            ArgumentVerdict(name=argument.name, word="unread", value=0.0, rule="unparsable")
-            for argument in self._of_slot(slot)
-        )
-        difference = Difference(where=f"{tool} arguments", rule="unparsable", expected=Side(value=expected))
-        return CallAgreement(value=0.0, verdicts=tuple(verdicts), differences=(difference,))
 
     def _expected(
         self, slot: int, call: int, name: str, tool: str, *, explain: bool
@@ -392,10 +394,6 @@ class ArgumentComparer:
             differences = self._compared(slot, call, argument, path(tool, name)).differences
         word: Word = "met" if value == 1.0 else "partly" if value > 0.0 else "differs"
         return ArgumentVerdict(name=name, word=word, value=value, rule=rule), differences
-
-    def _unexpected(self, call: int, name: str) -> ArgumentVerdict:
-        word = self._word(call, name)
-        return ArgumentVerdict(name=name, word=word, value=0.0, rule="ignore" if word == "ignored" else word)
 
     def _of_slot(self, slot: int) -> tuple[_Wanted, ...]:
         """Return the expected arguments that are looked at."""
@@ -478,10 +476,3 @@ class ArgumentComparer:
     def _compared(self, slot: int, call: int, argument: _Wanted, where: str) -> Comparison:
         expected, actual = self.sides.slot_values(slot)[argument.name], self.sides.call_values(call)[argument.name]
         return compare(argument.ruling.scope, expected, actual, where=where)
-
-    def _have_equal_sizes(self) -> bool:
-        sizes: dict[str, set[int]] = {}
-        for index, slot in enumerate(self.sides.slots):
-            if self.sides.slot_arguments[index] is not None:
-                sizes.setdefault(slot.name, set()).add(len(self._of_slot(index)))
-        return all(len(found) == 1 for found in sizes.values())

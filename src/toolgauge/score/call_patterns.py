@@ -146,7 +146,10 @@ class _Room:
             case str():
                 return self._written(value)
             case int() if value not in _INT64:
-                return _as_double(value)
+                try:
+                    return float(value)
+                except OverflowError:
+                    return float("inf") if value > 0 else float("-inf")
             case _:
                 return value
 
@@ -156,13 +159,6 @@ class _Room:
             raise ExpressionError(_TOO_MUCH)
         # Lone surrogates are no text to CEL.
         return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
-
-
-def _as_double(number: int) -> float:
-    try:
-        return float(number)
-    except OverflowError:
-        return float("inf") if number > 0 else float("-inf")
 
 
 _MAX_ENTRIES = 1000

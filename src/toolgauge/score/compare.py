@@ -70,18 +70,19 @@ def compare(rule: Rule | Scope, expected: Json, actual: Json, *, where: str) -> 
     scope = rule if isinstance(rule, Scope) else Scope(rule)
     quick = quick_agreement(scope, expected, actual)
     if quick is not None:
-        return _of_leaves(scope.rule, quick[0], expected, actual, where)
+        # Compare two single values as the walk would.
+        value = quick[0]
+        if value == 1.0:
+            return Comparison(value=1.0)
+        difference = Difference(
+            where=where, rule=rule_name(scope.rule), expected=Side(value=expected), actual=Side(value=actual)
+        )
+        return Comparison(
+            value=min(value, _JUST_BELOW_ONE) if _is_graded(scope.rule) else 0.0, differences=(difference,)
+        )
     tally = _Tally(is_mean=_is_graded(scope.rule))
     _walk(tally, scope, expected, actual, where=where)
     return tally.comparison()
-
-
-def _of_leaves(rule: Rule, value: float, expected: Json, actual: Json, where: str) -> Comparison:
-    """Compare two single values as the walk would."""
-    if value == 1.0:
-        return Comparison(value=1.0)
-    difference = Difference(where=where, rule=rule_name(rule), expected=Side(value=expected), actual=Side(value=actual))
-    return Comparison(value=min(value, _JUST_BELOW_ONE) if _is_graded(rule) else 0.0, differences=(difference,))
 
 
 def quick_agreement(scope: Scope, expected: Json, actual: Json) -> tuple[float, int] | None:
@@ -221,7 +222,10 @@ def _decided_as_a_whole(tally: _Tally, pair: _Pair) -> bool:
         case Present():
             tally.leaf(1.0, rule)
         case Regex(pattern=pattern):
-            _settle(tally, pair, is_met=isinstance(actual, str) and pattern.matches(actual), wanted=pattern.text)
+            is_met = isinstance(actual, str) and pattern.matches(actual)
+            tally.leaf(float(is_met), pair.scope.rule)
+            if not is_met and not pair.reported:
+                tally.differ(pair.where, pattern.text, pair.actual, pair.scope.rule)
         case OneOf():
             _one_of(tally, rule, pair, actual)
         case SetLike() | Contains() if isinstance(expected, list) and isinstance(actual, list):
@@ -231,12 +235,6 @@ def _decided_as_a_whole(tally: _Tally, pair: _Pair) -> bool:
         case _:
             return False
     return True
-
-
-def _settle(tally: _Tally, pair: _Pair, *, is_met: bool, wanted: Json) -> None:
-    tally.leaf(float(is_met), pair.scope.rule)
-    if not is_met and not pair.reported:
-        tally.differ(pair.where, wanted, pair.actual, pair.scope.rule)
 
 
 def accepted(rule: OneOf, expected: Json) -> tuple[Json, ...]:

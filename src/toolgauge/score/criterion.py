@@ -224,19 +224,15 @@ class ToolKinds:
             return "writes"
         if self._read_only is not None and self._read_only.match(name):
             return "reads"
-        if _is_neutral_by_name(name) if self._neutral is None else self._neutral.match(name):
+        if (
+            (name_words(name) in NEUTRAL_NAMES or hands_over(name))
+            if self._neutral is None
+            else self._neutral.match(name)
+        ):
             return "neutral"
         if (self._writes is None) == (self._read_only is None):
-            return "reads" if _reads_by_name(name) else "writes"
+            return "reads" if any(word in READING_VERBS for word in name_words(name)[:1]) else "writes"
         return "writes" if self._writes is None else "reads"
-
-
-def _reads_by_name(name: str) -> bool:
-    return any(word in READING_VERBS for word in name_words(name)[:1])
-
-
-def _is_neutral_by_name(name: str) -> bool:
-    return name_words(name) in NEUTRAL_NAMES or hands_over(name)
 
 
 def hands_over(name: str) -> bool:
@@ -358,7 +354,7 @@ def applies(registered: Registered, trajectory: Trajectory) -> bool:
     return registered.is_for_all or (
         (not registered.needs_agent_run or trajectory.has_agent_run)
         and (registered.service is None or registered.service.match(trajectory.service or ""))
-        and (registered.agent is None or _has_agent(registered.agent, trajectory))
+        and (registered.agent is None or any(registered.agent.match(name) for name in trajectory.agents))
         and (registered.case is None or _is_case(registered.case, criterion, trajectory))
         and all(
             key in trajectory.attributes and same(trajectory.attributes[key], value)
@@ -446,10 +442,6 @@ def narrowed_to_agent(registered: Registered, trajectory: Trajectory) -> Traject
     agent = registered.agent
     calls = tuple(call for call in trajectory.calls if agent.match(agent_of(call, trajectory)))
     return replace(trajectory, calls=calls)
-
-
-def _has_agent(agent: Globs, trajectory: Trajectory) -> bool:
-    return any(agent.match(name) for name in trajectory.agents)
 
 
 def agent_of(call: ToolCall, trajectory: Trajectory) -> str:

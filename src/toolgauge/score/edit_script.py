@@ -57,7 +57,15 @@ def edits(sides: Sides, alignment: Alignment, weigh: Weigh, *, in_order: bool, f
         # Where calls that nobody needs cost nothing, one at the wrong place is but another of them.
         slots = alignment.missing if free.extra else _unpaired(sides, alignment)
         moved = _moved(sides, alignment, slots, weigh)
-    swaps = _swaps(alignment, moved)
+    # Find moved calls that only have to change places with a neighbour that is kept.
+    pair_of = {pair.actual: pair for pair in alignment.pairs if pair.value == 1.0}
+    swaps: dict[int, Pair] = {}
+    for call, slot in moved.items():
+        for step in (1, -1):
+            neighbour = pair_of.get(call + step)
+            if neighbour is not None and neighbour.expected == slot - step and call not in swaps:
+                swaps[call] = neighbour
+                del pair_of[call + step]
     parts = [_paired(sides, alignment, swaps), _made(sides, alignment, moved, swaps, free)]
     if not free.missing:
         parts.append(_inserted(sides, alignment, moved, in_order=in_order))
@@ -91,19 +99,6 @@ def _moved(sides: Sides, alignment: Alignment, slots: Sequence[int], weigh: Weig
         max_pairs=_MAX_PAIRS,
     )
     return {calls[pair.actual]: slots[pair.expected] for pair in left.pairs}
-
-
-def _swaps(alignment: Alignment, moved: dict[int, int]) -> dict[int, Pair]:
-    """Find moved calls that only have to change places with a neighbour that is kept."""
-    pair_of = {pair.actual: pair for pair in alignment.pairs if pair.value == 1.0}
-    swaps: dict[int, Pair] = {}
-    for call, slot in moved.items():
-        for step in (1, -1):
-            neighbour = pair_of.get(call + step)
-            if neighbour is not None and neighbour.expected == slot - step and call not in swaps:
-                swaps[call] = neighbour
-                del pair_of[call + step]
-    return swaps
 
 
 def _paired(sides: Sides, alignment: Alignment, swaps: dict[int, Pair]) -> Iterator[_Placed]:

@@ -67,10 +67,6 @@ def moment(text: str, *, zone: int | None = None) -> Moment | None:
     day = _day(match["year"], match["month"] or packed[:2], match["day"] or packed[2:])
     if day is None or match["hour"] is None:
         return None if day is None else Moment(day=day, second=None)
-    return _point(match, day, zone)
-
-
-def _point(match: re.Match[str], day: int, zone: int | None) -> Moment | None:
     minute, second = match["minute"] or match["packed_minute"], match["second"] or match["packed_second"]
     fraction = _digits(match["fraction"] or match["packed_fraction"])
     in_day = _second(match["hour"], minute, second or "0", fraction)
@@ -153,7 +149,12 @@ def _number_agreement(rule: LeafRule, expected: float, actual: float) -> float:
         case Numeric(absolute=absolute, relative=relative):
             return float(_is_within(expected, actual, absolute=absolute, relative=relative))
         case Similarity():
-            return _closeness(expected, actual)
+            try:
+                distance = abs(expected - actual) / max(abs(expected), abs(actual))
+            except (OverflowError, ZeroDivisionError):
+                # Integers beyond the range of floats; zero and NaN.
+                return 0.0
+            return max(0.0, 1.0 - distance) if math.isfinite(distance) else 0.0
         case _:
             return 0.0
 
@@ -168,7 +169,13 @@ def _text_agreement(rule: LeafRule, expected: str, actual: str) -> tuple[float, 
             wanted = moment(expected, zone=zone)
             return float(wanted is not None and wanted == moment(actual, zone=zone)), 4
         case Similarity():
-            return _text_similarity(expected, actual)
+            cells = len(expected) * len(actual)
+            if cells <= _MAX_EDIT_CELLS:
+                return Levenshtein.normalized_similarity(expected, actual), cells // _EDIT_CELLS_PER_UNIT
+            # A lower bound that takes linear time: no edit is needed where the texts begin and end alike.
+            start = _shared(expected, actual)
+            end = min(_shared(expected[::-1], actual[::-1]), min(len(expected), len(actual)) - start)
+            return (start + end) / max(len(expected), len(actual)), (len(expected) + len(actual)) // 1000
         case _:
             return 0.0, 0
 
@@ -190,16 +197,6 @@ def _fold_alike(first: str, second: str) -> bool:
 
 def _folded(text: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
-
-
-def _text_similarity(expected: str, actual: str) -> tuple[float, int]:
-    cells = len(expected) * len(actual)
-    if cells <= _MAX_EDIT_CELLS:
-        return Levenshtein.normalized_similarity(expected, actual), cells // _EDIT_CELLS_PER_UNIT
-    # A lower bound that takes linear time: no edit is needed where the texts begin and end alike.
-    start = _shared(expected, actual)
-    end = min(_shared(expected[::-1], actual[::-1]), min(len(expected), len(actual)) - start)
-    return (start + end) / max(len(expected), len(actual)), (len(expected) + len(actual)) // 1000
 
 
 def _shared(first: str, second: str) -> int:
@@ -227,15 +224,6 @@ def _is_within(expected: float, actual: float, *, absolute: float, relative: flo
     except OverflowError:
         # Integers beyond the range of floats that are not equal: no tolerance was meant to span them.
         return False
-
-
-def _closeness(expected: float, actual: float) -> float:
-    try:
-        distance = abs(expected - actual) / max(abs(expected), abs(actual))
-    except (OverflowError, ZeroDivisionError):
-        # Integers beyond the range of floats; zero and NaN.
-        return 0.0
-    return max(0.0, 1.0 - distance) if math.isfinite(distance) else 0.0
 
 
 _Token: TypeAlias = str | int | float
@@ -317,7 +305,9 @@ class PythonEquality:
         if not isinstance(first, _CONTAINERS) or not isinstance(second, _CONTAINERS):
             return first == second
         # Without it: twice as much for an evaluator that compares call by call. Numbers are for what is large or deep.
-        if len(first) <= _FEW and _is_flat(first):
+        if len(first) <= _FEW and _CONTAINER_TYPES.isdisjoint(
+            map(type, first.values() if isinstance(first, dict) else first)
+        ):
             return first == second
         return self.key(first) == self.key(second)
 
@@ -330,10 +320,6 @@ class PythonEquality:
             number = self._numbers.setdefault(_flat(value, _as_python), len(self._numbers))
             known = self._known[id(value)] = (value, ("#", number))
         return known[1]
-
-
-def _is_flat(node: list[Json] | dict[str, Json]) -> bool:
-    return _CONTAINER_TYPES.isdisjoint(map(type, node.values() if isinstance(node, dict) else node))
 
 
 def _as_python(value: Leaf) -> tuple[str | int | float, ...]:

@@ -124,7 +124,14 @@ def _by_argument(difference: Difference) -> Iterator[Difference]:
 def _meant(difference: Difference, by_name: Mapping[str, Sequence[ToolCall]]) -> ToolCall | None:
     tool, path = _parts(difference)
     if tool not in by_name:
-        return _not_expected(difference, by_name.get(path, ()))
+        # Return the call that a difference with one side is about, the last of equal ones.
+        calls = by_name.get(path, ())
+        if difference.expected is not None or difference.actual is None:
+            return None
+        if len(calls) == 1:
+            return calls[0]
+        made = Recorded(value=difference.actual.value)
+        return next((call for call in islice(reversed(calls), _MAX_ALIKE) if call.arguments == made), None)
     calls = by_name[tool]
     if len(calls) == 1:
         return calls[0]
@@ -139,16 +146,6 @@ def _meant(difference: Difference, by_name: Mapping[str, Sequence[ToolCall]]) ->
         and call.arguments.value.get(name) == difference.actual.value
     ]
     return alike[0] if len(alike) == 1 else None
-
-
-def _not_expected(difference: Difference, calls: Sequence[ToolCall]) -> ToolCall | None:
-    """Return the call that a difference with one side is about, the last of equal ones."""
-    if difference.expected is not None or difference.actual is None:
-        return None
-    if len(calls) == 1:
-        return calls[0]
-    made = Recorded(value=difference.actual.value)
-    return next((call for call in islice(reversed(calls), _MAX_ALIKE) if call.arguments == made), None)
 
 
 def _parts(difference: Difference) -> tuple[str, str]:

@@ -129,7 +129,10 @@ def read_place(key: str) -> Place:
         tool=_step(segments[0]),
         path=key if tool is None or key == "*" else key[tool.end() :].removeprefix("."),
         steps=tuple(map(_step, segments[1:])),
-        specificity=_specificity(segments),
+        specificity=tuple(
+            (0 if segment.is_wild else 1, len(segment.text.replace("*", "").replace("?", "")) if segment.is_wild else 0)
+            for segment in (*reversed(segments[1:]), segments[0])
+        ),
     )
 
 
@@ -221,11 +224,3 @@ def _step(segment: _Segment) -> Step:
     if segment.is_wild:
         return Step(keys=Globs((segment.text,)))
     return Step(key=segment.text)
-
-
-def _specificity(segments: tuple[_Segment, ...]) -> tuple[tuple[int, int], ...]:
-    """Rank places of the same depth: by the innermost step first, by the tool last."""
-    return tuple(
-        (0 if segment.is_wild else 1, len(segment.text.replace("*", "").replace("?", "")) if segment.is_wild else 0)
-        for segment in (*reversed(segments[1:]), segments[0])
-    )

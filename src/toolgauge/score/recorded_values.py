@@ -201,7 +201,9 @@ class ExpectedValues:
         known = self._known.get(id(expected))
         if known is not None:
             return known[1]
-        values = _expected_values(expected)
+        found = (leaf for call in expected.calls if call.args for leaf in islice(leaves(call.args), _MAX_LEAVES))
+        texts = (_text(leaf) for leaf in found)
+        values = tuple(islice(dict.fromkeys(text for text in texts if text), _MAX_VALUES))
         if len(self._known) >= _MAX_KNOWN:
             self._known.clear()
         self._known[id(expected)] = (expected, values)
@@ -251,12 +253,6 @@ class Conversation:
             seen += is_seen is True
             unseen += is_seen is False
         return seen / (seen + unseen) if seen or unseen else None
-
-
-def _expected_values(expected: Expected) -> tuple[str, ...]:
-    found = (leaf for call in expected.calls if call.args for leaf in islice(leaves(call.args), _MAX_LEAVES))
-    texts = (_text(leaf) for leaf in found)
-    return tuple(islice(dict.fromkeys(text for text in texts if text), _MAX_VALUES))
 
 
 def _recorded_texts(trajectory: Trajectory) -> list[str]:

@@ -201,7 +201,18 @@ def score_turns(trajectory: Trajectory, expected: Expected, calls: Sequence[Tool
             names = {call.name for call in wanted}
             unseen += sum(call.name not in names for call in made)
         outcomes.append(outcome)
-    return _with_unseen(mean_of_turns(outcomes), unseen)
+    # Mention calls in turns that stay out of the mean because nothing was expected in them.
+    outcome = mean_of_turns(outcomes)
+    if not unseen or isinstance(outcome, Errored):
+        return outcome
+    with_unseen = replace(
+        outcome, explanation=f"{outcome.explanation}; {unseen} calls in user turns without expected ones"
+    )
+    if isinstance(with_unseen, Scored):
+        return replace(
+            with_unseen, parts={**with_unseen.parts, "unexpected": with_unseen.parts.get("unexpected", 0) + unseen}
+        )
+    return with_unseen
 
 
 def calls_by_turn(trajectory: Trajectory, calls: Sequence[ToolCall], turns: int) -> list[list[ToolCall]] | None:
@@ -212,7 +223,13 @@ def calls_by_turn(trajectory: Trajectory, calls: Sequence[ToolCall], turns: int)
     users = [message for message in trajectory.messages if message.role == "user"]
     for messages in (users, _without_echoes(users)):
         if messages and len(messages) == turns:
-            return _split_at(messages, calls)
+            # What precedes the first message belongs to it: nobody else has spoken.
+            starts = [-1, *(message.turn for message in messages[1:])]
+            ends = [*starts[1:], None]
+            return [
+                [call for call in calls if call.turn >= start and (end is None or call.turn < end)]
+                for start, end in zip(starts, ends, strict=True)
+            ]
     traces = list(dict.fromkeys(call.span.trace_id for call in trajectory.calls))
     if not users and trajectory.scope == "conversation" and len(traces) == turns:
         return [[call for call in calls if call.span.trace_id == trace] for trace in traces]
@@ -226,16 +243,6 @@ def _without_echoes(messages: Sequence[Message]) -> list[Message]:
     return kept
 
 
-def _split_at(messages: Sequence[Message], calls: Sequence[ToolCall]) -> list[list[ToolCall]]:
-    # What precedes the first message belongs to it: nobody else has spoken.
-    starts = [-1, *(message.turn for message in messages[1:])]
-    ends = [*starts[1:], None]
-    return [
-        [call for call in calls if call.turn >= start and (end is None or call.turn < end)]
-        for start, end in zip(starts, ends, strict=True)
-    ]
-
-
 def mean_of_turns(outcomes: Sequence[Outcome]) -> Outcome:
     """Make one outcome of those of the turns; turns that could not be scored stay out of the mean."""
     numbered = [(number, outcome) for number, outcome in enumerate(outcomes, 1) if isinstance(outcome, Scored)]
@@ -247,35 +254,21 @@ def mean_of_turns(outcomes: Sequence[Outcome]) -> Outcome:
     below = [f"turn {number}: {scored.explanation}" for number, scored in numbered if scored.value < 1]
     more = f"; and {len(below) - _SHOWN_TURNS} more turns below 1" if len(below) > _SHOWN_TURNS else ""
     summary = f"mean over {len(scores)} of {len(outcomes)} user turns"
-    differences = (_in_turn(number, difference) for number, scored in numbered for difference in scored.differences)
+    differences = (
+        Difference(
+            where=f"turn {number}: {difference.where}",
+            rule=difference.rule,
+            expected=difference.expected,
+            actual=difference.actual,
+        )
+        for number, scored in numbered
+        for difference in scored.differences
+    )
     return Scored(
         value=sum(scored.value for scored in scores) / len(scores),
         explanation="; ".join([summary, *below[:_SHOWN_TURNS]]) + more,
         parts={**_parts(scores), "turns": len(outcomes), "turns_scored": len(scores)},
         differences=tuple(differences)[:_MAX_DIFFERENCES],
-    )
-
-
-def _with_unseen(outcome: Outcome, calls: int) -> Outcome:
-    """Mention calls in turns that stay out of the mean because nothing was expected in them."""
-    if not calls or isinstance(outcome, Errored):
-        return outcome
-    with_unseen = replace(
-        outcome, explanation=f"{outcome.explanation}; {calls} calls in user turns without expected ones"
-    )
-    if isinstance(with_unseen, Scored):
-        return replace(
-            with_unseen, parts={**with_unseen.parts, "unexpected": with_unseen.parts.get("unexpected", 0) + calls}
-        )
-    return with_unseen
-
-
-def _in_turn(number: int, difference: Difference) -> Difference:
-    return Difference(
-        where=f"turn {number}: {difference.where}",
-        rule=difference.rule,
-        expected=difference.expected,
-        actual=difference.actual,
     )
 
 
@@ -381,7 +374,7 @@ def _slots(
             # Ids bind beyond names and arguments, so no call equals the slot outright: all are weighed.
             key = ("expected", call.call_id, key)
         required, most = 1, 1
-        if _is_open(call):
+        if call.optional or call.repeat != (1, 1):
             made = Counter([call.name for call in calls]) if made is None else made
             required, most = _repeats(call, made[call.name])
         for number in range(most):
@@ -396,11 +389,6 @@ def _slots(
         identities=identities,
         by_id=by_id,
     )
-
-
-def _is_open(call: ExpectedCall) -> bool:
-    """Return whether the calls that were made decide how many slots it becomes."""
-    return call.optional or call.repeat != (1, 1)
 
 
 def readable_arguments(call: ToolCall) -> JsonObject | None:

@@ -82,12 +82,9 @@ class UnmatchedCriteria:
             if applies(registered, trajectory):
                 self._with_trajectories.add(name)
                 if _names_call(registered, trajectory):
-                    self._match(name)
-
-    def _match(self, name: str) -> None:
-        del self._waiting[name]
-        if self.states[name,]:
-            self.states = {**self.states, (name,): 0.0}
+                    del self._waiting[name]
+                    if self.states[name,]:
+                        self.states = {**self.states, (name,): 0.0}
 
     def so_far(self) -> tuple[Unmatched, ...]:
         """Return the criteria that matched nothing in this period."""

@@ -149,9 +149,9 @@ def broken(error_type: str, message: str) -> Judged:
 def _problem_of_score(scored: Scored) -> str:
     if not _is_number(scored.value) or not 0 <= scored.value <= 1:
         return "the evaluator gave a score that is not a number from 0 to 1"
-    if not _is_text(scored.explanation):
+    if not (isinstance(scored.explanation, str) and bool(scored.explanation)):
         return "the evaluator gave a score without an explanation"
-    if not _is_truth_value(scored.is_exempt):
+    if not isinstance(scored.is_exempt, bool):
         return "the evaluator gave something else for a truth value"
     if not _are_parts(scored.parts) or not _are_differences(scored.differences):
         return "the evaluator gave parts or differences of the wrong type"
@@ -172,14 +172,6 @@ def _problem_of_words(*words: object) -> str:
 def _is_number(value: object) -> bool:
     # No comparison holds of what is not a number, and an integer may be larger than any float.
     return isinstance(value, int | float) and not isinstance(value, bool) and -_LARGEST <= value <= _LARGEST
-
-
-def _is_truth_value(value: object) -> bool:
-    return isinstance(value, bool)
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str) and bool(value)
 
 
 def _are_parts(parts: object) -> bool:

@@ -174,7 +174,8 @@ class Texts:
             return True
         if not self._chunks:
             return False
-        joints = _joints_around(word)
+        inner = _SOFT.intersection(word)
+        joints = _SOFT if not inner else _NO_JOINTS if inner & _COMMON_JOINTS else _COMMON_JOINTS
         is_sure = True
         for content in reversed(self._chunks):
             self._searched += len(content)
@@ -238,7 +239,9 @@ class Texts:
 
     def _read_on(self) -> None:
         for content in self._texts[self._read :]:
-            days, phones, has_relative_day = _days_and_phones(content)
+            days, phones, has_relative_day = (
+                _known_days_and_phones(content) if len(content) <= _LONGEST_KNOWN else _read(content)
+            )
             for year, month, day in days:
                 self._days.setdefault((month, day), set()).add(year)
             self._phones |= phones
@@ -250,10 +253,6 @@ def _words(content: bytes) -> Set[bytes]:
     return _known_words(content) if len(content) <= _LONGEST_KNOWN else value_forms.words(content)
 
 
-def _days_and_phones(content: bytes) -> tuple[frozenset[Day], frozenset[bytes], bool]:
-    return _known_days_and_phones(content) if len(content) <= _LONGEST_KNOWN else _read(content)
-
-
 def _read(content: bytes) -> tuple[frozenset[Day], frozenset[bytes], bool]:
     plain = value_forms.plain(content)
     phones = frozenset(digits[-_PHONE_SUFFIX:] for digits in value_forms.phone_numbers(plain))
@@ -263,12 +262,6 @@ def _read(content: bytes) -> tuple[frozenset[Day], frozenset[bytes], bool]:
 # The instructions of an agent come again with each of its conversations. Without these: a sixth more for the evaluator.
 _known_words = lru_cache(maxsize=64)(value_forms.words)
 _known_days_and_phones = lru_cache(maxsize=64)(_read)
-
-
-def _joints_around(word: bytes) -> frozenset[int]:
-    """Return the joints beside which the word is taken for one, as the index does: it takes words apart at them."""
-    inner = _SOFT.intersection(word)
-    return _SOFT if not inner else _NO_JOINTS if inner & _COMMON_JOINTS else _COMMON_JOINTS
 
 
 def _stands_alone(word: bytes, content: bytes, joints: frozenset[int]) -> bool | None:

@@ -57,14 +57,11 @@ class ValueSearch:
                 self._numbers.append(value)
             text = written(value)
             if len(text) >= shortest_in_prose:
-                self._add_phrase(text, key)
+                phrase = tuple(islice(self._tokens(text), _MAX_TOKENS))
+                if phrase:
+                    self._phrases.setdefault(len(phrase), {}).setdefault(phrase, []).append(key)
         self._numbers.sort()
         self._missing = len(self._found)
-
-    def _add_phrase(self, text: str, key: Hashable) -> None:
-        phrase = tuple(islice(self._tokens(text), _MAX_TOKENS))
-        if phrase:
-            self._phrases.setdefault(len(phrase), {}).setdefault(phrase, []).append(key)
 
     def first(self, value: Leaf) -> int | None:
         """Return the mark of the first place where a value was found."""
@@ -262,7 +259,10 @@ class _Trail:
         # The first result that could not be looked at, and the turn from which on it mattered.
         self._gap: tuple[int, NotEvaluated] | None = None
         calls = [call for call in trajectory.calls if source.tools.match(call.name) and has_taken_effect(call)]
-        for turn, call in sorted(((_known_turn(call), call) for call in calls), key=itemgetter(0)):
+        for turn, call in sorted(
+            (((call.turn + 1 if call.result_turn is None else call.result_turn), call) for call in calls),
+            key=itemgetter(0),
+        ):
             self._look_at(call, turn)
 
     def holds(self, value: Leaf, turn: int) -> bool:
@@ -309,10 +309,6 @@ class _Trail:
         search = self._search if self._steps is None else self._in_texts
         search.look_among((value,), turn)
         search.look_in_prose(value, turn)
-
-
-def _known_turn(call: ToolCall) -> int:
-    return call.turn + 1 if call.result_turn is None else call.result_turn
 
 
 def _found_in(value: Json, steps: Sequence[Step] | None) -> Iterator[Leaf]:

@@ -168,7 +168,19 @@ def _source_of_text(value: Value, text: str, tool: str, seen: Seen) -> Origin:
     if len(text) <= _LONGEST_CODE and not any(map(str.isdigit, text)):
         return "free"
     if is_prose(text):
-        return _source_of_prose(text, tool, seen)
+        # Look for the ids and the larger numbers of a long text.
+        source: Source | None = None
+        for part in value_forms.parts(text)[:_MAX_IN_PROSE]:
+            spelled = part.decode("utf-8", "replace")
+            if not _is_id_by_form(spelled):
+                continue
+            found = (
+                seen.word(part, tool) or _source_of_pieces(part, tool, seen) or _source_without_prefix(part, tool, seen)
+            )
+            if found is None:
+                return None
+            source = source or found
+        return source or "free"
     if len(text) <= _LONGEST_LABEL and not is_id(value):
         return "free"
     if not (is_id(value) or any(map(str.isdigit, text)) or "@" in text or _PERSON_NAME.search(value.name)):
@@ -185,7 +197,10 @@ def _source_of_form(value: Value, text: str, tool: str, seen: Seen) -> Origin:
     if is_id(value):
         return _source_of_id(text, tool, seen)
     if _PHONE_NAME.search(value.name[:_LONGEST_ARGUMENT]) or _PHONE_SHAPE.fullmatch(text):
-        return _source_of_phone(text, tool, seen)
+        digits = value_forms.digits_of(text.encode("utf-8", "replace"))
+        if len(digits) < _FEWEST_PHONE_DIGITS:
+            return "free"
+        return seen.word(digits, tool) or seen.phone(digits, tool)
     if days := tuple(value_forms.days(value_forms.folded(text))):
         return seen.day(days, tool)
     if _TIME_SHAPE.fullmatch(text):
@@ -195,7 +210,17 @@ def _source_of_form(value: Value, text: str, tool: str, seen: Seen) -> Origin:
         return "free" if number is None or abs(number) < 10 else _source_of_number(number, tool, seen, may_compute=True)
     if any(map(str.isdigit, text)):
         return _source_of_parts(text, tool, seen)
-    return _source_of_name(text, tool, seen)
+    # Look for one of the words of a name, or for all of it in other spellings.
+    pieces = _pieces(text)
+    if not pieces:
+        return "derived"
+    fewest = 3 if any(len(piece) >= 3 for piece in pieces) else 2
+    spelled_out = [*_pieces(text.translate(_UMLAUTS)), *map(_contracted, pieces)]
+    for piece in dict.fromkeys((*pieces, b"".join(pieces), *spelled_out)):
+        if len(piece) >= fewest and (source := seen.word(piece, tool)) is not None:
+            return source
+    may_be_elsewhere = seen.has_earlier or seen.names_in_other_letters() or seen.spelled(b"".join(pieces))
+    return "derived" if may_be_elsewhere else None
 
 
 def _source_of_id(text: str, tool: str, seen: Seen) -> Source | None:
@@ -243,13 +268,6 @@ def _source_without_prefix(content: bytes, tool: str, seen: Seen) -> Source | No
     return seen.word(rest, tool) if owners.keys() <= {letter} else None
 
 
-def _source_of_phone(text: str, tool: str, seen: Seen) -> Origin:
-    digits = value_forms.digits_of(text.encode("utf-8", "replace"))
-    if len(digits) < _FEWEST_PHONE_DIGITS:
-        return "free"
-    return seen.word(digits, tool) or seen.phone(digits, tool)
-
-
 def _source_of_parts(text: str, tool: str, seen: Seen) -> Source | None:
     """Look for each part with a digit of a short text: an address, a name with a number."""
     source: Source | None = None
@@ -278,34 +296,6 @@ def _source_of_pieces(part: bytes, tool: str, seen: Seen) -> Source | None:
                 return None
         source = source or found
     return source or "derived"
-
-
-def _source_of_prose(text: str, tool: str, seen: Seen) -> Origin:
-    """Look for the ids and the larger numbers of a long text."""
-    source: Source | None = None
-    for part in value_forms.parts(text)[:_MAX_IN_PROSE]:
-        spelled = part.decode("utf-8", "replace")
-        if not _is_id_by_form(spelled):
-            continue
-        found = seen.word(part, tool) or _source_of_pieces(part, tool, seen) or _source_without_prefix(part, tool, seen)
-        if found is None:
-            return None
-        source = source or found
-    return source or "free"
-
-
-def _source_of_name(text: str, tool: str, seen: Seen) -> Source | None:
-    """Look for one of the words of a name, or for all of it in other spellings."""
-    pieces = _pieces(text)
-    if not pieces:
-        return "derived"
-    fewest = 3 if any(len(piece) >= 3 for piece in pieces) else 2
-    spelled_out = [*_pieces(text.translate(_UMLAUTS)), *map(_contracted, pieces)]
-    for piece in dict.fromkeys((*pieces, b"".join(pieces), *spelled_out)):
-        if len(piece) >= fewest and (source := seen.word(piece, tool)) is not None:
-            return source
-    may_be_elsewhere = seen.has_earlier or seen.names_in_other_letters() or seen.spelled(b"".join(pieces))
-    return "derived" if may_be_elsewhere else None
 
 
 def _pieces(text: str) -> list[bytes]:

@@ -165,7 +165,20 @@ class Checker:
             return self._object_fault(value, allowed)
         if is_as_declared and isinstance(value, list):
             if nested is dict:
-                return self._objects_fault(value, allowed)
+                fault = "list_dict_checker:unclear"
+                for answer in allowed:
+                    answers = as_items(answer)
+                    if len(value) != len(answers):
+                        fault = "value_error:list_dict_count"
+                        continue
+                    for item, accepted in zip(value, answers, strict=True):
+                        found = self._object_fault(item, [accepted])
+                        if found is not None:
+                            fault = found
+                            break
+                    else:
+                        return None
+                return fault
             for answer in allowed:
                 if self._are_alike(value, as_items(answer)):
                     return None
@@ -210,22 +223,6 @@ class Checker:
             if not self._is_among(item, [accepted], squashing=True):
                 return False
         return True
-
-    def _objects_fault(self, value: list[Json], allowed: list[Json]) -> str | None:
-        fault = "list_dict_checker:unclear"
-        for answer in allowed:
-            answers = as_items(answer)
-            if len(value) != len(answers):
-                fault = "value_error:list_dict_count"
-                continue
-            for item, accepted in zip(value, answers, strict=True):
-                found = self._object_fault(item, [accepted])
-                if found is not None:
-                    fault = found
-                    break
-            else:
-                return None
-        return fault
 
     def _object_fault(self, value: Json, allowed: list[Json]) -> str | None:
         fault = "dict_checker:unclear"

@@ -167,7 +167,23 @@ class _Aligner:
         pairs: Pairs = []
         for rows, columns in _by_kind(self._table):
             pairs += self._of_kind(rows, columns, peel=peel)
-        return _stable(self._table, pairs)
+        # Let equal expected calls take theirs in order, and of equal actual calls the earliest be the paired ones.
+        by_expected: dict[Hashable, Pairs] = {}
+        for row, column in sorted(pairs):
+            item = self._table.expected[row]
+            by_expected.setdefault((item.kind, item.key, item.optional), []).append((row, column))
+        row_of: dict[int, int] = {}
+        for same in by_expected.values():
+            columns = sorted(column for _, column in same)
+            row_of.update((column, row) for (row, _), column in zip(same, columns, strict=True))
+        by_actual: dict[Hashable, list[int]] = {}
+        for column, item in enumerate(self._table.actual):
+            by_actual.setdefault((item.kind, item.key), []).append(column)
+        stable: Pairs = []
+        for columns in by_actual.values():
+            rows = [row_of[column] for column in columns if column in row_of]
+            stable += zip(rows, columns, strict=False)
+        return sorted(stable)
 
     def _of_kind(self, rows: list[int], columns: list[int], *, peel: bool) -> Pairs:
         table = self._table
@@ -374,26 +390,6 @@ def _equal_keys(table: Weights, rows: list[int], columns: list[int]) -> Pairs:
         if same:
             pairs.append((row, same.popleft()))
     return pairs
-
-
-def _stable(table: Weights, pairs: Pairs) -> Pairs:
-    """Let equal expected calls take theirs in order, and of equal actual calls the earliest be the paired ones."""
-    by_expected: dict[Hashable, Pairs] = {}
-    for row, column in sorted(pairs):
-        item = table.expected[row]
-        by_expected.setdefault((item.kind, item.key, item.optional), []).append((row, column))
-    row_of: dict[int, int] = {}
-    for same in by_expected.values():
-        columns = sorted(column for _, column in same)
-        row_of.update((column, row) for (row, _), column in zip(same, columns, strict=True))
-    by_actual: dict[Hashable, list[int]] = {}
-    for column, item in enumerate(table.actual):
-        by_actual.setdefault((item.kind, item.key), []).append(column)
-    stable: Pairs = []
-    for columns in by_actual.values():
-        rows = [row_of[column] for column in columns if column in row_of]
-        stable += zip(rows, columns, strict=False)
-    return sorted(stable)
 
 
 def _keeps_turns(table: Weights, pairs: Pairs) -> bool:

@@ -335,12 +335,10 @@ class ArgumentComparer:
         tool = f"{self.sides.slots[slot].name[:_SHOWN_LENGTH]}:"
         if found is None:
             expected = self.sides.slot_values(slot)
-            verdicts = (
-                ArgumentVerdict(name=argument.name, word="unread", value=0.0, rule="unparsable")
-                for argument in self._of_slot(slot)
-            )
+            names = [argument.name for argument in self._of_slot(slot)]
+            unread = tuple(ArgumentVerdict(name=name, word="unread", value=0.0, rule="unparsable") for name in names)
             difference = Difference(where=f"{tool} arguments", rule="unparsable", expected=Side(value=expected))
-            return CallAgreement(value=0.0, verdicts=tuple(verdicts), differences=(difference,))
+            return CallAgreement(value=0.0, verdicts=unread, differences=(difference,))
         verdicts: list[ArgumentVerdict] = []
         differences: list[Difference] = []
         for name in wanted:

@@ -227,7 +227,18 @@ def _decided_as_a_whole(tally: _Tally, pair: _Pair) -> bool:
             if not is_met and not pair.reported:
                 tally.differ(pair.where, pattern.text, pair.actual, pair.scope.rule)
         case OneOf():
-            _one_of(tally, rule, pair, actual)
+            best = 0.0
+            values = accepted(rule, None if isinstance(pair.expected, Absent) else pair.expected)
+            for value in values:
+                if not _is_marker(rule, value):
+                    comparison = compare(rule.by, value, actual, where=pair.where)
+                    tally.work += comparison.work
+                    best = max(best, comparison.value)
+                if best == 1.0:
+                    break
+            tally.leaf(best, rule)
+            if best < 1.0 and not pair.reported:
+                tally.differ(pair.where, list(values), actual, rule)
         case SetLike() | Contains() if isinstance(expected, list) and isinstance(actual, list):
             _sets(tally, pair, expected, actual)
         case Lenient() if not pair.scope.deeper and _is_bag(expected) and _is_bag(actual):
@@ -255,21 +266,6 @@ def is_omissible(rule: Rule, expected: Json) -> bool:
 
 def _is_marker(rule: OneOf, value: Json) -> bool:
     return not isinstance(rule.marker, Absent) and same(rule.marker, value)
-
-
-def _one_of(tally: _Tally, rule: OneOf, pair: _Pair, actual: Json) -> None:
-    best = 0.0
-    values = accepted(rule, None if isinstance(pair.expected, Absent) else pair.expected)
-    for value in values:
-        if not _is_marker(rule, value):
-            comparison = compare(rule.by, value, actual, where=pair.where)
-            tally.work += comparison.work
-            best = max(best, comparison.value)
-        if best == 1.0:
-            break
-    tally.leaf(best, rule)
-    if best < 1.0 and not pair.reported:
-        tally.differ(pair.where, list(values), actual, rule)
 
 
 def _sets(tally: _Tally, pair: _Pair, expected: list[Json], actual: list[Json]) -> None:

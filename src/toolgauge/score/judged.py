@@ -149,9 +149,6 @@ class Writer:
         total = sum(1 if isinstance(entry, Spoken) else len(entry) for entry in view.history)
         if not total:
             return prompts.NO_HISTORY
-        return self._quoted_newest(prompts.HISTORY, view, total)
-
-    def _quoted_newest(self, title: str, view: JudgeView, total: int) -> str:
         # The prompt that the target serves is kept in any case: nothing could be judged without it.
         first = view.history[view.current] if view.current < len(view.history) else None
         prompt = self._line(_message(first)) if isinstance(first, Spoken) else None
@@ -174,7 +171,7 @@ class Writer:
             written += 1
         if written < total:
             self.notes.append(f"history cut: {total - written} of {total} entries left out, the oldest first")
-        return quoted(title, kept[::-1])
+        return quoted(prompts.HISTORY, kept[::-1])
 
     def tools(self, tools: Sequence[ToolDefinition], target: str | None) -> str:
         """Quote the tools on offer; where they are too many, in any case the one that was called."""

@@ -18,7 +18,6 @@ from toolgauge.model.expected import Expected
 from toolgauge.model.judging import Answers, Inquiry, Judged, JudgeEvaluator
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.outcomes import NotEvaluated, Outcome, Reason, Result, Scored
-from toolgauge.model.ports import Evaluator
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.criterion import (
@@ -210,18 +209,7 @@ class Scorer:
                 return [registered.made(trajectory.root, None, half)]
         if self._timeouts.is_off(criterion, trajectory.service, now_ns):
             return [registered.made(trajectory.root, None, _SWITCHED_OFF)]
-        evaluated = self._evaluated(criterion, evaluator, seen)
-        if self._timeouts.count(criterion, trajectory.service, now_ns, is_timeout=evaluated.fault is _TIMEOUT):
-            self._on_switched_off(criterion, trajectory.service)
-        results = _checked(registered, seen, evaluated, trajectory.root)
-        if half is not None:
-            return [_of_half(result, half) for result in results]
-        if seen.expected is not None:
-            results = [_with_values_seen(result, conversation, seen.expected) for result in results]
-        return results
-
-    def _evaluated(self, criterion: Criterion, evaluator: Evaluator, seen: Seen) -> "_Evaluated":
-        """Call the evaluator, the one place where a deadline may strike: nothing here but a list of its own changes."""
+        # Call the evaluator, the one place where a deadline may strike: nothing here but a list of its own changes.
         evaluated = _Evaluated()
         # One outcome a call and one for the trajectory; after them any other is a repeat, which is refused.
         most = len(seen.trajectory.calls) + 2
@@ -240,7 +228,14 @@ class Scorer:
             evaluated.fault = _TIMEOUT
         except Exception as error:  # noqa: BLE001 (plug-ins may raise anything; it becomes an outcome)
             evaluated.fault = _raised(error)
-        return evaluated
+        if self._timeouts.count(criterion, trajectory.service, now_ns, is_timeout=evaluated.fault is _TIMEOUT):
+            self._on_switched_off(criterion, trajectory.service)
+        results = _checked(registered, seen, evaluated, trajectory.root)
+        if half is not None:
+            return [_of_half(result, half) for result in results]
+        if seen.expected is not None:
+            results = [_with_values_seen(result, conversation, seen.expected) for result in results]
+        return results
 
 
 class _Evaluated(Struct):

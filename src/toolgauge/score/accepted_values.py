@@ -209,7 +209,6 @@ class Checker:
         return (None if accepted is type(value) else error_type), False
 
     def _are_items(self, value: list[Json], nested: type, answer: list[Json]) -> bool:
-        """Return whether all items have the declared type, or that of the accepted items."""
         accepted = _type_of_first(answer)
         for item in value:
             if type(item) is not nested and (accepted is None or type(item) is not accepted):

@@ -207,7 +207,6 @@ class _Aligner:
         return len(rows) * len(columns) <= min(self._max_pairs, self._left)
 
     def _assigned(self, rows: list[int], columns: list[int], same: Pairs) -> Pairs:
-        """Pair the calls of one kind, starting from the pairs of equal keys."""
         table = self._table
         self._left -= len(rows) * len(columns)
         is_flipped = len(rows) > len(columns)
@@ -233,7 +232,6 @@ class _Aligner:
         return chosen
 
     def ordered(self) -> Pairs:
-        """Pair in the order of both sides."""
         if (in_step := _in_step(self._table)) is not None:
             return in_step
         return self._in_order(range(len(self._table.expected)), range(len(self._table.actual)))
@@ -313,7 +311,6 @@ class _Aligner:
 
 
 def _runs(items: Sequence[Item]) -> list[list[int]]:
-    """Find the neighbours of one group."""
     return [list(run) for _, run in groupby(range(len(items)), key=lambda index: items[index].group)]
 
 
@@ -346,7 +343,6 @@ def _in_step(table: Weights) -> Pairs | None:
 
 
 def _by_kind(table: Weights) -> list[tuple[list[int], list[int]]]:
-    """Find the calls of each kind that is on both sides."""
     kinds: dict[str, tuple[list[int], list[int]]] = {}
     for index, item in enumerate(table.expected):
         kinds.setdefault(item.kind, ([], []))[0].append(index)
@@ -372,7 +368,6 @@ def _compete(table: Weights, rows: list[int]) -> bool:
 
 
 def _without(pairs: Pairs, rows: list[int], columns: list[int]) -> tuple[list[int], list[int]]:
-    """Return the calls that are in none of the pairs."""
     paired_rows, paired_columns = {row for row, _ in pairs}, {column for _, column in pairs}
     return [row for row in rows if row not in paired_rows], [
         column for column in columns if column not in paired_columns
@@ -398,7 +393,6 @@ def _keeps_turns(table: Weights, pairs: Pairs) -> bool:
 
 
 def _longest_run(places: Sequence[int]) -> list[int]:
-    """Find the longest run that does not decrease; return its indices."""
     tails: list[int] = []
     last: list[int] = []
     before: list[int] = []
@@ -499,5 +493,4 @@ def _report(table: Weights, pairs: Pairs, order: Order, *, is_greedy: bool) -> A
 
 
 def _identities(items: Sequence[Item], indices: Iterable[int]) -> set[tuple[str, Hashable]]:
-    """Return what makes these calls the same as others."""
     return {(items[index].kind, items[index].key) for index in indices}

@@ -200,8 +200,6 @@ _EXPECTED = frozenset(("met", "partly", "differs", "missing", "unread"))
 
 
 class _Wanted(Struct, frozen=True):
-    """One expected argument that is looked at."""
-
     name: str
     identity: int
     ruling: "_Ruling"
@@ -209,8 +207,6 @@ class _Wanted(Struct, frozen=True):
 
 
 class _Ruling(Struct, frozen=True):
-    """The rules of one argument of one tool."""
-
     scope: Scope
     # Equality of the numbers decides.
     is_plain: bool
@@ -394,7 +390,6 @@ class ArgumentComparer:
         return ArgumentVerdict(name=name, word=word, value=value, rule=rule), differences
 
     def _of_slot(self, slot: int) -> tuple[_Wanted, ...]:
-        """Return the expected arguments that are looked at."""
         found = self._wanted.get(slot)
         if found is not None:
             return found

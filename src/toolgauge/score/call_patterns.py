@@ -111,7 +111,6 @@ class CallExpression:
 
 
 def _keys(text: str, variable: str) -> tuple[str, ...]:
-    """Return the keys of the variable that the expression names."""
     return tuple(dict.fromkeys(_named(text, variable)))
 
 
@@ -337,7 +336,6 @@ class _Place:
         return any(map(self.condition.holds, values_at(arguments, self.steps)))
 
     def holds_everywhere(self, arguments: JsonObject) -> bool:
-        """Return whether all values at the path meet it, and there is one."""
         if not self.holds_somewhere(arguments):
             return False
         return all(map(self.condition.holds, values_at(arguments, self.steps)))

@@ -127,7 +127,6 @@ def path(where: str, name: str) -> str:
 
 
 def _is_graded(rule: Rule) -> bool:
-    """Return whether the rule knows values between 0 and 1."""
     if isinstance(rule, Subset | OneOf):
         return isinstance(rule.by, Similarity)
     return isinstance(rule, Similarity | SetLike)
@@ -294,7 +293,6 @@ def _keyed(items: list[Json]) -> dict[Key, Json]:
 
 
 def _is_bag(value: Json) -> TypeGuard[list[Json]]:
-    """Return whether it is a list of single values."""
     return isinstance(value, list) and not any(isinstance(item, _CONTAINERS) for item in value)
 
 
@@ -313,7 +311,6 @@ def _bags(tally: _Tally, pair: _Pair, expected: list[Json], actual: list[Json]) 
 
 
 def _surplus(items: list[Json], others: Counter[Key]) -> Iterator[Json]:
-    """Yield the items that have no counterpart of their own among the others."""
     left = others.copy()
     for item in items:
         key = canonical(item)

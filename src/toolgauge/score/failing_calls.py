@@ -161,6 +161,5 @@ def argument_of(difference: Difference) -> str | None:
 
 
 def _first_key(path: str) -> str | None:
-    """Return the argument that a path begins with."""
     name = path.split(".", 1)[0].split("[", 1)[0]
     return name if name.isidentifier() else None

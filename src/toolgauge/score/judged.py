@@ -247,7 +247,6 @@ def shown_content(content: Content) -> Json:
 
 
 def _newest_first(view: JudgeView) -> Iterator[tuple[int, Spoken | ToolCall]]:
-    """Yield messages and executions from the newest on, with the place of their entry."""
     for place in range(len(view.history) - 1, -1, -1):
         entry = view.history[place]
         if isinstance(entry, Spoken):

@@ -327,7 +327,6 @@ class OneOfRule(_Written):
 
 
 def _spelled_out(written: object) -> object:
-    """Let a rule without parameters be written as its name."""
     if isinstance(written, _Written):
         return written
     # Any mapping may be read with keys of any kind.

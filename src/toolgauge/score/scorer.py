@@ -256,7 +256,6 @@ class _Timeouts:
         self._off_until_ns: dict[tuple[str, str | None], int] = {}
 
     def is_off(self, criterion: Criterion, service: str | None, now_ns: int) -> bool:
-        """Return whether the criterion is switched off for the service."""
         key = criterion.name, service
         if key not in self._off_until_ns:
             return False
@@ -293,7 +292,6 @@ def _line_of(error: Exception) -> str:
 
 
 def _checked(registered: Registered, seen: Seen, evaluated: _Evaluated, root: SpanRef | None) -> list[Result]:
-    """Check the outcomes up to the first wrong one; what the evaluator gave before it broke stays."""
     made = registered.made
     checker = Checker(registered.criterion.evaluator.level, seen.trajectory.calls, registered.marks)
     try:

@@ -63,7 +63,6 @@ class _Part(Struct, frozen=True):
     tools: _Tools | None
 
     def accepts(self, offer: "_Offer") -> bool:
-        """Return whether the offer is from the same agent."""
         if not offer.agents:
             return self.is_whole or len(self.agents) == 1
         return self.agents == offer.agents or (offer.is_whole and set(self.agents) <= set(offer.agents))
@@ -163,7 +162,6 @@ class RecentOffers:
 
 
 def _parts(trajectory: Trajectory) -> list[_Part]:
-    """Return the parts of a trajectory that have an offer each."""
     runs = trajectory.runs
     if len(runs) <= 1:
         return [_Part(runs[0].span if runs else None, trajectory.agents, is_whole=True, tools=trajectory.tools_offered)]
@@ -211,7 +209,6 @@ _Kept = TypeVar("_Kept")
 
 
 def _put(kept: MutableMapping[_Key, _Kept], key: _Key, value: _Kept, most: int) -> None:
-    """Make the entry the newest, and drop the oldest beyond the bound."""
     kept.pop(key, None)
     kept[key] = value
     if len(kept) > most:

@@ -244,7 +244,6 @@ class ToolSchema:
             self._count(inner, member, steps)
 
     def _in_place(self, schema: JsonObject) -> list[JsonObject]:
-        """Return the schemas that are about the same value."""
         found = _inner(schema, "allOf", "anyOf", "oneOf", "if", "then", "else", "dependentSchemas")
         return [*found, self._targets[str(schema["$ref"])]] if "$ref" in schema else found
 

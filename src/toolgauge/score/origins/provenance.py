@@ -133,7 +133,6 @@ class ValueSearch:
 
 
 def _runs(tokens: Iterator[str], size: int) -> Iterator[tuple[str, ...]]:
-    """Yield all runs of so many tokens."""
     copies = tee(tokens, size)
     for place, copy in enumerate(copies):
         next(islice(copy, place, place), None)
@@ -266,7 +265,6 @@ class _Trail:
             self._look_at(call, turn)
 
     def holds(self, value: Leaf, turn: int) -> bool:
-        """Return whether a value was in a result that was known in this turn."""
         first = self._search.first(value)
         return first is not None and first <= turn
 
@@ -276,7 +274,6 @@ class _Trail:
         return first is not None and first <= turn
 
     def results(self, turn: int) -> int:
-        """Count the results that were known in this turn."""
         return bisect_right(self._turns, turn)
 
     def gap(self, turn: int) -> NotEvaluated | None:

@@ -337,8 +337,6 @@ def failing_chains(
 
 
 class _Tracer:
-    """Follows values through one trajectory."""
-
     def __init__(self, trajectory: Trajectory) -> None:
         # Rule: what one agent asks of another was written by a model, so that its values are followed further back.
         outer = tuple(run for run in trajectory.runs if run.above is None)

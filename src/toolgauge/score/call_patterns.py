@@ -83,10 +83,10 @@ class CallExpression:
         except ConfigError as error:
             raise ValueError(f"is no expression: {error.message}") from error
         self.needs_arguments = "arguments" in text
-        self.attributes = _keys(text, "attributes")
+        self.attributes = tuple(dict.fromkeys(_named(text, "attributes")))
         # Where the object is used as a whole, all of it is needed.
-        uses = len(re.findall(r"\barguments\b", text))
-        self._arguments = _keys(text, "arguments") if uses == len(_named(text, "arguments")) else None
+        named, uses = _named(text, "arguments"), len(re.findall(r"\barguments\b", text))
+        self._arguments = tuple(dict.fromkeys(named)) if uses == len(named) else None
 
     def __deepcopy__(self, memo: object) -> "CallExpression":
         """Return itself: it never changes, and the compiled form cannot be copied."""
@@ -108,10 +108,6 @@ class CallExpression:
             "attributes": _among(trajectory.attributes, self.attributes),
         }
         return self._compiled.holds(cast("JsonObject", _Room().bounded(variables, -1)))  # an object stays one
-
-
-def _keys(text: str, variable: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(_named(text, variable)))
 
 
 def _named(text: str, variable: str) -> list[str]:
@@ -190,10 +186,7 @@ class Match(IntEnum):
     @property
     def negated(self) -> "Match":
         """Whether it does not hold."""
-        return _NEGATED[self]
-
-
-_NEGATED = (Match.YES, Match.UNSEEN, Match.NO)
+        return Match(Match.YES - self)
 
 
 def _compiled_globs(globs: tuple[str, ...]) -> Globs:
@@ -247,14 +240,15 @@ class ValueCondition(BaseModel):
     def _tests(self) -> tuple[Callable[[Json], bool], ...]:
         tests: list[Callable[[Json], bool]] = []
         if self.one_of is not None:
-            tests.append(_Among(self.one_of).holds)
+            tests.append(_is_among(self.one_of))
         if self.none_of is not None:
-            among = _Among(self.none_of)
-            tests.append(lambda value: not among.holds(value))
+            is_among = _is_among(self.none_of)
+            tests.append(lambda value: not is_among(value))
         if any(bound is not None for bound in (self.at_least, self.above, self.at_most, self.below)):
             tests.append(self._is_within)
         if self.matches is not None:
-            tests.append(_Whole(self.matches).holds)
+            pattern = regular_expression(self.matches)
+            tests.append(lambda value: isinstance(value, str) and pattern.matches(value))
         return tuple(tests)
 
     def _is_within(self, value: Json) -> bool:
@@ -272,31 +266,10 @@ class ValueCondition(BaseModel):
         return self.present is not False and all(test(value) for test in self._tests)
 
 
-class _Among:
-    """Several values, texts as globs."""
-
-    __slots__ = ("_globs", "_others")
-
-    def __init__(self, values: tuple[_Scalar, ...]) -> None:
-        self._globs = _compiled_globs(tuple(value for value in values if isinstance(value, str)))
-        self._others = tuple(value for value in values if not isinstance(value, str))
-
-    def holds(self, value: Json) -> bool:
-        if isinstance(value, str):
-            return self._globs.match(value)
-        return any(same(value, other) for other in self._others)
-
-
-class _Whole:
-    """An RE2 pattern for whole texts."""
-
-    __slots__ = ("_pattern",)
-
-    def __init__(self, pattern: str) -> None:
-        self._pattern = regular_expression(pattern)
-
-    def holds(self, value: Json) -> bool:
-        return isinstance(value, str) and self._pattern.matches(value)
+def _is_among(values: tuple[_Scalar, ...]) -> Callable[[Json], bool]:
+    globs = _compiled_globs(tuple(value for value in values if isinstance(value, str)))
+    others = tuple(value for value in values if not isinstance(value, str))
+    return lambda value: globs.match(value) if isinstance(value, str) else any(same(value, one) for one in others)
 
 
 def regular_expression(text: str) -> Pattern:
@@ -336,9 +309,7 @@ class _Place:
         return any(map(self.condition.holds, values_at(arguments, self.steps)))
 
     def holds_everywhere(self, arguments: JsonObject) -> bool:
-        if not self.holds_somewhere(arguments):
-            return False
-        return all(map(self.condition.holds, values_at(arguments, self.steps)))
+        return self.holds_somewhere(arguments) and all(map(self.condition.holds, values_at(arguments, self.steps)))
 
 
 class Sight(Struct, frozen=True):
@@ -426,7 +397,9 @@ class CallPattern(BaseModel):
         arguments = readable_arguments(call)
         if arguments is None:
             if places or (expression is not None and expression.needs_arguments):
-                return Sight(Match.UNSEEN, doubt=_unseen(call))
+                explanation = f"the arguments of {shown(call.name)} are not an object"
+                unreadable = NotEvaluated(reason="unparsable", explanation=explanation)
+                return Sight(Match.UNSEEN, doubt=unseen_arguments(call) or unreadable)
             arguments = {}
         unmet = tuple(place.path for place in places if not holds(place, arguments))
         if unmet:
@@ -447,10 +420,3 @@ class _Compiled(Struct, frozen=True, kw_only=True):
     agent: Globs | None
     places: tuple[_Place, ...]
     expression: CallExpression | None
-
-
-def _unseen(call: ToolCall) -> NotEvaluated:
-    missing = unseen_arguments(call)
-    if missing is not None:
-        return missing
-    return NotEvaluated(reason="unparsable", explanation=f"the arguments of {shown(call.name)} are not an object")

@@ -314,50 +314,14 @@ class Sides(Struct, frozen=True, kw_only=True):
         return wanted is None or found is None or wanted == found
 
 
-class _Slots(Struct, frozen=True, kw_only=True):
-    """The expected side, and the numbers of its values."""
-
-    calls: tuple[ExpectedCall, ...]
-    items: tuple[Item, ...]
-    arguments: tuple[Arguments, ...]
-    identities: Identities
-    by_id: bool
-
-
 def make_sides(
-    expected: Sequence[ExpectedCall],
-    calls: Sequence[ToolCall],
-    *,
-    names_only: bool,
-    equals_meet: bool = True,
+    expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], *, names_only: bool, equals_meet: bool = True
 ) -> Sides:
     """Make both sides ready. An expected call that may repeat becomes several slots, those beyond the least optional.
 
     Slots of one group of expected calls share a group, all others have one of their own.
     `equals_meet` is False where rules decide that even an equal call may not be what is expected.
     """
-    slots = _slots(expected, calls, names_only=names_only, equals_meet=equals_meet)
-    call_items: list[Item] = []
-    call_arguments: list[Arguments] = []
-    for call in calls:
-        readable = None if names_only else readable_arguments(call)
-        arguments = None if readable is None else slots.identities.of_members(readable)
-        key = _key_of_call(call, arguments, names_only=names_only)
-        call_items.append(Item(kind=call.name, key=(key, call.call_id) if slots.by_id else key, group=call.turn))
-        call_arguments.append(arguments)
-    return Sides(
-        slots=slots.calls,
-        slot_items=slots.items,
-        slot_arguments=slots.arguments,
-        calls=tuple(calls),
-        call_items=tuple(call_items),
-        call_arguments=tuple(call_arguments),
-    )
-
-
-def _slots(
-    expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], *, names_only: bool, equals_meet: bool
-) -> _Slots:
     identities = Identities()
     slots: list[ExpectedCall] = []
     slot_items: list[Item] = []
@@ -369,25 +333,39 @@ def _slots(
         stage += call.group is None or call.group != group
         group = call.group
         arguments = None if names_only or call.args is None else identities.of_members(call.args)
-        key: Hashable = ("any",) if arguments is None else _whole(arguments)
+        key: Hashable = ("any",) if arguments is None else frozenset(arguments.items())
         if by_id or not equals_meet:
             # Ids bind beyond names and arguments, so no call equals the slot outright: all are weighed.
             key = ("expected", call.call_id, key)
         required, most = 1, 1
         if call.optional or call.repeat != (1, 1):
             made = Counter([call.name for call in calls]) if made is None else made
-            required, most = _repeats(call, made[call.name])
+            required = 0 if call.optional else min(call.repeat[0], _MAX_REPEATS)
+            # More slots than there are calls of the tool could never be filled.
+            most = max(required, min(call.repeat[1], made[call.name]))
         for number in range(most):
             slots.append(call)
             stage += group is None and number > 0
             slot_items.append(Item(kind=call.name, key=key, optional=number >= required, group=stage))
             slot_arguments.append(arguments)
-    return _Slots(
-        calls=tuple(slots),
-        items=tuple(slot_items),
-        arguments=tuple(slot_arguments),
-        identities=identities,
-        by_id=by_id,
+    call_items: list[Item] = []
+    call_arguments: list[Arguments] = []
+    for call in calls:
+        readable = None if names_only else readable_arguments(call)
+        arguments = None if readable is None else identities.of_members(readable)
+        key = ("any",)
+        if not names_only:
+            # What cannot be read equals nothing, not even itself in another call.
+            key = ("unread", call.order) if arguments is None else frozenset(arguments.items())
+        call_items.append(Item(kind=call.name, key=(key, call.call_id) if by_id else key, group=call.turn))
+        call_arguments.append(arguments)
+    return Sides(
+        slots=tuple(slots),
+        slot_items=tuple(slot_items),
+        slot_arguments=tuple(slot_arguments),
+        calls=tuple(calls),
+        call_items=tuple(call_items),
+        call_arguments=tuple(call_arguments),
     )
 
 
@@ -419,24 +397,6 @@ def not_observable(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) 
         if unseen is not None:
             return unseen
     return None
-
-
-def _repeats(call: ExpectedCall, calls: int) -> tuple[int, int]:
-    least, most = call.repeat
-    required = 0 if call.optional else min(least, _MAX_REPEATS)
-    # More slots than there are calls of the tool could never be filled.
-    return required, max(required, min(most, calls))
-
-
-def _whole(arguments: dict[str, int]) -> Hashable:
-    return frozenset(arguments.items())
-
-
-def _key_of_call(call: ToolCall, arguments: Arguments, *, names_only: bool) -> Hashable:
-    if names_only:
-        return ("any",)
-    # What cannot be read equals nothing, not even itself in another call.
-    return ("unread", call.order) if arguments is None else _whole(arguments)
 
 
 class CallComparison(CallSelection):

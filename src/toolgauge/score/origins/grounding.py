@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import lru_cache
 from itertools import islice
+from operator import attrgetter
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -16,7 +17,7 @@ from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.earlier_values import EarlierValues
 from toolgauge.model.json import Json
 from toolgauge.model.outcomes import NotEvaluated, Reason
-from toolgauge.model.trajectory import Message, ToolCall, Trajectory
+from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.origins import value_forms
 from toolgauge.score.origins.free_text import without_delegated
 from toolgauge.score.origins.value_forms import Day
@@ -28,18 +29,21 @@ NO_USER = NotEvaluated(
 )
 
 
-_UNSEEN_EARLIER: tuple[tuple[Reason, str], ...] = (
-    ("incomplete", "earlier turns of its conversation were not seen, or are not remembered"),
-    ("truncated", "content of an earlier trace of its conversation was cut off"),
-    ("redacted", "content of an earlier trace of its conversation was redacted"),
-    ("results_not_recorded", "a result in an earlier trace of its conversation was not recorded"),
-    ("no_content", "content of an earlier trace of its conversation was not recorded"),
-)
 # By the reason why earlier traces of the conversation may have shown more than is remembered of them.
-_EARLIER_GAPS: Mapping[str, NotEvaluated] = {
-    reason: NotEvaluated(reason=reason, explanation=f"a value was not found, and {what}")
-    for reason, what in _UNSEEN_EARLIER
+_EARLIER_GAPS: Mapping[str, tuple[Reason, str]] = {
+    "incomplete": ("incomplete", "earlier turns of its conversation were not seen, or are not remembered"),
+    "truncated": ("truncated", "content of an earlier trace of its conversation was cut off"),
+    "redacted": ("redacted", "content of an earlier trace of its conversation was redacted"),
+    "results_not_recorded": (
+        "results_not_recorded",
+        "a result in an earlier trace of its conversation was not recorded",
+    ),
+    "no_content": ("no_content", "content of an earlier trace of its conversation was not recorded"),
 }
+
+
+def _not_found(reason: Reason, why: str) -> NotEvaluated:
+    return NotEvaluated(reason=reason, explanation=f"a value was not found, and {why}")
 
 
 def gap_of(trajectory: Trajectory) -> NotEvaluated | None:
@@ -47,20 +51,19 @@ def gap_of(trajectory: Trajectory) -> NotEvaluated | None:
     if trajectory.hidden_turns:
         return hidden_calls(trajectory)
     if trajectory.calls and trajectory.calls[-1].order != len(trajectory.calls) - 1:
-        explanation = "a value was not found, and the calls of other agents were not looked at"
-        return NotEvaluated(reason="incomplete", explanation=explanation)
+        return _not_found("incomplete", "the calls of other agents were not looked at")
     if trajectory.left_out.texts:
-        return NotEvaluated(reason="truncated", explanation="a value was not found, and texts were too long to keep")
+        return _not_found("truncated", "texts were too long to keep")
     if trajectory.has_media:
-        explanation = "a value was not found, and the user sent pictures, sound or files, which are not read"
-        return NotEvaluated(reason="no_content", explanation=explanation)
+        return _not_found("no_content", "the user sent pictures, sound or files, which are not read")
     if trajectory.earlier is not None:
-        return _EARLIER_GAPS.get(trajectory.earlier.gap or "")
+        earlier_gap = _EARLIER_GAPS.get(trajectory.earlier.gap or "")
+        return None if earlier_gap is None else _not_found(*earlier_gap)
     if trajectory.has_beginning is False and trajectory.earlier_turns is not None:
         return None
     if trajectory.has_beginning is False:
-        explanation = "a value was not found, and the first model call had messages of earlier turns that were not recorded by themselves"
-        return NotEvaluated(reason="incomplete", explanation=explanation)
+        why = "the first model call had messages of earlier turns that were not recorded by themselves"
+        return _not_found("incomplete", why)
     if trajectory.scope == "trace" and trajectory.conversation_id is not None and not trajectory.has_beginning:
         explanation = (
             "a value was not found in this trace, and earlier traces of its conversation were not looked at: "
@@ -106,23 +109,6 @@ _EXAMPLES = re.compile(
 
 class Texts:
     """Texts of one source. They are searched as they are, and indexed once that has cost as much as an index."""
-
-    __slots__ = (
-        "_chunks",
-        "_days",
-        "_fresh",
-        "_looked",
-        "_numbers",
-        "_phones",
-        "_read",
-        "_searched",
-        "_size",
-        "_texts",
-        "_words",
-        "has_other_script",
-        "has_relative_day",
-        "is_foreign",
-    )
 
     def __init__(self) -> None:
         self._texts: list[bytes] = []
@@ -299,7 +285,9 @@ class Seen:
         )
         self._trajectory = trajectory
         # The next to be seen come last.
-        self._messages = sorted((one for one in trajectory.messages if one.role != "assistant"), key=_turn)[::-1]
+        self._messages = sorted(
+            (one for one in trajectory.messages if one.role != "assistant"), key=attrgetter("turn")
+        )[::-1]
         self._results = sorted(trajectory.calls, key=_result_turn)[::-1]
         self._prompts = {run.span: run.prompt for run in trajectory.runs if run.prompt}
         offered = {tool.name: tool for tool in trajectory.tools_offered or ()}
@@ -392,9 +380,7 @@ class Seen:
         return None not in contents
 
     def _note(self, reason: Reason, call: ToolCall, what: str) -> None:
-        if self._gap is None:
-            explanation = f"a value was not found, and the result of an earlier call of {shown(call.name)} {what}"
-            self._gap = NotEvaluated(reason=reason, explanation=explanation)
+        self._gap = self._gap or _not_found(reason, f"the result of an earlier call of {shown(call.name)} {what}")
 
     def was_cut_out(self, text: str) -> bool:
         """Return whether an id is known to have stood in texts that were cut."""
@@ -413,9 +399,8 @@ class Seen:
 
     def word(self, word: bytes, tool: str) -> Source | None:
         """Return where a word had been seen, the tool's own schema included."""
-        source = self._found.get(word)
-        if source is not None:
-            return source
+        if word in self._found:
+            return self._found[word]
         unsure: list[tuple[Source, Texts]] = []
         for name, texts in self._sources:
             found = texts.search(word)
@@ -444,21 +429,18 @@ class Seen:
         self._computed += 1
         if self._computed > _MAX_COMPUTED or not abs(value) < _LARGEST_COMPUTED:
             return self._computed > _MAX_COMPUTED
-        terms, wanted = self._terms(), round(value * _SCALE)
+        # The numbers that others may be computed of, in thousandths, which are added without a rest.
+        terms: set[int] = set()
+        for _, texts in self._sources:
+            newest = islice(reversed(texts.numbers), _MAX_TERMS)
+            terms.update(round(one * _SCALE) for one in newest if 0 < abs(one) < _LARGEST_TERM)
+        wanted = round(value * _SCALE)
         if any(round(value / unit * _SCALE) in terms for unit in _UNITS):
             return True
         if not terms.isdisjoint({wanted + term for term in terms}):
             return True
         shares = [wanted // factor for factor in range(1, _MAX_FACTOR + 1) if wanted % factor == 0]
         return any(share in terms or not terms.isdisjoint({share - term for term in terms}) for share in shares)
-
-    def _terms(self) -> set[int]:
-        """Return the numbers that others may be computed of, in thousandths, which are added without a rest."""
-        terms: set[int] = set()
-        for _, texts in self._sources:
-            newest = islice(reversed(texts.numbers), _MAX_TERMS)
-            terms.update(round(one * _SCALE) for one in newest if 0 < abs(one) < _LARGEST_TERM)
-        return terms
 
     def phrase(self, phrase: bytes) -> bool:
         """Return whether the user wrote words side by side."""
@@ -487,10 +469,8 @@ class Seen:
             source = self._first(tool, lambda texts, day=day: texts.names_day(day))
             if source is not None:
                 return source
-            if any(
-                self._first(tool, lambda texts, near=near: texts.names_day(near))
-                for near in value_forms.neighbours(day)
-            ):
+            near = [*value_forms.neighbours(day)]
+            if self._first(tool, lambda texts, near=near: any(map(texts.names_day, near))):
                 return "derived"
         return "derived" if self.user.has_relative_day or self.has_earlier or self._is_foreign() else None
 
@@ -505,10 +485,6 @@ class Seen:
         return "schema" if holds(self.schema(tool)) else None
 
 
-def _turn(message: Message) -> int:
-    return message.turn
-
-
 def _result_turn(call: ToolCall) -> int:
     return call.turn + 1 if call.result_turn is None else call.result_turn
 
@@ -518,9 +494,8 @@ def folded_json(value: Json) -> bytes | None:
     if isinstance(value, str):
         return value_forms.folded(value)
     try:
-        raw = msgspec.json.encode(value)
+        content = msgspec.json.encode(value).lower()
     except (RecursionError, UnicodeEncodeError):
         return None
-    content = raw.lower()
     # What is escaped would become part of the word behind it.
     return content.replace(b"\\n", b"  ").replace(b"\\t", b"  ").replace(b"\\r", b"  ") if b"\\" in content else content

@@ -12,12 +12,12 @@ from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Outcome, S
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import Run, ToolCall, Trajectory
 from toolgauge.score.selection import CUT_SHORT, shown
+from toolgauge.score.summary import listed
 
 # The same objects for all runs: outcomes that are known need no check, and are written once.
 _COMPLETED = Scored(value=1.0, explanation="the run ended without an error")
 _NOTHING_SEEN = NotEvaluated(reason="no_content", explanation="no model call and no run of an agent was seen")
 _HALF_SEEN = NotEvaluated(reason="incomplete", explanation="the run was closed before its end was seen")
-_MAX_NAMES = 5
 
 
 class RunCompleted(BaseModel):
@@ -83,8 +83,7 @@ def _failed(run: Run, error: CallError, trajectory: Trajectory) -> Scored:
 
 
 def _unanswered(calls: Sequence[ToolCall]) -> str:
-    names = list(dict.fromkeys(shown(call.name) for call in calls if call.state == "requested_only"))
+    names = [*dict.fromkeys(call.name for call in calls if call.state == "requested_only")]
     if not names:
         return ""
-    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
-    return f"; never answered: {', '.join(names[:_MAX_NAMES])}{more}"
+    return f"; never answered: {listed(names)}"

@@ -222,18 +222,6 @@ class ArgumentComparer:
     different when the calls were paired: the pairs may not be the best, but what is said of each of them holds.
     """
 
-    __slots__ = (
-        "_charged",
-        "_forgiving",
-        "_is_limited",
-        "_rulings",
-        "_terms",
-        "_wanted",
-        "_work_left",
-        "is_cut_short",
-        "sides",
-    )
-
     def __init__(self, sides: Sides, terms: Terms) -> None:
         self.sides = sides
         self.is_cut_short = False

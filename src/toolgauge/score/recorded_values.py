@@ -12,6 +12,8 @@ import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from itertools import islice
 
+from cachetools import LRUCache
+
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json
@@ -194,7 +196,7 @@ class ExpectedValues:
 
     def __init__(self) -> None:
         # By identity; references stay beside their values so that no other can take their place in memory.
-        self._known: dict[int, tuple[Expected, tuple[str, ...]]] = {}
+        self._known: LRUCache[int, tuple[Expected, tuple[str, ...]]] = LRUCache(_MAX_KNOWN)
 
     def of(self, expected: Expected) -> tuple[str, ...]:
         """Return the distinct values that can be looked for, the first of them where there are many."""
@@ -204,8 +206,6 @@ class ExpectedValues:
         found = (leaf for call in expected.calls if call.args for leaf in islice(leaves(call.args), _MAX_LEAVES))
         texts = (_text(leaf) for leaf in found)
         values = tuple(islice(dict.fromkeys(text for text in texts if text), _MAX_VALUES))
-        if len(self._known) >= _MAX_KNOWN:
-            self._known.clear()
         self._known[id(expected)] = (expected, values)
         return values
 

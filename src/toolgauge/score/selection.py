@@ -18,6 +18,7 @@ from toolgauge.model.content import NOT_RECORDED, NotRecorded, Recorded, Unparse
 from toolgauge.model.expected import Expected, ExpectedCall
 from toolgauge.model.json import JsonObject
 from toolgauge.model.outcomes import Difference, Errored, Level, NotEvaluated, Outcome, Scored
+from toolgauge.model.plain_words import with_spaces
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import CASE_DIALECT, ClosedBecause, Message, ToolCall, Trajectory
 from toolgauge.score.align import Item
@@ -167,10 +168,7 @@ def shown(name: str) -> str:
     """Write a name for an explanation; names come from producers, so the length is bounded."""
     if len(name) <= _SHOWN_LENGTH and name.isprintable():
         return f"`{name}`"
-    start = name[:_SHOWN_LENGTH]
-    if not start.isprintable():
-        start = "".join(character if character.isprintable() else " " for character in start)
-    return f"`{start}{'...' if len(name) > _SHOWN_LENGTH else ''}`"
+    return f"`{with_spaces(name[:_SHOWN_LENGTH])}{'...' if len(name) > _SHOWN_LENGTH else ''}`"
 
 
 ScoreTurn: TypeAlias = Callable[[Sequence[ExpectedCall], Sequence[ToolCall]], Outcome]

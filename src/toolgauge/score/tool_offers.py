@@ -9,10 +9,11 @@ had to be forgotten, nothing stands in.
 Rule: where a trajectory has several agent runs, an offer stands in only for a run with the same agent and the same agents around it.
 """
 
-from collections.abc import Hashable, Mapping, MutableMapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from operator import is_
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
+from cachetools import LRUCache
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -82,10 +83,10 @@ class RecentOffers:
     """Remembers offers and fills them in where a trajectory has none."""
 
     def __init__(self) -> None:
-        # All in order of use, the oldest first.
+        # In order of use, the oldest first.
         self._shared: dict[_Key, _Shared] = {}
-        self._by_conversation: dict[_Key, tuple[_Offer, ...]] = {}
-        self._by_service: dict[_Key, _Offer] = {}
+        self._by_conversation: LRUCache[_Key, tuple[_Offer, ...]] = LRUCache(_MAX_CONVERSATIONS)
+        self._by_service: LRUCache[_Key, _Offer] = LRUCache(_MAX_SERVICES)
         self._size_bytes = 0
 
     def completed(self, trajectory: Trajectory) -> Trajectory:
@@ -100,7 +101,11 @@ class RecentOffers:
         found = {part.run: found for part in parts if part.tools is None and (found := self._found(trajectory, part))}
         if not found:
             return trajectory
-        runs = [_with_offer(run, *found[run.span]) if run.span in found else run for run in trajectory.runs]
+        runs = list(trajectory.runs)
+        for place, run in enumerate(runs):
+            if run.span in found:
+                tools_offered, source = found[run.span]
+                runs[place] = replace(run, tools_offered=tools_offered, offer_from=source)
         completed = replace(trajectory, runs=tuple(runs))
         if trajectory.tools_offered is not None:
             return completed
@@ -109,11 +114,17 @@ class RecentOffers:
         return replace(completed, tools_offered=tuple(reversed(tools.values())), offer_from=source)
 
     def _found(self, trajectory: Trajectory, part: _Part) -> tuple[_Tools, OfferSource] | None:
-        if (tools := self._of_conversation(trajectory, part)) is not None:
-            return tools, "conversation"
-        if (tools := self._of_service(trajectory, part)) is not None:
-            return tools, "service"
-        return None
+        if trajectory.conversation_id is not None:
+            known = self._by_conversation.get(_conversation_key(trajectory), ())
+            offers = [offer for offer in known if part.accepts(offer)]
+            tools = max(offers, key=lambda offer: offer.end_ns).shared.tools if offers else None
+            if tools is not None:
+                return tools, "conversation"
+        offer = None if trajectory.service is None else self._by_service.get(_service_key(trajectory, part))
+        if offer is None or offer.shared.tools is None:
+            return None
+        apart_ns = max(trajectory.start_ns - offer.end_ns, offer.start_ns - trajectory.end_ns)
+        return (offer.shared.tools, "service") if apart_ns <= HOUR else None
 
     def _remember(self, trajectory: Trajectory, part: _Part) -> None:
         # A model call without tools says little about others.
@@ -125,10 +136,10 @@ class RecentOffers:
             key = _conversation_key(trajectory)
             known = {one.agents: one for one in self._by_conversation.get(key, ())}
             latest = _latest(offer, known.pop(offer.agents, None))
-            _put(self._by_conversation, key, (*known.values(), latest)[-_MAX_AGENTS:], _MAX_CONVERSATIONS)
+            self._by_conversation[key] = (*known.values(), latest)[-_MAX_AGENTS:]
         if trajectory.service is not None:
             key = _service_key(trajectory, part)
-            _put(self._by_service, key, _latest(offer, self._by_service.get(key)), _MAX_SERVICES)
+            self._by_service[key] = _latest(offer, self._by_service.get(key))
 
     def _kept(self, trajectory: Trajectory, tools: _Tools) -> _Shared | None:
         """Keep the tools, once for all that offer the same names; the newest definitions count."""
@@ -145,20 +156,6 @@ class RecentOffers:
             self._size_bytes -= oldest.size_bytes
             oldest.tools, oldest.size_bytes = None, 0
         return shared if shared.size_bytes else None
-
-    def _of_conversation(self, trajectory: Trajectory, part: _Part) -> _Tools | None:
-        if trajectory.conversation_id is None:
-            return None
-        known = self._by_conversation.get(_conversation_key(trajectory), ())
-        offers = [offer for offer in known if part.accepts(offer)]
-        return max(offers, key=lambda offer: offer.end_ns).shared.tools if offers else None
-
-    def _of_service(self, trajectory: Trajectory, part: _Part) -> _Tools | None:
-        offer = None if trajectory.service is None else self._by_service.get(_service_key(trajectory, part))
-        if offer is None:
-            return None
-        apart_ns = max(trajectory.start_ns - offer.end_ns, offer.start_ns - trajectory.end_ns)
-        return offer.shared.tools if apart_ns <= HOUR else None
 
 
 def _parts(trajectory: Trajectory) -> list[_Part]:
@@ -189,10 +186,6 @@ def _unambiguous(parts: Sequence[_Part]) -> list[_Part]:
     return list(distinct.values())
 
 
-def _with_offer(run: Run, tools: _Tools, source: OfferSource) -> Run:
-    return replace(run, tools_offered=tools, offer_from=source)
-
-
 def _conversation_key(trajectory: Trajectory) -> _Key:
     return trajectory.service, trajectory.resource.get(VERSION), trajectory.conversation_id
 
@@ -203,16 +196,6 @@ def _service_key(trajectory: Trajectory, part: _Part) -> _Key:
 
 def _latest(offer: _Offer, known: _Offer | None) -> _Offer:
     return known if known is not None and known.end_ns > offer.end_ns else offer
-
-
-_Kept = TypeVar("_Kept")
-
-
-def _put(kept: MutableMapping[_Key, _Kept], key: _Key, value: _Kept, most: int) -> None:
-    kept.pop(key, None)
-    kept[key] = value
-    if len(kept) > most:
-        del kept[next(iter(kept))]
 
 
 def _weight(tools: _Tools) -> int:

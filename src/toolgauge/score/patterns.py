@@ -205,17 +205,13 @@ def _segments(text: str, subject: str) -> Iterator[_Segment]:
         if match is None or (match["name"] is not None and (match["dot"] == ".") != (place > 0)):
             raise ValueError(f"{subject} `{text[:60]}`, which cannot be read from `{text[place : place + 20]}` on")
         if match["quoted"] is not None:
-            yield _Segment(_unquoted(match["quoted"], f"{subject} `{text[:60]}`"), is_quoted=True)
+            try:
+                yield _Segment(str(json.loads(match["quoted"])), is_quoted=True)
+            except ValueError as error:
+                raise ValueError(f"{subject} `{text[:60]}`, where `{match['quoted'][:60]}` is no JSON text") from error
         else:
             yield _Segment(match["name"] or match["index"], is_index=match["index"] is not None)
         place = match.end()
-
-
-def _unquoted(text: str, subject: str) -> str:
-    try:
-        return str(json.loads(text))
-    except ValueError as error:
-        raise ValueError(f"{subject}, where `{text[:60]}` is no JSON text") from error
 
 
 def _step(segment: _Segment) -> Step:

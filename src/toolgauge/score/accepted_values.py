@@ -62,17 +62,12 @@ def _resolved(schema: Json, root: JsonObject) -> JsonObject:
         if isinstance(choices, list):
             schema = next((choice for choice in choices if _object(choice).get("type") != "null"), None)
         elif isinstance(reference, str):
-            schema = _referred(reference, root)
+            schema = root
+            for part in reference.removeprefix("#/").split("/"):
+                schema = _object(schema).get(part)
         else:
             return found
     return {}
-
-
-def _referred(reference: str, root: JsonObject) -> Json:
-    found: Json = root
-    for part in reference.removeprefix("#/").split("/"):
-        found = _object(found).get(part)
-    return found
 
 
 def _object(value: Json) -> JsonObject:
@@ -180,7 +175,11 @@ class Checker:
                         return None
                 return fault
             for answer in allowed:
-                if self._are_alike(value, as_items(answer)):
+                answers = as_items(answer)
+                if len(value) == len(answers) and all(
+                    self._is_among(item, [accepted], squashing=True)
+                    for item, accepted in zip(value, answers, strict=True)
+                ):
                     return None
             return "value_error:list/tuple"
         if is_as_declared and isinstance(value, str):
@@ -212,14 +211,6 @@ class Checker:
         accepted = _type_of_first(answer)
         for item in value:
             if type(item) is not nested and (accepted is None or type(item) is not accepted):
-                return False
-        return True
-
-    def _are_alike(self, value: list[Json], answer: list[Json]) -> bool:
-        if len(value) != len(answer):
-            return False
-        for item, accepted in zip(value, answer, strict=True):
-            if not self._is_among(item, [accepted], squashing=True):
                 return False
         return True
 

@@ -165,8 +165,15 @@ class _Aligner:
         if (in_step := _in_step(self._table)) is not None:
             return in_step
         pairs: Pairs = []
-        for rows, columns in _by_kind(self._table):
-            pairs += self._of_kind(rows, columns, peel=peel)
+        kinds: dict[str, tuple[list[int], list[int]]] = {}
+        for index, item in enumerate(self._table.expected):
+            kinds.setdefault(item.kind, ([], []))[0].append(index)
+        for index, item in enumerate(self._table.actual):
+            if item.kind in kinds:
+                kinds[item.kind][1].append(index)
+        for rows, columns in kinds.values():
+            if columns:
+                pairs += self._of_kind(rows, columns, peel=peel)
         # Let equal expected calls take theirs in order, and of equal actual calls the earliest be the paired ones.
         by_expected: dict[Hashable, Pairs] = {}
         for row, column in sorted(pairs):
@@ -188,7 +195,9 @@ class _Aligner:
     def _of_kind(self, rows: list[int], columns: list[int], *, peel: bool) -> Pairs:
         table = self._table
         same = _equal_keys(table, rows, columns)
-        peel = peel and not _compete(table, rows)
+        # An optional call might be settled with one that a required call of another key needs.
+        items = [table.expected[row] for row in rows]
+        peel = peel and not (any(item.optional for item in items) and len({item.key for item in items}) > 1)
         if self._is_small(rows, columns) and not peel:
             return self._assigned(rows, columns, same)
         self.is_greedy = self.is_greedy or not peel
@@ -273,7 +282,8 @@ class _Aligner:
             return monotone.in_groups(rows, groups, table.of)
         # Without regard to order no total is greater; it often keeps the order of the turns by itself.
         pairs = self.any_order(peel=False)
-        if _keeps_turns(table, pairs):
+        turns = [table.actual[column].group for _, column in sorted(pairs)]
+        if all(before <= after for before, after in pairwise(turns)):
             return pairs
         self.is_greedy = True
         partner = {column: row for row, column in pairs}
@@ -342,16 +352,6 @@ def _in_step(table: Weights) -> Pairs | None:
     return [(index, index) for index in range(len(table.expected))]
 
 
-def _by_kind(table: Weights) -> list[tuple[list[int], list[int]]]:
-    kinds: dict[str, tuple[list[int], list[int]]] = {}
-    for index, item in enumerate(table.expected):
-        kinds.setdefault(item.kind, ([], []))[0].append(index)
-    for index, item in enumerate(table.actual):
-        if item.kind in kinds:
-            kinds[item.kind][1].append(index)
-    return [sides for sides in kinds.values() if sides[1]]
-
-
 def _is_perfect(table: Weights, pairs: Pairs) -> bool:
     """Return whether no other pairs could be better, however these were found."""
     most = min(len(table.expected), len(table.actual))
@@ -361,17 +361,10 @@ def _is_perfect(table: Weights, pairs: Pairs) -> bool:
     return sum(not table.expected[row].optional for row, _ in pairs) == min(required, most)
 
 
-def _compete(table: Weights, rows: list[int]) -> bool:
-    """Return whether an optional call could be settled with one that a required call of another key needs."""
-    items = [table.expected[row] for row in rows]
-    return any(item.optional for item in items) and len({item.key for item in items}) > 1
-
-
 def _without(pairs: Pairs, rows: list[int], columns: list[int]) -> tuple[list[int], list[int]]:
     paired_rows, paired_columns = {row for row, _ in pairs}, {column for _, column in pairs}
-    return [row for row in rows if row not in paired_rows], [
-        column for column in columns if column not in paired_columns
-    ]
+    left = [column for column in columns if column not in paired_columns]
+    return [row for row in rows if row not in paired_rows], left
 
 
 def _equal_keys(table: Weights, rows: list[int], columns: list[int]) -> Pairs:
@@ -385,11 +378,6 @@ def _equal_keys(table: Weights, rows: list[int], columns: list[int]) -> Pairs:
         if same:
             pairs.append((row, same.popleft()))
     return pairs
-
-
-def _keeps_turns(table: Weights, pairs: Pairs) -> bool:
-    turns = [table.actual[column].group for _, column in sorted(pairs)]
-    return all(before <= after for before, after in pairwise(turns))
 
 
 def _longest_run(places: Sequence[int]) -> list[int]:

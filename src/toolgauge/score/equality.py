@@ -162,7 +162,10 @@ def _number_agreement(rule: LeafRule, expected: float, actual: float) -> float:
 def _text_agreement(rule: LeafRule, expected: str, actual: str) -> tuple[float, int]:
     match rule:
         case Casefold():
-            return float(_fold_alike(expected, actual)), min(len(expected) + len(actual), 4 * _MAX_FOLDED) // 100
+            is_short = max(len(expected), len(actual)) <= _MAX_FOLDED
+            is_plain = expected.isascii() and actual.isascii()
+            is_alike = (is_plain or is_short) and fold_key(expected) == fold_key(actual)
+            return float(is_alike), min(len(expected) + len(actual), 4 * _MAX_FOLDED) // 100
         case Contains():
             return float(expected in actual), len(actual) // 1000
         case DateTime(zone=zone):
@@ -185,14 +188,6 @@ def fold_key(text: str) -> str:
     if text.isascii():
         return text.lower()
     return text if len(text) > _MAX_FOLDED else _folded(text)
-
-
-def _fold_alike(first: str, second: str) -> bool:
-    if first.isascii() and second.isascii():
-        return len(first) == len(second) and first.lower() == second.lower()
-    if len(first) > _MAX_FOLDED or len(second) > _MAX_FOLDED:
-        return False
-    return _folded(first) == _folded(second)
 
 
 def _folded(text: str) -> str:

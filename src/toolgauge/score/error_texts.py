@@ -27,18 +27,17 @@ _KIND = "failed_result"
 
 def with_failures(trajectory: Trajectory, failures: Globs) -> Trajectory:
     """Return the trajectory with an error for each call without one whose result matches a glob."""
-    calls = tuple(_marked(call, failures) for call in trajectory.calls)
-    same = all(marked is call for marked, call in zip(calls, trajectory.calls, strict=True))
-    return trajectory if same else replace(trajectory, calls=calls)
-
-
-def _marked(call: ToolCall, failures: Globs) -> ToolCall:
-    if call.error is not None:
-        return call
-    text = _text(call.result)
-    if text is None or not failures.match(text):
-        return call
-    return replace(call, error=CallError(kind=_KIND, message=text))
+    found: dict[int, str] = {}
+    for place, call in enumerate(trajectory.calls):
+        text = None if call.error is not None else _text(call.result)
+        if text is not None and failures.match(text):
+            found[place] = text
+    if not found:
+        return trajectory
+    calls = list(trajectory.calls)
+    for place, text in found.items():
+        calls[place] = replace(calls[place], error=CallError(kind=_KIND, message=text))
+    return replace(trajectory, calls=tuple(calls))
 
 
 def _text(result: Content) -> str | None:

@@ -179,28 +179,21 @@ def _enum(_reader: SchemaReader, written: Json, where: str) -> Json:
     return written or None
 
 
-def _limit(_reader: SchemaReader, written: Json, where: str) -> Json:
-    if not isinstance(written, int | float):
-        raise SchemaError(f"{where} is no number")
-    return written
+def _kept(is_right: Callable[[Json], bool], words: str) -> _Read:
+    def read(_reader: SchemaReader, written: Json, where: str) -> Json:
+        if not is_right(written):
+            raise SchemaError(f"{where} is {words}")
+        return written
+
+    return read
 
 
-def _divisor(_reader: SchemaReader, written: Json, where: str) -> Json:
-    if isinstance(written, bool) or not isinstance(written, int | float) or not 0 < written < float("inf"):
-        raise SchemaError(f"{where} is no number above 0")
-    return written
+def _is_above(number: Json, least: float) -> bool:
+    return isinstance(number, int | float) and not isinstance(number, bool) and least < number < float("inf")
 
 
-def _count(_reader: SchemaReader, written: Json, where: str) -> Json:
-    if isinstance(written, bool) or not isinstance(written, int | float) or not 0 <= written < float("inf"):
-        raise SchemaError(f"{where} is no count")
-    return int(written) + (written > int(written))
-
-
-def _flag(_reader: SchemaReader, written: Json, where: str) -> Json:
-    if not isinstance(written, bool):
-        raise SchemaError(f"{where} is neither true nor false")
-    return written
+_LIMIT = _kept(lambda written: isinstance(written, int | float), "no number")
+_COUNT = _kept(lambda written: _is_above(written, 0) or (written == 0 and written is not False), "no count")
 
 
 def _names(_reader: SchemaReader, written: Json, where: str) -> Json:
@@ -225,9 +218,9 @@ _KEYWORDS: Mapping[str, _Read] = {
         SchemaReader.schema,
     ),
     **dict.fromkeys(("prefixItems", "allOf", "anyOf", "oneOf"), SchemaReader.list_of_schemas),
-    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), _limit),
-    **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems", "minContains", "maxContains"), _count),
-    **dict.fromkeys(("minProperties", "maxProperties"), _count),
+    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), _LIMIT),
+    **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems", "minContains", "maxContains"), _COUNT),
+    **dict.fromkeys(("minProperties", "maxProperties"), _COUNT),
     "$ref": _reference,
     "patternProperties": SchemaReader.by_pattern,
     "items": SchemaReader.items,
@@ -237,8 +230,8 @@ _KEYWORDS: Mapping[str, _Read] = {
     "const": lambda _reader, written, _where: written,
     "required": _names,
     "dependentRequired": _names_by_name,
-    "multipleOf": _divisor,
-    "uniqueItems": _flag,
+    "multipleOf": _kept(lambda written: _is_above(written, 0), "no number above 0"),
+    "uniqueItems": _kept(lambda written: isinstance(written, bool), "neither true nor false"),
 }
 
 

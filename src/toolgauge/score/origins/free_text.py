@@ -9,6 +9,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import lru_cache
+from operator import attrgetter
 
 from msgspec.structs import replace
 
@@ -17,9 +18,11 @@ from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import Run, ToolCall, Trajectory
 from toolgauge.score.criterion import hands_over, name_words
 from toolgauge.score.recorded_values import leaves
+from toolgauge.score.selection import readable_arguments
 
 # So many calls that began before a run are looked at for the one that started it.
 _MAX_CALLS = 64
+_START = attrgetter("start_ns")
 
 
 def without_delegated(trajectory: Trajectory) -> Trajectory:
@@ -33,7 +36,7 @@ def without_delegated(trajectory: Trajectory) -> Trajectory:
     if not inner:
         return trajectory
     calls: defaultdict[SpanRef | None, list[ToolCall]] = defaultdict(list)
-    for call in sorted(trajectory.calls, key=_start):
+    for call in sorted(trajectory.calls, key=_START):
         calls[call.run].append(call)
     times = [message.time_ns for message in trajectory.messages]
     texts = [message.text for message in trajectory.messages]
@@ -55,13 +58,9 @@ def ran_within(run: Run, call: ToolCall) -> bool:
     return is_below and call.start_ns <= run.start_ns and run.end_ns <= call.end_ns
 
 
-def _start(call: ToolCall) -> int:
-    return call.start_ns
-
-
 def _arguments(run: Run, calls: Sequence[ToolCall]) -> list[str]:
     """Return the texts of several words in the arguments of the calls within which a run lies."""
-    started = calls[: bisect_right(calls, run.start_ns, key=_start)][-_MAX_CALLS:]
+    started = calls[: bisect_right(calls, run.start_ns, key=_START)][-_MAX_CALLS:]
     found: list[str] = []
     for call in started:
         if ran_within(run, call) and isinstance(call.arguments, Recorded):
@@ -184,22 +183,16 @@ class FreeTexts:
             return False
         if runs_code(call.name) or is_code(text):
             return True
-        return len(text.split(None, 1)) > 1 and self._is_agent(call)
-
-    def _is_agent(self, call: ToolCall) -> bool:
+        if len(text.split(None, 1)) <= 1:
+            return False
         words = name_words(call.name)
         if hands_over(call.name) or not _AGENT.isdisjoint(words) or words in self._agents:
             return True
-        return _chooses_agent(call) or any(ran_within(run, call) for run in self._trajectory.runs)
-
-
-def _chooses_agent(call: ToolCall) -> bool:
-    if not (isinstance(call.arguments, Recorded) and isinstance(call.arguments.value, dict)):
-        return False
-    names = call.arguments.value.keys()
-    if any(_CHOOSES.match(name) for name in names):
-        return True
-    return not names.isdisjoint(_NAMES_AGENT) and not names.isdisjoint(_TASKS)
+        names = (readable_arguments(call) or {}).keys()
+        if any(_CHOOSES.match(name) for name in names):
+            return True
+        chooses_agent = not _NAMES_AGENT.isdisjoint(names) and not _TASKS.isdisjoint(names)
+        return chooses_agent or any(ran_within(run, call) for run in self._trajectory.runs)
 
 
 # Agents call the same few tools all day long.

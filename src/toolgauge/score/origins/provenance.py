@@ -258,10 +258,8 @@ class _Trail:
         # The first result that could not be looked at, and the turn from which on it mattered.
         self._gap: tuple[int, NotEvaluated] | None = None
         calls = [call for call in trajectory.calls if source.tools.match(call.name) and has_taken_effect(call)]
-        for turn, call in sorted(
-            (((call.turn + 1 if call.result_turn is None else call.result_turn), call) for call in calls),
-            key=itemgetter(0),
-        ):
+        known = [(call.turn + 1 if call.result_turn is None else call.result_turn, call) for call in calls]
+        for turn, call in sorted(known, key=itemgetter(0)):
             self._look_at(call, turn)
 
     def holds(self, value: Leaf, turn: int) -> bool:
@@ -378,12 +376,14 @@ class StaysWithin:
     ) -> None:
         self._subject = subject
         self._calls = trajectory.calls
-        self._only_in = only_in
-        self._not_in = not_in
+        self._condition = "not_in" if only_in is None else "only_in"
         self._search = ValueSearch(subject.rule, wanted, shortest_in_prose=_SHORTEST_IN_PROSE)
         self._gap: NotEvaluated | None = hidden_calls(trajectory) if trajectory.hidden_turns else None
         for place, call in enumerate(trajectory.calls):
-            if self._forbids(call.name):
+            is_outside = only_in is not None and not (
+                only_in.match(call.name) or subject.place.tool.leads_to(call.name)
+            )
+            if is_outside or (not_in is not None and not_in.match(call.name)):
                 self._look_at(call, place)
 
     def judge(self, call: ToolCall, values: Sequence[Leaf]) -> Verdict:
@@ -393,13 +393,7 @@ class StaysWithin:
             return self._gap
         other = self._calls[first[0][0]]
         note = f"is also in call {other.order + 1}, of {shown(other.name)}"
-        condition = "not_in" if self._only_in is None else "only_in"
-        return self._subject.broken(call, condition, [value for _, value in first], note)
-
-    def _forbids(self, tool: str) -> bool:
-        if self._not_in is not None and self._not_in.match(tool):
-            return True
-        return self._only_in is not None and not (self._only_in.match(tool) or self._subject.place.tool.leads_to(tool))
+        return self._subject.broken(call, self._condition, [value for _, value in first], note)
 
     def _look_at(self, call: ToolCall, place: int) -> None:
         match call.arguments:

@@ -215,7 +215,11 @@ def _source_of_form(value: Value, text: str, tool: str, seen: Seen) -> Origin:
     if not pieces:
         return "derived"
     fewest = 3 if any(len(piece) >= 3 for piece in pieces) else 2
-    spelled_out = [*_pieces(text.translate(_UMLAUTS)), *map(_contracted, pieces)]
+    # `mueller` is written for `müller`, which is folded as `muller`.
+    spelled_out = [
+        *_pieces(text.translate(_UMLAUTS)),
+        *(piece.replace(b"ae", b"a").replace(b"oe", b"o").replace(b"ue", b"u") for piece in pieces),
+    ]
     for piece in dict.fromkeys((*pieces, b"".join(pieces), *spelled_out)):
         if len(piece) >= fewest and (source := seen.word(piece, tool)) is not None:
             return source
@@ -300,11 +304,6 @@ def _source_of_pieces(part: bytes, tool: str, seen: Seen) -> Source | None:
 
 def _pieces(text: str) -> list[bytes]:
     return [piece for part in value_forms.parts(text) for piece in value_forms.pieces(part)]
-
-
-def _contracted(piece: bytes) -> bytes:
-    """Return `mueller` as `müller` is folded."""
-    return piece.replace(b"ae", b"a").replace(b"oe", b"o").replace(b"ue", b"u")
 
 
 # Values of the call itself and of each call behind it, steps back, and calls that are looked at in all.

@@ -235,24 +235,17 @@ class Conversation:
         for known, share in self._shares:
             if known is expected:
                 return share
-        share = self._share_of(expected)
-        self._shares.append((expected, share))
-        return share
-
-    def _share_of(self, expected: Expected) -> float | None:
         values = self._values.of(expected)
-        if not values:
-            return None
-        if self._text is None:
+        if values and self._text is None:
             self._text = "\n".join(_recorded_texts(self._trajectory))
-        if not self._text:
-            return None
         seen = unseen = 0
-        for value in values:
-            is_seen = _occurs(value, self._text) or self._trajectory.left_out.holds(value)
+        for value in values if self._text else ():
+            is_seen = _occurs(value, self._text or "") or self._trajectory.left_out.holds(value)
             seen += is_seen is True
             unseen += is_seen is False
-        return seen / (seen + unseen) if seen or unseen else None
+        share = seen / (seen + unseen) if seen or unseen else None
+        self._shares.append((expected, share))
+        return share
 
 
 def _recorded_texts(trajectory: Trajectory) -> list[str]:

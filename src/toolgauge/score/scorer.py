@@ -78,13 +78,10 @@ class ReadingScope:
 
 def reading_scope(criteria: Sequence[Criterion]) -> ReadingScope:
     """Return what these criteria ask for."""
-    return _scope_of(tuple(map(register, criteria)))
-
-
-def _scope_of(registered: Sequence[Registered]) -> ReadingScope:
+    registered = tuple(map(register, criteria))
     return ReadingScope(
         conversations=any(one.criterion.scope == "conversation" for one in registered),
-        content=any(_looks_at_content(one) for one in registered),
+        content=any(map(_looks_at_content, registered)),
     )
 
 
@@ -121,7 +118,7 @@ class Scorer:
         self.registered_tools: Mapping[str, ToolDefinition] = registered_tools or {}
         self.unmatched = UnmatchedCriteria(registered, on_unmatched)
         self.wanted: frozenset[str] = frozenset(key for criterion in criteria for key in attribute_keys(criterion))
-        self.reading_scope = _scope_of(registered)
+        self.reading_scope = reading_scope(criteria)
         # Whether a criterion judges a trace by what earlier traces of its conversation showed.
         self.wants_earlier_values = any(
             one.criterion.scope == "trace" and getattr(one.evaluator, "wants_earlier_values", False)

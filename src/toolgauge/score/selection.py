@@ -20,7 +20,7 @@ from toolgauge.model.json import JsonObject
 from toolgauge.model.outcomes import Difference, Errored, Level, NotEvaluated, Outcome, Scored
 from toolgauge.model.plain_words import with_spaces
 from toolgauge.model.ports import Evaluation
-from toolgauge.model.trajectory import CASE_DIALECT, ClosedBecause, Message, ToolCall, Trajectory
+from toolgauge.model.trajectory import CASE_DIALECT, ClosedBecause, ToolCall, Trajectory
 from toolgauge.score.align import Item
 from toolgauge.score.equality import Identities
 from toolgauge.score.patterns import Globs
@@ -219,7 +219,9 @@ def calls_by_turn(trajectory: Trajectory, calls: Sequence[ToolCall], turns: int)
     A user's message begins a turn. Where messages were not recorded, each trace of a conversation is one.
     """
     users = [message for message in trajectory.messages if message.role == "user"]
-    for messages in (users, _without_echoes(users)):
+    # Producers report the same message with every model call.
+    without_echoes = users[:1] + [message for before, message in pairwise(users) if message.text != before.text]
+    for messages in (users, without_echoes):
         if messages and len(messages) == turns:
             # What precedes the first message belongs to it: nobody else has spoken.
             starts = [-1, *(message.turn for message in messages[1:])]
@@ -232,13 +234,6 @@ def calls_by_turn(trajectory: Trajectory, calls: Sequence[ToolCall], turns: int)
     if not users and trajectory.scope == "conversation" and len(traces) == turns:
         return [[call for call in calls if call.span.trace_id == trace] for trace in traces]
     return [list(calls)] if turns == 1 else None
-
-
-def _without_echoes(messages: Sequence[Message]) -> list[Message]:
-    """Drop messages that repeat the one before: producers report the same one with every model call."""
-    kept = list(messages[:1])
-    kept += [message for before, message in pairwise(messages) if message.text != before.text]
-    return kept
 
 
 def mean_of_turns(outcomes: Sequence[Outcome]) -> Outcome:

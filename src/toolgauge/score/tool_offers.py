@@ -94,7 +94,13 @@ class RecentOffers:
         parts = _parts(trajectory)
         # The offer of half a run may lack tools.
         if trajectory.incomplete is None:
-            for part in _unambiguous(parts):
+            # Runs of the same agents with different offers say nothing: any of them may be another agent.
+            offers: dict[tuple[str, ...], set[tuple[str, ...] | None]] = {}
+            for part in parts:
+                names = None if part.tools is None else tuple([tool.name for tool in part.tools])
+                offers.setdefault(part.agents, set()).add(names)
+            distinct = {part.agents: part for part in parts if len(offers[part.agents]) == 1}
+            for part in distinct.values():
                 self._remember(trajectory, part)
         if not trajectory.calls:
             return trajectory
@@ -174,16 +180,6 @@ def _agents_down_to(run: Run, by_span: Mapping[SpanRef, Run]) -> tuple[str, ...]
         agents.append(at.agent or "")
         at = None if at.above is None else by_span.get(at.above)
     return tuple(reversed(agents))
-
-
-def _unambiguous(parts: Sequence[_Part]) -> list[_Part]:
-    """Return the parts with an offer, but for runs of the same agents with different offers: any of them may be another agent."""
-    offers: dict[tuple[str, ...], set[tuple[str, ...] | None]] = {}
-    for part in parts:
-        names = None if part.tools is None else tuple([tool.name for tool in part.tools])
-        offers.setdefault(part.agents, set()).add(names)
-    distinct = {part.agents: part for part in parts if len(offers[part.agents]) == 1}
-    return list(distinct.values())
 
 
 def _conversation_key(trajectory: Trajectory) -> _Key:

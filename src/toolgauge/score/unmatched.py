@@ -81,7 +81,9 @@ class UnmatchedCriteria:
                     self._excluding[name].discard(key)
             if applies(registered, trajectory):
                 self._with_trajectories.add(name)
-                if _names_call(registered, trajectory):
+                evaluator = registered.criterion.evaluator
+                seen = narrowed_to_agent(registered, trajectory)
+                if not isinstance(evaluator, NamesTools) or evaluator.names_call(seen):
                     del self._waiting[name]
                     if self.states[name,]:
                         self.states = {**self.states, (name,): 0.0}
@@ -126,8 +128,3 @@ def _conditions(registered: Registered) -> Iterator[tuple[str, Registered]]:
     ]
     for text, alone in single or [(f"`scope: {criterion.scope}`", When())]:
         yield text, register(replace(criterion, when=alone))
-
-
-def _names_call(registered: Registered, trajectory: Trajectory) -> bool:
-    evaluator = registered.criterion.evaluator
-    return not isinstance(evaluator, NamesTools) or evaluator.names_call(narrowed_to_agent(registered, trajectory))

@@ -30,15 +30,12 @@ NO_USER = NotEvaluated(
 
 
 # By the reason why earlier traces of the conversation may have shown more than is remembered of them.
-_EARLIER_GAPS: Mapping[str, tuple[Reason, str]] = {
-    "incomplete": ("incomplete", "earlier turns of its conversation were not seen, or are not remembered"),
-    "truncated": ("truncated", "content of an earlier trace of its conversation was cut off"),
-    "redacted": ("redacted", "content of an earlier trace of its conversation was redacted"),
-    "results_not_recorded": (
-        "results_not_recorded",
-        "a result in an earlier trace of its conversation was not recorded",
-    ),
-    "no_content": ("no_content", "content of an earlier trace of its conversation was not recorded"),
+_EARLIER_GAPS: Mapping[Reason, str] = {
+    "incomplete": "earlier turns of its conversation were not seen, or are not remembered",
+    "truncated": "content of an earlier trace of its conversation was cut off",
+    "redacted": "content of an earlier trace of its conversation was redacted",
+    "results_not_recorded": "a result in an earlier trace of its conversation was not recorded",
+    "no_content": "content of an earlier trace of its conversation was not recorded",
 }
 
 
@@ -57,8 +54,8 @@ def gap_of(trajectory: Trajectory) -> NotEvaluated | None:
     if trajectory.has_media:
         return _not_found("no_content", "the user sent pictures, sound or files, which are not read")
     if trajectory.earlier is not None:
-        earlier_gap = _EARLIER_GAPS.get(trajectory.earlier.gap or "")
-        return None if earlier_gap is None else _not_found(*earlier_gap)
+        gap = trajectory.earlier.gap
+        return next((_not_found(reason, why) for reason, why in _EARLIER_GAPS.items() if reason == gap), None)
     if trajectory.has_beginning is False and trajectory.earlier_turns is not None:
         return None
     if trajectory.has_beginning is False:

@@ -24,7 +24,8 @@ from tests.export.scorecards import (
 )
 from toolgauge.export.emitter import Emitter
 from toolgauge.export.redact import Redactor
-from toolgauge.export.results import EmitSettings, EventsMode
+from toolgauge.export.results import EmitSettings
+from toolgauge.export.settings import EventsMode
 from toolgauge.model.outcomes import Difference, Errored, NotEvaluated, Result, Scorecard, Scored, Side
 
 

@@ -22,7 +22,8 @@ from tests.export.scorecards import (
     trajectory_result,
 )
 from toolgauge.export.emitter import MAX_EVENTS, MAX_LINKS
-from toolgauge.export.results import AnnotateMode, EmitSettings
+from toolgauge.export.results import EmitSettings
+from toolgauge.export.settings import AnnotateMode
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.outcomes import Errored, NotEvaluated, Scorecard
 from toolgauge.model.records import SpanRef

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from toolgauge.model.json import Json
 from toolgauge.score.compare import Comparison, compare, describe
 from toolgauge.score.equality import Identities, canonical, moment
-from toolgauge.score.places import Step
+from toolgauge.score.patterns import Step
 from toolgauge.score.rules import (
     Casefold,
     Contains,

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolgauge.score.equality import Leaf, agreement
-from toolgauge.score.origins.value_search import SearchRule, ValueSearch
+from toolgauge.score.origins.provenance import SearchRule, ValueSearch
+from toolgauge.score.recorded_values import occurs_alone
 from toolgauge.score.rules import Casefold, DateTime, Exact, Numeric
-from toolgauge.score.seen import occurs_alone
 
 LEAVES: st.SearchStrategy[Leaf] = st.one_of(
     st.none(),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolgauge.model.records import Value
+from toolgauge.model.json import Value
 from toolgauge.recognize import conventions
 
 

@@ -7,7 +7,7 @@ from tests.score.support import tool_call, trajectory
 from toolgauge.model.content import NOT_RECORDED, NotRecorded, Unparsed
 from toolgauge.model.json import Json
 from toolgauge.model.trajectory import ToolCall
-from toolgauge.score.conditions.call_patterns import CallPattern, Match, Sight
+from toolgauge.score.call_patterns import CallPattern, Match, Sight
 
 
 class Holder(BaseModel):

@@ -10,7 +10,7 @@ from toolgauge.model.errors import ConfigError
 from toolgauge.model.json import Json
 from toolgauge.score.compare import Comparison, compare, describe
 from toolgauge.score.equality import canonical
-from toolgauge.score.patterns import Pattern
+from toolgauge.score.patterns import Pattern, Step
 from toolgauge.score.rules import (
     Casefold,
     Contains,
@@ -27,7 +27,6 @@ from toolgauge.score.rules import (
     Scope,
     SetLike,
     Similarity,
-    Step,
     Subset,
 )
 

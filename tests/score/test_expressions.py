@@ -13,8 +13,8 @@ from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import CallError
 from toolgauge.model.outcomes import Errored, Outcome, Scored
 from toolgauge.model.trajectory import ToolCall
-from toolgauge.score.conditions import expressions
-from toolgauge.score.conditions.expressions import CallExpression
+from toolgauge.score import call_patterns
+from toolgauge.score.call_patterns import CallExpression
 from toolgauge.score.criterion import Criterion, attribute_keys
 from toolgauge.testing.evaluators import check_evaluator
 
@@ -186,7 +186,7 @@ def test_evaluators_with_expressions_keep_their_contract():
 
 
 def test_without_the_extra_the_error_names_it(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(expressions, "_EXTRA", "not_installed_anywhere")
+    monkeypatch.setattr(call_patterns, "_EXTRA", "not_installed_anywhere")
     with pytest.raises(ValueError, match=r"needs the extra `toolgauge\[cel\]`.*`pip install 'toolgauge\[cel\]'`"):
         policy(forbid=[{"expression": "true"}])
     assert policy(forbid=["x"]).forbid is not None

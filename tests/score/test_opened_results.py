@@ -14,7 +14,7 @@ from toolgauge.model.expected import ExpectedCall, ExpectedOutput
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import CallError
 from toolgauge.model.outcomes import Scored
-from toolgauge.score.opened_results import result_parts, result_value
+from toolgauge.score.recorded_values import result_parts, result_value
 
 ORDER: JsonObject = {"state": "shipped", "id": "Ä-17"}
 # Characters beyond ASCII are escaped twice: only opened text shows them.

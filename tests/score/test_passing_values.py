@@ -5,7 +5,7 @@ import time
 import pytest
 
 from toolgauge.model.json import Json
-from toolgauge.score.passing_values import LastingValues
+from toolgauge.score.recorded_values import LastingValues
 
 
 def are_same(first: Json, second: Json) -> bool:

@@ -16,8 +16,8 @@ from toolgauge.model.ports import Evaluation, Evaluator
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import Run, Trajectory
 from toolgauge.score.criterion import Criterion, ToolKinds
-from toolgauge.score.recent_offers import RecentOffers
 from toolgauge.score.scorer import Scorer
+from toolgauge.score.tool_offers import RecentOffers
 
 MINUTE_NS = 60 * 10**9
 

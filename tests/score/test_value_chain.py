@@ -13,7 +13,7 @@ from toolgauge.model.json import Json
 from toolgauge.model.observations import CallError, ToolDefinition
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import Message, Run, ToolCall, Trajectory
-from toolgauge.score.origins.value_chain import value_chain
+from toolgauge.score.origins.value_origin import value_chain
 
 WRITER = OriginWriter(Redactor(show_values=True))
 SPEC = user("Cancel the order of Ann Lee, ann.lee@shop.test", 0)

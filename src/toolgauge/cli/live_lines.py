@@ -24,7 +24,7 @@ from toolgauge.model.records import VERSION
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.offline.terminal import Style, counted, printable, shortened, shortened_error
 from toolgauge.pipeline.pipeline import ScorecardSink
-from toolgauge.score.result_counts import SHADOW, ResultCounts
+from toolgauge.score.failing_calls import SHADOW, ResultCounts
 from toolgauge.settings import duration_text
 
 Printed: TypeAlias = Literal["failed", "all", "off"]

@@ -16,7 +16,7 @@ from toolgauge.config.problems import Node, PathStep, Place, Problem, config_err
 from toolgauge.model.errors import ConfigError, SchemaError
 from toolgauge.model.json import Json
 from toolgauge.model.observations import ToolDefinition
-from toolgauge.score.schemas.schema_reader import SchemaReader, schema_text
+from toolgauge.score.schema_reader import SchemaReader, schema_text
 
 _LARGEST_FILE = 16 * 2**20
 _MAX_TOOLS = 10_000

@@ -4,7 +4,6 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from itertools import islice
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from msgspec import Struct
@@ -23,11 +22,6 @@ from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.recognize.values import is_too_large
 from toolgauge.score.compare import path
 from toolgauge.score.error_texts import error_in
-from toolgauge.score.recent_offers import REGISTERED
-from toolgauge.score.run_offers import RunOffers
-from toolgauge.score.schemas.masked_values import is_masked
-from toolgauge.score.schemas.tool_schemas import ToolSchema, ToolSchemas, UnknownArguments
-from toolgauge.score.schemas.violations import MAX_VIOLATIONS, Kind, Steps, Violation, valid_share
 from toolgauge.score.selection import (
     CallSelection,
     has_run_well,
@@ -36,6 +30,17 @@ from toolgauge.score.selection import (
     shown,
     unseen_arguments,
 )
+from toolgauge.score.tool_offers import REGISTERED, RunOffers
+from toolgauge.score.tool_schemas import (
+    Kind,
+    Steps,
+    ToolSchema,
+    ToolSchemas,
+    UnknownArguments,
+    Violation,
+    is_masked,
+    valid_share,
+)
 
 # Less than a second for all calls of a trajectory that do not plainly fit.
 _STEPS = 300_000
@@ -43,6 +48,8 @@ _MAX_SHOWN = 5
 _MAX_SCHEMAS = 500
 _WRITTEN_HERE = " (of the criterion)"
 _MAX_DIFFERENCES = 20
+# Arguments that break more rules than this are wrong from end to end.
+_MAX_VIOLATIONS = 1000
 _WORDS: Mapping[Kind, str] = {
     "unknown_arguments": "is not an argument of the tool",
     "missing_required": "is missing",
@@ -104,16 +111,14 @@ class ArgumentsSchema(CallSelection):
             check = checks.get(key)
             if check is None:
                 check = checks[key] = self._check(call, definitions)
-            schema, valid = check.schema, check.valid
+            schema = check.schema
             arguments = readable_arguments(call)
             if arguments is None:
                 yield call, unseen_arguments(call) or check.free_text or _unreadable(call)
             elif isinstance(schema, NotEvaluated):
                 yield call, schema
-            elif schema.fits_plainly(arguments):
-                yield call, valid
             else:
-                outcome = _outcome(call.name, arguments, schema, steps, check.remark)
+                outcome = _outcome(call.name, arguments, schema, steps, check)
                 # Rule: a tool that ran without an error, and whose result does not read like one, accepted the violation
                 # of its schema; it knows nothing of the criterion's own.
                 may_accept = self.accepted_violations == "pass" and self.schemas is None
@@ -217,15 +222,15 @@ def _unreadable(call: ToolCall) -> Outcome:
     return Scored(0.0, f"the arguments of {name} are no valid JSON: {problem}", differences=(difference,))
 
 
-def _outcome(name: str, arguments: JsonObject, schema: ToolSchema, steps: Steps, remark: str) -> Outcome:
+def _outcome(name: str, arguments: JsonObject, schema: ToolSchema, steps: Steps, check: _Check) -> Outcome:
     try:
-        found = list(islice(schema.violations(arguments, steps), MAX_VIOLATIONS))
+        found = schema.violations(arguments, steps)[:_MAX_VIOLATIONS]
     except SchemaError as error:
         return _unusable(name, error)
     patterns = schema.skipped_patterns
     unchecked = f"; {patterns} pattern{'s' if patterns > 1 else ''} could not be checked" if patterns else ""
     if not found:
-        return _valid(name, remark + unchecked)
+        return _valid(name, check.remark + unchecked) if unchecked else check.valid
     # A value or a name that a redaction processor masked breaks no rule: the hidden one may be valid.
     broken = [violation for violation in found if not is_masked(violation, arguments)]
     if not broken:
@@ -234,13 +239,13 @@ def _outcome(name: str, arguments: JsonObject, schema: ToolSchema, steps: Steps,
         return NotEvaluated(reason="redacted", explanation=explanation)
     complaints: list[str] = []
     for violation in broken[:_MAX_SHOWN]:
-        rule = f" `{violation.rule}`" if violation.kind == "other" and violation.rule != "None" else ""
+        rule = f" `{violation.rule}`" if violation.kind == "other" else ""
         complaints.append(f"{shown(_where('', violation))} {_WORDS[violation.kind]}{rule}")
     more = f"; {len(broken) - _MAX_SHOWN} more" if len(broken) > _MAX_SHOWN else ""
     parts: Mapping[str, float] = Counter(violation.kind for violation in broken)
     return Scored(
-        value=valid_share(arguments, broken) if len(found) < MAX_VIOLATIONS else 0.0,
-        explanation=f"the arguments of {shown(name)} break its schema{remark}: {'; '.join(complaints)}{more}{unchecked}",
+        value=valid_share(arguments, broken) if len(found) < _MAX_VIOLATIONS else 0.0,
+        explanation=f"the arguments of {shown(name)} break its schema{check.remark}: {'; '.join(complaints)}{more}{unchecked}",
         parts=parts,
         differences=tuple(
             Difference(

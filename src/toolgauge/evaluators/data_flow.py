@@ -19,13 +19,12 @@ from toolgauge.score.origins.provenance import (
     EqualsAttribute,
     FromResults,
     ResultsOf,
+    SearchRule,
     StaysWithin,
     Subject,
     Verdict,
 )
-from toolgauge.score.origins.value_search import SearchRule
-from toolgauge.score.patterns import Globs
-from toolgauge.score.places import check_key, read_path, read_place
+from toolgauge.score.patterns import Globs, check_key, read_path, read_place
 from toolgauge.score.rules import Casefold, DateTime, Exact, Numeric, PlainRule, WrittenRule
 from toolgauge.score.selection import (
     CallSelection,

@@ -15,11 +15,11 @@ from toolgauge.model.outcomes import Level, NotEvaluated, Outcome, Reason, Score
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.recoveries import has_succeeded, made_good
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.score.admissions import Reading, claims, read_answer
+from toolgauge.score.admissions import Reading, claims, is_about, read_answer
 from toolgauge.score.criterion import hands_over, name_words
 from toolgauge.score.equality import canonical, tagged
 from toolgauge.score.error_texts import with_error_texts
-from toolgauge.score.seen import leaves
+from toolgauge.score.recorded_values import leaves
 from toolgauge.score.selection import (
     CUT_SHORT,
     CallSelection,
@@ -29,7 +29,6 @@ from toolgauge.score.selection import (
     shown,
     was_stopped,
 )
-from toolgauge.score.tool_acts import is_about
 
 Handling: TypeAlias = Literal["fixed", "retried", "other_way", "gave_up", "ignored"]
 _VALUES: dict[Handling, float] = {"fixed": 1.0, "retried": 1.0, "other_way": 1.0, "gave_up": 0.5, "ignored": 0.0}

@@ -76,9 +76,7 @@ class ToolCallF1(ArgumentComparison):
             value = comparer.weigh(slot, call)
             return value if value == 1.0 else None
 
-        alignment = align(
-            sides.slot_items, sides.call_items, weigh, peel=names_only or comparer.may_peel, pins=comparer
-        )
+        alignment = align(sides.slot_items, sides.call_items, weigh, peel=names_only or comparer.may_peel)
         paired = mismatches(comparer, alignment)
         matched, made = len(alignment.pairs), len(sides.calls)
         wanted, parts = _shares(sides, alignment)

@@ -21,8 +21,8 @@ from toolgauge.score.origins.free_text import FreeTexts
 from toolgauge.score.origins.grounding import Seen, Source
 from toolgauge.score.origins.value_origin import MAX_VALUES, Value, is_id, origin, values_of
 from toolgauge.score.patterns import Globs
-from toolgauge.score.schemas.masked_values import schema_at, takes_no_id
 from toolgauge.score.selection import CallSelection, has_taken_effect, nothing_to_judge, shown, unseen_arguments
+from toolgauge.score.tool_schemas import schema_at, takes_no_id
 
 # What is judged of calls that do not change state.
 Reading: TypeAlias = Literal["ids", "all", "none"]

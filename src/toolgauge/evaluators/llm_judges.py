@@ -35,7 +35,7 @@ from toolgauge.score.prompts import (
     user_input,
     view_of_response,
 )
-from toolgauge.score.seen import leaves, occurs_alone, result_leaves, written
+from toolgauge.score.recorded_values import leaves, occurs_alone, result_leaves, written
 from toolgauge.score.selection import hidden_calls
 
 

@@ -14,8 +14,8 @@ from toolgauge.model.expected import Expected
 from toolgauge.model.outcomes import Difference, Errored, Level, NotEvaluated, Outcome, Scored
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.score.conditions.call_patterns import CallPattern, Match, not_empty, regular_expression
-from toolgauge.score.conditions.confirmation import Dialogue
+from toolgauge.score.call_patterns import CallPattern, Match, not_empty, regular_expression
+from toolgauge.score.confirmation import Dialogue
 from toolgauge.score.patterns import Pattern
 from toolgauge.score.selection import FailedCalls, first_notes, has_taken_effect, hidden_calls, nothing_to_judge, shown
 

@@ -20,7 +20,7 @@ from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.align import Pair, align
 from toolgauge.score.compare import compare, describe
 from toolgauge.score.equality import Identities
-from toolgauge.score.opened_results import result_value
+from toolgauge.score.recorded_values import result_value
 from toolgauge.score.rules import Exact, Rule, Similarity
 from toolgauge.score.selection import (
     CallComparison,

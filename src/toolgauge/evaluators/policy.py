@@ -9,7 +9,7 @@ from toolgauge.model.expected import Expected
 from toolgauge.model.outcomes import Difference, Level, Outcome, Scored
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.score.conditions.call_patterns import CallPattern, Match, not_empty
+from toolgauge.score.call_patterns import CallPattern, Match, not_empty
 from toolgauge.score.selection import CallSelection, nothing_to_judge, shown
 
 _MAX_RULES = 1000

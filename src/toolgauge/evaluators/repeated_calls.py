@@ -22,9 +22,8 @@ from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.criterion import hands_over, polls, waits
 from toolgauge.score.equality import Identities, canonical
-from toolgauge.score.opened_results import result_value
-from toolgauge.score.passing_values import LastingValues
 from toolgauge.score.patterns import Globs
+from toolgauge.score.recorded_values import LastingValues, result_value
 from toolgauge.score.selection import (
     CallSelection,
     has_taken_effect,

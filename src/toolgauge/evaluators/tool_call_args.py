@@ -16,7 +16,7 @@ from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.align import Alignment, align
 from toolgauge.score.arguments import ArgumentComparer, ArgumentComparison, Figures
 from toolgauge.score.compare import describe
-from toolgauge.score.places import check_key
+from toolgauge.score.patterns import check_key
 from toolgauge.score.rules import ArgumentRules, Casefold, Contains, Exact, Numeric, Rule, Similarity
 from toolgauge.score.selection import NOTHING_MADE, first_notes, not_observable, nothing_expected, readable_arguments
 from toolgauge.score.summary import counts, cut_short_note, greedy_note, leftovers, report
@@ -201,7 +201,6 @@ class ToolCallAccuracy(ArgumentComparison):
             comparer.weigh,
             order="partial" if self.ordered else "any",
             peel=comparer.may_peel,
-            pins=comparer,
         )
         if expected and calls and not alignment.pairs and not alignment.missing:
             return NOTHING_MADE

@@ -20,7 +20,6 @@ from toolgauge.model.recoveries import made_good, repaired_code
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.criterion import hands_over
 from toolgauge.score.error_texts import ERROR_PAGE, ERROR_TEXT, with_error_texts
-from toolgauge.score.run_offers import Offer, RunOffers
 from toolgauge.score.selection import (
     CallSelection,
     has_run_well,
@@ -29,6 +28,7 @@ from toolgauge.score.selection import (
     shown,
     was_stopped,
 )
+from toolgauge.score.tool_offers import Offer, RunOffers
 
 # Names this long are not names; the hint looks no further.
 _COMPARED_LENGTH = 128

@@ -158,7 +158,6 @@ class ToolTrajectory(ArgumentComparison):
             comparer.weigh,
             order="partial" if self.mode in _ORDERED else "any",
             peel=comparer.may_peel,
-            pins=comparer,
         )
         base = self._base(alignment, len(calls))
         if not isinstance(base, NotEvaluated):

@@ -6,6 +6,7 @@ Rule: no step is called the cause of a failure: a line names the origin of a val
 from collections.abc import Iterator, Mapping, Sequence
 
 from toolgauge.export.redact import MASKED, Redactor
+from toolgauge.model.plain_words import with_spaces
 from toolgauge.model.value_origins import CallOrigins, ValueOrigin, ValueSource
 
 _MAX_NAME, _MAX_VALUE, _MAX_LINE = 80, 60, 600
@@ -75,8 +76,7 @@ class OriginWriter:
             yield f"{origins.more} more of its values {'is' if origins.more == 1 else 'are'} not followed"
 
     def _quoted(self, name: str) -> str:
-        shown = self._redactor.masked(name, _MAX_NAME)[:_MAX_NAME]
-        return f"`{''.join(letter if letter.isprintable() else ' ' for letter in shown)}`"
+        return f"`{with_spaces(self._redactor.masked(name, _MAX_NAME)[:_MAX_NAME])}`"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -17,6 +17,7 @@ from toolgauge.export.results import RECORD_UID, record_uid
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.metrics import fit_label
+from toolgauge.model.plain_words import with_spaces
 from toolgauge.model.regressions import Regression, Stream
 from toolgauge.otlp.encode import RequestWriter, field, fit_text, fit_time, raw_id, tag
 from toolgauge.selfmetrics import STREAM_LABELS
@@ -208,8 +209,7 @@ def _quoted(name: str) -> str:
 
 
 def _clean(name: str) -> str:
-    shown = "".join(letter if letter.isprintable() else _REPLACEMENT for letter in fit_label(name))
-    return _UNFIT_FOR_SENTENCE.sub(_REPLACEMENT, shown)
+    return _UNFIT_FOR_SENTENCE.sub(_REPLACEMENT, with_spaces(fit_label(name), _REPLACEMENT))
 
 
 def _version(version: str) -> str:

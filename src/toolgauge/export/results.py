@@ -29,7 +29,7 @@ from toolgauge.model.outcomes import (
     Scored,
     outcome_word,
 )
-from toolgauge.model.plain_words import error_words
+from toolgauge.model.plain_words import error_words, with_spaces
 from toolgauge.model.trajectory import ClosedBecause
 from toolgauge.otlp.encode import MAX_IDENTIFIER, AttributeValue, attribute, elements, fit_text, tag, text_attribute
 
@@ -353,10 +353,9 @@ def _sentence(result: Result, outcome: Outcome, word: OutcomeWord, explanation: 
     why = explanation if len(explanation) <= _MAX_WHY else explanation[:_MAX_WHY] + "..."
     if isinstance(outcome, Errored):
         why = with_cause(explanation, _MAX_WHY)
-    sentence = fit_text(f"{result.criterion[:MAX_IDENTIFIER]}{of}: {how}{f' ({why})' if why else ''}", _MAX_SENTENCE)
-    if sentence.isprintable():
-        return sentence
-    return "".join(character if character.isprintable() else " " for character in sentence)
+    return with_spaces(
+        fit_text(f"{result.criterion[:MAX_IDENTIFIER]}{of}: {how}{f' ({why})' if why else ''}", _MAX_SENTENCE)
+    )
 
 
 def _body(text: str) -> bytes:

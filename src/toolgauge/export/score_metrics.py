@@ -18,7 +18,6 @@ from toolgauge.export.results import (
     CRITERION,
     ERROR_TYPE,
     LEVEL,
-    OTHER_ERROR,
     OUTCOME,
     OUTCOME_WORDS,
     REASON,
@@ -30,6 +29,7 @@ from toolgauge.export.results import (
 )
 from toolgauge.export.settings import MetricsSettings
 from toolgauge.model.metrics import MAX_LABEL, Exemplar, Labels, MetricRegistry, fit_label
+from toolgauge.model.observations import OTHER_ERROR
 from toolgauge.model.outcomes import NotEvaluated, Outcome, Scorecard, Scored, outcome_word
 from toolgauge.model.records import SpanRef
 from toolgauge.model.recoveries import recovered

@@ -16,6 +16,7 @@ from toolgauge.judge.client import Exchange, Reply, Request
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.judging import Answers, Inquiry, Judged, JudgeEvaluator, Question
 from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, Scored
+from toolgauge.model.plain_words import with_spaces
 from toolgauge.model.trajectory import ToolCall, Trajectory
 
 MAX_REASKS = 2
@@ -96,9 +97,8 @@ def dialogue(question: Question, redact: Callable[[str], str] = str) -> Generato
 
 
 def _shown(text: str, redact: Callable[[str], str]) -> str:
-    printable = "".join(character if character.isprintable() else " " for character in text[:_MAX_SEARCHED])
     # Secrets are masked before the text is cut: half of one would not be recognized.
-    shown = redact(" ".join(printable.split()))
+    shown = redact(" ".join(with_spaces(text[:_MAX_SEARCHED]).split()))
     return shown if len(shown) <= _MAX_SHOWN else f"{shown[: _MAX_SHOWN - 3]}..."
 
 

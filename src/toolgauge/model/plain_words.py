@@ -25,12 +25,17 @@ def error_words(kind: str) -> str:
     return "failed" if kind in ("", OTHER_ERROR) else kind
 
 
+def with_spaces(text: str, mark: str = " ") -> str:
+    """Put a space, or another mark, in place of each character that does not print."""
+    return text if text.isprintable() else "".join(letter if letter.isprintable() else mark for letter in text)
+
+
 def argument_words(expected: Collection[str], actual: Collection[str], compared: Callable[[str], str]) -> str:
     """Name the arguments of a call that are wrong, the first few of them; `compared` words one that both sides have."""
     names = [*dict.fromkeys((*expected, *actual))]
     parts: list[str] = []
     for name in names[:_MAX_ARGUMENTS]:
-        quoted = f"`{''.join(letter if letter.isprintable() else ' ' for letter in name[:_MAX_NAME])}`"
+        quoted = f"`{with_spaces(name[:_MAX_NAME])}`"
         if name not in actual:
             parts.append(f"without {quoted}")
         elif name not in expected:

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
 from toolgauge.model.errors import ConfigError, ToolgaugeError
+from toolgauge.model.plain_words import with_spaces
 
 _TIMEOUT_S = 15
 _MAX_REFUSAL_BYTES = 64 * 1024
@@ -85,7 +86,7 @@ def _refusal(admin: str, status: int, body: bytes) -> ToolgaugeError:
         answered = None
     match answered:
         case {"error": str(message)}:
-            reason = "".join(letter if letter.isprintable() else " " for letter in message[:500])
+            reason = with_spaces(message[:500])
         case _:
             reason = f"HTTP status {status}"
     hint = "`--token-file` names the file with the token of `admin.auth`" if status in (401, 403) else None

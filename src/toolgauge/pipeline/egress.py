@@ -13,9 +13,8 @@ from toolgauge.model.delivery import Outgoing, Signal
 from toolgauge.model.journal import ClosedId, JournalEntry, ShownValues
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.records import SpanRef
-from toolgauge.otlp.decoder import Container
 from toolgauge.otlp.encode import annotate
-from toolgauge.otlp.envelope import encode_spans
+from toolgauge.otlp.envelope import Container, encode_spans
 from toolgauge.pipeline.admission import Admission
 from toolgauge.pipeline.hold import HeldSpan
 from toolgauge.selfmetrics import SelfMetrics

@@ -28,8 +28,8 @@ from toolgauge.model.outcomes import Reason, Result, Scorecard
 from toolgauge.model.records import SpanRef
 from toolgauge.model.regressions import Regression
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.otlp.decoder import Container, DecodedTraces, Decoder, Place, ViewedSpan
-from toolgauge.otlp.envelope import encode_heads, read_each
+from toolgauge.otlp.decoder import DecodedTraces, Decoder, Place, ViewedSpan
+from toolgauge.otlp.envelope import Container, encode_heads, read_each
 from toolgauge.otlp.request import Request, read_request
 from toolgauge.pipeline.admission import Admission
 from toolgauge.pipeline.egress import Egress

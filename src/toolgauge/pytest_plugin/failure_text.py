@@ -14,7 +14,7 @@ from toolgauge.model.trajectory import ToolCall
 from toolgauge.offline.replay.shown_values import ValueWriter
 from toolgauge.offline.terminal import counted, printable, shortened, shortened_error
 from toolgauge.pytest_plugin.criterion_shortfalls import Shortfall
-from toolgauge.score.origins.value_chain import failing_chains
+from toolgauge.score.origins.value_origin import failing_chains
 from toolgauge.score.unmatched import Unmatched
 
 _SERVICE = '`OTEL_SERVICE_NAME`, or `attributes={"service.name": ...}` in the mark, sets the service of these spans'

@@ -27,14 +27,8 @@ from toolgauge.model.records import LogRecord, Record, Span, SpanEvent
 from toolgauge.recognize import conventions, values
 from toolgauge.recognize.conventions import counted_text, model_call
 from toolgauge.recognize.definitions import DefinitionReader
-from toolgauge.recognize.messages import (
-    MAX_ITEMS,
-    Message,
-    may_contain_failures,
-    messages_of,
-    past_calls,
-    read_messages,
-)
+from toolgauge.recognize.messages import Message, may_contain_failures, messages_of, past_calls, read_messages
+from toolgauge.recognize.values import MAX_ITEMS
 
 # Whose inputs follow on each other: the conversation or the trace, `None` when not known, and the agent.
 Owner: TypeAlias = tuple[str | None, str | None]

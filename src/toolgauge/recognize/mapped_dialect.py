@@ -26,8 +26,9 @@ from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, provider_messages, values
 from toolgauge.recognize.conventions import token_count
 from toolgauge.recognize.definitions import DefinitionReader
-from toolgauge.recognize.messages import MAX_ITEMS, Message, messages_of, past_calls
+from toolgauge.recognize.messages import Message, messages_of, past_calls
 from toolgauge.recognize.settings import Answers, MappedDialectSettings, Path, Requests, SpanMapping, SpanValue
+from toolgauge.recognize.values import MAX_ITEMS
 
 _EACH = "*"
 # How a flag is written where a mapping wants a text.

@@ -60,23 +60,14 @@ def _resolved(schema: Json, root: JsonObject) -> JsonObject:
         choices: Json = found.get("anyOf", found.get("oneOf"))
         reference = found.get("$ref")
         if isinstance(choices, list):
-            schema = _first_choice(choices)
+            schema = next((choice for choice in choices if _object(choice).get("type") != "null"), None)
         elif isinstance(reference, str):
-            schema = _referred(reference, root)
+            schema = root
+            for part in reference.removeprefix("#/").split("/"):
+                schema = _object(schema).get(part)
         else:
             return found
     return {}
-
-
-def _first_choice(choices: list[Json]) -> Json:
-    return next((choice for choice in choices if _object(choice).get("type") != "null"), None)
-
-
-def _referred(reference: str, root: JsonObject) -> Json:
-    found: Json = root
-    for part in reference.removeprefix("#/").split("/"):
-        found = _object(found).get(part)
-    return found
 
 
 def _object(value: Json) -> JsonObject:
@@ -169,8 +160,28 @@ class Checker:
             return self._object_fault(value, allowed)
         if is_as_declared and isinstance(value, list):
             if nested is dict:
-                return self._objects_fault(value, allowed)
-            return self._list_fault(value, allowed)
+                fault = "list_dict_checker:unclear"
+                for answer in allowed:
+                    answers = as_items(answer)
+                    if len(value) != len(answers):
+                        fault = "value_error:list_dict_count"
+                        continue
+                    for item, accepted in zip(value, answers, strict=True):
+                        found = self._object_fault(item, [accepted])
+                        if found is not None:
+                            fault = found
+                            break
+                    else:
+                        return None
+                return fault
+            for answer in allowed:
+                answers = as_items(answer)
+                if len(value) == len(answers) and all(
+                    self._is_among(item, [accepted], squashing=True)
+                    for item, accepted in zip(value, answers, strict=True)
+                ):
+                    return None
+            return "value_error:list/tuple"
         if is_as_declared and isinstance(value, str):
             squashed = _squashed(value)
             for accepted in allowed:
@@ -197,42 +208,11 @@ class Checker:
         return (None if accepted is type(value) else error_type), False
 
     def _are_items(self, value: list[Json], nested: type, answer: list[Json]) -> bool:
-        """Return whether all items have the declared type, or that of the accepted items."""
         accepted = _type_of_first(answer)
         for item in value:
             if type(item) is not nested and (accepted is None or type(item) is not accepted):
                 return False
         return True
-
-    def _list_fault(self, value: list[Json], allowed: list[Json]) -> str | None:
-        for answer in allowed:
-            if self._are_alike(value, as_items(answer)):
-                return None
-        return "value_error:list/tuple"
-
-    def _are_alike(self, value: list[Json], answer: list[Json]) -> bool:
-        if len(value) != len(answer):
-            return False
-        for item, accepted in zip(value, answer, strict=True):
-            if not self._is_among(item, [accepted], squashing=True):
-                return False
-        return True
-
-    def _objects_fault(self, value: list[Json], allowed: list[Json]) -> str | None:
-        fault = "list_dict_checker:unclear"
-        for answer in allowed:
-            answers = as_items(answer)
-            if len(value) != len(answers):
-                fault = "value_error:list_dict_count"
-                continue
-            for item, accepted in zip(value, answers, strict=True):
-                found = self._object_fault(item, [accepted])
-                if found is not None:
-                    fault = found
-                    break
-            else:
-                return None
-        return fault
 
     def _object_fault(self, value: Json, allowed: list[Json]) -> str | None:
         fault = "dict_checker:unclear"

@@ -1,16 +1,20 @@
-"""Whether an answer claims success, or admits that something did not work: by its phrases, in the languages that have data.
+"""Whether an answer claims success, or admits that something did not work, and whether a claim is about a failed tool.
 
-A false accusation is worse than an open question: a phrase that may admit a failure, a condition, a quotation, or a sentence
-in an unknown language keeps an answer from being a claim.
+The phrases are data for six languages (`answer_phrases.toml`, `tool_acts.toml`). A false accusation is worse than an open
+question: a phrase that may admit a failure, a condition, a quotation, or a sentence in an unknown language keeps an answer
+from being a claim.
 """
 
 import re
 import unicodedata
 from collections.abc import Collection, Iterator, Sequence
-from functools import cache
-from typing import Literal, TypeAlias
+from functools import cache, lru_cache
+from importlib.resources import files
+from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
-from toolgauge.score.answer_phrases import IRREGULAR, JAPANESE, LANGUAGES, Language
+import msgspec
+from msgspec import Struct
+
 from toolgauge.score.patterns import Pattern
 
 # So much of an answer is read; a longer one may admit the failure later, and is never a claim.
@@ -19,6 +23,8 @@ _MAX_LENGTH = 20_000
 _PART_WORDS = 4
 # Stands in front of the words of each sentence.
 _BEGINNING = " < "
+# The name of some words in the data.
+_NAMED = re.compile(r"%(\w+)%")
 _SHORTEST_WORD = 3
 _QUOTED = re.compile(
     r"\"[^\"\n]{1,300}\"|\u201c[^\u201c\u201d\n]{1,300}\u201d|\u201e[^\u201e\u201c\n]{1,300}\u201c"
@@ -38,15 +44,60 @@ _NEGATIVE = re.compile(
 _KANA = re.compile(r"[\u3041-\u30ff]")
 _OTHER_SCRIPT = re.compile(r"[\u0370-\u1dff\u2c00-\u2dff\u3400-\ud7ff]")
 
+_Kind: TypeAlias = Literal["makes", "ends", "common", "general", "object"]
 Reading: TypeAlias = Literal["admits", "claims", "unclear", "silent"]
+
+
+class _PhraseData(Struct):
+    words: dict[str, str]
+    # By language and kind.
+    languages: dict[str, dict[str, list[str]]]
+    irregular: dict[str, str]
+
+
+class _IdeaData(Struct):
+    kind: _Kind
+    words: str
+    japanese: str
+
+
+class _ActData(Struct):
+    world: str
+    success: str
+    success_japanese: str
+    aside: str
+    bare: str
+    bare_japanese: str
+    ideas: list[_IdeaData]
+
+
+_Data = TypeVar("_Data", _PhraseData, _ActData)
+
+
+@cache
+def _data(name: str, form: type[_Data]) -> _Data:
+    return msgspec.toml.decode(files("toolgauge.score").joinpath(name).read_bytes(), type=form)
+
+
+def _phrase_data() -> _PhraseData:
+    return _data("answer_phrases.toml", _PhraseData)
+
+
+def _act_data() -> _ActData:
+    return _data("tool_acts.toml", _ActData)
 
 
 class _Phrases:
     """The compiled phrases of some languages, with the character that stands between words."""
 
-    def __init__(self, languages: Sequence[Language], between: str) -> None:
-        def compiled(kind: str, *of: Language) -> Pattern:
-            return Pattern(f"{between}(?:{'|'.join(phrase for one in of for phrase in getattr(one, kind))}){between}")
+    def __init__(self, languages: Sequence[str], between: str) -> None:
+        data = _phrase_data()
+
+        def compiled(kind: str, *of: str) -> Pattern:
+            phrases = "|".join(phrase for language in of for phrase in data.languages[language].get(kind, ("<>",)))
+            while "%" in phrases:
+                phrases = _NAMED.sub(lambda name: data.words[name[1]], phrases)
+            return Pattern(f"{between}(?:{phrases}){between}")
 
         self.harmless = compiled("harmless", *languages)
         self.admits = compiled("admits", *languages)
@@ -55,6 +106,7 @@ class _Phrases:
         self._verbs = compiled("verbs", *languages)
         self._details = compiled("details", *languages)
         self._claims = [(compiled("claims", one), compiled("hedges", one)) for one in languages]
+        self.common = [frozenset("|".join(data.languages[one].get("common", ())).split("|")) for one in languages]
 
     def is_claim(self, sentence: str) -> bool:
         """Return whether a sentence claims success: in one language, and without a hedge of that language."""
@@ -69,12 +121,12 @@ class _Phrases:
 
 @cache
 def _latin() -> _Phrases:
-    return _Phrases(LANGUAGES, " ")
+    return _Phrases(("english", "german", "french", "spanish", "portuguese"), " ")
 
 
 @cache
 def _japanese() -> _Phrases:
-    return _Phrases((JAPANESE,), "")
+    return _Phrases(("japanese",), "")
 
 
 def read_answer(text: str) -> Reading:
@@ -115,7 +167,8 @@ def _claims(unquoted: str) -> tuple[str, ...]:
 def names_any(sentence: str, words: Collection[str]) -> bool:
     """Return whether a sentence has any of a tool's words in some form: "booked" and "booking" of `book`."""
     beginnings = tuple(word[: max(4, len(word) - 1)] for word in words if len(word) >= _SHORTEST_WORD)
-    return any(IRREGULAR.get(word, word).startswith(beginnings) for word in sentence.split())
+    irregular = _phrase_data().irregular
+    return any(irregular.get(word, word).startswith(beginnings) for word in sentence.split())
 
 
 def _phrases(sentence: str) -> _Phrases:
@@ -144,7 +197,7 @@ def _is_understood(text: str, claimed: Sequence[str]) -> bool:
         # Names begin with capitals, and show no language.
         if sum(word[0].islower() for word in words) >= _PART_WORDS:
             folded = [_without_accents(word.lower()) for word in words]
-            is_known = any(len(common.intersection(folded)) > 1 for common in _COMMON)
+            is_known = any(len(common.intersection(folded)) > 1 for common in _latin().common)
             if not is_known and not any(f" {' '.join(folded)} " in claim for claim in claimed):
                 return False
     return True
@@ -156,4 +209,70 @@ def _without_accents(text: str) -> str:
     return "".join(one for one in unicodedata.normalize("NFKD", text) if not unicodedata.combining(one))
 
 
-_COMMON = tuple(frozenset("|".join(language.common).split("|")) for language in LANGUAGES)
+class _Idea(NamedTuple):
+    kind: _Kind
+    pattern: Pattern
+
+
+class _Acts:
+    """The compiled acts and objects of tools, and the words around a claim about one."""
+
+    def __init__(self) -> None:
+        data = _act_data()
+        self._ideas = [_Idea(one.kind, _spaced(one.words, one.japanese)) for one in data.ideas]
+        acts = "|".join(one.words for one in data.ideas if one.kind != "object")
+        self.asides = Pattern(f" {data.aside}(?:{acts}) ")
+        self.bare = Pattern(f"{data.bare}|{data.bare_japanese}")
+        self.success = _spaced(data.success, data.success_japanese)
+
+    def ideas_in(self, text: str) -> frozenset[_Idea]:
+        return frozenset(idea for idea in self._ideas if idea.pattern.is_in(text))
+
+
+def _spaced(words: str, japanese: str) -> Pattern:
+    return Pattern(f" (?:{words}) |{japanese}")
+
+
+@cache
+def _acts() -> _Acts:
+    return _Acts()
+
+
+@lru_cache(maxsize=256)
+def _world(name: tuple[str, ...]) -> Pattern:
+    nouns = "|".join(noun for noun in _act_data().world.split("|") if noun not in name)
+    return Pattern(f" (?:{nouns})s? (?:was|were|is|are|has|have|had|got|ha|han|fue|se|foi|a|est|wurde|ist|hat) ")
+
+
+def is_about(claim: str, name: Sequence[str], worked: Collection[str]) -> bool:
+    """Return whether a claim counts for a failed tool, by the words of its name and of the names of the tools that worked.
+
+    A claim counts where it names the act of the failed tool, or its object as a success; so does a bare claim ("All done!")
+    where no other tool worked. Words that a tool that worked has too show nothing. "I have notified our engineers" is about
+    another act: it is no claim that `charge_card` charged the card.
+    """
+    acts = _acts()
+    if not worked and acts.bare.is_in(claim):
+        return True
+    # "A ticket about the charge" names a topic, and "a callback to charge the card" a purpose.
+    text = acts.asides.removed_from(claim)
+    of_tool, theirs, found = (acts.ideas_in(one) for one in (f" {'  '.join(name)} ", f" {'  '.join(worked)} ", text))
+    # A sentence with another act is about that one, and one whose subject is the world around the tool about the world.
+    has_other_act = any(idea.kind in ("ends", "common") for idea in found - of_tool - theirs)
+    if has_other_act or _world(tuple(name)).is_in(claim):
+        return False
+    # By convention a name without a known act begins with its act.
+    ideas = {word: acts.ideas_in(f" {word} ") for word in name}
+    has_act = any(idea.kind != "object" for idea in of_tool)
+    verbs = {word for word in name if any(idea.kind in ("makes", "ends") for idea in ideas[word])}
+    own_acts = (verbs if has_act else set(name[:1])).difference(worked)
+    own = found & of_tool - theirs
+    if any(idea.kind in ("makes", "ends") for idea in own) or names_any(text, own_acts):
+        return True
+    objects = {word for word in name if all(idea.kind == "object" for idea in ideas[word])}
+    objects = objects.difference(worked, own_acts)
+    acted = any(idea.kind != "object" for idea in found & of_tool)
+    if any(idea.kind == "object" for idea in own) or names_any(text, objects):
+        makes = has_act and all(idea.kind in ("makes", "object") for idea in of_tool)
+        return acted or (makes and acts.success.is_in(text))
+    return acted and not objects and not worked

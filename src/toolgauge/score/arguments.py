@@ -32,12 +32,11 @@ from toolgauge.score.rules import (
     Lenient,
     Rule,
     Scope,
-    Similarity,
     is_equivalence,
     meets_itself,
     rule_name,
 )
-from toolgauge.score.selection import Arguments, CallComparison, Sides, make_sides
+from toolgauge.score.selection import CallComparison, Sides, make_sides
 
 
 class Schemas:
@@ -201,8 +200,6 @@ _EXPECTED = frozenset(("met", "partly", "differs", "missing", "unread"))
 
 
 class _Wanted(Struct, frozen=True):
-    """One expected argument that is looked at."""
-
     name: str
     identity: int
     ruling: "_Ruling"
@@ -210,14 +207,10 @@ class _Wanted(Struct, frozen=True):
 
 
 class _Ruling(Struct, frozen=True):
-    """The rules of one argument of one tool."""
-
     scope: Scope
     # Equality of the numbers decides.
     is_plain: bool
     equals_meet: bool
-    # Nothing but an equal value is worth 1.
-    is_pinned: bool
     # What was found out about values, by both numbers.
     alike: dict[tuple[int, int], float] = {}
 
@@ -228,18 +221,6 @@ class ArgumentComparer:
     `is_cut_short` says that there was too much to compare every value with every other. Those left over were taken for
     different when the calls were paired: the pairs may not be the best, but what is said of each of them holds.
     """
-
-    __slots__ = (
-        "_charged",
-        "_forgiving",
-        "_is_limited",
-        "_rulings",
-        "_terms",
-        "_wanted",
-        "_work_left",
-        "is_cut_short",
-        "sides",
-    )
 
     def __init__(self, sides: Sides, terms: Terms) -> None:
         self.sides = sides
@@ -267,7 +248,11 @@ class ArgumentComparer:
         if terms.rules.root and not all(map(is_equivalence, terms.rules.rules)):
             return False
         if terms.subset:
-            return self._have_equal_sizes()
+            sizes: dict[str, set[int]] = {}
+            for index, slot in enumerate(self.sides.slots):
+                if self.sides.slot_arguments[index] is not None:
+                    sizes.setdefault(slot.name, set()).add(len(self._of_slot(index)))
+            return all(len(found) == 1 for found in sizes.values())
         if terms.volatile is not None or terms.required_only:
             return False
         return terms.schemas.are_none or not any(
@@ -283,7 +268,6 @@ class ArgumentComparer:
             order=order,
             peel=self.may_peel,
             max_pairs=max_pairs,
-            pins=self,
         )
         self._is_limited = False
         if not self.is_cut_short:
@@ -323,14 +307,6 @@ class ArgumentComparer:
             counted += len(self._charged_of(call) - wanted.keys())
         return min(met / counted, 1.0) if counted else 1.0
 
-    def pinned(self, expected: int) -> dict[str, int]:
-        """Return the values, by number, that a call must have to meet the expected one in all."""
-        return {argument.name: argument.identity for argument in self._of_slot(expected) if argument.ruling.is_pinned}
-
-    def given(self, actual: int) -> Arguments:
-        """Return the values of a call by number, as far as they can be read."""
-        return self.sides.call_arguments[actual]
-
     def _weigh_whole(self, slot: int, call: int) -> float | None:
         value = self.weigh(slot, call)
         return 1.0 if value == 1.0 else None
@@ -342,7 +318,11 @@ class ArgumentComparer:
             return CallAgreement(value=1.0)
         tool = f"{self.sides.slots[slot].name[:_SHOWN_LENGTH]}:"
         if found is None:
-            return self._unread(slot, tool)
+            expected = self.sides.slot_values(slot)
+            names = [argument.name for argument in self._of_slot(slot)]
+            unread = tuple(ArgumentVerdict(name=name, word="unread", value=0.0, rule="unparsable") for name in names)
+            difference = Difference(where=f"{tool} arguments", rule="unparsable", expected=Side(value=expected))
+            return CallAgreement(value=0.0, verdicts=unread, differences=(difference,))
         verdicts: list[ArgumentVerdict] = []
         differences: list[Difference] = []
         for name in wanted:
@@ -351,7 +331,8 @@ class ArgumentComparer:
             differences += found_differences
         for name in found:
             if name not in wanted:
-                verdict = self._unexpected(call, name)
+                word = self._word(call, name)
+                verdict = ArgumentVerdict(name=name, word=word, value=0.0, rule="ignore" if word == "ignored" else word)
                 verdicts.append(verdict)
                 if explain and verdict.word == "invented" and not self._terms.subset:
                     given = Side(value=self.sides.call_values(call)[name])
@@ -369,15 +350,6 @@ class ArgumentComparer:
         if wanted is None or wanted != self.sides.call_arguments[call]:
             return None
         return None if terms.rules.root or terms.required_only else len(wanted)
-
-    def _unread(self, slot: int, tool: str) -> CallAgreement:
-        expected = self.sides.slot_values(slot)
-        verdicts = (
-            ArgumentVerdict(name=argument.name, word="unread", value=0.0, rule="unparsable")
-            for argument in self._of_slot(slot)
-        )
-        difference = Difference(where=f"{tool} arguments", rule="unparsable", expected=Side(value=expected))
-        return CallAgreement(value=0.0, verdicts=tuple(verdicts), differences=(difference,))
 
     def _expected(
         self, slot: int, call: int, name: str, tool: str, *, explain: bool
@@ -405,12 +377,7 @@ class ArgumentComparer:
         word: Word = "met" if value == 1.0 else "partly" if value > 0.0 else "differs"
         return ArgumentVerdict(name=name, word=word, value=value, rule=rule), differences
 
-    def _unexpected(self, call: int, name: str) -> ArgumentVerdict:
-        word = self._word(call, name)
-        return ArgumentVerdict(name=name, word=word, value=0.0, rule="ignore" if word == "ignored" else word)
-
     def _of_slot(self, slot: int) -> tuple[_Wanted, ...]:
-        """Return the expected arguments that are looked at."""
         found = self._wanted.get(slot)
         if found is not None:
             return found
@@ -436,7 +403,6 @@ class ArgumentComparer:
                 scope,
                 is_plain,
                 equals_meet=is_plain or all(map(meets_itself, scope.rules)),
-                is_pinned=is_plain or (isinstance(scope.rule, Similarity) and not scope.deeper),
             )
         return self._rulings[place]
 
@@ -491,10 +457,3 @@ class ArgumentComparer:
     def _compared(self, slot: int, call: int, argument: _Wanted, where: str) -> Comparison:
         expected, actual = self.sides.slot_values(slot)[argument.name], self.sides.call_values(call)[argument.name]
         return compare(argument.ruling.scope, expected, actual, where=where)
-
-    def _have_equal_sizes(self) -> bool:
-        sizes: dict[str, set[int]] = {}
-        for index, slot in enumerate(self.sides.slots):
-            if self.sides.slot_arguments[index] is not None:
-                sizes.setdefault(slot.name, set()).add(len(self._of_slot(index)))
-        return all(len(found) == 1 for found in sizes.values())

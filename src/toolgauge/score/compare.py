@@ -70,18 +70,19 @@ def compare(rule: Rule | Scope, expected: Json, actual: Json, *, where: str) -> 
     scope = rule if isinstance(rule, Scope) else Scope(rule)
     quick = quick_agreement(scope, expected, actual)
     if quick is not None:
-        return _of_leaves(scope.rule, quick[0], expected, actual, where)
+        # Compare two single values as the walk would.
+        value = quick[0]
+        if value == 1.0:
+            return Comparison(value=1.0)
+        difference = Difference(
+            where=where, rule=rule_name(scope.rule), expected=Side(value=expected), actual=Side(value=actual)
+        )
+        return Comparison(
+            value=min(value, _JUST_BELOW_ONE) if _is_graded(scope.rule) else 0.0, differences=(difference,)
+        )
     tally = _Tally(is_mean=_is_graded(scope.rule))
     _walk(tally, scope, expected, actual, where=where)
     return tally.comparison()
-
-
-def _of_leaves(rule: Rule, value: float, expected: Json, actual: Json, where: str) -> Comparison:
-    """Compare two single values as the walk would."""
-    if value == 1.0:
-        return Comparison(value=1.0)
-    difference = Difference(where=where, rule=rule_name(rule), expected=Side(value=expected), actual=Side(value=actual))
-    return Comparison(value=min(value, _JUST_BELOW_ONE) if _is_graded(rule) else 0.0, differences=(difference,))
 
 
 def quick_agreement(scope: Scope, expected: Json, actual: Json) -> tuple[float, int] | None:
@@ -126,7 +127,6 @@ def path(where: str, name: str) -> str:
 
 
 def _is_graded(rule: Rule) -> bool:
-    """Return whether the rule knows values between 0 and 1."""
     if isinstance(rule, Subset | OneOf):
         return isinstance(rule.by, Similarity)
     return isinstance(rule, Similarity | SetLike)
@@ -221,9 +221,23 @@ def _decided_as_a_whole(tally: _Tally, pair: _Pair) -> bool:
         case Present():
             tally.leaf(1.0, rule)
         case Regex(pattern=pattern):
-            _settle(tally, pair, is_met=isinstance(actual, str) and pattern.matches(actual), wanted=pattern.text)
+            is_met = isinstance(actual, str) and pattern.matches(actual)
+            tally.leaf(float(is_met), pair.scope.rule)
+            if not is_met and not pair.reported:
+                tally.differ(pair.where, pattern.text, pair.actual, pair.scope.rule)
         case OneOf():
-            _one_of(tally, rule, pair, actual)
+            best = 0.0
+            values = accepted(rule, None if isinstance(pair.expected, Absent) else pair.expected)
+            for value in values:
+                if not _is_marker(rule, value):
+                    comparison = compare(rule.by, value, actual, where=pair.where)
+                    tally.work += comparison.work
+                    best = max(best, comparison.value)
+                if best == 1.0:
+                    break
+            tally.leaf(best, rule)
+            if best < 1.0 and not pair.reported:
+                tally.differ(pair.where, list(values), actual, rule)
         case SetLike() | Contains() if isinstance(expected, list) and isinstance(actual, list):
             _sets(tally, pair, expected, actual)
         case Lenient() if not pair.scope.deeper and _is_bag(expected) and _is_bag(actual):
@@ -231,12 +245,6 @@ def _decided_as_a_whole(tally: _Tally, pair: _Pair) -> bool:
         case _:
             return False
     return True
-
-
-def _settle(tally: _Tally, pair: _Pair, *, is_met: bool, wanted: Json) -> None:
-    tally.leaf(float(is_met), pair.scope.rule)
-    if not is_met and not pair.reported:
-        tally.differ(pair.where, wanted, pair.actual, pair.scope.rule)
 
 
 def accepted(rule: OneOf, expected: Json) -> tuple[Json, ...]:
@@ -257,21 +265,6 @@ def is_omissible(rule: Rule, expected: Json) -> bool:
 
 def _is_marker(rule: OneOf, value: Json) -> bool:
     return not isinstance(rule.marker, Absent) and same(rule.marker, value)
-
-
-def _one_of(tally: _Tally, rule: OneOf, pair: _Pair, actual: Json) -> None:
-    best = 0.0
-    values = accepted(rule, None if isinstance(pair.expected, Absent) else pair.expected)
-    for value in values:
-        if not _is_marker(rule, value):
-            comparison = compare(rule.by, value, actual, where=pair.where)
-            tally.work += comparison.work
-            best = max(best, comparison.value)
-        if best == 1.0:
-            break
-    tally.leaf(best, rule)
-    if best < 1.0 and not pair.reported:
-        tally.differ(pair.where, list(values), actual, rule)
 
 
 def _sets(tally: _Tally, pair: _Pair, expected: list[Json], actual: list[Json]) -> None:
@@ -300,7 +293,6 @@ def _keyed(items: list[Json]) -> dict[Key, Json]:
 
 
 def _is_bag(value: Json) -> TypeGuard[list[Json]]:
-    """Return whether it is a list of single values."""
     return isinstance(value, list) and not any(isinstance(item, _CONTAINERS) for item in value)
 
 
@@ -319,7 +311,6 @@ def _bags(tally: _Tally, pair: _Pair, expected: list[Json], actual: list[Json]) 
 
 
 def _surplus(items: list[Json], others: Counter[Key]) -> Iterator[Json]:
-    """Yield the items that have no counterpart of their own among the others."""
     left = others.copy()
     for item in items:
         key = canonical(item)

@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from typing import Literal, TypeAlias, cast
 
 from msgspec import Struct
@@ -21,44 +21,17 @@ from toolgauge.model.outcomes import Enforce, NotEvaluated, Result
 from toolgauge.model.ports import Evaluator
 from toolgauge.model.trajectory import ToolCall, Trajectory, TrajectoryScope
 from toolgauge.score.equality import same
+from toolgauge.score.error_texts import with_failures
 from toolgauge.score.patterns import Globs
-from toolgauge.score.result_failures import with_failures
 from toolgauge.score.selection import without_code
 from toolgauge.score.verdicts import MakeResult, Marks
 
 # What a tool's name begins with when the tool only looks. Everything else may change something.
 READING_VERBS = frozenset(
     (
-        "analyze",
-        "browse",
-        "calculate",
-        "check",
-        "compare",
-        "compute",
-        "count",
-        "describe",
-        "estimate",
-        "explain",
-        "fetch",
-        "filter",
-        "find",
-        "get",
-        "grep",
-        "inspect",
-        "list",
-        "look",
-        "lookup",
-        "peek",
-        "preview",
-        "query",
-        "read",
-        "retrieve",
-        "search",
-        "show",
-        "summarize",
-        "think",
-        "verify",
-        "view",
+        *("analyze", "browse", "calculate", "check", "compare", "compute", "count", "describe", "estimate", "explain"),
+        *("fetch", "filter", "find", "get", "grep", "inspect", "list", "look", "lookup", "peek", "preview", "query"),
+        *("read", "retrieve", "search", "show", "summarize", "think", "verify", "view"),
     )
 )
 # What the name of a tool begins with that hands over to another agent or to a person, ...
@@ -68,14 +41,8 @@ _HAND_OFFS_TO = tuple((*words, "to") for words in (("transfer",), ("transfer", "
 # Answering and thinking change nothing outside of the agents: the whole names of such tools. Handing over neither.
 NEUTRAL_NAMES = frozenset(
     (
-        ("respond",),
-        ("final", "answer"),
-        ("final", "result"),
-        ("finish",),
-        ("submit",),
-        ("think",),
-        ("plan",),
-        ("calculate",),
+        *(("respond",), ("final", "answer"), ("final", "result"), ("finish",), ("submit",)),
+        *(("think",), ("plan",), ("calculate",)),
     )
 )
 # What the name of a tool begins with that waits, ...
@@ -198,7 +165,7 @@ class ToolKinds:
         self._writes = None if writes is None else Globs(writes)
         self._neutral = None if neutral is None else Globs(neutral)
         # Agents call the same few tools again and again.
-        self._known: dict[str, ToolKind] = {}
+        self._known = lru_cache(maxsize=_MAX_KNOWN)(self._decided)
 
     def writes(self, name: str) -> bool:
         """Return whether the tool changes state."""
@@ -209,34 +176,19 @@ class ToolKinds:
         return self._kind(name) == "neutral"
 
     def _kind(self, name: str) -> ToolKind:
-        known = self._known.get(name)
-        if known is not None:
-            return known
-        kind = self._decided(name)
-        if len(name) <= _READ_LENGTH:
-            if len(self._known) >= _MAX_KNOWN:
-                self._known.clear()
-            self._known[name] = kind
-        return kind
+        return self._known(name) if len(name) <= _READ_LENGTH else self._decided(name)
 
     def _decided(self, name: str) -> ToolKind:
         if self._writes is not None and self._writes.match(name):
             return "writes"
         if self._read_only is not None and self._read_only.match(name):
             return "reads"
-        if _is_neutral_by_name(name) if self._neutral is None else self._neutral.match(name):
+        is_neutral = name_words(name) in NEUTRAL_NAMES or hands_over(name)
+        if is_neutral if self._neutral is None else self._neutral.match(name):
             return "neutral"
         if (self._writes is None) == (self._read_only is None):
-            return "reads" if _reads_by_name(name) else "writes"
+            return "reads" if any(word in READING_VERBS for word in name_words(name)[:1]) else "writes"
         return "writes" if self._writes is None else "reads"
-
-
-def _reads_by_name(name: str) -> bool:
-    return any(word in READING_VERBS for word in name_words(name)[:1])
-
-
-def _is_neutral_by_name(name: str) -> bool:
-    return name_words(name) in NEUTRAL_NAMES or hands_over(name)
 
 
 def hands_over(name: str) -> bool:
@@ -358,8 +310,11 @@ def applies(registered: Registered, trajectory: Trajectory) -> bool:
     return registered.is_for_all or (
         (not registered.needs_agent_run or trajectory.has_agent_run)
         and (registered.service is None or registered.service.match(trajectory.service or ""))
-        and (registered.agent is None or _has_agent(registered.agent, trajectory))
-        and (registered.case is None or _is_case(registered.case, criterion, trajectory))
+        and (registered.agent is None or any(registered.agent.match(name) for name in trajectory.agents))
+        and (
+            registered.case is None
+            or ((case := _case(criterion, trajectory)) is not None and registered.case.match(case))
+        )
         and all(
             key in trajectory.attributes and same(trajectory.attributes[key], value)
             for key, value in criterion.when.attributes.items()
@@ -386,7 +341,11 @@ def seen_by(registered: Registered, trajectory: Trajectory, kinds: ToolKinds) ->
     expected = _reference(criterion, trajectory)
     if expected is None and not isinstance(criterion.reference, NoReference):
         return _NO_CASE
-    return Seen(_narrowed(registered, trajectory, expected, kinds), expected)
+    if expected is not None:
+        trajectory = with_writing_tools(trajectory, tuple(call.name for call in expected.calls), kinds)
+    if registered.failures is not None:
+        trajectory = with_failures(trajectory, registered.failures)
+    return Seen(narrowed_to_agent(registered, _seen_code(registered, trajectory, expected)), expected)
 
 
 def outside_sample(criterion: Criterion, trajectory: Trajectory) -> NotEvaluated | None:
@@ -414,16 +373,6 @@ def with_neutral_tools(trajectory: Trajectory, kinds: ToolKinds) -> Trajectory:
     return replace(trajectory, neutral_tools=neutral) if neutral else trajectory
 
 
-def _narrowed(
-    registered: Registered, trajectory: Trajectory, expected: Expected | None, kinds: ToolKinds
-) -> Trajectory:
-    if expected is not None:
-        trajectory = with_writing_tools(trajectory, tuple(call.name for call in expected.calls), kinds)
-    if registered.failures is not None:
-        trajectory = with_failures(trajectory, registered.failures)
-    return narrowed_to_agent(registered, _seen_code(registered, trajectory, expected))
-
-
 def _seen_code(registered: Registered, trajectory: Trajectory, expected: Expected | None) -> Trajectory:
     """Leave out steps of code agents.
 
@@ -448,10 +397,6 @@ def narrowed_to_agent(registered: Registered, trajectory: Trajectory) -> Traject
     return replace(trajectory, calls=calls)
 
 
-def _has_agent(agent: Globs, trajectory: Trajectory) -> bool:
-    return any(agent.match(name) for name in trajectory.agents)
-
-
 def agent_of(call: ToolCall, trajectory: Trajectory) -> str:
     """Return the agent that made the call; empty where that is not known."""
     if call.agent is not None:
@@ -467,11 +412,6 @@ def _case(criterion: Criterion, trajectory: Trajectory) -> str | None:
         return None
     value = trajectory.attributes.get(criterion.reference.key)
     return value if value is None or isinstance(value, str) else json.dumps(value)
-
-
-def _is_case(case: Globs, criterion: Criterion, trajectory: Trajectory) -> bool:
-    value = _case(criterion, trajectory)
-    return value is not None and case.match(value)
 
 
 def _reference(criterion: Criterion, trajectory: Trajectory) -> Expected | None:

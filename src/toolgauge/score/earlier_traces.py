@@ -5,7 +5,7 @@ earlier turn would look invented. The conversations, the values of one and those
 were dropped is marked, so that the loss never fails an agent.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 
@@ -77,7 +77,10 @@ class EarlierTraces:
             self._ongoing.add(trajectory.service)
         seen = Seen(trajectory)
         seen.take_all()
-        hashes = with_words(before.hashes, _words(seen))
+        words = set(_of_text(b"  ".join((*seen.user.contents, *seen.results.contents))))
+        for content in seen.system.contents:
+            words |= _known(content) if len(content) <= _LONGEST_KNOWN else _of_text(content)
+        hashes = with_words(before.hashes, words)
         gap = before.gap or seen.gap_of_results or (trajectory.incomplete and "incomplete")
         if len(hashes) > _MAX_VALUES * HASH_BYTES:
             hashes, gap = b"", gap or "incomplete"
@@ -143,12 +146,6 @@ class EarlierTraces:
 
 def _key(conversation_id: str) -> bytes:
     return blake2b(conversation_id.encode("utf-8", "surrogatepass"), digest_size=_KEY_BYTES).digest()
-
-
-def _words(seen: Seen) -> Iterator[bytes]:
-    yield from _of_text(b"  ".join((*seen.user.contents, *seen.results.contents)))
-    for content in seen.system.contents:
-        yield from _known(content) if len(content) <= _LONGEST_KNOWN else _of_text(content)
 
 
 def _of_text(content: bytes) -> frozenset[bytes]:

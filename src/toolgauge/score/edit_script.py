@@ -4,8 +4,9 @@
 place, `swap` two neighbours, `leave` an unexpected one that costs nothing, and `keep` the rest. Lines hold names, never values.
 """
 
-from collections.abc import Iterator, Sequence
-from itertools import chain, groupby
+from collections.abc import Sequence
+from itertools import groupby
+from operator import attrgetter, itemgetter
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
@@ -50,46 +51,59 @@ class Edit(Struct, frozen=True, kw_only=True):
     where_to: str = ""
 
 
-def edits(sides: Sides, alignment: Alignment, weigh: Weigh, *, in_order: bool, free: Free) -> tuple[Edit, ...]:
-    """Make the script, in the order of the calls that were made; an insertion follows the call it comes after."""
-    moved: dict[int, int] = {}
-    if in_order:
-        # Where calls that nobody needs cost nothing, one at the wrong place is but another of them.
-        slots = alignment.missing if free.extra else _unpaired(sides, alignment)
-        moved = _moved(sides, alignment, slots, weigh)
-    swaps = _swaps(alignment, moved)
-    parts = [_paired(sides, alignment, swaps), _made(sides, alignment, moved, swaps, free)]
-    if not free.missing:
-        parts.append(_inserted(sides, alignment, moved, in_order=in_order))
-    return tuple(edit for _, edit in sorted(chain.from_iterable(parts), key=lambda placed: placed[0]))
-
-
 # Where an edit stands: after which call, insertions behind it, in the order of the slots.
 _Placed: TypeAlias = tuple[tuple[int, int, int], Edit]
 
 
-def _unpaired(sides: Sides, alignment: Alignment) -> list[int]:
-    paired = {pair.expected for pair in alignment.pairs}
-    return [slot for slot in range(len(sides.slots)) if slot not in paired]
+def edits(sides: Sides, alignment: Alignment, weigh: Weigh, *, in_order: bool, free: Free) -> tuple[Edit, ...]:
+    """Make the script, in the order of the calls that were made; an insertion follows the call it comes after."""
+    moved = _moved(sides, alignment, weigh, free) if in_order else {}
+    swaps = _swaps(alignment, moved)
+    swapped = {pair.actual for pair in swaps.values()}
+    placed: list[_Placed] = []
+    for pair in alignment.pairs:
+        if pair.actual not in swapped:
+            action: Action = "keep" if pair.value == 1.0 else "change"
+            name = sides.calls[pair.actual].name
+            placed.append(((pair.actual, 0, 0), Edit(action=action, name=name, slot=pair.expected, call=pair.actual)))
+    last = _last_turns(sides, alignment)
+    for call in alignment.unexpected:
+        name, slot, place = sides.calls[call].name, moved.get(call), call
+        if call in swaps:
+            place = min(call, swaps[call].actual)
+            with_ = sides.calls[swaps[call].actual].name
+            edit = Edit(action="swap", name=name, slot=slot, call=call, where_to=with_)
+        elif slot is None:
+            edit = Edit(action="leave" if free.extra else "delete", name=name, call=call)
+        else:
+            is_early = last.get(sides.slot_items[slot].group, -1) > sides.call_items[call].group
+            edit = Edit(action="move", name=name, slot=slot, call=call, where_to="later" if is_early else "earlier")
+        placed.append(((place, 0, 0), edit))
+    call_of = {pair.expected: pair.actual for pair in alignment.pairs}
+    missing: set[int] = set() if free.missing else set(alignment.missing) - set(moved.values())
+    after = -1 if in_order else len(sides.calls)
+    for slot, expected in enumerate(sides.slots):
+        after = max(after, call_of.get(slot, -1))
+        if slot in missing:
+            placed.append(((after, 1, slot), Edit(action="insert", name=expected.name, slot=slot)))
+    return tuple(edit for _, edit in sorted(placed, key=itemgetter(0)))
 
 
-def _moved(sides: Sides, alignment: Alignment, slots: Sequence[int], weigh: Weigh) -> dict[int, int]:
+def _moved(sides: Sides, alignment: Alignment, weigh: Weigh, free: Free) -> dict[int, int]:
     """Find calls that would be as expected at another place; return their slots."""
-    calls = alignment.unexpected
+    paired, calls = {pair.expected for pair in alignment.pairs}, alignment.unexpected
+    # Where calls that nobody needs cost nothing, one at the wrong place is but another of them.
+    unpaired = [slot for slot in range(len(sides.slots)) if slot not in paired]
+    slots = alignment.missing if free.extra else unpaired
 
     def whole(slot: int, call: int) -> float | None:
         return 1.0 if weigh(slots[slot], calls[call]) == 1.0 else None
 
     if not slots or not calls:
         return {}
+    wanted, made = [sides.slot_items[slot] for slot in slots], [sides.call_items[call] for call in calls]
     # Equal calls fit the same slots, so that settling them first loses nothing.
-    left = align(
-        [sides.slot_items[slot] for slot in slots],
-        [sides.call_items[call] for call in calls],
-        whole,
-        peel=True,
-        max_pairs=_MAX_PAIRS,
-    )
+    left = align(wanted, made, whole, peel=True, max_pairs=_MAX_PAIRS)
     return {calls[pair.actual]: slots[pair.expected] for pair in left.pairs}
 
 
@@ -106,35 +120,6 @@ def _swaps(alignment: Alignment, moved: dict[int, int]) -> dict[int, Pair]:
     return swaps
 
 
-def _paired(sides: Sides, alignment: Alignment, swaps: dict[int, Pair]) -> Iterator[_Placed]:
-    swapped = {pair.actual for pair in swaps.values()}
-    for pair in alignment.pairs:
-        if pair.actual in swapped:
-            continue
-        action: Action = "keep" if pair.value == 1.0 else "change"
-        name = sides.calls[pair.actual].name
-        yield (pair.actual, 0, 0), Edit(action=action, name=name, slot=pair.expected, call=pair.actual)
-
-
-def _made(
-    sides: Sides, alignment: Alignment, moved: dict[int, int], swaps: dict[int, Pair], free: Free
-) -> Iterator[_Placed]:
-    last = _last_turns(sides, alignment)
-    for call in alignment.unexpected:
-        name = sides.calls[call].name
-        slot = moved.get(call)
-        if call in swaps:
-            neighbour = swaps[call].actual
-            with_ = sides.calls[neighbour].name
-            yield (min(call, neighbour), 0, 0), Edit(action="swap", name=name, slot=slot, call=call, where_to=with_)
-        elif slot is None:
-            yield (call, 0, 0), Edit(action="leave" if free.extra else "delete", name=name, call=call)
-        else:
-            is_early = last.get(sides.slot_items[slot].group, -1) > sides.call_items[call].group
-            where_to = "later" if is_early else "earlier"
-            yield (call, 0, 0), Edit(action="move", name=name, slot=slot, call=call, where_to=where_to)
-
-
 def _last_turns(sides: Sides, alignment: Alignment) -> dict[int, int]:
     """Find the last turn that the expected calls before each group stand in."""
     turn_of = {pair.expected: sides.call_items[pair.actual].group for pair in alignment.pairs}
@@ -147,34 +132,15 @@ def _last_turns(sides: Sides, alignment: Alignment) -> dict[int, int]:
     return last
 
 
-def _inserted(sides: Sides, alignment: Alignment, moved: dict[int, int], *, in_order: bool) -> Iterator[_Placed]:
-    call_of = {pair.expected: pair.actual for pair in alignment.pairs}
-    missing = set(alignment.missing) - set(moved.values())
-    after = -1 if in_order else len(sides.calls)
-    for slot, expected in enumerate(sides.slots):
-        after = max(after, call_of.get(slot, -1))
-        if slot in missing:
-            yield (after, 1, slot), Edit(action="insert", name=expected.name, slot=slot)
-
-
 def script_lines(script: Sequence[Edit], sides: Sides) -> list[str]:
     """Write the whole script, one line a step; numbers are those of the calls as they were made, from 1."""
     width = max((len(shown(edit.name)) for edit in script), default=0)
-    return [_line(edit, sides, width) for edit in script]
-
-
-def _line(edit: Edit, sides: Sides, width: int) -> str:
-    line = f"{_MARKS[edit.action]} {edit.action:<6} {shown(edit.name):<{width}}"
-    match edit.action:
-        case "move":
-            line += f"  {edit.where_to}"
-        case "swap":
-            line += f"  with {shown(edit.where_to)}"
-        case _:
-            pass
-    if edit.call is not None:
-        line += f"  (call {sides.calls[edit.call].order + 1})"
-    return line.rstrip()
+    lines: list[str] = []
+    for edit in script:
+        to = {"move": f"  {edit.where_to}", "swap": f"  with {shown(edit.where_to)}"}.get(edit.action, "")
+        call = "" if edit.call is None else f"  (call {sides.calls[edit.call].order + 1})"
+        lines.append(f"{_MARKS[edit.action]} {edit.action:<6} {shown(edit.name):<{width}}{to}{call}".rstrip())
+    return lines
 
 
 def script_summary(script: Sequence[Edit]) -> str:
@@ -191,22 +157,18 @@ def script_summary(script: Sequence[Edit]) -> str:
 
 
 def _steps(script: Sequence[Edit]) -> list[str]:
-    return [_step(action, list(run)) for action, run in groupby(script, key=_action)]
-
-
-def _action(edit: Edit) -> Action:
-    return edit.action
-
-
-def _step(action: Action, run: Sequence[Edit]) -> str:
-    if action in ("swap", "move"):
-        ways = [_way(edit) for edit in run[:_SHOWN_STEPS]]
+    steps: list[str] = []
+    for action, group in groupby(script, key=attrgetter("action")):
+        run = [*group]
+        if action not in ("swap", "move"):
+            steps.append(f"{action} {listed([edit.name for edit in run])}")
+            continue
+        of, shown_run = (
+            (" with", [shown(edit.where_to) for edit in run])
+            if action == "swap"
+            else ("", [edit.where_to for edit in run])
+        )
+        ways = [f"{shown(edit.name)}{of} {to}" for edit, to in zip(run, shown_run, strict=True)]
         more = [f"{len(run) - _SHOWN_STEPS} more"] if len(run) > _SHOWN_STEPS else []
-        return f"{action} {', '.join([*ways, *more])}"
-    return f"{action} {listed([edit.name for edit in run])}"
-
-
-def _way(edit: Edit) -> str:
-    if edit.action == "swap":
-        return f"{shown(edit.name)} with {shown(edit.where_to)}"
-    return f"{shown(edit.name)} {edit.where_to}"
+        steps.append(f"{action} {', '.join([*ways[:_SHOWN_STEPS], *more])}")
+    return steps

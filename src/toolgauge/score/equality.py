@@ -67,10 +67,6 @@ def moment(text: str, *, zone: int | None = None) -> Moment | None:
     day = _day(match["year"], match["month"] or packed[:2], match["day"] or packed[2:])
     if day is None or match["hour"] is None:
         return None if day is None else Moment(day=day, second=None)
-    return _point(match, day, zone)
-
-
-def _point(match: re.Match[str], day: int, zone: int | None) -> Moment | None:
     minute, second = match["minute"] or match["packed_minute"], match["second"] or match["packed_second"]
     fraction = _digits(match["fraction"] or match["packed_fraction"])
     in_day = _second(match["hour"], minute, second or "0", fraction)
@@ -153,7 +149,12 @@ def _number_agreement(rule: LeafRule, expected: float, actual: float) -> float:
         case Numeric(absolute=absolute, relative=relative):
             return float(_is_within(expected, actual, absolute=absolute, relative=relative))
         case Similarity():
-            return _closeness(expected, actual)
+            try:
+                distance = abs(expected - actual) / max(abs(expected), abs(actual))
+            except (OverflowError, ZeroDivisionError):
+                # Integers beyond the range of floats; zero and NaN.
+                return 0.0
+            return max(0.0, 1.0 - distance) if math.isfinite(distance) else 0.0
         case _:
             return 0.0
 
@@ -161,14 +162,23 @@ def _number_agreement(rule: LeafRule, expected: float, actual: float) -> float:
 def _text_agreement(rule: LeafRule, expected: str, actual: str) -> tuple[float, int]:
     match rule:
         case Casefold():
-            return float(_fold_alike(expected, actual)), min(len(expected) + len(actual), 4 * _MAX_FOLDED) // 100
+            is_short = max(len(expected), len(actual)) <= _MAX_FOLDED
+            is_plain = expected.isascii() and actual.isascii()
+            is_alike = (is_plain or is_short) and fold_key(expected) == fold_key(actual)
+            return float(is_alike), min(len(expected) + len(actual), 4 * _MAX_FOLDED) // 100
         case Contains():
             return float(expected in actual), len(actual) // 1000
         case DateTime(zone=zone):
             wanted = moment(expected, zone=zone)
             return float(wanted is not None and wanted == moment(actual, zone=zone)), 4
         case Similarity():
-            return _text_similarity(expected, actual)
+            cells = len(expected) * len(actual)
+            if cells <= _MAX_EDIT_CELLS:
+                return Levenshtein.normalized_similarity(expected, actual), cells // _EDIT_CELLS_PER_UNIT
+            # A lower bound that takes linear time: no edit is needed where the texts begin and end alike.
+            start = _shared(expected, actual)
+            end = min(_shared(expected[::-1], actual[::-1]), min(len(expected), len(actual)) - start)
+            return (start + end) / max(len(expected), len(actual)), (len(expected) + len(actual)) // 1000
         case _:
             return 0.0, 0
 
@@ -180,26 +190,8 @@ def fold_key(text: str) -> str:
     return text if len(text) > _MAX_FOLDED else _folded(text)
 
 
-def _fold_alike(first: str, second: str) -> bool:
-    if first.isascii() and second.isascii():
-        return len(first) == len(second) and first.lower() == second.lower()
-    if len(first) > _MAX_FOLDED or len(second) > _MAX_FOLDED:
-        return False
-    return _folded(first) == _folded(second)
-
-
 def _folded(text: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
-
-
-def _text_similarity(expected: str, actual: str) -> tuple[float, int]:
-    cells = len(expected) * len(actual)
-    if cells <= _MAX_EDIT_CELLS:
-        return Levenshtein.normalized_similarity(expected, actual), cells // _EDIT_CELLS_PER_UNIT
-    # A lower bound that takes linear time: no edit is needed where the texts begin and end alike.
-    start = _shared(expected, actual)
-    end = min(_shared(expected[::-1], actual[::-1]), min(len(expected), len(actual)) - start)
-    return (start + end) / max(len(expected), len(actual)), (len(expected) + len(actual)) // 1000
 
 
 def _shared(first: str, second: str) -> int:
@@ -227,15 +219,6 @@ def _is_within(expected: float, actual: float, *, absolute: float, relative: flo
     except OverflowError:
         # Integers beyond the range of floats that are not equal: no tolerance was meant to span them.
         return False
-
-
-def _closeness(expected: float, actual: float) -> float:
-    try:
-        distance = abs(expected - actual) / max(abs(expected), abs(actual))
-    except (OverflowError, ZeroDivisionError):
-        # Integers beyond the range of floats; zero and NaN.
-        return 0.0
-    return max(0.0, 1.0 - distance) if math.isfinite(distance) else 0.0
 
 
 _Token: TypeAlias = str | int | float
@@ -317,7 +300,9 @@ class PythonEquality:
         if not isinstance(first, _CONTAINERS) or not isinstance(second, _CONTAINERS):
             return first == second
         # Without it: twice as much for an evaluator that compares call by call. Numbers are for what is large or deep.
-        if len(first) <= _FEW and _is_flat(first):
+        if len(first) <= _FEW and _CONTAINER_TYPES.isdisjoint(
+            map(type, first.values() if isinstance(first, dict) else first)
+        ):
             return first == second
         return self.key(first) == self.key(second)
 
@@ -330,10 +315,6 @@ class PythonEquality:
             number = self._numbers.setdefault(_flat(value, _as_python), len(self._numbers))
             known = self._known[id(value)] = (value, ("#", number))
         return known[1]
-
-
-def _is_flat(node: list[Json] | dict[str, Json]) -> bool:
-    return _CONTAINER_TYPES.isdisjoint(map(type, node.values() if isinstance(node, dict) else node))
 
 
 def _as_python(value: Leaf) -> tuple[str | int | float, ...]:

@@ -1,4 +1,4 @@
-"""Finds failed calls that show as nothing but a result: errors written as text, exit codes, error pages.
+"""Finds failed calls that show as nothing but a result: errors written as text, exit codes, error pages, globs of a criterion.
 
 Rule: the calls of a tool failed where it answered with an error at least twice in the run and never worked; a page titled
 `Error NNN` failed by itself; any other single error text fails nothing, as it may be what the tool found.
@@ -13,12 +13,47 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolgauge.model.content import Content, Recorded, Unparsed
+from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, nests_too_deep
 from toolgauge.model.observations import CallError
 from toolgauge.model.recoveries import has_succeeded
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.score.opened_results import result_value
+from toolgauge.score.patterns import Globs
+from toolgauge.score.recorded_values import result_value
+
+# What such a failure is called where others have the class of an exception.
+_KIND = "failed_result"
+
+
+def with_failures(trajectory: Trajectory, failures: Globs) -> Trajectory:
+    """Return the trajectory with an error for each call without one whose result matches a glob."""
+    found: dict[int, str] = {}
+    for place, call in enumerate(trajectory.calls):
+        text = None if call.error is not None else _text(call.result)
+        if text is not None and failures.match(text):
+            found[place] = text
+    if not found:
+        return trajectory
+    calls = list(trajectory.calls)
+    for place, text in found.items():
+        calls[place] = replace(calls[place], error=CallError(kind=_KIND, message=text))
+    return replace(trajectory, calls=tuple(calls))
+
+
+def _text(result: Content) -> str | None:
+    """Write the result as globs see it: text as it is, everything else as JSON without spaces."""
+    match result:
+        case Recorded(str() as text) | Unparsed(text):
+            return text
+        case Recorded(value):
+            try:
+                return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+            except ValueError:
+                # Python refuses to write out integers of thousands of digits.
+                return None
+        case NotRecorded():
+            return None
+
 
 # What such failures are called where others have the class of an exception.
 ERROR_TEXT: Final = "error_text"

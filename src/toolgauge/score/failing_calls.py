@@ -1,11 +1,67 @@
-"""The calls that a run failed with, and what criteria found different in the arguments of each call."""
+"""The calls that a run failed with, the differences in arguments of each call, and counts of results by criterion."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice
 
+from msgspec import Struct
+
 from toolgauge.model.content import Recorded
-from toolgauge.model.outcomes import OTHER_ARGUMENTS, Difference, Result, Scored, Side, outcome_word
+from toolgauge.model.outcomes import (
+    OTHER_ARGUMENTS,
+    Difference,
+    NotEvaluated,
+    OutcomeWord,
+    Result,
+    Scorecard,
+    Scored,
+    Side,
+    outcome_word,
+)
 from toolgauge.model.trajectory import ToolCall
+
+# Behind the name of a criterion that is not live.
+SHADOW = " (shadow)"
+_FAILED: frozenset[OutcomeWord | str] = frozenset({"fail", "error"})
+
+
+class ResultCounts(Struct):
+    """What was counted of scorecards. Belongs to one thread.
+
+    `failed` are the scorecards with a live result that failed. `results` are by criterion, and outcome or the reason why there
+    is none.
+    """
+
+    scorecards: int = 0
+    failed: int = 0
+    trajectories: int = 0
+    calls: int = 0
+    results: dict[tuple[str, str], int] = {}
+
+    def add(self, scorecard: Scorecard) -> bool:
+        """Count the scorecard; return whether a live result of it failed."""
+        self.scorecards += 1
+        if not scorecard.by_judges:
+            self.trajectories += 1
+            self.calls += len(scorecard.trajectory.calls)
+        counts, is_failed = self.results, False
+        for result in scorecard.results:
+            outcome, is_live = result.outcome, result.enforce == "live"
+            word = outcome.reason if isinstance(outcome, NotEvaluated) else outcome_word(outcome)
+            key = (result.criterion if is_live else result.criterion + SHADOW, word)
+            counts[key] = counts.get(key, 0) + 1
+            is_failed = is_failed or (is_live and word in _FAILED)
+        self.failed += is_failed
+        return is_failed
+
+    def join(self, other: "ResultCounts") -> None:
+        """Add what another one has counted."""
+        self.scorecards += other.scorecards
+        self.failed += other.failed
+        self.trajectories += other.trajectories
+        self.calls += other.calls
+        for key, count in other.results.items():
+            self.results[key] = self.results.get(key, 0) + count
+
 
 _MAX_ALIKE = 20
 
@@ -68,7 +124,14 @@ def _by_argument(difference: Difference) -> Iterator[Difference]:
 def _meant(difference: Difference, by_name: Mapping[str, Sequence[ToolCall]]) -> ToolCall | None:
     tool, path = _parts(difference)
     if tool not in by_name:
-        return _not_expected(difference, by_name.get(path, ()))
+        # Return the call that a difference with one side is about, the last of equal ones.
+        calls = by_name.get(path, ())
+        if difference.expected is not None or difference.actual is None:
+            return None
+        if len(calls) == 1:
+            return calls[0]
+        made = Recorded(value=difference.actual.value)
+        return next((call for call in islice(reversed(calls), _MAX_ALIKE) if call.arguments == made), None)
     calls = by_name[tool]
     if len(calls) == 1:
         return calls[0]
@@ -85,16 +148,6 @@ def _meant(difference: Difference, by_name: Mapping[str, Sequence[ToolCall]]) ->
     return alike[0] if len(alike) == 1 else None
 
 
-def _not_expected(difference: Difference, calls: Sequence[ToolCall]) -> ToolCall | None:
-    """Return the call that a difference with one side is about, the last of equal ones."""
-    if difference.expected is not None or difference.actual is None:
-        return None
-    if len(calls) == 1:
-        return calls[0]
-    made = Recorded(value=difference.actual.value)
-    return next((call for call in islice(reversed(calls), _MAX_ALIKE) if call.arguments == made), None)
-
-
 def _parts(difference: Difference) -> tuple[str, str]:
     """Take the place of a difference apart: `turn 2: issue_refund: items[0].sku` is of a tool and a path."""
     tool, _, path = difference.where.rpartition(": ")
@@ -108,6 +161,5 @@ def argument_of(difference: Difference) -> str | None:
 
 
 def _first_key(path: str) -> str | None:
-    """Return the argument that a path begins with."""
     name = path.split(".", 1)[0].split("[", 1)[0]
     return name if name.isidentifier() else None

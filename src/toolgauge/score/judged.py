@@ -26,6 +26,7 @@ from toolgauge.score.prompts import Exchange, JudgeView, Prompt, Spoken, exchang
 from toolgauge.score.selection import CallSelection, nothing_to_judge
 
 _INDEX_WIDTH = 16
+_ENCODER = json.JSONEncoder(ensure_ascii=False)
 
 
 def quoted(title: str, lines: Sequence[str]) -> str:
@@ -54,67 +55,24 @@ def _limited(value: Json, limit: int) -> tuple[str, bool]:
         return value[:limit], False
     pieces: list[str] = []
     length = 0
-    for piece in _pieces(value, limit):
-        length += len(piece)
-        pieces.append(piece)
-        if length > limit + 2:
-            return "".join(pieces)[:limit], False
-    return "".join(pieces), True
-
-
-def _pieces(value: Json, limit: int) -> Iterator[str]:
-    """Yield the JSON text piece by piece, without recursion: spans decide how deep values are."""
-    stack: list[Iterator[Json | _Raw]] = [iter((value,))]
-    while stack:
-        for node in stack[-1]:
-            if isinstance(node, dict | list):
-                stack.append(_members(node, limit) if isinstance(node, dict) else _items(node))
-                break
-            yield node.text if isinstance(node, _Raw) else _leaf(node, limit)
-        else:
-            stack.pop()
-
-
-def _members(node: dict[str, Json], limit: int) -> Iterator["Json | _Raw"]:
-    before = "{"
-    for key, item in node.items():
-        yield _Raw(f"{before}{_text(key[:limit])}: ")
-        yield item
-        before = ", "
-    yield _Raw("}" if node else "{}")
-
-
-def _items(node: list[Json]) -> Iterator["Json | _Raw"]:
-    before = "["
-    for item in node:
-        yield _Raw(before)
-        yield item
-        before = ", "
-    yield _Raw("]" if node else "[]")
-
-
-class _Raw:
-    """Text that is JSON already."""
-
-    __slots__ = ("text",)
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-
-def _leaf(value: str | float | None, limit: int) -> str:
-    if isinstance(value, str):
-        return _text(value[: limit + 1])
     try:
-        return json.dumps(value)
-    except ValueError:
+        for piece in _ENCODER.iterencode(value):
+            pieces.append(_printable(piece))
+            length += len(pieces[-1])
+            if length > limit + 2:
+                return "".join(pieces)[:limit], False
+    except (ValueError, RecursionError):
         # Python refuses to write out integers of thousands of digits.
-        return '"(a number of thousands of digits)"'
+        return '"(a value that cannot be written)"', True
+    return "".join(pieces), True
 
 
 def _text(text: str) -> str:
     """Write a JSON string; what does not print is escaped: line ends, and letters that no person would see."""
-    written = json.dumps(text, ensure_ascii=False)
+    return _printable(json.dumps(text, ensure_ascii=False))
+
+
+def _printable(written: str) -> str:
     if written.isprintable():
         return written
     return "".join(one if one.isprintable() else json.dumps(one)[1:-1] for one in written)
@@ -149,20 +107,22 @@ class Writer:
         total = sum(1 if isinstance(entry, Spoken) else len(entry) for entry in view.history)
         if not total:
             return prompts.NO_HISTORY
-        return self._quoted_newest(prompts.HISTORY, view, total)
-
-    def _quoted_newest(self, title: str, view: JudgeView, total: int) -> str:
         # The prompt that the target serves is kept in any case: nothing could be judged without it.
         first = view.history[view.current] if view.current < len(view.history) else None
-        prompt = self._line(_message(first)) if isinstance(first, Spoken) else None
+        prompt = self._line(((first.role, first.text),)) if isinstance(first, Spoken) else None
         left = self.budget - len(prompt or "")
         kept: list[str] = []
         written = 0
-        for place, one in _newest_first(view):
+        newest_first = (
+            (place, one)
+            for place, entry in reversed([*enumerate(view.history)])
+            for one in ((entry,) if isinstance(entry, Spoken) else reversed(entry))
+        )
+        for place, one in newest_first:
             if prompt is not None and place == view.current:
                 text = prompt
             else:
-                text = self._line(_message(one)) if isinstance(one, Spoken) else self._call(one)
+                text = self._line(((one.role, one.text),)) if isinstance(one, Spoken) else self._call(one)
             if text is not prompt:
                 left -= len(text)
             if left < 0 and text is not prompt:
@@ -174,7 +134,7 @@ class Writer:
             written += 1
         if written < total:
             self.notes.append(f"history cut: {total - written} of {total} entries left out, the oldest first")
-        return quoted(title, kept[::-1])
+        return quoted(prompts.HISTORY, kept[::-1])
 
     def tools(self, tools: Sequence[ToolDefinition], target: str | None) -> str:
         """Quote the tools on offer; where they are too many, in any case the one that was called."""
@@ -182,7 +142,8 @@ class Writer:
             return prompts.NO_TOOLS
         called = next((tool for tool in tools if tool.name == target), None)
         texts = self._within_budget(
-            self._line(_tool(tool)) for tool in sorted(tools, key=lambda tool: tool is not called)
+            self._line((("tool", tool.name), ("description", tool.description), ("parameters", tool.parameters)))
+            for tool in sorted(tools, key=lambda tool: tool is not called)
         )
         if len(texts) < len(tools):
             self.notes.append(f"{len(tools) - len(texts)} of {len(tools)} tools on offer left out")
@@ -249,36 +210,15 @@ def shown_content(content: Content) -> Json:
             return prompts.NOT_RECORDED
 
 
-def _newest_first(view: JudgeView) -> Iterator[tuple[int, Spoken | ToolCall]]:
-    """Yield messages and executions from the newest on, with the place of their entry."""
-    for place in range(len(view.history) - 1, -1, -1):
-        entry = view.history[place]
-        if isinstance(entry, Spoken):
-            yield place, entry
-            continue
-        for call in reversed(entry):
-            yield place, call
-
-
-def _message(spoken: Spoken) -> tuple[tuple[str, Json], ...]:
-    return ((spoken.role, spoken.text),)
-
-
 def _asked(call: ToolCall) -> tuple[tuple[str, Json], ...]:
     return (("call", call.name), ("arguments", shown_content(call.arguments)))
 
 
 def _executed(call: ToolCall) -> tuple[tuple[str, Json], ...]:
-    if call.error is None:
-        return (*_asked(call), ("result", shown_content(call.result)))
-    failed: Json = call.error.message or call.error.kind
-    if isinstance(call.result, NotRecorded):
-        return (*_asked(call), ("error", failed))
-    return (*_asked(call), ("result", shown_content(call.result)), ("error", failed))
-
-
-def _tool(tool: ToolDefinition) -> tuple[tuple[str, Json], ...]:
-    return (("tool", tool.name), ("description", tool.description), ("parameters", tool.parameters))
+    fields = _asked(call)
+    if call.error is None or not isinstance(call.result, NotRecorded):
+        fields = (*fields, ("result", shown_content(call.result)))
+    return fields if call.error is None else (*fields, ("error", call.error.message or call.error.kind))
 
 
 # What a judge writes is not bounded by anybody else.

@@ -68,7 +68,6 @@ def _fill(current: list[int], following: list[int], weights: dict[int, int]) -> 
 
 
 def _traced(best: list[list[int]], weights: list[dict[int, int]]) -> Pairs:
-    """Walk a best way; of several the one that pairs earliest, so that ties are stable."""
     pairs: Pairs = []
     row = column = 0
     while row < len(weights) and column < len(best[0]) - 1:
@@ -134,7 +133,6 @@ class _Table:
             self._best += [0, *[-1] * ((1 << len(group)) - 1)]
 
     def take(self, index: int, weights: Sequence[int], step: _Step) -> None:
-        """Let the row take any call of the group that is left."""
         offset, first, size = self._offsets[index], self._columns[index], len(self._groups[index])
         best = self._best
         before = best[offset : offset + (1 << size)]
@@ -159,7 +157,6 @@ class _Table:
                     best_state, best_total = state, self._best[state]
 
     def traced(self, steps: Sequence[_Step]) -> Pairs:
-        """Walk back from the best state."""
         pairs: Pairs = []
         state = max(range(len(self._best)), key=lambda candidate: (self._best[candidate], -candidate), default=0)
         for row in reversed(range(len(steps))):
@@ -231,8 +228,6 @@ class _Counts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Move:
-    """Pair a call of one class with one of another, and how far that moves the state."""
-
     expected: int
     actual: int
     gain: int

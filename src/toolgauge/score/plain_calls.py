@@ -55,18 +55,15 @@ class PlainComparison(BaseModel):
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
         """Yield one outcome for the trajectory."""
-        yield None, self._outcome(trajectory, expected)
-
-    def _outcome(self, trajectory: Trajectory, expected: Expected | None) -> Outcome:
         if expected is None or not expected.names_calls:
-            return NotEvaluated(reason="no_reference", explanation="no calls are given to compare with")
+            yield None, NotEvaluated(reason="no_reference", explanation="no calls are given to compare with")
+            return
         wanted = plain_expected(expected.calls)
         if isinstance(wanted, Errored):
-            return wanted
+            yield None, wanted
+            return
         made = plain_calls(trajectory, trajectory.calls, wanted, self.looked())
-        if isinstance(made, NotEvaluated):
-            return made
-        return self.compared(wanted, made)
+        yield None, made if isinstance(made, NotEvaluated) else self.compared(wanted, made)
 
     @abstractmethod
     def looked(self) -> Looked:
@@ -170,20 +167,19 @@ def written_calls(written: Json, types: Collection[str] = ("",)) -> PlainCalls:
         raise NotCallsError(
             f"there are no `calls`: a list of objects with `name` and `args` is accepted, not {kind_of(written)}"
         )
-    return tuple(_written_call(call, tuple(types)) for call in written)
-
-
-def _written_call(written: Json, types: tuple[str, ...]) -> PlainCall:
-    if not isinstance(written, dict):
-        raise NotCallsError(f"a call must be an object with `name` and `args`, not {kind_of(written)}")
-    name, args, tool_type = written.get("name"), written.get("args"), written.get("type", types[0])
-    if not isinstance(name, str):
-        raise NotCallsError(f"`name` of a call must be a text, not {kind_of(name)}")
-    if args is not None and not isinstance(args, dict):
-        raise NotCallsError(f"`args` of {shown(name)} must be an object or null, not {kind_of(args)}")
-    if not isinstance(tool_type, str) or tool_type not in types:
-        raise NotCallsError(f"`type` of {shown(name)} must be one of {', '.join(types)}")
-    return PlainCall(name=name, args=args, output=written.get("output"), type=tool_type)
+    calls: list[PlainCall] = []
+    for call in written:
+        if not isinstance(call, dict):
+            raise NotCallsError(f"a call must be an object with `name` and `args`, not {kind_of(call)}")
+        name, args, tool_type = call.get("name"), call.get("args"), call.get("type", next(iter(types)))
+        if not isinstance(name, str):
+            raise NotCallsError(f"`name` of a call must be a text, not {kind_of(name)}")
+        if args is not None and not isinstance(args, dict):
+            raise NotCallsError(f"`args` of {shown(name)} must be an object or null, not {kind_of(args)}")
+        if not isinstance(tool_type, str) or tool_type not in types:
+            raise NotCallsError(f"`type` of {shown(name)} must be one of {', '.join(types)}")
+        calls.append(PlainCall(name=name, args=args, output=call.get("output"), type=tool_type))
+    return tuple(calls)
 
 
 Fits: TypeAlias = Callable[[int, int], bool]

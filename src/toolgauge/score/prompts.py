@@ -384,7 +384,10 @@ def _carried(parts: Iterable[tuple[tuple[Run, ...], tuple[ToolCall, ...]]]) -> t
     exchanges: list[Exchange] = []
     tools: tuple[ToolDefinition, ...] = ()
     for runs, calls in parts:
-        root = _root(runs)
+        # Return the earliest outermost run with a text, else the earliest outermost one, else the earliest.
+        outermost = [run for run in runs if run.above is None]
+        with_text = [run for run in outermost if run.prompt or run.response]
+        root = min(with_text or outermost or runs, key=lambda run: run.start_ns, default=None)
         tools = (root.tools_offered if root is not None else None) or tools
         exchanges.append(
             Exchange(
@@ -397,13 +400,6 @@ def _carried(parts: Iterable[tuple[tuple[Run, ...], tuple[ToolCall, ...]]]) -> t
             )
         )
     return tuple(exchanges)
-
-
-def _root(runs: Sequence[Run]) -> Run | None:
-    """Return the earliest outermost run with a text, else the earliest outermost one, else the earliest."""
-    outermost = [run for run in runs if run.above is None]
-    with_text = [run for run in outermost if run.prompt or run.response]
-    return min(with_text or outermost or runs, key=lambda run: run.start_ns, default=None)
 
 
 def _outermost(runs: Sequence[Run]) -> dict[SpanRef, SpanRef]:

@@ -20,7 +20,6 @@ the tool last; then the one written last.
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from typing import Annotated, Literal, TypeAlias, cast
@@ -30,8 +29,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, RootModel, f
 
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.json import Json
-from toolgauge.score.patterns import Pattern
-from toolgauge.score.places import Step, check_key, read_place
+from toolgauge.score.patterns import Pattern, Step, check_key, read_place
 
 # A time zone, as it is written behind a time.
 ZONE = r"(?P<zone>[Zz]|[+-]\d\d(?::?\d\d)?)"
@@ -328,7 +326,6 @@ class OneOfRule(_Written):
 
 
 def _spelled_out(written: object) -> object:
-    """Let a rule without parameters be written as its name."""
     if isinstance(written, _Written):
         return written
     # Any mapping may be read with keys of any kind.
@@ -367,37 +364,28 @@ class ArgumentRules(RootModel[dict[str, WrittenRule]]):
         return root
 
     @cached_property
-    def _placed(self) -> tuple["_Placed", ...]:
+    def _placed(self) -> tuple[tuple[Step, Deeper], ...]:
         read = [(read_place(key), written.compiled()) for key, written in self.root.items()]
         ranks = sorted(range(len(read)), key=lambda index: (read[index][0].specificity, index))
         rank_of = {index: rank for rank, index in enumerate(ranks)}
         return tuple(
-            _Placed(tool=place.tool, steps=place.steps, rule=rule, rank=rank_of[index])
-            for index, (place, rule) in enumerate(read)
+            (place.tool, Deeper(place.steps, rule, rank_of[index])) for index, (place, rule) in enumerate(read)
         )
 
     def of(self, tool: str, argument: str, default: Rule) -> Scope:
         """Return the rules of an argument and of all that is in it; `default` is for what no rule is written for."""
         if not self.root:
             return Scope(default)
-        deeper = (Deeper(place.steps, place.rule, place.rank) for place in self._placed if place.tool.leads_to(tool))
-        return Scope(default, tuple(deeper)).below(argument)
+        deeper = tuple(deeper for place, deeper in self._placed if place.leads_to(tool))
+        return Scope(default, deeper).below(argument)
 
     @property
     def rules(self) -> tuple[Rule, ...]:
         """All rules that are written, wherever."""
-        return tuple(place.rule for place in self._placed)
+        return tuple(deeper.rule for _, deeper in self._placed)
 
 
 NO_RULES = ArgumentRules()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Placed:
-    tool: Step
-    steps: tuple[Step, ...]
-    rule: Rule
-    rank: int
 
 
 def offset(text: str) -> int | None:

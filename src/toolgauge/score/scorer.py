@@ -15,10 +15,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from toolgauge.model.expected import Expected
-from toolgauge.model.judging import Answers, Inquiry, Judged, JudgeEvaluator
+from toolgauge.model.judging import Answers, Inquiry, Judged
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.outcomes import NotEvaluated, Outcome, Reason, Result, Scored
-from toolgauge.model.ports import Evaluator
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.criterion import (
@@ -35,8 +34,8 @@ from toolgauge.score.criterion import (
     with_neutral_tools,
     with_writing_tools,
 )
-from toolgauge.score.recent_offers import RecentOffers
-from toolgauge.score.seen import Conversation, ExpectedValues
+from toolgauge.score.recorded_values import Conversation, ExpectedValues
+from toolgauge.score.tool_offers import RecentOffers
 from toolgauge.score.unmatched import OnUnmatched, UnmatchedCriteria
 from toolgauge.score.verdicts import Checker, broken
 
@@ -79,13 +78,10 @@ class ReadingScope:
 
 def reading_scope(criteria: Sequence[Criterion]) -> ReadingScope:
     """Return what these criteria ask for."""
-    return _scope_of(tuple(map(register, criteria)))
-
-
-def _scope_of(registered: Sequence[Registered]) -> ReadingScope:
+    registered = tuple(map(register, criteria))
     return ReadingScope(
         conversations=any(one.criterion.scope == "conversation" for one in registered),
-        content=any(_looks_at_content(one) for one in registered),
+        content=any(map(_looks_at_content, registered)),
     )
 
 
@@ -122,7 +118,7 @@ class Scorer:
         self.registered_tools: Mapping[str, ToolDefinition] = registered_tools or {}
         self.unmatched = UnmatchedCriteria(registered, on_unmatched)
         self.wanted: frozenset[str] = frozenset(key for criterion in criteria for key in attribute_keys(criterion))
-        self.reading_scope = _scope_of(registered)
+        self.reading_scope = reading_scope(criteria)
         # Whether a criterion judges a trace by what earlier traces of its conversation showed.
         self.wants_earlier_values = any(
             one.criterion.scope == "trace" and getattr(one.evaluator, "wants_earlier_values", False)
@@ -165,22 +161,35 @@ class Scorer:
             return ()
         trajectory = with_writing_tools(trajectory, (), self._kinds)
         half = _half(trajectory, lacking)
-        return tuple(
-            _inquiry(registered, registered.judge, trajectory, seen_by(registered, trajectory, self._kinds), half)
-            for registered in self._asking
-            if registered.judge is not None and applies(registered, trajectory)
-        )
+        found: list[Inquiry] = []
+        for registered in self._asking:
+            if registered.judge is None or not applies(registered, trajectory):
+                continue
+            seen = seen_by(registered, trajectory, self._kinds)
+            is_seen = isinstance(seen, Seen)
+            inquiry = _Registered(
+                criterion=registered.criterion.name,
+                evaluator=registered.judge,
+                trajectory=seen.trajectory if is_seen else trajectory,
+                expected=seen.expected if is_seen else None,
+                settled=half if is_seen else seen,
+                registered=registered,
+            )
+            found.append(inquiry)
+        return tuple(found)
 
     def judged(self, answers: Answers) -> tuple[Result, ...]:
         """Make results of what came of inquiries; outcomes are checked as those of other evaluators are."""
         return tuple(
             result
             for inquiry, judged in answers.answers
-            for result in _judged_results(self._asked(inquiry), inquiry, answers.trajectory, judged)
+            for result in _judged_results(
+                inquiry.registered if isinstance(inquiry, _Registered) else self._asking_by_name[inquiry.criterion],
+                inquiry,
+                answers.trajectory,
+                judged,
+            )
         )
-
-    def _asked(self, inquiry: Inquiry) -> Registered:
-        return inquiry.registered if isinstance(inquiry, _Registered) else self._asking_by_name[inquiry.criterion]
 
     def _unscored(self, trajectory: Trajectory, reason: Reason, explanation: str) -> tuple[Result, ...]:
         outcome = NotEvaluated(reason=reason, explanation=explanation)
@@ -205,23 +214,15 @@ class Scorer:
         if not isinstance(seen, Seen):
             return [registered.made(trajectory.root, None, seen)]
         if half is not None:
-            seen = _seen_whole(registered, seen)
-            if seen is None:
+            # Without the tool's span nobody knows what became of a call, without the model's with which arguments it was
+            # made; and without an id, whether both are of the same call.
+            calls = () if registered.needs_whole else tuple(one for one in seen.trajectory.calls if one.is_joined_by_id)
+            if not calls:
                 return [registered.made(trajectory.root, None, half)]
+            seen = Seen(replace(seen.trajectory, calls=calls), seen.expected)
         if self._timeouts.is_off(criterion, trajectory.service, now_ns):
             return [registered.made(trajectory.root, None, _SWITCHED_OFF)]
-        evaluated = self._evaluated(criterion, evaluator, seen)
-        if self._timeouts.count(criterion, trajectory.service, now_ns, is_timeout=evaluated.fault is _TIMEOUT):
-            self._on_switched_off(criterion, trajectory.service)
-        results = _checked(registered, seen, evaluated, trajectory.root)
-        if half is not None:
-            return [_of_half(result, half) for result in results]
-        if seen.expected is not None:
-            results = [_with_values_seen(result, conversation, seen.expected) for result in results]
-        return results
-
-    def _evaluated(self, criterion: Criterion, evaluator: Evaluator, seen: Seen) -> "_Evaluated":
-        """Call the evaluator, the one place where a deadline may strike: nothing here but a list of its own changes."""
+        # Call the evaluator, the one place where a deadline may strike: nothing here but a list of its own changes.
         evaluated = _Evaluated()
         # One outcome a call and one for the trajectory; after them any other is a repeat, which is refused.
         most = len(seen.trajectory.calls) + 2
@@ -240,7 +241,18 @@ class Scorer:
             evaluated.fault = _TIMEOUT
         except Exception as error:  # noqa: BLE001 (plug-ins may raise anything; it becomes an outcome)
             evaluated.fault = _raised(error)
-        return evaluated
+        if self._timeouts.count(criterion, trajectory.service, now_ns, is_timeout=evaluated.fault is _TIMEOUT):
+            self._on_switched_off(criterion, trajectory.service)
+        results = _checked(registered, seen, evaluated, trajectory.root)
+        if half is not None:
+            # What was found to be missing may be in the other half.
+            return [
+                replace(one, outcome=half) if one.call is None and isinstance(one.outcome, NotEvaluated) else one
+                for one in results
+            ]
+        if seen.expected is not None:
+            results = [_with_values_seen(result, conversation, seen.expected) for result in results]
+        return results
 
 
 class _Evaluated(Struct):
@@ -261,7 +273,6 @@ class _Timeouts:
         self._off_until_ns: dict[tuple[str, str | None], int] = {}
 
     def is_off(self, criterion: Criterion, service: str | None, now_ns: int) -> bool:
-        """Return whether the criterion is switched off for the service."""
         key = criterion.name, service
         if key not in self._off_until_ns:
             return False
@@ -285,20 +296,15 @@ class _Timeouts:
 
 
 def _raised(error: Exception) -> Judged:
-    # The message may quote argument values, so only the type is kept, and the line of the evaluator's code.
-    return broken(type(error).__name__, f"the evaluator raised an exception{_line_of(error)}")
-
-
-def _line_of(error: Exception) -> str:
-    """Name the innermost line in the file that the evaluator is from; what it calls elsewhere is not its own."""
-    # The first frame is our own.
+    # The message may quote argument values, so only the type is kept, and the innermost line in the file that the
+    # evaluator is from; what it calls elsewhere is not its own. The first frame is ours.
     frames = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)][1:]
     lines = [line for file, line in frames if file == frames[0][0]]
-    return f" ({PurePath(frames[0][0]).name}, line {lines[-1]})" if lines else ""
+    where = f" ({PurePath(frames[0][0]).name}, line {lines[-1]})" if lines else ""
+    return broken(type(error).__name__, f"the evaluator raised an exception{where}")
 
 
 def _checked(registered: Registered, seen: Seen, evaluated: _Evaluated, root: SpanRef | None) -> list[Result]:
-    """Check the outcomes up to the first wrong one; what the evaluator gave before it broke stays."""
     made = registered.made
     checker = Checker(registered.criterion.evaluator.level, seen.trajectory.calls, registered.marks)
     try:
@@ -313,40 +319,6 @@ def _checked(registered: Registered, seen: Seen, evaluated: _Evaluated, root: Sp
 def _half(trajectory: Trajectory, reason: Reason) -> NotEvaluated | None:
     """Return the outcome of whatever judges an incomplete trajectory as a whole; `None` for a whole one."""
     return None if trajectory.incomplete is None else NotEvaluated(reason=reason, explanation=trajectory.incomplete)
-
-
-def _seen_whole(registered: Registered, seen: Seen) -> Seen | None:
-    """Narrow an incomplete trajectory to calls seen whole; `None` where there are none, or the evaluator needs more."""
-    if registered.needs_whole:
-        return None
-    # Without the tool's span nobody knows what became of a call, without the model's with which arguments it was made; and
-    # without an id, whether both are of the same call.
-    calls = tuple(call for call in seen.trajectory.calls if call.is_joined_by_id)
-    return Seen(replace(seen.trajectory, calls=calls), seen.expected) if calls else None
-
-
-def _of_half(result: Result, half: NotEvaluated) -> Result:
-    """Replace what was found to be missing: it may be in the other half."""
-    is_missing = result.call is None and isinstance(result.outcome, NotEvaluated)
-    return replace(result, outcome=half) if is_missing else result
-
-
-def _inquiry(
-    registered: Registered,
-    judge: JudgeEvaluator,
-    trajectory: Trajectory,
-    seen: Seen | NotEvaluated,
-    half: NotEvaluated | None,
-) -> Inquiry:
-    settled = seen if isinstance(seen, NotEvaluated) else half
-    return _Registered(
-        criterion=registered.criterion.name,
-        evaluator=judge,
-        trajectory=trajectory if isinstance(seen, NotEvaluated) else seen.trajectory,
-        expected=None if isinstance(seen, NotEvaluated) else seen.expected,
-        settled=settled,
-        registered=registered,
-    )
 
 
 def _judged_results(

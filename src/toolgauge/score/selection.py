@@ -18,8 +18,9 @@ from toolgauge.model.content import NOT_RECORDED, NotRecorded, Recorded, Unparse
 from toolgauge.model.expected import Expected, ExpectedCall
 from toolgauge.model.json import JsonObject
 from toolgauge.model.outcomes import Difference, Errored, Level, NotEvaluated, Outcome, Scored
+from toolgauge.model.plain_words import with_spaces
 from toolgauge.model.ports import Evaluation
-from toolgauge.model.trajectory import CASE_DIALECT, ClosedBecause, Message, ToolCall, Trajectory
+from toolgauge.model.trajectory import CASE_DIALECT, ClosedBecause, ToolCall, Trajectory
 from toolgauge.score.align import Item
 from toolgauge.score.equality import Identities
 from toolgauge.score.patterns import Globs
@@ -167,10 +168,7 @@ def shown(name: str) -> str:
     """Write a name for an explanation; names come from producers, so the length is bounded."""
     if len(name) <= _SHOWN_LENGTH and name.isprintable():
         return f"`{name}`"
-    start = name[:_SHOWN_LENGTH]
-    if not start.isprintable():
-        start = "".join(character if character.isprintable() else " " for character in start)
-    return f"`{start}{'...' if len(name) > _SHOWN_LENGTH else ''}`"
+    return f"`{with_spaces(name[:_SHOWN_LENGTH])}{'...' if len(name) > _SHOWN_LENGTH else ''}`"
 
 
 def first_notes(notes: Sequence[str], most: int, more: str = "more") -> list[str]:
@@ -213,7 +211,18 @@ def score_turns(trajectory: Trajectory, expected: Expected, calls: Sequence[Tool
             names = {call.name for call in wanted}
             unseen += sum(call.name not in names for call in made)
         outcomes.append(outcome)
-    return _with_unseen(mean_of_turns(outcomes), unseen)
+    # Mention calls in turns that stay out of the mean because nothing was expected in them.
+    outcome = mean_of_turns(outcomes)
+    if not unseen or isinstance(outcome, Errored):
+        return outcome
+    with_unseen = replace(
+        outcome, explanation=f"{outcome.explanation}; {unseen} calls in user turns without expected ones"
+    )
+    if isinstance(with_unseen, Scored):
+        return replace(
+            with_unseen, parts={**with_unseen.parts, "unexpected": with_unseen.parts.get("unexpected", 0) + unseen}
+        )
+    return with_unseen
 
 
 def calls_by_turn(trajectory: Trajectory, calls: Sequence[ToolCall], turns: int) -> list[list[ToolCall]] | None:
@@ -222,30 +231,21 @@ def calls_by_turn(trajectory: Trajectory, calls: Sequence[ToolCall], turns: int)
     A user's message begins a turn. Where messages were not recorded, each trace of a conversation is one.
     """
     users = [message for message in trajectory.messages if message.role == "user"]
-    for messages in (users, _without_echoes(users)):
+    # Producers report the same message with every model call.
+    without_echoes = users[:1] + [message for before, message in pairwise(users) if message.text != before.text]
+    for messages in (users, without_echoes):
         if messages and len(messages) == turns:
-            return _split_at(messages, calls)
+            # What precedes the first message belongs to it: nobody else has spoken.
+            starts = [-1, *(message.turn for message in messages[1:])]
+            ends = [*starts[1:], None]
+            return [
+                [call for call in calls if call.turn >= start and (end is None or call.turn < end)]
+                for start, end in zip(starts, ends, strict=True)
+            ]
     traces = list(dict.fromkeys(call.span.trace_id for call in trajectory.calls))
     if not users and trajectory.scope == "conversation" and len(traces) == turns:
         return [[call for call in calls if call.span.trace_id == trace] for trace in traces]
     return [list(calls)] if turns == 1 else None
-
-
-def _without_echoes(messages: Sequence[Message]) -> list[Message]:
-    """Drop messages that repeat the one before: producers report the same one with every model call."""
-    kept = list(messages[:1])
-    kept += [message for before, message in pairwise(messages) if message.text != before.text]
-    return kept
-
-
-def _split_at(messages: Sequence[Message], calls: Sequence[ToolCall]) -> list[list[ToolCall]]:
-    # What precedes the first message belongs to it: nobody else has spoken.
-    starts = [-1, *(message.turn for message in messages[1:])]
-    ends = [*starts[1:], None]
-    return [
-        [call for call in calls if call.turn >= start and (end is None or call.turn < end)]
-        for start, end in zip(starts, ends, strict=True)
-    ]
 
 
 def mean_of_turns(outcomes: Sequence[Outcome]) -> Outcome:
@@ -259,35 +259,21 @@ def mean_of_turns(outcomes: Sequence[Outcome]) -> Outcome:
     below = [f"turn {number}: {scored.explanation}" for number, scored in numbered if scored.value < 1]
     more = f"; and {len(below) - _SHOWN_TURNS} more turns below 1" if len(below) > _SHOWN_TURNS else ""
     summary = f"mean over {len(scores)} of {len(outcomes)} user turns"
-    differences = (_in_turn(number, difference) for number, scored in numbered for difference in scored.differences)
+    differences = (
+        Difference(
+            where=f"turn {number}: {difference.where}",
+            rule=difference.rule,
+            expected=difference.expected,
+            actual=difference.actual,
+        )
+        for number, scored in numbered
+        for difference in scored.differences
+    )
     return Scored(
         value=sum(scored.value for scored in scores) / len(scores),
         explanation="; ".join([summary, *below[:_SHOWN_TURNS]]) + more,
         parts={**_parts(scores), "turns": len(outcomes), "turns_scored": len(scores)},
         differences=tuple(differences)[:_MAX_DIFFERENCES],
-    )
-
-
-def _with_unseen(outcome: Outcome, calls: int) -> Outcome:
-    """Mention calls in turns that stay out of the mean because nothing was expected in them."""
-    if not calls or isinstance(outcome, Errored):
-        return outcome
-    with_unseen = replace(
-        outcome, explanation=f"{outcome.explanation}; {calls} calls in user turns without expected ones"
-    )
-    if isinstance(with_unseen, Scored):
-        return replace(
-            with_unseen, parts={**with_unseen.parts, "unexpected": with_unseen.parts.get("unexpected", 0) + calls}
-        )
-    return with_unseen
-
-
-def _in_turn(number: int, difference: Difference) -> Difference:
-    return Difference(
-        where=f"turn {number}: {difference.where}",
-        rule=difference.rule,
-        expected=difference.expected,
-        actual=difference.actual,
     )
 
 
@@ -333,50 +319,14 @@ class Sides(Struct, frozen=True, kw_only=True):
         return wanted is None or found is None or wanted == found
 
 
-class _Slots(Struct, frozen=True, kw_only=True):
-    """The expected side, and the numbers of its values."""
-
-    calls: tuple[ExpectedCall, ...]
-    items: tuple[Item, ...]
-    arguments: tuple[Arguments, ...]
-    identities: Identities
-    by_id: bool
-
-
 def make_sides(
-    expected: Sequence[ExpectedCall],
-    calls: Sequence[ToolCall],
-    *,
-    names_only: bool,
-    equals_meet: bool = True,
+    expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], *, names_only: bool, equals_meet: bool = True
 ) -> Sides:
     """Make both sides ready. An expected call that may repeat becomes several slots, those beyond the least optional.
 
     Slots of one group of expected calls share a group, all others have one of their own.
     `equals_meet` is False where rules decide that even an equal call may not be what is expected.
     """
-    slots = _slots(expected, calls, names_only=names_only, equals_meet=equals_meet)
-    call_items: list[Item] = []
-    call_arguments: list[Arguments] = []
-    for call in calls:
-        readable = None if names_only else readable_arguments(call)
-        arguments = None if readable is None else slots.identities.of_members(readable)
-        key = _key_of_call(call, arguments, names_only=names_only)
-        call_items.append(Item(kind=call.name, key=(key, call.call_id) if slots.by_id else key, group=call.turn))
-        call_arguments.append(arguments)
-    return Sides(
-        slots=slots.calls,
-        slot_items=slots.items,
-        slot_arguments=slots.arguments,
-        calls=tuple(calls),
-        call_items=tuple(call_items),
-        call_arguments=tuple(call_arguments),
-    )
-
-
-def _slots(
-    expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], *, names_only: bool, equals_meet: bool
-) -> _Slots:
     identities = Identities()
     slots: list[ExpectedCall] = []
     slot_items: list[Item] = []
@@ -388,31 +338,40 @@ def _slots(
         stage += call.group is None or call.group != group
         group = call.group
         arguments = None if names_only or call.args is None else identities.of_members(call.args)
-        key: Hashable = ("any",) if arguments is None else _whole(arguments)
+        key: Hashable = ("any",) if arguments is None else frozenset(arguments.items())
         if by_id or not equals_meet:
             # Ids bind beyond names and arguments, so no call equals the slot outright: all are weighed.
             key = ("expected", call.call_id, key)
         required, most = 1, 1
-        if _is_open(call):
+        if call.optional or call.repeat != (1, 1):
             made = Counter([call.name for call in calls]) if made is None else made
-            required, most = _repeats(call, made[call.name])
+            required = 0 if call.optional else min(call.repeat[0], _MAX_REPEATS)
+            # More slots than there are calls of the tool could never be filled.
+            most = max(required, min(call.repeat[1], made[call.name]))
         for number in range(most):
             slots.append(call)
             stage += group is None and number > 0
             slot_items.append(Item(kind=call.name, key=key, optional=number >= required, group=stage))
             slot_arguments.append(arguments)
-    return _Slots(
-        calls=tuple(slots),
-        items=tuple(slot_items),
-        arguments=tuple(slot_arguments),
-        identities=identities,
-        by_id=by_id,
+    call_items: list[Item] = []
+    call_arguments: list[Arguments] = []
+    for call in calls:
+        readable = None if names_only else readable_arguments(call)
+        arguments = None if readable is None else identities.of_members(readable)
+        key = ("any",)
+        if not names_only:
+            # What cannot be read equals nothing, not even itself in another call.
+            key = ("unread", call.order) if arguments is None else frozenset(arguments.items())
+        call_items.append(Item(kind=call.name, key=(key, call.call_id) if by_id else key, group=call.turn))
+        call_arguments.append(arguments)
+    return Sides(
+        slots=tuple(slots),
+        slot_items=tuple(slot_items),
+        slot_arguments=tuple(slot_arguments),
+        calls=tuple(calls),
+        call_items=tuple(call_items),
+        call_arguments=tuple(call_arguments),
     )
-
-
-def _is_open(call: ExpectedCall) -> bool:
-    """Return whether the calls that were made decide how many slots it becomes."""
-    return call.optional or call.repeat != (1, 1)
 
 
 def readable_arguments(call: ToolCall) -> JsonObject | None:
@@ -443,24 +402,6 @@ def not_observable(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) 
         if unseen is not None:
             return unseen
     return None
-
-
-def _repeats(call: ExpectedCall, calls: int) -> tuple[int, int]:
-    least, most = call.repeat
-    required = 0 if call.optional else min(least, _MAX_REPEATS)
-    # More slots than there are calls of the tool could never be filled.
-    return required, max(required, min(most, calls))
-
-
-def _whole(arguments: dict[str, int]) -> Hashable:
-    return frozenset(arguments.items())
-
-
-def _key_of_call(call: ToolCall, arguments: Arguments, *, names_only: bool) -> Hashable:
-    if names_only:
-        return ("any",)
-    # What cannot be read equals nothing, not even itself in another call.
-    return ("unread", call.order) if arguments is None else _whole(arguments)
 
 
 class CallComparison(CallSelection):

@@ -95,13 +95,10 @@ def leftovers(sides: Sides, alignment: Alignment, paired: Sequence[Mismatch] = (
         ("unexpected", [sides.calls[index].name for index in other]),
         ("repeated", [sides.calls[index].name for index in alignment.repeated]),
     )
-    return [*_mismatched(paired), *(f"{word}: {listed(names)}" for word, names in named if names)]
-
-
-def _mismatched(paired: Sequence[Mismatch]) -> list[str]:
     described = [f"{shown(one.difference.where)} ({one.words})" for one in paired[:_SHOWN_NAMES]]
     more = f" and {len(paired) - _SHOWN_NAMES} more" if len(paired) > _SHOWN_NAMES else ""
-    return [f"{rule_words(OTHER_ARGUMENTS)}: {', '.join(described)}{more}"] if described else []
+    mismatched = [f"{rule_words(OTHER_ARGUMENTS)}: {', '.join(described)}{more}"] if described else []
+    return [*mismatched, *(f"{word}: {listed(names)}" for word, names in named if names)]
 
 
 def unparsable_note(sides: Sides, alignment: Alignment) -> list[str]:
@@ -170,16 +167,14 @@ def report(comparer: ArgumentComparer, alignment: Alignment) -> Report:
     notes = [describe(difference) for difference in differences[:_DESCRIBED]]
     if len(differences) > _DESCRIBED:
         notes.append(f"{len(differences) - _DESCRIBED} more differences")
+    described = {one.slot for one in paired}
+    missing = [sides.slots[slot] for slot in alignment.missing[:_MAX_DIFFERENCES] if slot not in described]
+    differences += [one.difference for one in paired]
+    differences += [
+        Difference(where=slot.name, rule="missing call", expected=Side(value=slot.args)) for slot in missing
+    ]
     return Report(
         notes=(*notes, *leftovers(sides, alignment, paired), *greedy_note(alignment), *cut_short_note(comparer)),
         parts={**figures.parts(), **counts(alignment)},
-        differences=(*differences, *(one.difference for one in paired), *_missing(sides, alignment, paired))[
-            :_MAX_DIFFERENCES
-        ],
+        differences=tuple(differences[:_MAX_DIFFERENCES]),
     )
-
-
-def _missing(sides: Sides, alignment: Alignment, paired: Sequence[Mismatch]) -> list[Difference]:
-    made = {one.slot for one in paired}
-    slots = (sides.slots[slot] for slot in alignment.missing[:_MAX_DIFFERENCES] if slot not in made)
-    return [Difference(where=slot.name, rule="missing call", expected=Side(value=slot.args)) for slot in slots]

@@ -81,13 +81,12 @@ class UnmatchedCriteria:
                     self._excluding[name].discard(key)
             if applies(registered, trajectory):
                 self._with_trajectories.add(name)
-                if _names_call(registered, trajectory):
-                    self._match(name)
-
-    def _match(self, name: str) -> None:
-        del self._waiting[name]
-        if self.states[name,]:
-            self.states = {**self.states, (name,): 0.0}
+                evaluator = registered.criterion.evaluator
+                seen = narrowed_to_agent(registered, trajectory)
+                if not isinstance(evaluator, NamesTools) or evaluator.names_call(seen):
+                    del self._waiting[name]
+                    if self.states[name,]:
+                        self.states = {**self.states, (name,): 0.0}
 
     def so_far(self) -> tuple[Unmatched, ...]:
         """Return the criteria that matched nothing in this period."""
@@ -122,23 +121,10 @@ class UnmatchedCriteria:
 def _conditions(registered: Registered) -> Iterator[tuple[str, Registered]]:
     """Yield each condition of `when` as it is written, with a criterion that has no other; `scope` where there is none."""
     criterion, when = registered.criterion, registered.criterion.when
-    single = [(f"`when.{key}: {glob}`", alone) for key, glob, alone in _globs(when)]
+    globs = (("service", when.service), ("agent", when.agent), ("case", when.case))
+    single = [(f"`when.{key}: {glob}`", replace(When(), **{key: glob})) for key, glob in globs if glob is not None]
     single += [
         (f"`when.attributes.{key}: {value}`", When(attributes={key: value})) for key, value in when.attributes.items()
     ]
     for text, alone in single or [(f"`scope: {criterion.scope}`", When())]:
         yield text, register(replace(criterion, when=alone))
-
-
-def _globs(when: When) -> Iterator[tuple[str, str, When]]:
-    if when.service is not None:
-        yield "service", when.service, When(service=when.service)
-    if when.agent is not None:
-        yield "agent", when.agent, When(agent=when.agent)
-    if when.case is not None:
-        yield "case", when.case, When(case=when.case)
-
-
-def _names_call(registered: Registered, trajectory: Trajectory) -> bool:
-    evaluator = registered.criterion.evaluator
-    return not isinstance(evaluator, NamesTools) or evaluator.names_call(narrowed_to_agent(registered, trajectory))

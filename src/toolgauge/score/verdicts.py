@@ -99,11 +99,19 @@ class Checker:
     def passed(self, call: object, outcome: object) -> Outcome | None:
         """Return the outcome with its score passed or not; `None` when something is wrong with it."""
         if not self._was_open(call):
-            return self._refused("the evaluator judged a call twice or one that is not there")
+            self.problem = "the evaluator judged a call twice or one that is not there"
+            return None
         if call is None and self._level == "call" and isinstance(outcome, Scored):
-            return self._refused("the evaluator scored the trajectory where it declares to score calls")
+            self.problem = "the evaluator scored the trajectory where it declares to score calls"
+            return None
         known = self._marks.get(id(outcome))
-        return self._found_sound(outcome) if known is None else known[1]
+        if known is not None:
+            return known[1]
+        if not isinstance(outcome, Scored | NotEvaluated | Errored):
+            self.problem = "the evaluator yielded something that is not an outcome"
+            return None
+        self.problem = _problem_of(outcome)
+        return None if self.problem else self._marks.mark(outcome)
 
     def _was_open(self, call: object) -> bool:
         """Close a call, or the trajectory as a whole (`None`); False when it was not open."""
@@ -120,20 +128,6 @@ class Checker:
         self._open.remove(id(call))
         return True
 
-    def _found_sound(self, outcome: object) -> Outcome | None:
-        if isinstance(outcome, Scored):
-            problem = _problem_of_score(outcome)
-        elif isinstance(outcome, NotEvaluated):
-            problem = _problem_of_absence(outcome)
-        elif isinstance(outcome, Errored):
-            problem = _problem_of_words(outcome.error_type, outcome.message)
-        else:
-            return self._refused("the evaluator yielded something that is not an outcome")
-        return self._refused(problem) if problem else self._marks.mark(outcome)
-
-    def _refused(self, problem: str) -> None:
-        self.problem = problem
-
     def silence(self) -> Outcome:
         """Return the outcome where the evaluator yielded none."""
         if self._level == "call":
@@ -146,40 +140,34 @@ def broken(error_type: str, message: str) -> Judged:
     return None, Errored(error_type=error_type, message=message)
 
 
-def _problem_of_score(scored: Scored) -> str:
-    if not _is_number(scored.value) or not 0 <= scored.value <= 1:
-        return "the evaluator gave a score that is not a number from 0 to 1"
-    if not _is_text(scored.explanation):
-        return "the evaluator gave a score without an explanation"
-    if not _is_truth_value(scored.is_exempt):
-        return "the evaluator gave something else for a truth value"
-    if not _are_parts(scored.parts) or not _are_differences(scored.differences):
-        return "the evaluator gave parts or differences of the wrong type"
-    return ""
+def _problem_of(outcome: Outcome) -> str:
+    """Return what is wrong with an outcome: whatever its types say, a plug-in may have put anything into it."""
+    match outcome:
+        case Scored():
+            explanation, is_exempt = cast("tuple[object, object]", (outcome.explanation, outcome.is_exempt))
+            if not _is_number(outcome.value) or not 0 <= outcome.value <= 1:
+                return "the evaluator gave a score that is not a number from 0 to 1"
+            if not isinstance(explanation, str) or not explanation:
+                return "the evaluator gave a score without an explanation"
+            if not isinstance(is_exempt, bool):
+                return "the evaluator gave something else for a truth value"
+            if not _are_parts(outcome.parts) or not _are_differences(outcome.differences):
+                return "the evaluator gave parts or differences of the wrong type"
+            return ""
+        case NotEvaluated(reason=first, explanation=second) | Errored(error_type=first, message=second):
+            if not _are_texts(first, second):
+                return "the evaluator gave something else for a text"
+    is_unknown = isinstance(outcome, NotEvaluated) and first not in _REASONS
+    return "the evaluator gave a reason that is not in the closed list" if is_unknown else ""
 
 
-def _problem_of_absence(outcome: NotEvaluated) -> str:
-    problem = _problem_of_words(outcome.reason, outcome.explanation)
-    if not problem and outcome.reason not in _REASONS:
-        return "the evaluator gave a reason that is not in the closed list"
-    return problem
-
-
-def _problem_of_words(*words: object) -> str:
-    return "" if all(isinstance(word, str) for word in words) else "the evaluator gave something else for a text"
+def _are_texts(*words: object) -> bool:
+    return all(isinstance(word, str) for word in words)
 
 
 def _is_number(value: object) -> bool:
     # No comparison holds of what is not a number, and an integer may be larger than any float.
     return isinstance(value, int | float) and not isinstance(value, bool) and -_LARGEST <= value <= _LARGEST
-
-
-def _is_truth_value(value: object) -> bool:
-    return isinstance(value, bool)
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str) and bool(value)
 
 
 def _are_parts(parts: object) -> bool:
@@ -196,17 +184,11 @@ def _are_parts(parts: object) -> bool:
 def _are_differences(differences: object) -> bool:
     if not isinstance(differences, tuple):
         return False
-    entries = cast("tuple[object, ...]", differences)  # nothing is known about a plug-in's tuple
-    return not entries or all(map(_is_difference, entries))
-
-
-def _is_difference(entry: object) -> bool:
-    return (
-        isinstance(entry, Difference)
-        and not _problem_of_words(entry.where, entry.rule)
-        and _are_sides(entry.expected, entry.actual)
-    )
-
-
-def _are_sides(*sides: object) -> bool:
-    return all(side is None or isinstance(side, Side) for side in sides)
+    for entry in cast("tuple[object, ...]", differences):  # nothing is known about a plug-in's tuple
+        if not isinstance(entry, Difference) or not _are_texts(entry.where, entry.rule):
+            return False
+        if not all(
+            side is None or isinstance(side, Side) for side in cast("list[object]", [entry.expected, entry.actual])
+        ):
+            return False
+    return True

@@ -23,7 +23,7 @@ from toolgauge.model.trajectory import Message, ToolCall, Trajectory
 from toolgauge.model.unobserved import Observed
 from toolgauge.model.value_origins import CallOrigins
 from toolgauge.score.failing_calls import argument_of, differences_by_call
-from toolgauge.score.origins.value_chain import failing_chains
+from toolgauge.score.origins.value_origin import failing_chains
 from toolgauge.web.pages import reason_text
 
 # Calls on one page, and what is written of the values of each; of a call that is asked for more.

@@ -3,15 +3,9 @@
 from msgspec.structs import replace
 
 from tests.offline.compare.support import BROKEN, NO_CONTENT, score, scorecard, stream
+from toolgauge.model.records import ENVIRONMENT
 from toolgauge.model.regressions import Arm
-from toolgauge.offline.compare.conversation_means import (
-    ENVIRONMENT,
-    SERVICE,
-    Observations,
-    StreamCounts,
-    attribute,
-    observed_live,
-)
+from toolgauge.offline.compare.conversation_means import SERVICE, Observations, StreamCounts, attribute, observed_live
 from toolgauge.offline.compare.two_samples import Sample
 
 

@@ -17,10 +17,10 @@ from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.offline.value_profiles import form_of, is_id_name
 from toolgauge.score.equality import moment
-from toolgauge.score.opened_results import result_value
 from toolgauge.score.origins import value_forms
 from toolgauge.score.origins.grounding import Seen
 from toolgauge.score.origins.value_origin import Value, is_id, origin, values_of
+from toolgauge.score.recorded_values import result_value
 from toolgauge.score.selection import shown
 
 # Where a value stands: an argument, and the keys below it; `None` is any item of a list.

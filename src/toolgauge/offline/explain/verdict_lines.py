@@ -21,7 +21,7 @@ from toolgauge.offline.replay.result_lines import outcome_styled, result_objects
 from toolgauge.offline.replay.shown_values import ValueWriter
 from toolgauge.offline.terminal import PLAIN, Style, printable, shortened
 from toolgauge.score.criterion import Criterion
-from toolgauge.score.origins.value_chain import failing_chains
+from toolgauge.score.origins.value_origin import failing_chains
 
 _LINE_LENGTH = 240
 _MAX_CALLS = 50

@@ -17,10 +17,9 @@ from toolgauge.offline.learn.yaml_text import Written
 from toolgauge.offline.value_profiles import VARYING, form_of, is_id_name
 from toolgauge.score.equality import Leaf
 from toolgauge.score.origins.provenance import FromResults, ResultsOf, Subject
-from toolgauge.score.patterns import Globs
-from toolgauge.score.places import Place, Step
+from toolgauge.score.patterns import Globs, Place, Step
+from toolgauge.score.recorded_values import leaves
 from toolgauge.score.rules import Exact
-from toolgauge.score.seen import leaves
 from toolgauge.score.selection import readable_arguments
 
 _MAX_SETS = 500

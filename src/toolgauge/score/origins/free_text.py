@@ -1,17 +1,156 @@
-"""Texts in which an agent may write values of its own: code, and what it asks of another agent.
+"""Texts that an agent wrote by itself: code, prompts to other agents, and texts that it gave to a sub-agent.
 
-Arrives: a call and one of its text values. Leaves: whether the text is code or a prompt. Both are written by the agent: numbers and names
-in them are its own, and an id that stands in an argument by itself is still looked for.
+Numbers and names in code and prompts are the agent's own; an id that stands in an argument by itself is still looked for. A
+sub-agent reads the texts it was given as its user's, although a model wrote them: they are taken out of its messages.
 """
 
 import re
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Sequence
 from functools import lru_cache
+from operator import attrgetter
+
+from msgspec.structs import replace
 
 from toolgauge.model.content import Recorded
-from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.model.records import SpanRef
+from toolgauge.model.trajectory import Run, ToolCall, Trajectory
 from toolgauge.score.criterion import hands_over, name_words
-from toolgauge.score.origins.code_lines import is_code
-from toolgauge.score.origins.delegated_texts import ran_within
+from toolgauge.score.recorded_values import leaves
+from toolgauge.score.selection import readable_arguments
+
+# So many calls that began before a run are looked at for the one that started it.
+_MAX_CALLS = 64
+_START = attrgetter("start_ns")
+
+
+def without_delegated(trajectory: Trajectory) -> Trajectory:
+    """Take the texts that agents wrote out of the messages and prompts of their sub-agents.
+
+    Rule: an argument of several words of the call within which a sub-agent ran is the words of the agent that made the
+    call, unless that agent was given the same words.
+    """
+    runs = {run.span: run for run in trajectory.runs}
+    inner = [run for run in trajectory.runs if run.is_agent and run.above in runs]
+    if not inner:
+        return trajectory
+    calls: defaultdict[SpanRef | None, list[ToolCall]] = defaultdict(list)
+    for call in sorted(trajectory.calls, key=_START):
+        calls[call.run].append(call)
+    times = [message.time_ns for message in trajectory.messages]
+    texts = [message.text for message in trajectory.messages]
+    for run in inner:
+        above = runs[run.above] if run.above is not None else run
+        written = [text for text in _arguments(run, calls[run.above]) if text not in (above.prompt or text)]
+        if not written:
+            continue
+        for place in range(bisect_left(times, run.start_ns), bisect_right(times, run.end_ns)):
+            texts[place] = _without(texts[place], written)
+        runs[run.span] = replace(run, prompt=_without(run.prompt or "", written))
+    messages = [replace(one, text=text) for one, text in zip(trajectory.messages, texts, strict=True)]
+    return replace(trajectory, messages=tuple(messages), runs=tuple(runs.values()))
+
+
+def ran_within(run: Run, call: ToolCall) -> bool:
+    """Return whether a sub-agent of the agent that made the call ran while the call did."""
+    is_below = run.is_agent and run.span != call.run and run.above == call.run
+    return is_below and call.start_ns <= run.start_ns and run.end_ns <= call.end_ns
+
+
+def _arguments(run: Run, calls: Sequence[ToolCall]) -> list[str]:
+    """Return the texts of several words in the arguments of the calls within which a run lies."""
+    started = calls[: bisect_right(calls, run.start_ns, key=_START)][-_MAX_CALLS:]
+    found: list[str] = []
+    for call in started:
+        if ran_within(run, call) and isinstance(call.arguments, Recorded):
+            texts = [leaf.strip() for leaf in leaves(call.arguments.value) if isinstance(leaf, str)]
+            found += [text for text in texts if len(text.split(None, 1)) > 1]
+    return found
+
+
+def _without(text: str, written: Sequence[str]) -> str:
+    for one in written:
+        text = text.replace(one, " ")
+    return text.strip()
+
+
+# So much of a text shows whether it is code.
+_LONGEST_READ = 4000
+_LONGEST_LINE = 200
+_ENDS_CODE = (";", "{", "}")
+# A line that is code by itself: a call, an assignment, SQL, a diff, a fence.
+_CODE_LINE = re.compile(
+    r"[A-Za-z_][\w.]{0,80}\(.*\)[;,]?$"
+    r"|[A-Za-z_][\w.\[\]'\"]{0,80}(?:, ?[A-Za-z_]\w{0,80})? ?[-+*/|&]?= ?[\w.]{0,80}[(\[{'\"]"
+    r"|(?:SELECT|INSERT INTO|UPDATE \S+ SET|DELETE FROM|CREATE TABLE|ALTER TABLE|WITH \S+ AS)\b"
+    r"|(?:from \S+ )?import [\w.*{]+(?: as \w+)?$"
+    r"|@@ |diff --git |[+-]{3} [ab]/|```|#!/|#include"
+)
+# The beginnings of lines that are code among other lines of code, and prose by themselves.
+_CODE_BEGINS = re.compile(
+    r"(?:(?:async )?def|class|return|for \S+ in|while|if|elif|else|try|except|finally|with|raise|const|let|var|function|func|fn"
+    r"|public|private|package|using|from|import|await|yield)\b|//|/\*|# |[)\]}]|[A-Za-z_][\w.\[\]'\"]{0,80} ?[-+*/|&]?= "
+)
+_TEXT = re.compile(r"(?:\b[bfr])?(?:\"[^\"]*\"|'[^']*'|`[^`]*`)")
+_COMMENT = re.compile(r" (?:#|//) .*")
+# Innermost brackets: right behind a name they are its arguments or its index, elsewhere a value.
+_BRACKETS = re.compile(r"((?<=[\w)\]}])[(\[][^()\[\]{}]*[)\]])|[(\[{][^()\[\]{}]*[)\]}]")
+# A name has no three digits in a row: `A77123` is more likely an id than a variable.
+_NAME = r"[A-Za-z_$](?!\w*\d{3})[\w.$]*"
+_OPERAND = rf"(?:(?:await|new|not|from) )?[-+!~*&]{{0,2}}(?:\d[\d_.]*[A-Za-z]{{0,2}}(?!\w)|{_NAME})"
+_OPERATOR = r"(?: ?(?:[+*%<>&|^]|\*\*|<<|>>|[=!]==?|[<>]=|&&|\|\||\?\?|=>) ?| [-/?:] | // )"
+_VALUE = rf"{_OPERAND}(?:{_OPERATOR}{_OPERAND})*"
+_WORDS = rf"{_OPERAND}(?:(?:{_OPERATOR}| (?:and|as|else|if|in|is|is not|not in|or|from) ){_OPERAND})*"
+_DECLARES = (
+    "auto|bool|const|double|export|final|float|int|let|long|mut|private|protected|public|readonly|static|string|val|var"
+)
+_STATEMENT = re.compile(
+    # `TIMEOUT_MS = 48213`, `const limit: number = 48213`, `self.total += 48213`, `LIMIT=48213`
+    rf"(?:(?:{_DECLARES}) ){{0,4}}(?:{_NAME}(?:, {_NAME}){{0,3}}(?:: ?{_NAME})? (?:[-+*/%|&^:]|//|\*\*|<<|>>|\|\||\?\?)?= |[A-Z_]{{1,80}}=){_WORDS}(?:, {_WORDS})*[,;]?$"
+    # `return compute(item_id=48213)`, `return 48213`
+    rf"|(?:return|yield|yield from) {_VALUE};?$"
+    # `timeout: 48213,`
+    rf"|[a-z_$](?!\w*\d{{3}})[\w$]*: {_VALUE},$"
+    # `#define LIMIT 48213`
+    rf"|#define \w+ {_VALUE}$"
+)
+# Code only with a call, a text or a comparison in it: `assert f(4821) == 77123`, `if total > 48213:`, and not `raise 48213`.
+_WITH_SIGN = re.compile(
+    rf"(?:assert|await|del|raise|return|throw|yield) {_WORDS};?$"
+    rf"|(?:(?:async )?(?:case|class|def|elif|except|for|if|while|with)|\}}? ?else if) {_WORDS}(?: ?-> ?{_WORDS})?:(?: (?:return |raise |yield )?{_WORDS})?$"
+    rf"|(?:if|while|for) ?{_WORDS}$"
+    rf"|@{_NAME}$"
+)
+_SIGN = re.compile(r"[\w)\]}][(\[]|[\"'`]|[=!<>]=| [<>] |=>")
+_TAG = re.compile(r"<[^<>]*>")
+_BEGINS_TAG = re.compile(r"</?[A-Za-z][\w:.-]*[\s/>]")
+
+
+def is_code(text: str) -> bool:
+    """Return whether half of the lines of a text read like code; JSON is none."""
+    if text.lstrip()[:1] in ("{", "["):
+        return False
+    lines = [line.strip()[:_LONGEST_LINE] for line in text[:_LONGEST_READ].splitlines()]
+    lines = [line for line in lines if line]
+    sure = [line for line in lines if line.endswith(_ENDS_CODE) or _CODE_LINE.match(line) or _is_statement(line)]
+    likely = len([line for line in lines if _CODE_BEGINS.match(line)]) if len(lines) > 1 else 0
+    return bool(sure) and 2 * max(len(sure), likely) >= len(lines)
+
+
+def _is_statement(line: str) -> bool:
+    """Return whether a line is one statement, one member of an object or markup.
+
+    Rule: it begins like one, and from there on no two words stand side by side, as they do in prose. Markup is code where no digit is outside of its tags.
+    """
+    if line[0] == "<":
+        return _BEGINS_TAG.match(line) is not None and not any(map(str.isdigit, _TAG.sub("", line)))
+    flat = _COMMENT.sub("", _TEXT.sub("S", line)).rstrip()
+    before = ""
+    while before != flat:
+        before, flat = flat, _BRACKETS.sub(lambda found: "" if found[1] else "S", flat)
+    return _STATEMENT.match(flat) is not None or (_SIGN.search(line) is not None and _WITH_SIGN.match(flat) is not None)
+
 
 # Names of tools that run code: one of these words, or one that runs something beside one that is run.
 _RUNS_CODE = frozenset(
@@ -44,22 +183,16 @@ class FreeTexts:
             return False
         if runs_code(call.name) or is_code(text):
             return True
-        return len(text.split(None, 1)) > 1 and self._is_agent(call)
-
-    def _is_agent(self, call: ToolCall) -> bool:
+        if len(text.split(None, 1)) <= 1:
+            return False
         words = name_words(call.name)
         if hands_over(call.name) or not _AGENT.isdisjoint(words) or words in self._agents:
             return True
-        return _chooses_agent(call) or any(ran_within(run, call) for run in self._trajectory.runs)
-
-
-def _chooses_agent(call: ToolCall) -> bool:
-    if not (isinstance(call.arguments, Recorded) and isinstance(call.arguments.value, dict)):
-        return False
-    names = call.arguments.value.keys()
-    if any(_CHOOSES.match(name) for name in names):
-        return True
-    return not names.isdisjoint(_NAMES_AGENT) and not names.isdisjoint(_TASKS)
+        names = (readable_arguments(call) or {}).keys()
+        if any(_CHOOSES.match(name) for name in names):
+            return True
+        chooses_agent = not _NAMES_AGENT.isdisjoint(names) and not _TASKS.isdisjoint(names)
+        return chooses_agent or any(ran_within(run, call) for run in self._trajectory.runs)
 
 
 # Agents call the same few tools all day long.

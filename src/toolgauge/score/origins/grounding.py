@@ -5,9 +5,10 @@ could first be known, and its words are taken apart at most once: the cost is li
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import lru_cache
 from itertools import islice
+from operator import attrgetter
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -16,13 +17,58 @@ from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.earlier_values import EarlierValues
 from toolgauge.model.json import Json
 from toolgauge.model.outcomes import NotEvaluated, Reason
-from toolgauge.model.trajectory import Message, ToolCall, Trajectory
-from toolgauge.score.opened_results import result_parts
+from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.origins import value_forms
-from toolgauge.score.origins.delegated_texts import without_delegated
-from toolgauge.score.origins.unseen import NO_USER, gap_of
+from toolgauge.score.origins.free_text import without_delegated
 from toolgauge.score.origins.value_forms import Day
-from toolgauge.score.selection import has_taken_effect, shown
+from toolgauge.score.recorded_values import result_parts
+from toolgauge.score.selection import has_taken_effect, hidden_calls, shown
+
+NO_USER = NotEvaluated(
+    reason="no_content", explanation="a value was not found, and what the user wrote was not recorded"
+)
+
+
+# By the reason why earlier traces of the conversation may have shown more than is remembered of them.
+_EARLIER_GAPS: Mapping[Reason, str] = {
+    "incomplete": "earlier turns of its conversation were not seen, or are not remembered",
+    "truncated": "content of an earlier trace of its conversation was cut off",
+    "redacted": "content of an earlier trace of its conversation was redacted",
+    "results_not_recorded": "a result in an earlier trace of its conversation was not recorded",
+    "no_content": "content of an earlier trace of its conversation was not recorded",
+}
+
+
+def _not_found(reason: Reason, why: str) -> NotEvaluated:
+    return NotEvaluated(reason=reason, explanation=f"a value was not found, and {why}")
+
+
+def gap_of(trajectory: Trajectory) -> NotEvaluated | None:
+    """Return what could not be looked at, as far as the trajectory shows."""
+    if trajectory.hidden_turns:
+        return hidden_calls(trajectory)
+    if trajectory.calls and trajectory.calls[-1].order != len(trajectory.calls) - 1:
+        return _not_found("incomplete", "the calls of other agents were not looked at")
+    if trajectory.left_out.texts:
+        return _not_found("truncated", "texts were too long to keep")
+    if trajectory.has_media:
+        return _not_found("no_content", "the user sent pictures, sound or files, which are not read")
+    if trajectory.earlier is not None:
+        gap = trajectory.earlier.gap
+        return next((_not_found(reason, why) for reason, why in _EARLIER_GAPS.items() if reason == gap), None)
+    if trajectory.has_beginning is False and trajectory.earlier_turns is not None:
+        return None
+    if trajectory.has_beginning is False:
+        why = "the first model call had messages of earlier turns that were not recorded by themselves"
+        return _not_found("incomplete", why)
+    if trajectory.scope == "trace" and trajectory.conversation_id is not None and not trajectory.has_beginning:
+        explanation = (
+            "a value was not found in this trace, and earlier traces of its conversation were not looked at: "
+            "`scope: conversation` does"
+        )
+        return NotEvaluated(reason="incomplete", explanation=explanation)
+    return None
+
 
 Source: TypeAlias = Literal["user", "system", "known", "result", "earlier", "schema", "derived"]
 
@@ -60,23 +106,6 @@ _EXAMPLES = re.compile(
 
 class Texts:
     """Texts of one source. They are searched as they are, and indexed once that has cost as much as an index."""
-
-    __slots__ = (
-        "_chunks",
-        "_days",
-        "_fresh",
-        "_looked",
-        "_numbers",
-        "_phones",
-        "_read",
-        "_searched",
-        "_size",
-        "_texts",
-        "_words",
-        "has_other_script",
-        "has_relative_day",
-        "is_foreign",
-    )
 
     def __init__(self) -> None:
         self._texts: list[bytes] = []
@@ -128,7 +157,8 @@ class Texts:
             return True
         if not self._chunks:
             return False
-        joints = _joints_around(word)
+        inner = _SOFT.intersection(word)
+        joints = _SOFT if not inner else _NO_JOINTS if inner & _COMMON_JOINTS else _COMMON_JOINTS
         is_sure = True
         for content in reversed(self._chunks):
             self._searched += len(content)
@@ -192,7 +222,9 @@ class Texts:
 
     def _read_on(self) -> None:
         for content in self._texts[self._read :]:
-            days, phones, has_relative_day = _days_and_phones(content)
+            days, phones, has_relative_day = (
+                _known_days_and_phones(content) if len(content) <= _LONGEST_KNOWN else _read(content)
+            )
             for year, month, day in days:
                 self._days.setdefault((month, day), set()).add(year)
             self._phones |= phones
@@ -204,10 +236,6 @@ def _words(content: bytes) -> Set[bytes]:
     return _known_words(content) if len(content) <= _LONGEST_KNOWN else value_forms.words(content)
 
 
-def _days_and_phones(content: bytes) -> tuple[frozenset[Day], frozenset[bytes], bool]:
-    return _known_days_and_phones(content) if len(content) <= _LONGEST_KNOWN else _read(content)
-
-
 def _read(content: bytes) -> tuple[frozenset[Day], frozenset[bytes], bool]:
     plain = value_forms.plain(content)
     phones = frozenset(digits[-_PHONE_SUFFIX:] for digits in value_forms.phone_numbers(plain))
@@ -217,12 +245,6 @@ def _read(content: bytes) -> tuple[frozenset[Day], frozenset[bytes], bool]:
 # The instructions of an agent come again with each of its conversations. Without these: a sixth more for the evaluator.
 _known_words = lru_cache(maxsize=64)(value_forms.words)
 _known_days_and_phones = lru_cache(maxsize=64)(_read)
-
-
-def _joints_around(word: bytes) -> frozenset[int]:
-    """Return the joints beside which the word is taken for one, as the index does: it takes words apart at them."""
-    inner = _SOFT.intersection(word)
-    return _SOFT if not inner else _NO_JOINTS if inner & _COMMON_JOINTS else _COMMON_JOINTS
 
 
 def _stands_alone(word: bytes, content: bytes, joints: frozenset[int]) -> bool | None:
@@ -260,7 +282,9 @@ class Seen:
         )
         self._trajectory = trajectory
         # The next to be seen come last.
-        self._messages = sorted((one for one in trajectory.messages if one.role != "assistant"), key=_turn)[::-1]
+        self._messages = sorted(
+            (one for one in trajectory.messages if one.role != "assistant"), key=attrgetter("turn")
+        )[::-1]
         self._results = sorted(trajectory.calls, key=_result_turn)[::-1]
         self._prompts = {run.span: run.prompt for run in trajectory.runs if run.prompt}
         offered = {tool.name: tool for tool in trajectory.tools_offered or ()}
@@ -353,9 +377,7 @@ class Seen:
         return None not in contents
 
     def _note(self, reason: Reason, call: ToolCall, what: str) -> None:
-        if self._gap is None:
-            explanation = f"a value was not found, and the result of an earlier call of {shown(call.name)} {what}"
-            self._gap = NotEvaluated(reason=reason, explanation=explanation)
+        self._gap = self._gap or _not_found(reason, f"the result of an earlier call of {shown(call.name)} {what}")
 
     def was_cut_out(self, text: str) -> bool:
         """Return whether an id is known to have stood in texts that were cut."""
@@ -374,9 +396,8 @@ class Seen:
 
     def word(self, word: bytes, tool: str) -> Source | None:
         """Return where a word had been seen, the tool's own schema included."""
-        source = self._found.get(word)
-        if source is not None:
-            return source
+        if word in self._found:
+            return self._found[word]
         unsure: list[tuple[Source, Texts]] = []
         for name, texts in self._sources:
             found = texts.search(word)
@@ -405,21 +426,18 @@ class Seen:
         self._computed += 1
         if self._computed > _MAX_COMPUTED or not abs(value) < _LARGEST_COMPUTED:
             return self._computed > _MAX_COMPUTED
-        terms, wanted = self._terms(), round(value * _SCALE)
+        # The numbers that others may be computed of, in thousandths, which are added without a rest.
+        terms: set[int] = set()
+        for _, texts in self._sources:
+            newest = islice(reversed(texts.numbers), _MAX_TERMS)
+            terms.update(round(one * _SCALE) for one in newest if 0 < abs(one) < _LARGEST_TERM)
+        wanted = round(value * _SCALE)
         if any(round(value / unit * _SCALE) in terms for unit in _UNITS):
             return True
         if not terms.isdisjoint({wanted + term for term in terms}):
             return True
         shares = [wanted // factor for factor in range(1, _MAX_FACTOR + 1) if wanted % factor == 0]
         return any(share in terms or not terms.isdisjoint({share - term for term in terms}) for share in shares)
-
-    def _terms(self) -> set[int]:
-        """Return the numbers that others may be computed of, in thousandths, which are added without a rest."""
-        terms: set[int] = set()
-        for _, texts in self._sources:
-            newest = islice(reversed(texts.numbers), _MAX_TERMS)
-            terms.update(round(one * _SCALE) for one in newest if 0 < abs(one) < _LARGEST_TERM)
-        return terms
 
     def phrase(self, phrase: bytes) -> bool:
         """Return whether the user wrote words side by side."""
@@ -448,10 +466,8 @@ class Seen:
             source = self._first(tool, lambda texts, day=day: texts.names_day(day))
             if source is not None:
                 return source
-            if any(
-                self._first(tool, lambda texts, near=near: texts.names_day(near))
-                for near in value_forms.neighbours(day)
-            ):
+            near = [*value_forms.neighbours(day)]
+            if self._first(tool, lambda texts, near=near: any(map(texts.names_day, near))):
                 return "derived"
         return "derived" if self.user.has_relative_day or self.has_earlier or self._is_foreign() else None
 
@@ -466,10 +482,6 @@ class Seen:
         return "schema" if holds(self.schema(tool)) else None
 
 
-def _turn(message: Message) -> int:
-    return message.turn
-
-
 def _result_turn(call: ToolCall) -> int:
     return call.turn + 1 if call.result_turn is None else call.result_turn
 
@@ -479,9 +491,8 @@ def folded_json(value: Json) -> bytes | None:
     if isinstance(value, str):
         return value_forms.folded(value)
     try:
-        raw = msgspec.json.encode(value)
+        content = msgspec.json.encode(value).lower()
     except (RecursionError, UnicodeEncodeError):
         return None
-    content = raw.lower()
     # What is escaped would become part of the word behind it.
     return content.replace(b"\\n", b"  ").replace(b"\\t", b"  ").replace(b"\\r", b"  ") if b"\\" in content else content

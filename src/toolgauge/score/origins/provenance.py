@@ -4,26 +4,140 @@ A check is made of a trajectory and all values at the place in it; then it judge
 where the rule holds, `Broken` where it does not, and `NotEvaluated` where that cannot be known.
 """
 
-from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from itertools import islice, tee
+from math import isfinite
 from operator import itemgetter
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, TypeGuard
 
 from msgspec import Struct
 
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
-from toolgauge.model.json import Json, JsonObject, kind
+from toolgauge.model.json import Json, JsonObject, is_large, kind
 from toolgauge.model.left_out import is_cut
 from toolgauge.model.outcomes import Difference, NotEvaluated, Side
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.score.equality import Leaf, agreement
-from toolgauge.score.opened_results import result_parts, result_value
-from toolgauge.score.origins.value_search import SearchRule, ValueSearch
-from toolgauge.score.patterns import Globs
-from toolgauge.score.places import Place, Step, values_at
-from toolgauge.score.rules import rule_name
-from toolgauge.score.seen import leaves
+from toolgauge.score.equality import Leaf, agreement, fold_key, moment, tagged
+from toolgauge.score.patterns import Globs, Place, Step, values_at
+from toolgauge.score.recorded_values import leaves, result_parts, result_value, written
+from toolgauge.score.rules import Casefold, DateTime, Exact, Numeric, rule_name
 from toolgauge.score.selection import has_taken_effect, hidden_calls, shown, unseen_arguments
+
+# Rules under which a value meets another in time that does not depend on how many others there are.
+SearchRule: TypeAlias = Exact | Casefold | DateTime | Numeric
+
+# Words, numbers with points or commas inside, and single signs.
+_TOKEN = re.compile(r"\d++(?:[.,]\d++){0,4}+(?!\w)|\w++|[^\w\s]")
+# Of a longer value so many decide in prose: each length takes a walk over the text.
+_MAX_TOKENS = 12
+_ROUNDING = 1e-14
+
+
+class ValueSearch:
+    """Looks for values by one rule. A mark is a number; places are looked at in the order of theirs."""
+
+    __slots__ = ("_found", "_missing", "_numbers", "_phrases", "_rule")
+
+    def __init__(self, rule: SearchRule, values: Iterable[Leaf], *, shortest_in_prose: int = 1) -> None:
+        """Values with fewer characters than `shortest_in_prose` are not looked for in prose."""
+        self._rule = rule
+        self._found: dict[Hashable, int | None] = {}
+        # How values are written in prose, by the number of tokens.
+        self._phrases: dict[int, dict[tuple[str, ...], list[Hashable]]] = {}
+        # Numbers that were not found within the tolerance yet, in order.
+        self._numbers: list[int | float] = []
+        for value in values:
+            key = self._key(value)
+            if key in self._found:
+                continue
+            self._found[key] = None
+            if self._has_tolerance(value):
+                self._numbers.append(value)
+            text = written(value)
+            if len(text) >= shortest_in_prose:
+                phrase = tuple(islice(self._tokens(text), _MAX_TOKENS))
+                if phrase:
+                    self._phrases.setdefault(len(phrase), {}).setdefault(phrase, []).append(key)
+        self._numbers.sort()
+        self._missing = len(self._found)
+
+    def first(self, value: Leaf) -> int | None:
+        """Return the mark of the first place where a value was found."""
+        return self._found.get(self._key(value))
+
+    def look_among(self, values: Iterable[Leaf], mark: int) -> None:
+        """Look at the single values of a place."""
+        found = self._found
+        for value in values:
+            if not self._missing:
+                return
+            key = self._key(value)
+            if key in found and found[key] is None:
+                self._note(key, mark)
+            if self._numbers and self._has_tolerance(value):
+                self._note_near(value, mark)
+
+    def look_in_prose(self, text: str, mark: int) -> None:
+        """Look at a text, in which values may stand among other words."""
+        if not self._missing:
+            return
+        for size, phrases in self._phrases.items():
+            for phrase in phrases.keys() & _runs(self._tokens(text), size):
+                for key in phrases.pop(phrase):
+                    self._note(key, mark)
+
+    def _note(self, key: Hashable, mark: int) -> None:
+        if key in self._found and self._found[key] is None:
+            self._found[key] = mark
+            self._missing -= 1
+
+    def _note_near(self, value: float, mark: int) -> None:
+        """Note the wanted numbers near a value; each is taken out once it is found."""
+        if not isinstance(self._rule, Numeric):
+            return
+        tolerance = max(self._rule.absolute, self._rule.relative * abs(value))
+        # Rounding may add a little: `agreement` decides.
+        reach = tolerance + _ROUNDING * (tolerance + abs(value))
+        begin, end = bisect_left(self._numbers, value - reach), bisect_right(self._numbers, value + reach)
+        far: list[int | float] = []
+        for wanted in self._numbers[begin:end]:
+            if agreement(self._rule, value, wanted)[0] == 1.0:
+                self._note(self._key(wanted), mark)
+            else:
+                far.append(wanted)
+        self._numbers[begin:end] = far
+
+    def _has_tolerance(self, value: Leaf) -> TypeGuard[int | float]:
+        return (
+            isinstance(self._rule, Numeric)
+            and isinstance(value, int | float)
+            and not isinstance(value, bool)
+            and not is_large(value)
+            and isfinite(value)
+        )
+
+    def _key(self, value: Leaf) -> Hashable:
+        if not isinstance(value, str):
+            return tuple(tagged(value))
+        if isinstance(self._rule, Casefold):
+            return fold_key(value)
+        point = moment(value, zone=self._rule.zone) if isinstance(self._rule, DateTime) else None
+        return value if point is None else point
+
+    def _tokens(self, text: str) -> Iterator[str]:
+        if isinstance(self._rule, Casefold):
+            text = fold_key(text)
+        return map(itemgetter(0), _TOKEN.finditer(text))
+
+
+def _runs(tokens: Iterator[str], size: int) -> Iterator[tuple[str, ...]]:
+    copies = tee(tokens, size)
+    for place, copy in enumerate(copies):
+        next(islice(copy, place, place), None)
+    return zip(*copies, strict=False)
+
 
 MAX_DIFFERENCES = 20
 _NAMED_SOURCES = 4
@@ -144,11 +258,11 @@ class _Trail:
         # The first result that could not be looked at, and the turn from which on it mattered.
         self._gap: tuple[int, NotEvaluated] | None = None
         calls = [call for call in trajectory.calls if source.tools.match(call.name) and has_taken_effect(call)]
-        for turn, call in sorted(((_known_turn(call), call) for call in calls), key=itemgetter(0)):
+        known = [(call.turn + 1 if call.result_turn is None else call.result_turn, call) for call in calls]
+        for turn, call in sorted(known, key=itemgetter(0)):
             self._look_at(call, turn)
 
     def holds(self, value: Leaf, turn: int) -> bool:
-        """Return whether a value was in a result that was known in this turn."""
         first = self._search.first(value)
         return first is not None and first <= turn
 
@@ -158,7 +272,6 @@ class _Trail:
         return first is not None and first <= turn
 
     def results(self, turn: int) -> int:
-        """Count the results that were known in this turn."""
         return bisect_right(self._turns, turn)
 
     def gap(self, turn: int) -> NotEvaluated | None:
@@ -191,10 +304,6 @@ class _Trail:
         search = self._search if self._steps is None else self._in_texts
         search.look_among((value,), turn)
         search.look_in_prose(value, turn)
-
-
-def _known_turn(call: ToolCall) -> int:
-    return call.turn + 1 if call.result_turn is None else call.result_turn
 
 
 def _found_in(value: Json, steps: Sequence[Step] | None) -> Iterator[Leaf]:
@@ -267,12 +376,14 @@ class StaysWithin:
     ) -> None:
         self._subject = subject
         self._calls = trajectory.calls
-        self._only_in = only_in
-        self._not_in = not_in
+        self._condition = "not_in" if only_in is None else "only_in"
         self._search = ValueSearch(subject.rule, wanted, shortest_in_prose=_SHORTEST_IN_PROSE)
         self._gap: NotEvaluated | None = hidden_calls(trajectory) if trajectory.hidden_turns else None
         for place, call in enumerate(trajectory.calls):
-            if self._forbids(call.name):
+            is_outside = only_in is not None and not (
+                only_in.match(call.name) or subject.place.tool.leads_to(call.name)
+            )
+            if is_outside or (not_in is not None and not_in.match(call.name)):
                 self._look_at(call, place)
 
     def judge(self, call: ToolCall, values: Sequence[Leaf]) -> Verdict:
@@ -282,13 +393,7 @@ class StaysWithin:
             return self._gap
         other = self._calls[first[0][0]]
         note = f"is also in call {other.order + 1}, of {shown(other.name)}"
-        condition = "not_in" if self._only_in is None else "only_in"
-        return self._subject.broken(call, condition, [value for _, value in first], note)
-
-    def _forbids(self, tool: str) -> bool:
-        if self._not_in is not None and self._not_in.match(tool):
-            return True
-        return self._only_in is not None and not (self._only_in.match(tool) or self._subject.place.tool.leads_to(tool))
+        return self._subject.broken(call, self._condition, [value for _, value in first], note)
 
     def _look_at(self, call: ToolCall, place: int) -> None:
         match call.arguments:

@@ -1,20 +1,29 @@
-"""The single values of a call's arguments, and where each of them comes from: which forms of it are looked for.
+"""Where the argument values of a call come from: user, results of earlier calls, instructions, or nowhere.
 
-Ids occur as they are; numbers may be computed, days named in other words, names said in part; long text is looked at for its
-ids only. What any conversation has (small numbers, true and false, codes of three letters) comes from nowhere in particular.
+Single values are looked for in everything an agent had seen; a chain follows them back through the calls whose results held
+them. Bounded, as people wait for it and spans are hostile.
 """
 
 import re
-from functools import lru_cache
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache
 from itertools import islice, product
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from toolgauge.model.json import Json
+from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.left_out import NOTHING_LEFT_OUT
+from toolgauge.model.masks import is_mask
+from toolgauge.model.outcomes import Result
+from toolgauge.model.trajectory import Message, ToolCall, Trajectory
+from toolgauge.model.value_origins import CallOrigins, ValueOrigin, ValueSource
 from toolgauge.score.compare import path
+from toolgauge.score.failing_calls import failing_calls
 from toolgauge.score.origins import value_forms
-from toolgauge.score.origins.grounding import Seen, Source
+from toolgauge.score.origins.grounding import Seen, Source, Texts, folded_json
+from toolgauge.score.selection import readable_arguments
 
 # `None` when a value had not been seen, "free" when it needs no source.
 Origin: TypeAlias = Source | Literal["free"] | None
@@ -159,7 +168,19 @@ def _source_of_text(value: Value, text: str, tool: str, seen: Seen) -> Origin:
     if len(text) <= _LONGEST_CODE and not any(map(str.isdigit, text)):
         return "free"
     if is_prose(text):
-        return _source_of_prose(text, tool, seen)
+        # Look for the ids and the larger numbers of a long text.
+        source: Source | None = None
+        for part in value_forms.parts(text)[:_MAX_IN_PROSE]:
+            spelled = part.decode("utf-8", "replace")
+            if not _is_id_by_form(spelled):
+                continue
+            found = (
+                seen.word(part, tool) or _source_of_pieces(part, tool, seen) or _source_without_prefix(part, tool, seen)
+            )
+            if found is None:
+                return None
+            source = source or found
+        return source or "free"
     if len(text) <= _LONGEST_LABEL and not is_id(value):
         return "free"
     if not (is_id(value) or any(map(str.isdigit, text)) or "@" in text or _PERSON_NAME.search(value.name)):
@@ -176,7 +197,10 @@ def _source_of_form(value: Value, text: str, tool: str, seen: Seen) -> Origin:
     if is_id(value):
         return _source_of_id(text, tool, seen)
     if _PHONE_NAME.search(value.name[:_LONGEST_ARGUMENT]) or _PHONE_SHAPE.fullmatch(text):
-        return _source_of_phone(text, tool, seen)
+        digits = value_forms.digits_of(text.encode("utf-8", "replace"))
+        if len(digits) < _FEWEST_PHONE_DIGITS:
+            return "free"
+        return seen.word(digits, tool) or seen.phone(digits, tool)
     if days := tuple(value_forms.days(value_forms.folded(text))):
         return seen.day(days, tool)
     if _TIME_SHAPE.fullmatch(text):
@@ -186,7 +210,21 @@ def _source_of_form(value: Value, text: str, tool: str, seen: Seen) -> Origin:
         return "free" if number is None or abs(number) < 10 else _source_of_number(number, tool, seen, may_compute=True)
     if any(map(str.isdigit, text)):
         return _source_of_parts(text, tool, seen)
-    return _source_of_name(text, tool, seen)
+    # Look for one of the words of a name, or for all of it in other spellings.
+    pieces = _pieces(text)
+    if not pieces:
+        return "derived"
+    fewest = 3 if any(len(piece) >= 3 for piece in pieces) else 2
+    # `mueller` is written for `müller`, which is folded as `muller`.
+    spelled_out = [
+        *_pieces(text.translate(_UMLAUTS)),
+        *(piece.replace(b"ae", b"a").replace(b"oe", b"o").replace(b"ue", b"u") for piece in pieces),
+    ]
+    for piece in dict.fromkeys((*pieces, b"".join(pieces), *spelled_out)):
+        if len(piece) >= fewest and (source := seen.word(piece, tool)) is not None:
+            return source
+    may_be_elsewhere = seen.has_earlier or seen.names_in_other_letters() or seen.spelled(b"".join(pieces))
+    return "derived" if may_be_elsewhere else None
 
 
 def _source_of_id(text: str, tool: str, seen: Seen) -> Source | None:
@@ -234,13 +272,6 @@ def _source_without_prefix(content: bytes, tool: str, seen: Seen) -> Source | No
     return seen.word(rest, tool) if owners.keys() <= {letter} else None
 
 
-def _source_of_phone(text: str, tool: str, seen: Seen) -> Origin:
-    digits = value_forms.digits_of(text.encode("utf-8", "replace"))
-    if len(digits) < _FEWEST_PHONE_DIGITS:
-        return "free"
-    return seen.word(digits, tool) or seen.phone(digits, tool)
-
-
 def _source_of_parts(text: str, tool: str, seen: Seen) -> Source | None:
     """Look for each part with a digit of a short text: an address, a name with a number."""
     source: Source | None = None
@@ -271,38 +302,154 @@ def _source_of_pieces(part: bytes, tool: str, seen: Seen) -> Source | None:
     return source or "derived"
 
 
-def _source_of_prose(text: str, tool: str, seen: Seen) -> Origin:
-    """Look for the ids and the larger numbers of a long text."""
-    source: Source | None = None
-    for part in value_forms.parts(text)[:_MAX_IN_PROSE]:
-        spelled = part.decode("utf-8", "replace")
-        if not _is_id_by_form(spelled):
-            continue
-        found = seen.word(part, tool) or _source_of_pieces(part, tool, seen) or _source_without_prefix(part, tool, seen)
-        if found is None:
-            return None
-        source = source or found
-    return source or "free"
-
-
-def _source_of_name(text: str, tool: str, seen: Seen) -> Source | None:
-    """Look for one of the words of a name, or for all of it in other spellings."""
-    pieces = _pieces(text)
-    if not pieces:
-        return "derived"
-    fewest = 3 if any(len(piece) >= 3 for piece in pieces) else 2
-    spelled_out = [*_pieces(text.translate(_UMLAUTS)), *map(_contracted, pieces)]
-    for piece in dict.fromkeys((*pieces, b"".join(pieces), *spelled_out)):
-        if len(piece) >= fewest and (source := seen.word(piece, tool)) is not None:
-            return source
-    may_be_elsewhere = seen.has_earlier or seen.names_in_other_letters() or seen.spelled(b"".join(pieces))
-    return "derived" if may_be_elsewhere else None
-
-
 def _pieces(text: str) -> list[bytes]:
     return [piece for part in value_forms.parts(text) for piece in value_forms.pieces(part)]
 
 
-def _contracted(piece: bytes) -> bytes:
-    """Return `mueller` as `müller` is folded."""
-    return piece.replace(b"ae", b"a").replace(b"oe", b"o").replace(b"ue", b"u")
+# Values of the call itself and of each call behind it, steps back, and calls that are looked at in all.
+_MAX_VALUES, _MAX_VALUES_BEHIND, _MAX_STEPS, _MAX_CALLS = 20, 4, 8, 12
+# Failing calls of a run whose values are followed.
+_MAX_FAILING = 5
+# So many results before a call are searched, the nearest ones.
+_MAX_RESULTS = 200
+# Shorter words, and numbers below 10, are in many results by chance.
+_SHORTEST_IN_RESULTS = 4
+
+
+def value_chain(trajectory: Trajectory, call: ToolCall) -> CallOrigins:
+    """Return where each argument value of a call comes from, with the origins of the calls whose results it is from.
+
+    Rule: a value is the user's where the user named it before the call, else of the first call whose result held it, else the
+    system prompt's or the tool description's, else worked out from such values, else the model's own.
+    """
+    return _Tracer(trajectory).origins(call, _MAX_STEPS, _MAX_VALUES)
+
+
+def failing_chains(
+    trajectory: Trajectory, results: Sequence[Result], calls: Sequence[ToolCall] | None = None
+) -> Mapping[int, CallOrigins]:
+    """Return the value chains of the first failing calls of a run by their `order`, of those in `calls` alone where it is given."""
+    wanted = None if calls is None else {call.order for call in calls}
+    failing = failing_calls(results, trajectory.calls)
+    chosen = [call for call in failing if wanted is None or call.order in wanted]
+    return {call.order: value_chain(trajectory, call) for call in chosen[:_MAX_FAILING]}
+
+
+class _Tracer:
+    def __init__(self, trajectory: Trajectory) -> None:
+        # Rule: what one agent asks of another was written by a model, so that its values are followed further back.
+        outer = tuple(run for run in trajectory.runs if run.above is None)
+        prompts = {run.prompt for run in trajectory.runs if run.above is not None} - {run.prompt for run in outer}
+        messages = [one for one in trajectory.messages if one.turn == 0 or one.text not in prompts]
+        if len(outer) == 1 and outer[0].prompt:
+            messages.append(Message(role="user", text=outer[0].prompt, turn=0))
+        self._trajectory = replace(trajectory, runs=outer, messages=tuple(messages))
+        self._known: dict[int, CallOrigins] = {}
+        self._calls_left = _MAX_CALLS
+
+    def origins(self, call: ToolCall, steps: int, most: int) -> CallOrigins:
+        known = self._known.get(call.order)
+        if known is not None:
+            return known
+        values = list(islice(_single_values(readable_arguments(call) or {}), MAX_VALUES))
+        if not steps or not self._calls_left:
+            return CallOrigins(call=call, values=(), more=len(values))
+        self._calls_left -= 1
+        search = _Search(self._trajectory, call)
+        found: list[ValueOrigin] = []
+        looked_at = 0
+        for value in values[:_MAX_VALUES]:
+            if len(found) == most:
+                break
+            looked_at += 1
+            source = search.source(value)
+            # Behind the call they say nothing about its values.
+            if source == "common" and most != _MAX_VALUES:
+                continue
+            before = search.holder(value) if source == "result" else None
+            result_of = None if before is None else self.origins(before, steps - 1, _MAX_VALUES_BEHIND)
+            found.append(ValueOrigin(path=value.path, value=value.content, source=source, result_of=result_of))
+        made = CallOrigins(call=call, values=tuple(found), more=len(values) - looked_at)
+        self._known[call.order] = made
+        return made
+
+
+class _Search:
+    """Looks for the values of one call in what came before it."""
+
+    def __init__(self, trajectory: Trajectory, call: ToolCall) -> None:
+        self._trajectory = trajectory
+        self._call = call
+        self._seen = Seen(trajectory)
+        self._seen.before(call)
+
+    def source(self, value: Value) -> ValueSource:
+        content = value.content
+        if content is True or not content or (isinstance(content, str) and not content.strip()):
+            return "common"
+        found = None if _is_long(value) else origin(value, self._call.name, self._seen)
+        if found == "free" or _is_long(value):
+            return self._source_of_words(value)
+        if found is None:
+            is_masked = isinstance(content, str) and is_mask(content)
+            return "unknown" if self._seen.gap is not None or is_masked else "model"
+        return "system" if found == "known" else found
+
+    def holder(self, value: Value) -> ToolCall | None:
+        """Return the first call whose result held a value; `None` where no single one holds all of it."""
+        is_words = _is_long(value) or origin(value, self._call.name, self._seen) == "free"
+        for call, seen in self._results:
+            if is_words and _stands_in(value, seen.results):
+                return call
+            if not is_words and origin(value, self._call.name, seen) == "result":
+                return call
+        return None
+
+    def _source_of_words(self, value: Value) -> ValueSource:
+        """Look for words that an agent may choose freely: they are somebody else's only where they stand as they are."""
+        is_short = not isinstance(value.content, str) or len(value.content.strip()) < _SHORTEST_IN_RESULTS
+        seen, schema = self._seen, self._seen.schema(self._call.name)
+        places: tuple[tuple[ValueSource, Texts], ...] = (
+            ("user", seen.user),
+            *(() if is_short else (("result", seen.results), ("system", seen.system), ("schema", schema))),
+        )
+        for source, texts in places:
+            if _stands_in(value, texts):
+                return source
+        if is_short:
+            return "common"
+        return "unknown" if seen.gap is not None else "model"
+
+    @cached_property
+    def _results(self) -> list[tuple[ToolCall, Seen]]:
+        """What could be known of each earlier call's result alone."""
+        earlier = [one for one in self._trajectory.calls if one.order < self._call.order]
+        alone = replace(self._trajectory, messages=(), runs=(), tools_offered=None, left_out=NOTHING_LEFT_OUT)
+        alone = replace(alone, registered_tools={})
+        found = [(one, Seen(replace(alone, calls=(one,)))) for one in earlier[-_MAX_RESULTS:]]
+        for _, seen in found:
+            seen.before(self._call)
+        return found
+
+
+def _single_values(arguments: JsonObject) -> Iterator[Value]:
+    """Yield the single values in the order of the arguments; 0, true, false and empty texts only at the top, null nowhere."""
+    for name, member in arguments.items():
+        inner: Json = {name: member}
+        found = values_of(inner)
+        if not found and isinstance(member, bool | int | float | str):
+            yield Value((name,), name, member)
+        yield from found
+
+
+def _is_long(value: Value) -> bool:
+    return isinstance(value.content, str) and is_prose(value.content.strip())
+
+
+def _stands_in(value: Value, texts: Texts) -> bool:
+    """Return whether a text stands somewhere as it is, by itself or in JSON, or a number however it is written."""
+    if not isinstance(value.content, str):
+        return value.content in texts.numbers
+    text = value.content.strip()
+    in_json = (folded_json([text]) or b"")[2:-2]
+    return any(texts.has_phrase(phrase) for phrase in dict.fromkeys((value_forms.folded(text), in_json)) if phrase)

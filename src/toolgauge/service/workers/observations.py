@@ -24,7 +24,7 @@ from toolgauge.model.delivery import Outgoing
 from toolgauge.model.outcomes import Scorecard, outcome_word
 from toolgauge.model.regressions import Regression
 from toolgauge.pipeline.pipeline import ScorecardSink
-from toolgauge.score.result_counts import ResultCounts
+from toolgauge.score.failing_calls import ResultCounts
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.process import Faults
 from toolgauge.service.worker import Worker

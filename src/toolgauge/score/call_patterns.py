@@ -16,25 +16,145 @@ values, and what a rule makes of the third is its own decision.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
 from functools import cached_property
-from typing import Annotated, TypeAlias, TypeVar, cast
+from importlib.util import find_spec
+from typing import Annotated, Protocol, TypeAlias, TypeVar, cast
 
 from msgspec import Struct
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from toolgauge import plugins
 from toolgauge.model.errors import ConfigError, ExpressionError
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import Errored, NotEvaluated
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.model.written_forms import ONE_OR_MORE, also_written_as
-from toolgauge.score.conditions.expressions import CallExpression
 from toolgauge.score.criterion import agent_of
 from toolgauge.score.equality import same
-from toolgauge.score.patterns import Globs, Pattern
-from toolgauge.score.places import read_path, values_at
+from toolgauge.score.patterns import Globs, Pattern, read_path, values_at
 from toolgauge.score.selection import readable_arguments, shown, unseen_arguments
+
+_EXTRA = "cel_expr_python"
+_VARIABLES = ("arguments", "call", "attributes")
+# Lists and objects count too.
+_MAX_VALUES = 300
+_MAX_DEPTH = 20
+_MAX_CHARACTERS = 5_000
+_INT64 = range(-(2**63), 2**63)
+_TOO_MUCH = f"the arguments hold more than {_MAX_VALUES} values, {_MAX_CHARACTERS} characters or {_MAX_DEPTH} levels"
+# How an expression names a key: `attributes["user.id"]`, `arguments.amount`, `"tier" in attributes`.
+_KEY = r"""(?:\[\s{0,9}(["'])(?P<key>[^"'\\]{1,200})\1\s{0,9}\]|\.\s{0,9}(?P<name>\w{1,200})\b(?!\s{0,9}\())"""
+_SOUGHT = r"""(["'])(?P<sought>[^"'\\]{1,200})\4\s{1,9}in\s{1,9}"""
+
+
+_V = TypeVar("_V", bound=Json)
+
+
+class Compiled(Protocol):
+    """An expression that can be evaluated."""
+
+    def holds(self, variables: Mapping[str, Json]) -> bool:
+        """Return its value; raise `ExpressionError` when it has none."""
+        ...
+
+
+class Compile(Protocol):
+    """Compiles an expression with these variables, or raises `ConfigError`."""
+
+    def __call__(self, text: str, variables: tuple[str, ...]) -> Compiled:
+        """Compile."""
+        ...
+
+
+class CallExpression:
+    """An expression about calls, compiled once."""
+
+    __slots__ = ("_arguments", "_compiled", "attributes", "needs_arguments")
+
+    def __init__(self, text: str) -> None:
+        """Compile, or raise ValueError."""
+        if find_spec(_EXTRA) is None:
+            raise ValueError("needs the extra `toolgauge[cel]`, which is not installed: `pip install 'toolgauge[cel]'`")
+        try:
+            # An entry point's value: what is not of this type fails here.
+            self._compiled = cast("Compile", plugins.load(plugins.EXPRESSIONS, "cel"))(text, _VARIABLES)
+        except ConfigError as error:
+            raise ValueError(f"is no expression: {error.message}") from error
+        self.needs_arguments = "arguments" in text
+        self.attributes = tuple(dict.fromkeys(_named(text, "attributes")))
+        # Where the object is used as a whole, all of it is needed.
+        named, uses = _named(text, "arguments"), len(re.findall(r"\barguments\b", text))
+        self._arguments = tuple(dict.fromkeys(named)) if uses == len(named) else None
+
+    def __deepcopy__(self, memo: object) -> "CallExpression":
+        """Return itself: it never changes, and the compiled form cannot be copied."""
+        return self
+
+    def holds(self, call: ToolCall, arguments: JsonObject, trajectory: Trajectory) -> bool:
+        """Return its value for a call; raise `ExpressionError` when it has none."""
+        seen: JsonObject = {
+            "tool": call.name,
+            "agent": agent_of(call, trajectory),
+            "order": call.order,
+            "turn": call.turn,
+            "failed": call.has_failed,
+            "state": call.state,
+        }
+        variables: JsonObject = {
+            "arguments": arguments if self._arguments is None else _among(arguments, self._arguments),
+            "call": seen,
+            "attributes": _among(trajectory.attributes, self.attributes),
+        }
+        return self._compiled.holds(cast("JsonObject", _Room().bounded(variables, -1)))  # an object stays one
+
+
+def _named(text: str, variable: str) -> list[str]:
+    pattern = rf"\b{variable}\s{{0,9}}{_KEY}|{_SOUGHT}{variable}\b(?!\s{{0,9}}[.\[])"
+    return [found["key"] or found["name"] or found["sought"] for found in re.finditer(pattern, text)]
+
+
+def _among(values: Mapping[str, _V], keys: Iterable[str]) -> dict[str, _V]:
+    return {key: values[key] for key in keys if key in values}
+
+
+class _Room:
+    """The rest of the bounds while values are copied for an expression."""
+
+    __slots__ = ("_text", "_values")
+
+    def __init__(self) -> None:
+        self._values = _MAX_VALUES
+        self._text = _MAX_CHARACTERS
+
+    def bounded(self, value: Json, depth: int) -> Json:
+        """Copy a value into what CEL can take; raise `ExpressionError` beyond the bounds."""
+        self._values -= 1
+        if depth > _MAX_DEPTH or self._values < 0:
+            raise ExpressionError(_TOO_MUCH)
+        match value:
+            case dict():
+                return {self._written(key): self.bounded(inner, depth + 1) for key, inner in value.items()}
+            case list():
+                return [self.bounded(inner, depth + 1) for inner in value]
+            case str():
+                return self._written(value)
+            case int() if value not in _INT64:
+                try:
+                    return float(value)
+                except OverflowError:
+                    return float("inf") if value > 0 else float("-inf")
+            case _:
+                return value
+
+    def _written(self, text: str) -> str:
+        self._text -= len(text)
+        if self._text < 0:
+            raise ExpressionError(_TOO_MUCH)
+        # Lone surrogates are no text to CEL.
+        return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
 
 _MAX_ENTRIES = 1000
 _MAX_TEXT = 10_000
@@ -66,10 +186,7 @@ class Match(IntEnum):
     @property
     def negated(self) -> "Match":
         """Whether it does not hold."""
-        return _NEGATED[self]
-
-
-_NEGATED = (Match.YES, Match.UNSEEN, Match.NO)
+        return Match(Match.YES - self)
 
 
 def _compiled_globs(globs: tuple[str, ...]) -> Globs:
@@ -123,14 +240,15 @@ class ValueCondition(BaseModel):
     def _tests(self) -> tuple[Callable[[Json], bool], ...]:
         tests: list[Callable[[Json], bool]] = []
         if self.one_of is not None:
-            tests.append(_Among(self.one_of).holds)
+            tests.append(_is_among(self.one_of))
         if self.none_of is not None:
-            among = _Among(self.none_of)
-            tests.append(lambda value: not among.holds(value))
+            is_among = _is_among(self.none_of)
+            tests.append(lambda value: not is_among(value))
         if any(bound is not None for bound in (self.at_least, self.above, self.at_most, self.below)):
             tests.append(self._is_within)
         if self.matches is not None:
-            tests.append(_Whole(self.matches).holds)
+            pattern = regular_expression(self.matches)
+            tests.append(lambda value: isinstance(value, str) and pattern.matches(value))
         return tuple(tests)
 
     def _is_within(self, value: Json) -> bool:
@@ -148,31 +266,10 @@ class ValueCondition(BaseModel):
         return self.present is not False and all(test(value) for test in self._tests)
 
 
-class _Among:
-    """Several values, texts as globs."""
-
-    __slots__ = ("_globs", "_others")
-
-    def __init__(self, values: tuple[_Scalar, ...]) -> None:
-        self._globs = _compiled_globs(tuple(value for value in values if isinstance(value, str)))
-        self._others = tuple(value for value in values if not isinstance(value, str))
-
-    def holds(self, value: Json) -> bool:
-        if isinstance(value, str):
-            return self._globs.match(value)
-        return any(same(value, other) for other in self._others)
-
-
-class _Whole:
-    """An RE2 pattern for whole texts."""
-
-    __slots__ = ("_pattern",)
-
-    def __init__(self, pattern: str) -> None:
-        self._pattern = regular_expression(pattern)
-
-    def holds(self, value: Json) -> bool:
-        return isinstance(value, str) and self._pattern.matches(value)
+def _is_among(values: tuple[_Scalar, ...]) -> Callable[[Json], bool]:
+    globs = _compiled_globs(tuple(value for value in values if isinstance(value, str)))
+    others = tuple(value for value in values if not isinstance(value, str))
+    return lambda value: globs.match(value) if isinstance(value, str) else any(same(value, one) for one in others)
 
 
 def regular_expression(text: str) -> Pattern:
@@ -212,10 +309,7 @@ class _Place:
         return any(map(self.condition.holds, values_at(arguments, self.steps)))
 
     def holds_everywhere(self, arguments: JsonObject) -> bool:
-        """Return whether all values at the path meet it, and there is one."""
-        if not self.holds_somewhere(arguments):
-            return False
-        return all(map(self.condition.holds, values_at(arguments, self.steps)))
+        return self.holds_somewhere(arguments) and all(map(self.condition.holds, values_at(arguments, self.steps)))
 
 
 class Sight(Struct, frozen=True):
@@ -303,7 +397,9 @@ class CallPattern(BaseModel):
         arguments = readable_arguments(call)
         if arguments is None:
             if places or (expression is not None and expression.needs_arguments):
-                return Sight(Match.UNSEEN, doubt=_unseen(call))
+                explanation = f"the arguments of {shown(call.name)} are not an object"
+                unreadable = NotEvaluated(reason="unparsable", explanation=explanation)
+                return Sight(Match.UNSEEN, doubt=unseen_arguments(call) or unreadable)
             arguments = {}
         unmet = tuple(place.path for place in places if not holds(place, arguments))
         if unmet:
@@ -324,10 +420,3 @@ class _Compiled(Struct, frozen=True, kw_only=True):
     agent: Globs | None
     places: tuple[_Place, ...]
     expression: CallExpression | None
-
-
-def _unseen(call: ToolCall) -> NotEvaluated:
-    missing = unseen_arguments(call)
-    if missing is not None:
-        return missing
-    return NotEvaluated(reason="unparsable", explanation=f"the arguments of {shown(call.name)} are not an object")

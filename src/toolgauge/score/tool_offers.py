@@ -1,24 +1,26 @@
-"""Which tools were last on offer, for agent runs whose own spans do not show it.
+"""The tools on offer that a call is judged by: those of the agent run that made it, or the last ones that were recorded.
 
-Many producers record the tools with the first model call of a conversation, or in some of their traces only. The last offer
-of the same conversation stands in, else that of the same service, agents and version within an hour. Times are those of
-the trajectories, so that an older one that closes late replaces nothing. Bounded in all it keeps: where an offer had to be
-forgotten, nothing stands in.
+Agents of one trace have different tools. A manager that is judged by the offer of its worker looks as if it invented each of
+its own tools. Many producers record the tools with the first model call of a conversation, or in some of their traces only:
+the last offer of the same conversation stands in, else that of the same service, agents and version within an hour. Times
+are those of the trajectories, so that an older one that closes late replaces nothing. Bounded in all it keeps: where an offer
+had to be forgotten, nothing stands in.
 
 Rule: where a trajectory has several agent runs, an offer stands in only for a run with the same agent and the same agents around it.
 """
 
-from collections.abc import Hashable, Mapping, MutableMapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from operator import is_
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
+from cachetools import LRUCache
 from msgspec import Struct
 from msgspec.structs import replace
 
 from toolgauge.model.json import Json
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.records import VERSION, SpanRef
-from toolgauge.model.trajectory import OfferSource, Run, Trajectory
+from toolgauge.model.trajectory import OfferSource, Run, ToolCall, Trajectory
 from toolgauge.settings import HOUR
 
 # What explanations add about an offer from elsewhere.
@@ -62,7 +64,6 @@ class _Part(Struct, frozen=True):
     tools: _Tools | None
 
     def accepts(self, offer: "_Offer") -> bool:
-        """Return whether the offer is from the same agent."""
         if not offer.agents:
             return self.is_whole or len(self.agents) == 1
         return self.agents == offer.agents or (offer.is_whole and set(self.agents) <= set(offer.agents))
@@ -82,10 +83,10 @@ class RecentOffers:
     """Remembers offers and fills them in where a trajectory has none."""
 
     def __init__(self) -> None:
-        # All in order of use, the oldest first.
+        # In order of use, the oldest first.
         self._shared: dict[_Key, _Shared] = {}
-        self._by_conversation: dict[_Key, tuple[_Offer, ...]] = {}
-        self._by_service: dict[_Key, _Offer] = {}
+        self._by_conversation: LRUCache[_Key, tuple[_Offer, ...]] = LRUCache(_MAX_CONVERSATIONS)
+        self._by_service: LRUCache[_Key, _Offer] = LRUCache(_MAX_SERVICES)
         self._size_bytes = 0
 
     def completed(self, trajectory: Trajectory) -> Trajectory:
@@ -93,14 +94,24 @@ class RecentOffers:
         parts = _parts(trajectory)
         # The offer of half a run may lack tools.
         if trajectory.incomplete is None:
-            for part in _unambiguous(parts):
+            # Runs of the same agents with different offers say nothing: any of them may be another agent.
+            offers: dict[tuple[str, ...], set[tuple[str, ...] | None]] = {}
+            for part in parts:
+                names = None if part.tools is None else tuple([tool.name for tool in part.tools])
+                offers.setdefault(part.agents, set()).add(names)
+            distinct = {part.agents: part for part in parts if len(offers[part.agents]) == 1}
+            for part in distinct.values():
                 self._remember(trajectory, part)
         if not trajectory.calls:
             return trajectory
         found = {part.run: found for part in parts if part.tools is None and (found := self._found(trajectory, part))}
         if not found:
             return trajectory
-        runs = [_with_offer(run, *found[run.span]) if run.span in found else run for run in trajectory.runs]
+        runs = list(trajectory.runs)
+        for place, run in enumerate(runs):
+            if run.span in found:
+                tools_offered, source = found[run.span]
+                runs[place] = replace(run, tools_offered=tools_offered, offer_from=source)
         completed = replace(trajectory, runs=tuple(runs))
         if trajectory.tools_offered is not None:
             return completed
@@ -109,11 +120,17 @@ class RecentOffers:
         return replace(completed, tools_offered=tuple(reversed(tools.values())), offer_from=source)
 
     def _found(self, trajectory: Trajectory, part: _Part) -> tuple[_Tools, OfferSource] | None:
-        if (tools := self._of_conversation(trajectory, part)) is not None:
-            return tools, "conversation"
-        if (tools := self._of_service(trajectory, part)) is not None:
-            return tools, "service"
-        return None
+        if trajectory.conversation_id is not None:
+            known = self._by_conversation.get(_conversation_key(trajectory), ())
+            offers = [offer for offer in known if part.accepts(offer)]
+            tools = max(offers, key=lambda offer: offer.end_ns).shared.tools if offers else None
+            if tools is not None:
+                return tools, "conversation"
+        offer = None if trajectory.service is None else self._by_service.get(_service_key(trajectory, part))
+        if offer is None or offer.shared.tools is None:
+            return None
+        apart_ns = max(trajectory.start_ns - offer.end_ns, offer.start_ns - trajectory.end_ns)
+        return (offer.shared.tools, "service") if apart_ns <= HOUR else None
 
     def _remember(self, trajectory: Trajectory, part: _Part) -> None:
         # A model call without tools says little about others.
@@ -125,10 +142,10 @@ class RecentOffers:
             key = _conversation_key(trajectory)
             known = {one.agents: one for one in self._by_conversation.get(key, ())}
             latest = _latest(offer, known.pop(offer.agents, None))
-            _put(self._by_conversation, key, (*known.values(), latest)[-_MAX_AGENTS:], _MAX_CONVERSATIONS)
+            self._by_conversation[key] = (*known.values(), latest)[-_MAX_AGENTS:]
         if trajectory.service is not None:
             key = _service_key(trajectory, part)
-            _put(self._by_service, key, _latest(offer, self._by_service.get(key)), _MAX_SERVICES)
+            self._by_service[key] = _latest(offer, self._by_service.get(key))
 
     def _kept(self, trajectory: Trajectory, tools: _Tools) -> _Shared | None:
         """Keep the tools, once for all that offer the same names; the newest definitions count."""
@@ -146,23 +163,8 @@ class RecentOffers:
             oldest.tools, oldest.size_bytes = None, 0
         return shared if shared.size_bytes else None
 
-    def _of_conversation(self, trajectory: Trajectory, part: _Part) -> _Tools | None:
-        if trajectory.conversation_id is None:
-            return None
-        known = self._by_conversation.get(_conversation_key(trajectory), ())
-        offers = [offer for offer in known if part.accepts(offer)]
-        return max(offers, key=lambda offer: offer.end_ns).shared.tools if offers else None
-
-    def _of_service(self, trajectory: Trajectory, part: _Part) -> _Tools | None:
-        offer = None if trajectory.service is None else self._by_service.get(_service_key(trajectory, part))
-        if offer is None:
-            return None
-        apart_ns = max(trajectory.start_ns - offer.end_ns, offer.start_ns - trajectory.end_ns)
-        return offer.shared.tools if apart_ns <= HOUR else None
-
 
 def _parts(trajectory: Trajectory) -> list[_Part]:
-    """Return the parts of a trajectory that have an offer each."""
     runs = trajectory.runs
     if len(runs) <= 1:
         return [_Part(runs[0].span if runs else None, trajectory.agents, is_whole=True, tools=trajectory.tools_offered)]
@@ -180,20 +182,6 @@ def _agents_down_to(run: Run, by_span: Mapping[SpanRef, Run]) -> tuple[str, ...]
     return tuple(reversed(agents))
 
 
-def _unambiguous(parts: Sequence[_Part]) -> list[_Part]:
-    """Return the parts with an offer, but for runs of the same agents with different offers: any of them may be another agent."""
-    offers: dict[tuple[str, ...], set[tuple[str, ...] | None]] = {}
-    for part in parts:
-        names = None if part.tools is None else tuple([tool.name for tool in part.tools])
-        offers.setdefault(part.agents, set()).add(names)
-    distinct = {part.agents: part for part in parts if len(offers[part.agents]) == 1}
-    return list(distinct.values())
-
-
-def _with_offer(run: Run, tools: _Tools, source: OfferSource) -> Run:
-    return replace(run, tools_offered=tools, offer_from=source)
-
-
 def _conversation_key(trajectory: Trajectory) -> _Key:
     return trajectory.service, trajectory.resource.get(VERSION), trajectory.conversation_id
 
@@ -204,17 +192,6 @@ def _service_key(trajectory: Trajectory, part: _Part) -> _Key:
 
 def _latest(offer: _Offer, known: _Offer | None) -> _Offer:
     return known if known is not None and known.end_ns > offer.end_ns else offer
-
-
-_Kept = TypeVar("_Kept")
-
-
-def _put(kept: MutableMapping[_Key, _Kept], key: _Key, value: _Kept, most: int) -> None:
-    """Make the entry the newest, and drop the oldest beyond the bound."""
-    kept.pop(key, None)
-    kept[key] = value
-    if len(kept) > most:
-        del kept[next(iter(kept))]
 
 
 def _weight(tools: _Tools) -> int:
@@ -231,3 +208,42 @@ def _weight(tools: _Tools) -> int:
         elif isinstance(value, list):
             left += value
     return size
+
+
+class Offer(Struct, frozen=True, eq=False):
+    """Tools on offer by name; `remark` is added to explanations where the call's own trace does not show them."""
+
+    tools: Mapping[str, ToolDefinition]
+    remark: str
+
+
+class RunOffers:
+    """Looks up the offers that a call is judged by.
+
+    Rule: each agent run is judged by its own offer, else by the tools that the configuration registers, never by the offer of
+    another run. The offer of the whole trajectory counts where there is one run, and for calls of which no run is known.
+    """
+
+    def __init__(self, trajectory: Trajectory) -> None:
+        runs = trajectory.runs
+        self._by_run: dict[SpanRef, Offer] = {
+            run.span: _offer(run.tools_offered, run.offer_from) for run in runs if run.tools_offered is not None
+        }
+        whole, registered = trajectory.tools_offered, trajectory.registered_tools
+        self._whole = () if whole is None else (_offer(whole, trajectory.offer_from),)
+        self._registered = (Offer(registered, REGISTERED),) if registered else ()
+        self._is_one = len(runs) == 1
+        self._has_runs = bool(runs)
+
+    def of(self, call: ToolCall) -> Sequence[Offer]:
+        """Return the offers, the one that decides first; the others may complete its schemas."""
+        if call.run is None or not self._has_runs:
+            return (*self._whole, *self._registered)
+        own = self._by_run.get(call.run)
+        if own is None:
+            return self._registered
+        return (own, *self._whole, *self._registered) if self._is_one else (own, *self._registered)
+
+
+def _offer(tools: Sequence[ToolDefinition], source: OfferSource) -> Offer:
+    return Offer({tool.name: tool for tool in reversed(tools)}, REMARKS[source])

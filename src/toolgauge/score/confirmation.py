@@ -16,7 +16,7 @@ from msgspec import Struct
 from toolgauge.model.outcomes import NotEvaluated
 from toolgauge.model.trajectory import Message, ToolCall, Trajectory
 from toolgauge.score.patterns import Pattern
-from toolgauge.score.seen import leaves, written
+from toolgauge.score.recorded_values import leaves, written
 from toolgauge.score.selection import readable_arguments
 
 _WORD = re.compile(r"\w+")
@@ -74,9 +74,16 @@ class Dialogue:
         known = bisect_left(self._turns, call.turn + 1)
         values = list(islice(_values(call), _MAX_VALUES))
         asked = _first_named(values, self._agent_words)
-        last = self._last_of_user(known)
-        if (asked is None or asked > last) and not self._is_request(values, last):
-            named = _first_named([[word] for word in _name_words(call.name)], self._agent_words)
+        # The place of the last message of the user, and of the agent's last one before it.
+        before = bisect_left(self._user, (known, ""))
+        last = self._user[before - 1][0] if before else -1
+        before = bisect_left(self._agent, last)
+        since = self._agent[before - 1] if before else -1
+        is_request = any(since < place <= last for place in _places(values, self._user_words))
+        if (asked is None or asked > last) and not is_request:
+            names = _NAME_WORD.findall(call.name[:_MAX_NAME])
+            words = [[word.casefold()] for word in names if len(word) >= _SHORTEST_NAME]
+            named = _first_named(words, self._agent_words)
             asked = min((place for place in (asked, named) if place is not None), default=None)
         if asked is None or asked >= known:
             return Confirmation(given=False, unseen=self._doubt) if self._doubt is not None else _MISSING
@@ -84,17 +91,6 @@ class Dialogue:
         if place < len(answers) and answers[place] < known:
             return _GIVEN
         return _MISSING if asked < last else Confirmation(given=False, unseen=_NO_REPLY)
-
-    def _last_of_user(self, known: int) -> int:
-        """Return the place of what the user wrote last; before all others where that is nothing."""
-        place = bisect_left(self._user, (known, ""))
-        return self._user[place - 1][0] if place else -1
-
-    def _is_request(self, values: Sequence[Sequence[str]], last: int) -> bool:
-        """Return whether a value was named for the first time after the agent's last message before the user's."""
-        before = bisect_left(self._agent, last)
-        since = self._agent[before - 1] if before else -1
-        return any(since < place <= last for place in _places(values, self._user_words))
 
 
 def _first_places(spoken: Sequence[Message], role: str) -> dict[str, int]:
@@ -133,10 +129,6 @@ def _values(call: ToolCall) -> Iterator[list[str]]:
         words = list(islice(_words(written(leaf)), _MAX_WORDS))
         if any(len(word) >= _SHORTEST_VALUE for word in words):
             yield words
-
-
-def _name_words(name: str) -> Iterator[str]:
-    return (word.casefold() for word in _NAME_WORD.findall(name[:_MAX_NAME]) if len(word) >= _SHORTEST_NAME)
 
 
 def _words(text: str) -> Iterator[str]:

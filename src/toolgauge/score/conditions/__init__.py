@@ -1,1 +1,0 @@
-"""Conditions that rules of a criterion put on calls: patterns, expressions, confirmations."""

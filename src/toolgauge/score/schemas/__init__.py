@@ -1,1 +1,0 @@
-"""The schemas of tools: read from what producers write, and arguments checked against them."""

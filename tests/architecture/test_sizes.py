@@ -15,7 +15,6 @@ AMBIGUOUS = frozenset(
         "journal.py",
         "json_similarity.py",
         "messages.py",
-        "nodes.py",
         "strands.py",
     ]
 )

@@ -22,7 +22,6 @@ AMBIGUOUS = frozenset(
     [
         "journal.py",
         "messages.py",
-        "nodes.py",
         "strands.py",
     ]
 )

@@ -17,7 +17,7 @@ from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.regressions import Arm, Regression, StreamStatus
 from toolgauge.selfmetrics import SelfMetrics
-from toolgauge.service.workers.observations import Observations, Viewers, WorkerObserver, trajectories_of
+from toolgauge.service.workers.worker_observations import Observations, Viewers, WorkerObserver, trajectories_of
 from toolgauge.watch.watcher import Watcher
 from toolgauge.web.kept import TrajectoryStore
 

@@ -31,8 +31,8 @@ from toolgauge.service.runtime import Losses, Runtime
 from toolgauge.service.serve import make_service
 from toolgauge.service.service import Service
 from toolgauge.service.workers.front import make_front, number_of_workers
-from toolgauge.service.workers.observations import Viewers
 from toolgauge.service.workers.redistribution import take_over_journals
+from toolgauge.service.workers.worker_observations import Viewers
 from toolgauge.settings import redacted_url, split_address
 from toolgauge.web.kept import ADMITTED_PER_SECOND
 from toolgauge.web.view import WebView

@@ -19,7 +19,7 @@ from toolgauge.service.process import freeze_loaded_objects, tune_process
 from toolgauge.service.reload import Load
 from toolgauge.service.serve import make_service
 from toolgauge.service.workers.channel import Channel, Kind, packed
-from toolgauge.service.workers.observations import WorkerObserver
+from toolgauge.service.workers.worker_observations import WorkerObserver
 from toolgauge.service.workers.worker_service import FrontLink, WorkerReloader, WorkerService, share
 
 _LOG_GRACE_S = 1.0

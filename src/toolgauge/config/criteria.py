@@ -63,11 +63,6 @@ class EvaluatorFile:
     class_name: str
 
 
-def names_file(evaluator: str) -> bool:
-    """Return whether an evaluator is named by a file, and not by the name under which it is installed."""
-    return _NAMED.match(evaluator) is not None
-
-
 def evaluator_file(criterion: Node) -> EvaluatorFile | Problem | None:
     """Return the class that a criterion names, or why that cannot be; `None` where its evaluator is an installed one."""
     node = criterion.child("evaluator")

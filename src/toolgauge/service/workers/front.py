@@ -32,8 +32,8 @@ from toolgauge.service.runtime import Losses, Runtime
 from toolgauge.service.serve import Telemetry
 from toolgauge.service.workers.channel import Kind, packed
 from toolgauge.service.workers.merged_metrics import MergedRegistry
-from toolgauge.service.workers.observations import Observations, Viewers
 from toolgauge.service.workers.redistribution import redistribute
+from toolgauge.service.workers.worker_observations import Observations, Viewers
 from toolgauge.service.workers.worker_process import WorkerProcess, Workers, spawn_command
 from toolgauge.settings import file_path
 from toolgauge.state.settings import StateSettings

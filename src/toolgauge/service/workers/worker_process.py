@@ -22,7 +22,7 @@ from toolgauge.service.process import own_bytes, resident_bytes
 from toolgauge.service.runtime import Losses
 from toolgauge.service.workers.channel import Answered, Channel, Frame, Kind, packed, request_head
 from toolgauge.service.workers.merged_metrics import MergedRegistry, Snapshot
-from toolgauge.service.workers.observations import Observations
+from toolgauge.service.workers.worker_observations import Observations
 
 _LOG = logging.getLogger("toolgauge")
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

@@ -7,6 +7,7 @@ which the Collector's exporter sends them: all of a trace lies in one partition,
 import asyncio
 import threading
 from collections.abc import Sequence
+from functools import partial
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
@@ -82,7 +83,8 @@ class KafkaSender:
         if self._connection is None:
             return Transient("closed")
         try:
-            messages = await self._divided(signal, body)
+            divide = partial(split_by_trace, signal, body, self._max_bytes - _AROUND_BYTES)
+            messages = [*divide()] if len(body) < _LARGE_BYTES else await asyncio.to_thread(lambda: [*divide()])
         except DecodeError:
             return Permanent("undecodable", is_about_content=True)
         ended = await asyncio.gather(*(self._write(self._connection, signal, message) for message in messages))
@@ -96,12 +98,6 @@ class KafkaSender:
         connection, self._connection = self._connection, None
         if connection is not None:
             await asyncio.to_thread(connection.close)
-
-    async def _divided(self, signal: Signal, body: bytes) -> Sequence[TraceRequest]:
-        def divide() -> Sequence[TraceRequest]:
-            return tuple(split_by_trace(signal, body, self._max_bytes - _AROUND_BYTES))
-
-        return divide() if len(body) < _LARGE_BYTES else await asyncio.to_thread(divide)
 
     async def _write(self, connection: _Connection, signal: Signal, message: TraceRequest) -> KafkaError | None:
         """Return `None` when the message is delivered, else what went wrong."""

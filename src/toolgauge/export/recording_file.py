@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from itertools import product
 from typing import Literal, TypeAlias
 
@@ -65,7 +66,8 @@ class RecordingFile:
 
     def __init__(self, path: str, *, rotation: Rotation | None = None, replaces: bool = False) -> None:
         self.path = file_path(path)
-        self._compress = {".otlp.gz": gzip.compress, ".otlp.xz": _xz}.get(_ending(self.path.name), _plain)
+        compressions = {".otlp.gz": gzip.compress, ".otlp.xz": partial(lzma.compress, preset=_XZ_PRESET)}
+        self._compress = compressions.get(_ending(self.path.name))
         self._rotation = rotation
         self._replaces = replaces
         self._requests: queue.SimpleQueue[_Arrived | None] = queue.SimpleQueue()
@@ -156,12 +158,13 @@ class RecordingFile:
             requests.append(request)
             size += len(request.body)
             if until is None:
-                until = time.monotonic() + (0 if self._compress is _plain else _MEMBER_S)
+                until = time.monotonic() + (0 if self._compress is None else _MEMBER_S)
         return False
 
     def _write(self, requests: list[_Arrived]) -> None:
         try:
-            self._append(self._compress(b"".join(framed(request.signal, request.body) for request in requests)))
+            data = b"".join(framed(request.signal, request.body) for request in requests)
+            self._append(data if self._compress is None else self._compress(data))
         except (OSError, MemoryError) as error:
             if not self._has_failed:
                 _LOG.error("cannot write `%s`: %s; requests are received, and missing from it", self.path, error)
@@ -173,7 +176,10 @@ class RecordingFile:
 
     def _append(self, data: bytes) -> None:
         if self._rotation is not None and self.file_bytes and self.file_bytes + len(data) > self._rotation.max_bytes:
-            self._rotate()
+            file, self._file = self._file, None
+            if file is not None:
+                os.close(file)
+            self._move_aside()
         if self._file is None:
             self._open()
         file = self._file
@@ -192,12 +198,6 @@ class RecordingFile:
     def _open(self) -> None:
         self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         self.file_bytes = 0
-
-    def _rotate(self) -> None:
-        file, self._file = self._file, None
-        if file is not None:
-            os.close(file)
-        self._move_aside()
 
     def _move_aside(self) -> None:
         """Rename the file after the time, and delete the oldest of those that were renamed before it."""
@@ -224,11 +224,3 @@ def recording_ending(name: str) -> str:
 
 def _ending(name: str) -> str:
     return next((ending for ending in ENDINGS if name.endswith(ending)), "")
-
-
-def _plain(data: bytes) -> bytes:
-    return data
-
-
-def _xz(data: bytes) -> bytes:
-    return lzma.compress(data, preset=_XZ_PRESET)

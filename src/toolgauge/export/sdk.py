@@ -7,7 +7,7 @@ a histogram cannot be observed, so each measurement is made twice: in our cell a
 
 # pyright: reportUnknownMemberType=false
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from opentelemetry._logs import Logger, LogRecord, SeverityNumber
 from opentelemetry.context import Context
@@ -89,24 +89,11 @@ def _readable(span: Span, scope: OtlpScope, resource: Resource) -> ReadableSpan:
 
 
 def _attributes(encoded: Iterable[KeyValue]) -> dict[str, str | bool | int | float]:
-    return dict(_plain(encoded))
-
-
-def _plain(encoded: Iterable[KeyValue]) -> Iterator[tuple[str, str | bool | int | float]]:
     """Read attributes; ours are text, booleans and numbers."""
-    for attribute in encoded:
-        value = attribute.value
-        match value.WhichOneof("value"):
-            case "string_value":
-                yield attribute.key, value.string_value
-            case "bool_value":
-                yield attribute.key, value.bool_value
-            case "int_value":
-                yield attribute.key, value.int_value
-            case "double_value":
-                yield attribute.key, value.double_value
-            case _:
-                continue
+    plain = ("string_value", "bool_value", "int_value", "double_value")
+    return {
+        each.key: getattr(each.value, kind) for each in encoded if (kind := each.value.WhichOneof("value")) in plain
+    }
 
 
 class _Mirrored(Histogram, kw_only=True):

@@ -158,7 +158,7 @@ def _members(body: bytes, limit: int, stream: Callable[[], _Stream]) -> bytes:
 
 
 def _decompress(body: bytes, room: int, stream: _Stream) -> tuple[bytes, bytes]:
-    """Return one member, and what is behind it."""
+    """Return one member, and the rest of the body."""
     parts: list[bytes] = []
     size = 0
     try:

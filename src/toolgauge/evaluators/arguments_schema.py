@@ -248,9 +248,11 @@ def _outcome(name: str, arguments: JsonObject, schema: ToolSchema, steps: Steps,
         found = schema.violations(arguments, steps)[:_MAX_VIOLATIONS]
     except SchemaError as error:
         return _unusable(name, error)
+    if not found and not schema.skipped_patterns:
+        return check.valid
     unchecked = _unchecked(schema.skipped_patterns)
     if not found:
-        return _valid(name, check.remark + unchecked) if unchecked else check.valid
+        return _valid(name, check.remark + unchecked)
     # A value or a name that a redaction processor masked breaks no rule: the hidden one may be valid.
     broken = [violation for violation in found if not is_masked(violation, arguments)]
     if not broken:

@@ -227,10 +227,12 @@ def _outcome(name: str, arguments: JsonObject, schema: ToolSchema, steps: Steps,
         found = schema.violations(arguments, steps)[:_MAX_VIOLATIONS]
     except SchemaError as error:
         return _unusable(name, error)
+    if not found and not schema.skipped_patterns:
+        return check.valid
     patterns = schema.skipped_patterns
     unchecked = f"; {patterns} pattern{'s' if patterns > 1 else ''} could not be checked" if patterns else ""
     if not found:
-        return _valid(name, check.remark + unchecked) if unchecked else check.valid
+        return _valid(name, check.remark + unchecked)
     # A value or a name that a redaction processor masked breaks no rule: the hidden one may be valid.
     broken = [violation for violation in found if not is_masked(violation, arguments)]
     if not broken:

@@ -143,6 +143,7 @@ _KINDS: Mapping[str, Kind] = {
     **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"), "range"),
 }
 _CONTAINERS = (dict, list)
+_CONTAINER_TYPES = frozenset(_CONTAINERS)
 _OPEN = ("additionalProperties", "patternProperties", "propertyNames")
 
 
@@ -366,6 +367,8 @@ def _inner(schema: JsonObject, *keywords: str) -> list[JsonObject]:
 
 def _size(arguments: JsonObject) -> int:
     """Count the values in it; raise `SchemaError` for one that is nested too deeply."""
+    if _CONTAINER_TYPES.isdisjoint(map(type, arguments.values())):
+        return len(arguments)
     left: list[dict[str, Json] | list[Json]] = [arguments]
     count = 0
     for _ in range(_MAX_DEPTH):

@@ -9,15 +9,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from toolgauge.assemble.closed_ids import ClosedIds
+from toolgauge.assemble.closing import ClosedIds, Schedule
 from toolgauge.assemble.completeness import Completeness, OnMissingParents
 from toolgauge.assemble.conversations import Conversations, OpenConversation
-from toolgauge.assemble.recent_spans import RecentSpans, head_of, raw_id
-from toolgauge.assemble.schedule import Schedule
+from toolgauge.assemble.cross_trace import RecentSpans, UnmatchedResults, WaitingCalls, head_of, raw_id
 from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.assemble.trace import OpenTrace, Reader
-from toolgauge.assemble.unmatched_results import UnmatchedResults
-from toolgauge.assemble.waiting_calls import WaitingCalls
 from toolgauge.assemble.weight import Scale
 from toolgauge.model.delivery import Assignment
 from toolgauge.model.journal import ClosedId

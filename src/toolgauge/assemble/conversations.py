@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable
 
 from msgspec.structs import replace
 
-from toolgauge.assemble.closed_ids import ClosedIds
+from toolgauge.assemble.closing import ClosedIds, Schedule
 from toolgauge.assemble.join import GatheredTrace, join
-from toolgauge.assemble.schedule import Schedule
 from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.model.observations import CallAnswered
 from toolgauge.model.trajectory import ClosedBecause, Trajectory

@@ -4,9 +4,8 @@ from collections.abc import Hashable, Iterable, Sequence
 
 from msgspec import Struct
 
-from toolgauge.assemble.approvals import not_executed
 from toolgauge.assemble.canonical import arguments_key, fold_name
-from toolgauge.assemble.mcp_failures import mcp_failure
+from toolgauge.assemble.failures import mcp_failure, not_executed
 from toolgauge.model.content import Content, NotRecorded
 from toolgauge.model.observations import (
     AgentRun,
@@ -22,6 +21,18 @@ from toolgauge.model.observations import (
     ToolsOffered,
 )
 from toolgauge.model.records import SpanRef
+
+_MARK = "<"
+
+
+def restored_ref(given: SpanRef, number: int) -> SpanRef:
+    """Return the id of a restored output: the span with the history, and a number."""
+    return SpanRef(given.trace_id, f"{given.span_id}{_MARK}{number}")
+
+
+def is_restored(ref: SpanRef) -> bool:
+    """Return whether the id names a restored output."""
+    return _MARK in ref.span_id
 
 
 class Branch(Struct, frozen=True, eq=False):

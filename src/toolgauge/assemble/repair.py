@@ -25,9 +25,8 @@ from toolgauge.assemble.damage import (
     run_of,
     shows_input,
 )
-from toolgauge.assemble.node import Node, NodeIndex, Request
+from toolgauge.assemble.node import Node, NodeIndex, Request, restored_ref
 from toolgauge.assemble.pairing import Pair
-from toolgauge.assemble.restored import restored_ref
 from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.observations import CallRequested, MessageSeen, Observation, Reading
 

@@ -13,9 +13,8 @@ from typing import Literal, Protocol, TypeAlias
 from msgspec.structs import replace
 
 from toolgauge.assemble.assembler import Assembler
-from toolgauge.assemble.loop_detector import LoopDetector
+from toolgauge.assemble.misrouting import LoopDetector, SplitDetector
 from toolgauge.assemble.settings import AssembleSettings
-from toolgauge.assemble.split_detector import SplitDetector
 from toolgauge.export.redact import Redactor
 from toolgauge.export.results import Annotations
 from toolgauge.model.delivery import Accepted, Answer, Assignment, Invalid, Outbox, Outgoing, Signal

@@ -18,8 +18,7 @@ from pathlib import Path
 
 from toolgauge.model.errors import InUseError, StartError, StateError
 from toolgauge.settings import file_path
-from toolgauge.state.database import Transaction, connected, free_bytes, is_damage, is_full
-from toolgauge.state.salvage import salvage
+from toolgauge.state.database import Transaction, connected, free_bytes, is_damage, is_full, salvage
 from toolgauge.state.settings import StateSettings, Sync
 
 _LOG = logging.getLogger("toolgauge.state")

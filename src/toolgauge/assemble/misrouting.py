@@ -4,11 +4,86 @@ A half that shows nothing missing looks like a whole run that did less, and its 
 sound: frameworks run tools that no model asked for, take up runs of earlier traces, and Collectors filter spans.
 """
 
+from collections import deque
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 
 from toolgauge.assemble.canonical import fold_name
 from toolgauge.assemble.node import Execution, Node, NodeIndex
 from toolgauge.assemble.pairing import Pair
+from toolgauge.model.records import SpanRef
+
+_NEWEST_TRAJECTORIES = 100
+_LEAST_SPLIT = 5
+_SPLIT_SHARE = 0.1
+# A share that goes to and fro is reported so often.
+_REPORT_AGAIN_NS = 3_600_000_000_000
+
+
+class SplitDetector:
+    """Counts, of the newest trajectories with calls, those that show that spans of them went elsewhere."""
+
+    def __init__(self) -> None:
+        self._newest: deque[bool] = deque(maxlen=_NEWEST_TRAJECTORIES)
+        self._reported_ns: int | None = None
+        self.split_suspected = False
+
+    @property
+    def share(self) -> float:
+        """The share of trajectories with signs."""
+        return sum(self._newest) / len(self._newest) if self._newest else 0.0
+
+    def add(self, now_ns: int, *, has_sign: bool) -> bool:
+        """Take note of a trajectory; return whether a suspicion begins that is to be reported."""
+        before = self.split_suspected
+        self._newest.append(has_sign)
+        self.split_suspected = sum(self._newest) >= _LEAST_SPLIT and self.share >= _SPLIT_SHARE
+        if before or not self.split_suspected:
+            return False
+        if self._reported_ns is not None and now_ns - self._reported_ns < _REPORT_AGAIN_NS:
+            return False
+        self._reported_ns = now_ns
+        return True
+
+
+_WINDOW_NS = 60_000_000_000
+_MAX_REMEMBERED = 20_000
+_SUSPICIOUS_SHARE = 0.5
+_LEAST_SPANS = 100
+
+
+class LoopDetector:
+    """Counts spans that come again within a minute or two."""
+
+    def __init__(self) -> None:
+        self._began_ns = 0
+        self._newer: set[int] = set()
+        self._older: set[int] = set()
+        self._repeated = 0
+        self.loop_suspected = False
+
+    def add(self, ref: SpanRef, now_ns: int) -> None:
+        """Take note of one span."""
+        if now_ns - self._began_ns >= _WINDOW_NS:
+            self._turn_over(now_ns)
+        known, newer = hash(ref), self._newer
+        if known in newer or known in self._older:
+            self._repeated += 1
+        elif len(newer) < _MAX_REMEMBERED:
+            newer.add(known)
+
+    def turn_over_if_due(self, now_ns: int) -> None:
+        """Let a suspicion end when nothing comes any more."""
+        if now_ns - self._began_ns >= _WINDOW_NS:
+            self._turn_over(now_ns)
+
+    def _turn_over(self, now_ns: int) -> None:
+        # What is not remembered could not be found again: it says nothing about the share.
+        seen = len(self._newer) + self._repeated
+        self.loop_suspected = seen >= _LEAST_SPANS and self._repeated >= _SUSPICIOUS_SHARE * seen
+        self._older, self._newer = self._newer, set()
+        self._repeated = 0
+        self._began_ns = now_ns
+
 
 _UNASKED = "a tool ran for which the request of the model never came"
 UNSEEN = "a model was given the answer to a call of which no span came"

@@ -68,7 +68,7 @@ class Lives:
         request = replace(request, entry=entry.id)
         if self._choose.random() > 0.05:
             walk.pipeline.process(request)
-            walk.pipeline.forward()
+            walk.pipeline.egress.forward()
         elif not walk.pipeline.pass_unread(request, walk.now_ns):
             walk.pipeline.admission.withdraw(request)
             self.ledger.read(request.entry)

@@ -15,7 +15,7 @@ from toolgauge.assemble.join import GatheredTrace, join
 from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.assemble.weight import LOG_KEY_BYTES, Scale, weight_together
 from toolgauge.model.content import Unparsed
-from toolgauge.model.delivery import Assignment
+from toolgauge.model.delivery import Assignment, Source
 from toolgauge.model.left_out import NOTHING_LEFT_OUT
 from toolgauge.model.observations import AgentRun, CallRequested, ConversationSeen, MessageSeen, Reading, UnreadSpan
 from toolgauge.model.trajectory import ClosedBecause, ToolCall, Trajectory
@@ -83,8 +83,8 @@ class OpenTrace:
         self.opened_ns = now_ns
         self.active_ns = now_ns
         self.conversation: tuple[int, str] | None = None
-        # Of the journal: the requests that hold something of the trace.
-        self.entries: set[int] | None = None
+        # The sources of requests that hold something of the trace.
+        self.entries: set[Source] | None = None
         # Scored by an earlier process; it is here for its conversation.
         self.is_scored = False
         # The partition of the message broker that it is read from.
@@ -146,8 +146,13 @@ class OpenTrace:
             self._parents[span_id] = parent
             self._arrive(span_id, None if is_remote else parent, now_ns)
 
-    def is_new_entry(self, entry: int) -> bool:
-        """Note that the entry of the journal holds something of the trace; False where that is known."""
+    @property
+    def is_lost(self) -> bool:
+        """Whether its partition belongs to another process."""
+        return self.assignment is not None and self.assignment.is_lost
+
+    def is_new_entry(self, entry: Source) -> bool:
+        """Note that the source holds something of the trace; False where that is known."""
         if self.entries is None:
             self.entries = {entry}
         elif entry in self.entries:

@@ -22,7 +22,7 @@ from toolgauge.config.sources import find_sources
 from toolgauge.net.listen import check_endpoints
 from toolgauge.net.settings import ListenerSettings
 from toolgauge.offline.learn.live_learning import LiveLearning
-from toolgauge.pipeline.pipeline import ScorecardSink
+from toolgauge.pipeline.stages import ScorecardSink
 from toolgauge.score.criterion import Criterion
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.config_watch import ConfigWatch

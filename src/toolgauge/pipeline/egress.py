@@ -1,6 +1,6 @@
-"""Data that is ready for export: requests that were read, spans that were held, scorecards and events.
+"""Keeps data that is ready for export: requests that were read, spans that were held, scorecards and events.
 
-Senders' data stays here while the outbox is full, and further requests are refused meanwhile; what toolgauge adds itself
+Senders' data waits here while the outbox is full, and further requests are refused meanwhile; data of our own
 is dropped and counted then.
 """
 
@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from toolgauge.model.delivery import Outgoing, Signal
+from toolgauge.model.delivery import BrokerMessage, Outgoing, Signal, Source
 from toolgauge.model.journal import ClosedId, JournalEntry, ShownValues
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.records import SpanRef
@@ -37,7 +37,7 @@ class _Joined:
         self.size_bytes = 0
         self._bodies: list[bytes] = []
         self._spans: list[int] = []
-        self._entries: list[int] = []
+        self._entries: list[Source] = []
 
     def add(self, outgoing: Outgoing) -> None:
         self.size_bytes += len(outgoing.body)
@@ -75,8 +75,8 @@ class Egress:
         # By signal and sender, until `forward`.
         self._passing: dict[tuple[Signal, str], _Joined] = {}
         self._scorecards: list[Scorecard] = []
-        # Entries of the journal that the trajectories held which have closed.
-        self._closed_entries: list[int] = []
+        # Sources of the trajectories that have closed.
+        self._closed_entries: list[Source] = []
         # What conversations have shown, for the journal.
         self._shown: list[ShownValues] = []
 
@@ -87,31 +87,31 @@ class Egress:
 
     @property
     def is_pressing(self) -> bool:
-        """Return whether something had better leave at once: senders are refused for it, or it is much."""
+        """Return whether to flush at once: senders are refused until then, or much data is ready."""
         return bool(self._waiting) or self._released_count + len(self._scorecards) > _MANY
 
     def pass_on(self, outgoing: Outgoing, sender: str | None) -> None:
-        """Have a senders' request leave with the next `forward`, together with others of the same connection."""
+        """Queue a senders' request for the next `forward`, which merges those of one connection."""
         if sender is None:
-            self._hand_over(outgoing)
+            self.hand_over(outgoing)
             return
         key = (outgoing.signal, sender)
         joined = self._passing.get(key)
         if joined is not None and joined.size_bytes + len(outgoing.body) > _REQUEST_BYTES:
-            self._hand_over(joined.request(outgoing.signal))
+            self.hand_over(joined.request(outgoing.signal))
             joined = None
         if joined is None:
             joined = self._passing[key] = _Joined()
         joined.add(outgoing)
 
     def forward(self) -> None:
-        """Hand over the requests that were passed on; without room they wait for the next `flush`."""
+        """Hand over queued requests; without room they wait for the next `flush`."""
         passing, self._passing = self._passing, {}
         for (signal, _), joined in passing.items():
-            self._hand_over(joined.request(signal))
+            self.hand_over(joined.request(signal))
 
     def release(self, spans: Iterable[HeldSpan[Container]]) -> None:
-        """Have spans leave with the next `flush`."""
+        """Queue spans for the next `flush`."""
         for span in spans:
             self._released.setdefault(span.container.origin, []).append(span)
             self._released_count += 1
@@ -119,7 +119,7 @@ class Egress:
     def release_annotated(
         self, held: Sequence[HeldSpan[Container]], attributes: Mapping[str, Mapping[str, bytes]]
     ) -> list[SpanRef]:
-        """Have spans of one trace leave with their encoded attributes, by span id; return those that have any."""
+        """Queue spans of one trace with their encoded attributes, by span id; return those that have any."""
         annotated: list[SpanRef] = []
         ready: list[HeldSpan[Container]] = []
         try:
@@ -135,66 +135,50 @@ class Egress:
         return annotated
 
     def announce(self, scorecard: Scorecard) -> None:
-        """Have the scorecard leave with the next `flush`."""
+        """Queue a scorecard for the next `flush`."""
         self._scorecards.append(scorecard)
 
-    def close(self, entries: Sequence[int]) -> None:
-        """Have entries of the journal closed with the next `flush`, together with the scorecards announced until then."""
+    def close(self, entries: Sequence[Source]) -> None:
+        """Release the sources of closed trajectories with the next `flush`, together with the scorecards announced until then."""
         self._closed_entries += entries
 
     def remember(self, shown: Sequence[ShownValues]) -> None:
-        """Have these written to the journal with the next `flush`, together with the scorecards announced until then."""
+        """Write these to the journal with the next `flush`, together with the scorecards announced until then."""
         self._shown += shown
 
-    def send_again(self, outgoing: Outgoing) -> None:
-        """Have a request of our own leave that an earlier process could not deliver; without room it waits."""
-        self._hand_over(outgoing)
-
-    def flush(self, now_ns: int = 0) -> None:
-        """Hand over what there is room for: senders' requests, released spans, then scorecards and events."""
-        self._flush_requests()
-        full = self._flush_released()
-        backed_up: set[Signal] = {outgoing.signal for outgoing in self._waiting}
-        if full:
-            backed_up.add("traces")
-        self._admission.backed_up = frozenset(backed_up)
-        self._flush_scorecards(now_ns)
-
-    def _hand_over(self, outgoing: Outgoing) -> None:
+    def hand_over(self, outgoing: Outgoing) -> None:
+        """Hand a request to the outbox; without room it waits for the next `flush`."""
         if not self._admission.hand_over(outgoing):
             self._waiting.append(outgoing)
             self._admission.backed_up = self._admission.backed_up.union((outgoing.signal,))
 
-    def _flush_requests(self) -> None:
+    def flush(self, now_ns: int = 0) -> None:
+        """Hand over as much as there is room for: senders' requests, released spans, then scorecards and events."""
         self.forward()
-        waiting, self._waiting = self._waiting, []
-        self._waiting = [outgoing for outgoing in waiting if not self._admission.hand_over(outgoing)]
-
-    def _flush_released(self) -> bool:
-        """Hand over released spans; True when some found no room."""
-        is_full = False
+        self._waiting = [outgoing for outgoing in self._waiting if not self._admission.hand_over(outgoing)]
+        backed_up: set[Signal] = {outgoing.signal for outgoing in self._waiting}
         for origin in list(self._released):
-            while spans := self._released.get(origin):
-                if not self._is_handed_over(origin, spans):
-                    is_full = True
-                    break
-        return is_full
+            if not self._flush_spans(origin):
+                backed_up.add("traces")
+        self._admission.backed_up = frozenset(backed_up)
+        self._flush_scorecards(now_ns)
 
-    def _is_handed_over(self, origin: object, spans: list[HeldSpan[Container]]) -> bool:
-        """Hand over as many of these as one request takes; False when there is no room for them."""
-        count, size_bytes = _first_request(spans)
-        if not self._admission.has_room("traces", size_bytes):
-            return False
-        if not self._admission.hand_over(_released_request(spans[:count])):
-            return False
-        self._released_count -= count
-        self._released[origin] = spans[count:]
-        if not self._released[origin]:
-            del self._released[origin]
+    def _flush_spans(self, origin: object) -> bool:
+        """Hand over the released spans of one origin, as many requests as it takes; False when there is no room."""
+        spans = self._released[origin]
+        while spans:
+            count, size_bytes = _first_request(spans)
+            if not self._admission.has_room("traces", size_bytes):
+                return False
+            if not self._admission.hand_over(_released_request(spans[:count])):
+                return False
+            self._released_count -= count
+            spans = self._released[origin] = spans[count:]
+        del self._released[origin]
         return True
 
     def _flush_scorecards(self, now_ns: int) -> None:
-        # Taken out first: what fails here is not tried again, so that it stops nothing that comes after it.
+        # Taken out first: a batch that fails here is not tried again, so that it stops nothing behind it.
         scorecards, self._scorecards = self._scorecards, []
         closed_entries, self._closed_entries = self._closed_entries, []
         if not scorecards and not closed_entries:
@@ -213,14 +197,14 @@ class Egress:
         ledger: Ledger,
         written: Iterable[Outgoing],
         scorecards: Sequence[Scorecard],
-        closed_entries: Sequence[int],
+        closed_entries: Sequence[Source],
         now_ns: int,
     ) -> list[Outgoing]:
-        """Have scorecards and events written to the journal together with the ids of their trajectories, which need nothing more."""
+        """Write scorecards and events to the journal together with the ids of their trajectories, which are closed then."""
         own: list[JournalEntry] = []
         outgoings: list[Outgoing] = []
         # Messages of a broker are read again until the scores of their trajectories are delivered, too.
-        messages = tuple(dict.fromkeys(entry for entry in closed_entries if entry < 0))
+        messages = tuple(dict.fromkeys(one for one in closed_entries if isinstance(one, BrokerMessage)))
         try:
             for outgoing in written:
                 entry = ledger.new_entry(outgoing.signal, outgoing.body, now_ns, own=True)
@@ -228,7 +212,7 @@ class Egress:
                 ledger.claim_deliveries(messages)
                 outgoings.append(replace(outgoing, entries=(entry.id, *messages)))
         finally:
-            # Also after a fault: what fails again and again after each restart is worse than what is missing.
+            # Also after a fault: a request that fails after each restart is worse than a missing one.
             closed = [_closed_id(scorecard) for scorecard in scorecards if not scorecard.by_judges]
             shown, self._shown = self._shown, []
             ledger.close([*closed_entries, *[entry.id for entry in own]], closed, own, shown)
@@ -246,23 +230,18 @@ def _closed_id(scorecard: Scorecard) -> ClosedId:
 def _first_request(spans: Sequence[HeldSpan[Container]]) -> tuple[int, int]:
     """Return how many of these spans leave in one request, one at least, and their bytes."""
     size_bytes = 0
-    around: set[int] = set()
+    counted: set[int] = set()
     for count, span in enumerate(spans):
-        added_bytes = len(span.raw) + _around_bytes(span.container, around)
+        added_bytes = len(span.raw)
+        # A resource and a scope count once for all containers that share them.
+        for around in (span.container.resource, span.container.scope):
+            if id(around) not in counted:
+                counted.add(id(around))
+                added_bytes += sum(map(len, around))
         if count and size_bytes + added_bytes > _REQUEST_BYTES:
             return count, size_bytes
         size_bytes += added_bytes
     return len(spans), size_bytes
-
-
-def _around_bytes(container: Container, counted: set[int]) -> int:
-    """Count the bytes of a resource and a scope; each counts once for all containers that share it."""
-    size_bytes = 0
-    for written in (container.resource, container.scope):
-        if id(written) not in counted:
-            counted.add(id(written))
-            size_bytes += sum(map(len, written))
-    return size_bytes
 
 
 def _released_request(spans: Sequence[HeldSpan[Container]]) -> Outgoing:
@@ -273,6 +252,6 @@ def _released_request(spans: Sequence[HeldSpan[Container]]) -> Outgoing:
     joined = _Joined()
     for of_request in by_request.values():
         body = encode_spans([(span.container, span.raw) for span in of_request])
-        entries = tuple([span.entry for span in of_request if span.entry])
+        entries = tuple([span.entry for span in of_request if span.entry is not None])
         joined.add(Outgoing(signal="traces", body=body, spans=len(of_request), own=False, entries=entries))
     return joined.request("traces")

@@ -7,7 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 
 from confluent_kafka import Message
 
-from toolgauge.model.delivery import Accepted, Answer, Assignment, Invalid, MessageConsumer, Refused, Signal
+from toolgauge.model.delivery import (
+    Accepted,
+    Answer,
+    Assignment,
+    BrokerMessage,
+    Invalid,
+    MessageConsumer,
+    Refused,
+    Signal,
+)
 from toolgauge.net.throttle import Throttle
 from toolgauge.receive.kafka_metrics import KafkaMetrics
 from toolgauge.receive.otlp_handler import HOP_HEADER
@@ -68,20 +77,20 @@ class MessageTaker:
         self._look_at_key(signal, topic, message)
         if offset < self.read_before.get((topic, assignment.partition), 0):
             self._kafka_metrics.repeats.add(1)
-        entry = self._offsets.add(topic, offset, assignment, self._clock())
-        answer = await self._answer(signal, body, f"kafka/{topic}/{assignment.partition}", assignment, entry)
+        taken = self._offsets.add(topic, offset, assignment, self._clock())
+        answer = await self._answer(signal, body, f"kafka/{topic}/{assignment.partition}", taken)
         while isinstance(answer, Refused):
             self._metrics.requests.add(1, ("kafka", signal, "refused"))
             await asyncio.sleep(min(answer.retry_after_s, _WAIT_S))
             if self._is_over(epoch, assignment):
                 # Read again from here.
-                self._offsets.withdraw(entry)
+                self._offsets.withdraw(taken)
                 return
-            answer = await self._answer(signal, body, f"kafka/{topic}/{assignment.partition}", assignment, entry)
+            answer = await self._answer(signal, body, f"kafka/{topic}/{assignment.partition}", taken)
         if isinstance(answer, Accepted):
             self._metrics.requests.add(1, ("kafka", signal, "accepted"))
             return
-        self._offsets.done(entry)
+        self._offsets.done(taken)
         self._metrics.requests.add(1, ("kafka", signal, "invalid"))
         if isinstance(answer, Invalid):
             self._metrics.requests_invalid.add(1, ("kafka", signal, answer.reason))
@@ -94,13 +103,13 @@ class MessageTaker:
             extra={"topic": topic, "partition": assignment.partition, "offset": offset},
         )
 
-    async def _answer(self, signal: Signal, body: bytes, sender: str, assignment: Assignment, entry: int) -> Answer:
+    async def _answer(self, signal: Signal, body: bytes, sender: str, message: BrokerMessage) -> Answer:
         try:
-            return await self._consumer.consume_message(signal, body, sender, assignment, entry)
+            return await self._consumer.consume_message(signal, body, sender, message)
         except MemoryError:
             return Refused("out of memory", retry_after_s=5.0)
         except Exception as error:  # noqa: BLE001 - the receiver handler answers for whatever fails behind it
-            self._ledger.forget((entry,))
+            self._ledger.forget((message,))
             return Invalid(f"it failed inside: {type(error).__name__}")
 
     def _is_over(self, epoch: int, assignment: Assignment) -> bool:

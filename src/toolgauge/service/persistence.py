@@ -59,8 +59,8 @@ class Persistence:
         began_ns = self._clock()
         count = spoilt = 0
         try:
-            pipeline.restore(self.journal.closed_ids(), self._clock())
-            pipeline.restore_shown(self.journal.shown_values())
+            pipeline.assembler.recovery.restore(self.journal.closed_ids(), self._clock())
+            pipeline.earlier_traces.restore(self.journal.shown_values())
             for entry in self.journal.entries():
                 if self._is_ending:
                     break

@@ -20,7 +20,7 @@ from toolgauge.config.model import Config
 from toolgauge.config.nodes import Node, plain, spelled
 from toolgauge.judge.client import Client
 from toolgauge.model.errors import ConfigError, StartError, ToolgaugeError
-from toolgauge.pipeline.pipeline import Rules
+from toolgauge.pipeline.stages import Rules
 from toolgauge.score.criterion import Criterion, Lookup
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.destinations import renewed_destinations
@@ -185,14 +185,14 @@ class Reloader(ReloadLoop):
             criteria,
             service.metrics,
             running=self._config,
-            read=service.pipeline.wanted,
+            read=service.pipeline.scorer.wanted,
             labels=self._at_start.metrics.resource_attributes,
             deadline=lambda _criterion: service.evaluation_limit,
         )
         wanted = config.judge if asks_judge(criteria) else None
         changed = (config.judge, config.redact) != (self._config.judge, self._config.redact)
         opens = wanted is not None and (changed or not service.judges.has_judges)
-        has_other_tools = rules.scorer.registered_tools != service.pipeline.registered_tools
+        has_other_tools = rules.scorer.registered_tools != service.pipeline.scorer.registered_tools
         return Loaded(
             config,
             criteria,

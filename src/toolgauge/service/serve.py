@@ -21,7 +21,7 @@ from toolgauge.model.errors import StartError
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.ports import Receiver
 from toolgauge.otlp.otlp_json import request_from_json
-from toolgauge.pipeline.pipeline import ScorecardSink, ignore_regressions
+from toolgauge.pipeline.stages import ScorecardSink, ignore_regressions
 from toolgauge.receive.grpc import GrpcReceiver
 from toolgauge.receive.http import HttpReceiver
 from toolgauge.receive.refusal_log import RefusalLog

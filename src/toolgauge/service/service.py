@@ -21,7 +21,8 @@ from toolgauge.export.results import EmitSettings
 from toolgauge.export.webhooks import Webhooks
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.ports import MessageReceiver, Receiver
-from toolgauge.pipeline.pipeline import Pipeline, Rules
+from toolgauge.pipeline.pipeline import Pipeline
+from toolgauge.pipeline.stages import Rules
 from toolgauge.receive.grpc import GrpcReceiver
 from toolgauge.receive.http import HttpReceiver
 from toolgauge.score.scorer import ReadingScope
@@ -167,7 +168,9 @@ class Service:
                 await self.worker.run(functools.partial(self.persistence.recover, self.pipeline, self._faults))
             # What a sender could not send before was perhaps not sent again.
             journal = None if self.persistence is None else self.persistence.journal
-            self.pipeline.receive_since(self.clock() if journal is None else journal.received_since_ns)
+            since_ns = self.clock() if journal is None else journal.received_since_ns
+            self.pipeline.assembler.completeness.receive_since(since_ns)
+            self.pipeline.earlier_traces.receive_since(since_ns)
             started.append(self._end_recording)
             self._begin_recording()
             await self._start_receivers(started)
@@ -268,7 +271,7 @@ class Service:
     @property
     def reading_scope(self) -> ReadingScope:
         """What the criteria have it read, by now."""
-        return self.pipeline.reading_scope
+        return self.pipeline.scorer.reading_scope
 
     async def run(self, work: Callable[[], _T]) -> _T:
         """Have the worker do this between two pieces of its own work."""
@@ -317,7 +320,7 @@ class Service:
             await self.worker.finished((until - self.clock()) / 1e9)
         except TimeoutError:
             await self._interrupt()
-        incomplete, dropped = self.pipeline.interrupted, self.pipeline.trajectories_open
+        incomplete, dropped = self.pipeline.scoring.interrupted, self.pipeline.trajectories_open
         if incomplete or dropped:
             _LOG.error("there was not enough time to score all open trajectories")
         await self._flush(self.pipeline.release)
@@ -333,7 +336,7 @@ class Service:
         while has_more:
             with self._faults.survived():
                 has_more = self.pipeline.tick(self.clock())
-            if self.pipeline.is_pressing:
+            if self.pipeline.egress.is_pressing:
                 with self._faults.survived():
                     self.pipeline.flush()
             if self._is_interrupted:
@@ -343,7 +346,7 @@ class Service:
     async def _interrupt(self) -> None:
         """Have the worker score no more; take over from one that is stuck."""
         self._is_interrupted = True
-        self.pipeline.interrupt()
+        self.pipeline.scoring.interrupt()
         self.evaluation_limit.cut_off()
         try:
             await self.worker.finished(_CLOSING_DEADLINE_S + _WORKER_GRACE_S)
@@ -386,7 +389,7 @@ class Service:
 
     @property
     def _held(self) -> Undelivered:
-        return Undelivered(spans=self.pipeline.spans_held, requests=self.pipeline.other_requests_held)
+        return Undelivered(spans=self.pipeline.admission.spans_held, requests=self.pipeline.egress.other_requests)
 
     # -- timers -----------------------------------------------------------------------------------------------------
 

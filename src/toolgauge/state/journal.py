@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from typing import TypeAlias
 
+from toolgauge.model.delivery import Source
 from toolgauge.model.errors import StartError, StateError
 from toolgauge.model.journal import ClosedId, JournalChange, JournalEntry, ShownValues
 from toolgauge.selfmetrics import StateMetrics
@@ -115,7 +116,7 @@ class Journal:
         """Return the ids of requests that are needed and in memory only: they came while nothing could be written."""
         return self._unwritten
 
-    def keeps(self, entries: Collection[int]) -> bool:
+    def keeps(self, entries: Collection[Source]) -> bool:
         """Return whether the next process finds these entries when this one ends now."""
         return self._failure is None and self._unwritten.isdisjoint(entries)
 

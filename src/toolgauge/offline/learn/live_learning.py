@@ -17,7 +17,7 @@ from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.offline.learn.evidence import Requirements
 from toolgauge.offline.learn.learner import Learner, Options
-from toolgauge.pipeline.pipeline import ScorecardSink
+from toolgauge.pipeline.stages import ScorecardSink
 from toolgauge.score.criterion import ToolKinds, with_writing_tools
 from toolgauge.score.scorer import ReadingScope
 from toolgauge.selfmetrics import SelfMetrics

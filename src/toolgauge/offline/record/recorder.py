@@ -12,7 +12,8 @@ from toolgauge.export.recording_file import RecordingFile
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.offline.record.recognized import Recognized
 from toolgauge.otlp.request import Request
-from toolgauge.pipeline.pipeline import Pipeline, ignore_split
+from toolgauge.pipeline.pipeline import Pipeline
+from toolgauge.pipeline.stages import ignore_split
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.destinations import make_outbox
 from toolgauge.service.evaluation_limit import EvaluationLimit

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from toolgauge.config.model import Config
 from toolgauge.model.delivery import Signal
 from toolgauge.otlp.parts import Divider
-from toolgauge.pipeline.pipeline import ignore_regressions
+from toolgauge.pipeline.stages import ignore_regressions
 from toolgauge.recognize.conventions import CONVERSATION, SESSION
 from toolgauge.score.criterion import Criterion
 from toolgauge.score.scorer import reading_scope

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.outcomes import Scorecard, outcome_word
-from toolgauge.pipeline.pipeline import ScorecardSink
+from toolgauge.pipeline.stages import ScorecardSink
 from toolgauge.score.result_counts import ResultCounts
 from toolgauge.service.process import TimeShare
 from toolgauge.service.service import Service

@@ -1,12 +1,14 @@
-"""The messages of a trajectory and its agent runs: what each was asked and answered, and what it could choose from.
+"""Builds the agent runs of a trajectory with their messages, offered tools and errors.
 
-Whoever judges a call needs the conversation as that agent had it, and not what others said at the same time.
+A call is judged by the conversation as its own agent had it, not by messages of others at the same time. An error ends a run
+only where no model was asked again after it, and where no framework raised it to steer the run: a cancellation, an interrupt
+for a person, a hand-off, a guardrail that stopped an answer.
 """
 
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Literal, TypeAlias
 
@@ -16,7 +18,7 @@ from toolgauge.assemble.failures import not_executed
 from toolgauge.assemble.node import Node, NodeIndex
 from toolgauge.assemble.repair import History
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
-from toolgauge.model.observations import CallAnswered, CallError, CallRequested, MessageSeen, ToolDefinition
+from toolgauge.model.observations import CallError, CallRequested, MessageSeen, ToolDefinition
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import EarlierTurns, Message, Run, ToolCall
 
@@ -50,6 +52,198 @@ _WORDS = re.compile(
     r"|(?:The )?(?:run|request|task|stream) (?:was |has been )?(?:aborted|cancel+ed)(?: by (?:the )?(?:user|client|caller))?)\.?\s*$",
     re.IGNORECASE,
 )
+Role: TypeAlias = Literal["system", "user", "assistant"]
+# The newest texts of each role in one run.
+_Newest: TypeAlias = dict[Role, Collection[str]]
+# The time of some texts, the run and the role that they belong to.
+_Sight: TypeAlias = tuple[int, _Newest, Role, list[str]]
+_time: Callable[[_Sight], int] = itemgetter(0)
+# The time of an offer, and its tools.
+Offer: TypeAlias = tuple[int, tuple[ToolDefinition, ...]]
+
+
+# -- messages ---------------------------------------------------------------------------------------------------------
+
+
+def messages_of(speaking: Sequence[Node], turns_ns: Sequence[int]) -> tuple[Message, ...]:
+    """Return the messages in order of time. `speaking` nodes, and the turns that began at `turns_ns`, come in that order too."""
+    sights: list[_Sight] = []
+    by_run: dict[tuple[str, tuple[str, ...]], _Newest] = {}
+    for node in speaking:
+        newest = by_run.setdefault((node.ref.trace_id, node.branch.agents), {})
+        by_role: dict[Role, list[str]] = {}
+        for seen in node.messages:
+            role = seen.role
+            if role in by_role:
+                by_role[role].append(seen.text)
+            else:
+                # A model reads its input at its start, and writes its output at its end.
+                by_role[role] = texts = [seen.text]
+                sights.append((node.until_ns if role == "assistant" else node.time_ns, newest, role, texts))
+    messages: list[Message] = []
+    # Every model call of a run repeats the system prompt and the newest user text, and the run repeats its last
+    # answer; a text is new when it differs from the texts of the same role before it in the same run.
+    for time_ns, newest, role, texts in sorted(sights, key=_time):
+        before = newest.get(role, ())
+        if texts == before:
+            continue
+        turn = bisect_left(turns_ns, time_ns)
+        distinct = dict.fromkeys(texts) if len(texts) > 1 else texts
+        messages += [Message(role, text, turn, time_ns) for text in distinct if text not in before]
+        newest[role] = texts if len(texts) == 1 else frozenset(texts)
+    return tuple(messages)
+
+
+def has_beginning(speaking: Sequence[Node]) -> bool | None:
+    """Return whether the first model call had nothing earlier in its input; `None` where inputs do not repeat it."""
+    asked = _asked(speaking)
+    if not asked:
+        return None
+    first = asked[0]
+    user = next(seen for seen in first.messages if seen.role == "user")
+    # Answers to calls of others: one trace a model call, a turn that continues.
+    own = {request.call_id for request in first.requests}
+    if user.follows or (first.is_primary and any(answer.call_id not in own for answer in first.answers)):
+        return False
+    # A model that is given answers to its calls has no need of the user's text, unless the input is all there is.
+    return True if any(node.answers for node in asked) else None
+
+
+def earlier_turns(speaking: Sequence[Node], history: History) -> EarlierTurns | None:
+    """Return the turns in the input of the first model call; `None` where it lacks the result of any of their calls.
+
+    A history without calls may have been stripped of them.
+    """
+    asked = _asked(speaking)
+    answers = [answer for answer in asked[0].answers if not answer.by_provider] if asked else []
+    results = [answer.result for answer in answers]
+    if not answers or not all(
+        type(one) is Recorded or (type(one) is Unparsed and one.reason != "truncated") for one in results
+    ):
+        return None
+    past = history(asked[0].ref.span_id)
+    calls = [seen.call_id for seen in past if type(seen) is CallRequested]
+    # Producers without ids give the answers in the order of the calls.
+    if not calls or Counter(calls) != Counter(answer.call_id for answer in answers):
+        return None
+    texts = [seen.text for seen in past if type(seen) is MessageSeen]
+    return EarlierTurns(tuple(texts), tuple(results))
+
+
+def _asked(speaking: Sequence[Node]) -> list[Node]:
+    """Return the model calls with a text of the user in their input."""
+    models = (node for node in speaking if node.model_call is not None)
+    return [node for node in models if any(seen.role == "user" for seen in node.messages)]
+
+
+# -- offers -----------------------------------------------------------------------------------------------------------
+
+
+def new_offers(offering: Sequence[Node]) -> list[Offer]:
+    """Return the offers without repetitions: every model call of a run repeats the offer, mostly as the very same object."""
+    found: list[Offer] = []
+    newest: tuple[ToolDefinition, ...] | None = None
+    for node in offering:
+        for offer in node.offers:
+            if offer.tools != newest:
+                newest = offer.tools
+                found.append((node.time_ns, newest))
+    return found
+
+
+def tools_of(offers: Sequence[Offer]) -> tuple[ToolDefinition, ...] | None:
+    """Return all tools on offer, each once, with the first description and schema that was recorded."""
+    tools: dict[str, ToolDefinition] = {}
+    for _, offered in offers:
+        for tool in offered:
+            known = tools.setdefault(tool.name, tool)
+            if known is not tool and (known.description is None or known.parameters is None):
+                description = known.description if known.description is not None else tool.description
+                parameters = known.parameters if known.parameters is not None else tool.parameters
+                tools[tool.name] = replace(known, description=description, parameters=parameters)
+    return tuple(tools.values()) if offers else None
+
+
+def offer_turns(offers: Sequence[Offer], turns_ns: Sequence[int]) -> dict[str, int]:
+    """Return the first turn of calls that could know of each tool."""
+    first: dict[str, int] = {}
+    for time_ns, offered in offers:
+        turn = bisect_left(turns_ns, time_ns)
+        for tool in offered:
+            first.setdefault(tool.name, turn)
+    return first
+
+
+# -- runs -------------------------------------------------------------------------------------------------------------
+
+
+def runs_of(whole: Node, index: NodeIndex) -> Sequence[Run]:
+    """Return the runs of one trace; without agent runs it is one, that of `whole`."""
+    if len(index.running) <= 1:
+        return (_run(whole, index.speaking, index.offering),)
+    # By identity: hashing the names of spans would cost more than everything else here.
+    by_run: dict[int, tuple[Node, list[Node]]] = {}
+    for node in index.nodes:
+        run = node.branch.outermost or whole
+        known = by_run.get(id(run))
+        if known is None:
+            known = by_run[id(run)] = (run, [])
+        known[1].append(node)
+    runs: list[Run] = []
+    inner: dict[SpanRef, list[Run]] = {}
+    # The latest first: the text of an inner run is known when the turn of the outer one comes.
+    for run, together in reversed(by_run.values()):
+        # Spans outside of all runs are no run where there are others.
+        if run.agent_run is None:
+            continue
+        one = _run(run, [node for node in together if node.messages], [node for node in together if node.offers])
+        within = inner.get(one.span)
+        if within and one.prompt is None and one.response is None:
+            # A workflow around agents has no text of its own: theirs is.
+            prompts = (each.prompt for each in sorted(within, key=lambda each: each.start_ns))
+            responses = (each.response for each in sorted(within, key=lambda each: each.end_ns, reverse=True))
+            one = replace(one, prompt=_first(prompts), response=_first(responses))
+        runs.append(one)
+        if one.above is not None:
+            inner.setdefault(one.above, []).append(one)
+    return runs[::-1]
+
+
+def _run(run: Node, speaking: Sequence[Node], offering: Sequence[Node]) -> Run:
+    outer = run.above.branch.outermost if run.above is not None else None
+    if run.branch.tool_above is not None:
+        # The caller of the tool that started the run had another offer.
+        offering = [node for node in offering if node.branch.outermost is not None]
+    prompt, response = _text(run, "user"), _text(run, "assistant")
+    if prompt is None:
+        prompt = _first(_text(node, "user") for node in speaking)
+    if response is None:
+        # The last end first; among equals the earlier one stays first.
+        response = _first(_text(node, "assistant") for node in sorted(speaking, key=lambda node: -node.until_ns))
+    return Run(
+        span=run.ref,
+        above=outer.ref if outer is not None else None,
+        agent=run.agent_run.agent if run.agent_run is not None else None,
+        prompt=prompt,
+        response=response,
+        tools_offered=tools_of(new_offers(offering)),
+        start_ns=run.start_ns,
+        end_ns=run.end_ns,
+        is_agent=run.agent_run is not None,
+        has_history=has_beginning(speaking) is False,
+    )
+
+
+def _text(node: Node, role: str) -> str | None:
+    texts = dict.fromkeys(seen.text for seen in node.messages if seen.role == role and seen.text)
+    return "\n".join(texts) if texts else None
+
+
+def _first(texts: Iterator[str | None]) -> str | None:
+    return next((text for text in texts if text is not None), None)
+
+
+# -- errors -----------------------------------------------------------------------------------------------------------
 
 
 def with_errors(runs: Sequence[Run], whole: Node, index: NodeIndex, calls: Sequence[ToolCall]) -> Sequence[Run]:
@@ -57,13 +251,18 @@ def with_errors(runs: Sequence[Run], whole: Node, index: NodeIndex, calls: Seque
 
     `whole` stands for a trace in which no agent run was seen.
     """
-    failed_ns = _ends_of_failures(calls)
+    # When the last call that failed in the same words ended.
+    failed_ns: dict[str, int] = {}
+    for call in calls:
+        if call.error is not None and call.error.message:
+            words = _words(call.error)
+            failed_ns[words] = max(call.end_ns, failed_ns.get(words, 0))
     models = [node for node in index.nodes if node.model_call is not None]
     asked = max(models, key=lambda node: node.start_ns, default=None)
     failed = {
         node.ref: node.failure
         for node in index.failing
-        if node.failure is not None and not _is_no_failure(node, node.failure, failed_ns, asked)
+        if node.failure is not None and _ends_run(node, node.failure, failed_ns, asked)
     }
     if not failed:
         return runs
@@ -72,7 +271,7 @@ def with_errors(runs: Sequence[Run], whole: Node, index: NodeIndex, calls: Seque
     errors: dict[SpanRef, CallError] = {}
     passed: set[SpanRef] = set()
     outermost = [nodes.get(run.span, whole) for run in runs if run.above is None]
-    # The latest first: what contains several runs failed with the last one.
+    # The latest first: a span around several runs failed with the last one.
     for run in sorted(outermost, key=lambda node: (node.until_ns, node.place), reverse=True):
         found: list[SpanRef] = []
         at: Node | None = last_models.get(run.ref, run)
@@ -88,45 +287,28 @@ def with_errors(runs: Sequence[Run], whole: Node, index: NodeIndex, calls: Seque
     return [replace(run, error=errors[run.span]) if run.span in errors else run for run in runs]
 
 
-def _is_control_flow(error: CallError) -> bool:
-    """Return whether the error is a framework's way to steer a run, or somebody's wish to end it."""
-    if not_executed(error, NOT_RECORDED) is not None or _WORDS.match(error.message[:_MAX_TEXT]) is not None:
-        return True
-    raised = _CLASS.match(error.message, 0, _MAX_TEXT)
-    # A bare word at the beginning of a message is no class: `Canceled: no such card`.
-    named = raised[1] if raised is not None and raised[1].lower() not in _WORDS_ALONE else ""
-    names = {error.kind.rpartition(".")[2], named}
-    if names & _STEERING:
-        return True
-    return bool(names & _CANCELLATIONS) and _TIMED_OUT.search(error.message, 0, _MAX_TEXT) is None
-
-
-def _ends_of_failures(calls: Sequence[ToolCall]) -> Mapping[str, int]:
-    """Return when the last call that failed in the same words ended."""
-    ends: dict[str, int] = {}
-    for call in calls:
-        if call.error is not None and call.error.message:
-            words = _words(call.error)
-            ends[words] = max(call.end_ns, ends.get(words, 0))
-    return ends
-
-
 def _words(error: CallError) -> str:
     """Return the message without the class that some producers write in front of it."""
     return error.message.removeprefix(f"{error.kind}: ").removeprefix(f"{error.kind.rpartition('.')[2]}: ")
 
 
-def _is_no_failure(node: Node, failure: CallError, failed_ns: Mapping[str, int], asked: Node | None) -> bool:
-    """Return whether the error ended no run; `asked` is the model call that began last."""
-    if _is_control_flow(failure):
-        return True
-    # Rule: some producers copy the error of a tool to the spans around it. It is none of theirs where a model answered after it.
+def _ends_run(node: Node, failure: CallError, failed_ns: Mapping[str, int], asked: Node | None) -> bool:
+    """Return whether the error ended a run; `asked` is the model call that began last."""
+    message, kind = failure.message, failure.kind.rpartition(".")[2]
+    if not_executed(failure, NOT_RECORDED) is not None or _WORDS.match(message[:_MAX_TEXT]) is not None:
+        return False
+    raised = _CLASS.match(message, 0, _MAX_TEXT)
+    # A bare word at the beginning of a message is no class: `Canceled: no such card`.
+    names = {kind, raised[1] if raised is not None and raised[1].lower() not in _WORDS_ALONE else ""}
+    if names & _STEERING or (names & _CANCELLATIONS and _TIMED_OUT.search(message, 0, _MAX_TEXT) is None):
+        return False
+    # Rule: some producers copy the error of a tool to the spans around it. It is not theirs where a model answered after it.
     ended_ns = failed_ns.get(_words(failure))
     if ended_ns is None:
-        return False
+        return True
     if node.model_call is not None:
-        return _has_output(node)
-    return asked is not None and asked.start_ns >= ended_ns and _has_output(asked) and not asked.requests
+        return not _has_output(node)
+    return asked is None or asked.start_ns < ended_ns or not _has_output(asked) or bool(asked.requests)
 
 
 def _has_output(node: Node) -> bool:
@@ -139,9 +321,8 @@ def _last_models(index: NodeIndex, whole: Node) -> Mapping[SpanRef, Node]:
     """Return the model call of each outermost run that ended last."""
     outermost: dict[SpanRef, Node | None] = {}
     last: dict[SpanRef, Node] = {}
-    has_runs = bool(index.running)
     for node in index.nodes:
-        run = _outermost(node, outermost) if has_runs else whole
+        run = _outermost(node, outermost) if index.running else whole
         if node.model_call is not None and run is not None:
             known = last.get(run.ref)
             if known is None or node.until_ns >= known.until_ns:
@@ -161,239 +342,3 @@ def _outermost(node: Node, known: dict[SpanRef, Node | None]) -> Node | None:
         found = found if found is not None else one if one.agent_run is not None else None
         known[one.ref] = found
     return found
-
-
-# When tools were on offer, and which.
-Offer: TypeAlias = tuple[int, tuple[ToolDefinition, ...]]
-
-
-def new_offers(offering: Sequence[Node]) -> list[Offer]:
-    """Return what was on offer, and when, without the repetitions: every model call of a run has the offer again."""
-    index: list[Offer] = []
-    newest: tuple[ToolDefinition, ...] | None = None
-    for node in offering:
-        for offer in node.offers:
-            if offer.tools != newest:
-                newest = offer.tools
-                index.append((node.time_ns, newest))
-    return index
-
-
-def tools_of(offers: Sequence[Offer]) -> tuple[ToolDefinition, ...] | None:
-    """Return all tools on offer, each once, with the first description and schema that was recorded."""
-    tools: dict[str, ToolDefinition] = {}
-    for _, offered in offers:
-        for tool in offered:
-            known = tools.get(tool.name)
-            tools[tool.name] = tool if known is None else _complete(known, tool)
-    return tuple(tools.values()) if offers else None
-
-
-def offer_turns(offers: Sequence[Offer], turns_ns: Sequence[int]) -> dict[str, int]:
-    """Return the first turn of calls that could know of each tool."""
-    first: dict[str, int] = {}
-    for time_ns, offered in offers:
-        turn = bisect_left(turns_ns, time_ns)
-        for tool in offered:
-            first.setdefault(tool.name, turn)
-    return first
-
-
-def _complete(known: ToolDefinition, other: ToolDefinition) -> ToolDefinition:
-    if known.description is not None and known.parameters is not None:
-        return known
-    return replace(
-        known,
-        description=known.description if known.description is not None else other.description,
-        parameters=known.parameters if known.parameters is not None else other.parameters,
-    )
-
-
-Role: TypeAlias = Literal["system", "user", "assistant"]
-# What each role said last in one run.
-_Newest: TypeAlias = dict[Role, Collection[str]]
-# When, in which run, and what one role said there.
-_Sight: TypeAlias = tuple[int, _Newest, Role, list[str]]
-_time: Callable[[_Sight], int] = itemgetter(0)
-
-
-def messages_of(speaking: Sequence[Node], turns_ns: Sequence[int]) -> tuple[Message, ...]:
-    """Return the messages in order of time. `speaking` nodes, and the turns that began at `turns_ns`, come in that order too."""
-    sights: list[_Sight] = []
-    by_run: dict[tuple[str, tuple[str, ...]], _Newest] = {}
-    _see(speaking, by_run, sights)
-    messages: list[Message] = []
-    # Every model call of a run repeats the system prompt and the newest user text, and the run repeats its last
-    # answer; a text is new when it differs from what the same role said before it in the same run.
-    for time_ns, newest, role, texts in sorted(sights, key=_time):
-        before = newest.get(role, ())
-        if texts == before:
-            continue
-        turn = bisect_left(turns_ns, time_ns)
-        distinct = dict.fromkeys(texts) if len(texts) > 1 else texts
-        messages += [Message(role, text, turn, time_ns) for text in distinct if text not in before]
-        newest[role] = texts if len(texts) == 1 else frozenset(texts)
-    return tuple(messages)
-
-
-def has_beginning(speaking: Sequence[Node]) -> bool | None:
-    """Return whether the first model call had nothing earlier in its input; `None` where inputs do not repeat it."""
-    asked = _asked(speaking)
-    first = _user_message(asked[0]) if asked else None
-    if first is None:
-        return None
-    if first.follows or _has_earlier_answers(asked[0]):
-        return False
-    # A model that is given answers to its calls has no need of the user's text, unless the input is all there is.
-    return True if any(node.answers for node in asked) else None
-
-
-def earlier_turns(speaking: Sequence[Node], history: History) -> EarlierTurns | None:
-    """Return the turns in the input of the first model call; `None` where it lacks the result of any of their calls.
-
-    A history without calls may have been stripped of them.
-    """
-    asked = _asked(speaking)
-    answers = [answer for answer in asked[0].answers if not answer.by_provider] if asked else []
-    if not answers or not all(map(_has_result, answers)):
-        return None
-    past = history(asked[0].ref.span_id)
-    calls = [seen.call_id for seen in past if type(seen) is CallRequested]
-    # Producers without ids give the answers in the order of the calls.
-    if not calls or Counter(calls) != Counter(answer.call_id for answer in answers):
-        return None
-    texts = [seen.text for seen in past if type(seen) is MessageSeen]
-    return EarlierTurns(tuple(texts), tuple([answer.result for answer in answers]))
-
-
-def _has_result(answer: CallAnswered) -> bool:
-    result = answer.result
-    return isinstance(result, Recorded) or (isinstance(result, Unparsed) and result.reason != "truncated")
-
-
-def _asked(speaking: Sequence[Node]) -> list[Node]:
-    return [node for node in speaking if node.model_call is not None and _user_message(node) is not None]
-
-
-def _has_earlier_answers(node: Node) -> bool:
-    """Return whether a model was given answers to calls that others asked for: one trace a model call, a turn that goes on."""
-    if not node.is_primary or not node.answers:
-        return False
-    own = {request.call_id for request in node.requests}
-    return any(answer.call_id not in own for answer in node.answers)
-
-
-def _user_message(node: Node) -> MessageSeen | None:
-    return next((seen for seen in node.messages if seen.role == "user"), None)
-
-
-def _see(nodes: Iterable[Node], by_run: dict[tuple[str, tuple[str, ...]], _Newest], sights: list[_Sight]) -> None:
-    """Add the messages of each role on each span: what a model reads is there at its start, what it writes at its end."""
-    for node in nodes:
-        newest = by_run.setdefault((node.ref.trace_id, node.branch.agents), {})
-        by_role: dict[Role, list[str]] = {}
-        for seen in node.messages:
-            role = seen.role
-            if role in by_role:
-                by_role[role].append(seen.text)
-            else:
-                by_role[role] = texts = [seen.text]
-                sights.append((node.until_ns if role == "assistant" else node.time_ns, newest, role, texts))
-
-
-def runs_of(whole: Node, index: NodeIndex) -> Sequence[Run]:
-    """Return the runs of one trace; without agent runs it is one, that of `whole`."""
-    if len(index.running) <= 1:
-        return ((_run(whole, index.speaking, index.offering)),)
-    runs: list[Run] = []
-    for run, together in _by_run(whole, index.nodes):
-        # What was seen outside of all runs is no run where there are others.
-        if run.agent_run is not None:
-            speaking = [node for node in together if node.messages]
-            offering = [node for node in together if node.offers]
-            runs.append(_run(run, speaking, offering))
-    return _with_text(runs)
-
-
-def _by_run(whole: Node, nodes: Sequence[Node]) -> Iterable[tuple[Node, list[Node]]]:
-    """Find out which span is of which run."""
-    # By identity: hashing the names of spans would cost more than everything else here.
-    by_run: dict[int, tuple[Node, list[Node]]] = {}
-    for node in nodes:
-        run = node.branch.outermost or whole
-        known = by_run.get(id(run))
-        if known is None:
-            known = by_run[id(run)] = (run, [])
-        known[1].append(node)
-    return by_run.values()
-
-
-def _run(run: Node, speaking: Sequence[Node], offering: Sequence[Node]) -> Run:
-    outer = run.above.branch.outermost if run.above is not None else None
-    if run.branch.tool_above is not None:
-        # Whoever called the tool that started the run had another offer.
-        offering = [node for node in offering if node.branch.outermost is not None]
-    prompt, response = _text(run, "user"), _text(run, "assistant")
-    if prompt is None:
-        prompt = _first_text(speaking, "user")
-    if response is None:
-        response = _first_text((sorted(speaking, key=_latest)), "assistant")
-    return Run(
-        span=run.ref,
-        above=outer.ref if outer is not None else None,
-        agent=run.agent_run.agent if run.agent_run is not None else None,
-        prompt=prompt,
-        response=response,
-        tools_offered=tools_of(new_offers(offering)),
-        start_ns=run.start_ns,
-        end_ns=run.end_ns,
-        is_agent=run.agent_run is not None,
-        has_history=has_beginning(speaking) is False,
-    )
-
-
-def _with_text(runs: Sequence[Run]) -> list[Run]:
-    inner: dict[SpanRef, list[Run]] = {}
-    index: list[Run] = []
-    # The latest first: what a run within another says is known when the other's turn comes.
-    for run in reversed(runs):
-        one = _with_text_of(run, inner.get(run.span, ()))
-        index.append(one)
-        if one.above is not None:
-            inner.setdefault(one.above, []).append(one)
-    return index[::-1]
-
-
-def _with_text_of(run: Run, inner: Sequence[Run]) -> Run:
-    """Give a run without text of its own, a workflow around agents, the prompt and response of those within it."""
-    if run.prompt is not None or run.response is not None or not inner:
-        return run
-    prompt = _first(one.prompt for one in sorted(inner, key=lambda one: one.start_ns))
-    response = _first(one.response for one in sorted(inner, key=lambda one: one.end_ns, reverse=True))
-    return replace(run, prompt=prompt, response=response)
-
-
-def _latest(node: Node) -> int:
-    """Sort what ends last first; among equals the earlier one stays first."""
-    return -node.until_ns
-
-
-def _first_text(nodes: Sequence[Node], role: str) -> str | None:
-    for node in nodes:
-        text = _text(node, role)
-        if text is not None:
-            return text
-    return None
-
-
-def _text(node: Node, role: str) -> str | None:
-    if not node.messages:
-        return None
-    texts = [seen.text for seen in node.messages if seen.role == role and seen.text]
-    if len(texts) > 1:
-        texts = list(dict.fromkeys(texts))
-    return "\n".join(texts) if texts else None
-
-
-def _first(texts: Iterator[str | None]) -> str | None:
-    return next((text for text in texts if text is not None), None)

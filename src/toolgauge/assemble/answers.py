@@ -30,7 +30,8 @@ class _Sighting(Struct, frozen=True, eq=False):
 class Answers:
     """The answers of all traces of a trajectory."""
 
-    def __init__(self) -> None:
+    def __init__(self, answering: Sequence[Node], pairs: Sequence[Pair]) -> None:
+        """`answering` nodes and `pairs` come in order of time."""
         self._asked: dict[str, list[int]] = {}
         # How often its id was asked for before, of a call whose id is used again.
         self._occurrence: dict[int, int] = {}
@@ -42,9 +43,6 @@ class Answers:
         # it counts most, unless the id is that of several calls.
         self._paused: dict[str, CallAnswered] = {}
         self._refused: dict[str, CallAnswered] = {}
-
-    def collecting(self, answering: Sequence[Node], pairs: Sequence[Pair]) -> None:
-        """Find them; `answering` nodes and `pairs` come in order of time."""
         if not answering:
             return
         asked = self._asked
@@ -57,8 +55,7 @@ class Answers:
                 else:
                     self._occurrence[id(pair)] = len(times)
                     times.append(pair.asking.time_ns)
-        have_ids = self._with_ids(answering)
-        if not have_ids:
+        if not self._with_ids(answering):
             self._by_order = _without_ids(answering, pairs)
 
     def settle(self, pairs: Sequence[Pair]) -> None:
@@ -160,7 +157,6 @@ class Answers:
         Tell whether all answers have ids.
         """
         have_ids = True
-        moments: list[tuple[int, Node]] = []
         moments = [(_known_at(node), node) for node in nodes]
         settled: dict[str, set[str]] = {}
         reused = {call_id for call_id, times in self._asked.items() if len(times) > 1}

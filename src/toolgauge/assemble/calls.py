@@ -63,18 +63,15 @@ class Offers:
         if request.node.offers:
             return self._schemas(request.node)
         if self._by_run is None:
-            self._by_run = self._offers_by_run()
+            by_run: dict[tuple[str, int], dict[str, JsonObject | None]] = {}
+            newest: dict[tuple[str, int], dict[str, JsonObject | None]] = {}
+            for node in self._offering:
+                run, schemas = _run(node), self._schemas(node)
+                if newest.get(run) is not schemas:
+                    newest[run] = schemas
+                    by_run.setdefault(run, {}).update(schemas)
+            self._by_run = by_run
         return self._by_run.get(_run(request.node))
-
-    def _offers_by_run(self) -> dict[tuple[str, int], dict[str, JsonObject | None]]:
-        by_run: dict[tuple[str, int], dict[str, JsonObject | None]] = {}
-        newest: dict[tuple[str, int], dict[str, JsonObject | None]] = {}
-        for node in self._offering:
-            run, schemas = _run(node), self._schemas(node)
-            if newest.get(run) is not schemas:
-                newest[run] = schemas
-                by_run.setdefault(run, {}).update(schemas)
-        return by_run
 
     def _schemas(self, node: Node) -> dict[str, JsonObject | None]:
         key = tuple([id(offer.tools) for offer in node.offers])
@@ -143,7 +140,11 @@ def _of_requested(request: Request, answer: CallAnswered | None, *, has_tool_spa
     if stopped is not None:
         return _unexecuted(stopped, answered, error)
     # Tools that the model's provider runs have no spans.
-    by_provider = request.by_provider or (answer is not None and answer.by_provider) or _has_provider_id(request)
+    by_provider = (
+        request.by_provider
+        or (answer is not None and answer.by_provider)
+        or (request.call_id is not None and _PROVIDER_ID.match(request.call_id) is not None)
+    )
     has_tool_spans = has_tool_spans and not by_provider
     error = error or mcp_failure(answered)
     if error is not None:
@@ -158,10 +159,6 @@ def _of_requested(request: Request, answer: CallAnswered | None, *, has_tool_spa
         return Fate("rejected" if has_tool_spans else "executed", answered, error, by_provider)
     has_run = by_provider or answer is not None
     return Fate("executed" if has_run and not has_tool_spans else "requested_only", answered, None, by_provider)
-
-
-def _has_provider_id(request: Request) -> bool:
-    return request.call_id is not None and _PROVIDER_ID.match(request.call_id) is not None
 
 
 def _fault(request: Request, answered: Content, error: CallError | None) -> CallError | None:
@@ -342,7 +339,9 @@ def _arguments(request: Request | None, execution: Execution | None) -> Content:
     if type(asked) is NotRecorded:
         # Both say nothing; that something was hidden on purpose says more.
         return asked if type(given) is NotRecorded else given
-    if asked == Recorded({}) and _is_damaged(given):
+    if asked == Recorded({}) and (
+        given == NotRecorded("redacted") or (type(given) is Unparsed and given.reason == "truncated")
+    ):
         # The arguments that were cut or masked were not an empty object.
         return given
     if type(given) is not Recorded or type(given.value) is not dict or not given.value:
@@ -350,10 +349,6 @@ def _arguments(request: Request | None, execution: Execution | None) -> Content:
         return asked
     is_same = type(asked) is Recorded and asked.value == given.value
     return asked if is_same or adds_to(given.value, asked) else given
-
-
-def _is_damaged(given: Content) -> bool:
-    return given == NotRecorded("redacted") or (type(given) is Unparsed and given.reason == "truncated")
 
 
 def _named(request: Request | None, execution: Execution | None) -> tuple[str, ...]:

@@ -42,7 +42,12 @@ def dangling(
     """Look at the agent, model and tool spans of a trace, and at log records where no agent run was seen."""
     runs = [one for one in readings if _is_run(one)]
     known = {run.ref.span_id: False for run in runs}
-    spans = [one for one in readings if type(one) is UnreadSpan or (not one.is_log and _is_of_run(one))]
+    spans = [
+        one
+        for one in readings
+        if type(one) is UnreadSpan
+        or (not one.is_log and any(type(seen) not in (ConversationSeen, SpanFailed) for seen in one.observations))
+    ]
     loose = [one for one in spans if _dangles(one.ref.span_id, known, parents)]
     # What stands between a run and its models may be filtered out: then their times tell.
     if loose and not (runs and _are_within(_read(loose, read), _read(runs, read))):
@@ -82,10 +87,6 @@ def _is_run(one: Reading | UnreadSpan) -> bool:
     if type(one) is UnreadSpan:
         return one.operation == "agent_run"
     return not one.is_log and any(type(seen) is AgentRun for seen in one.observations)
-
-
-def _is_of_run(reading: Reading) -> bool:
-    return any(type(seen) not in (ConversationSeen, SpanFailed) for seen in reading.observations)
 
 
 class Chains(Protocol):
@@ -173,7 +174,13 @@ class Completeness:
             is_half = missing.spans or (missing.log_records and service.shows_parents)
         elif because == "open_idle":
             missing = trace.dangling()
-            is_half = self._waited_in_vain(trajectory, service, waits=missing.spans or missing.log_records)
+            # Return whether the parent that never came would have come, as those of its service do; count it.
+            waits = missing.spans or missing.log_records
+            is_half = waits and service.shows_parents
+            service.count(complete=not waits, waiting=waits)
+            if not is_half and not service.is_reported:
+                service.is_reported = True
+                self._on_missing_parents(trajectory.service)
         else:
             service.count(complete=trace.shows_parents(), waiting=False)
             return None
@@ -201,15 +208,6 @@ class Completeness:
         while len(self._unseen) > _MAX_UNSEEN:
             del self._unseen[next(iter(self._unseen))]
         return bool(own)
-
-    def _waited_in_vain(self, trajectory: Trajectory, service: _Service, *, waits: bool) -> bool:
-        """Return whether the parent that never came would have come, as those of its service do; count it."""
-        is_half = waits and service.shows_parents
-        service.count(complete=not waits, waiting=waits)
-        if not is_half and not service.is_reported:
-            service.is_reported = True
-            self._on_missing_parents(trajectory.service)
-        return is_half
 
     def _service(self, name: str | None) -> _Service:
         known = self._services.get(name)

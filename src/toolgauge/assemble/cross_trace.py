@@ -210,7 +210,12 @@ class UnmatchedResults:
                 if known is None or (start_ns, trace_id) <= (known.start_ns, known.trace_id):
                     cut_short = cut(seen, _MAX_TEXT)
                     answer = cut_short if isinstance(cut_short, CallAnswered) else seen
-                    size = _size_bytes(reading.service, answer)
+                    names = (reading.service, answer.name)
+                    size = (
+                        _ENTRY_BYTES
+                        + memory_of(contents_of(answer))
+                        + sum([name.__sizeof__() for name in names if name is not None])
+                    )
                     self._known[key] = _Remembered(start_ns, trace_id, answer, size)
                     self._bytes += size - (known.size_bytes if known is not None else 0)
         while len(self._known) > self._max_answers or self._bytes > self._max_bytes:
@@ -254,10 +259,3 @@ def _is_alone(reading: Reading) -> bool:
 
 def _is_short(*names: str | None) -> bool:
     return all(name is None or len(name) <= _MAX_ID for name in names)
-
-
-def _size_bytes(service: str | None, answer: CallAnswered) -> int:
-    names = (service, answer.name)
-    return (
-        _ENTRY_BYTES + memory_of(contents_of(answer)) + sum([name.__sizeof__() for name in names if name is not None])
-    )

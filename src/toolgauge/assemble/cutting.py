@@ -181,7 +181,10 @@ class Cutter:
                 break
             # Higher levels cut nothing.
             self._level = max(_LOWEST_LEVEL, 1 << (longest - 1).bit_length() - 1)
-        texts_cut = self._texts_cut(readings)
+        distinct = {id(seen): seen for reading in readings.values() for seen in reading.observations}
+        texts_cut = sum(
+            [len(text) == self._level and is_cut(text) for seen in distinct.values() for text in texts(seen)]
+        )
         self.left_out = self._index.left_out(texts_cut) if texts_cut else NOTHING_LEFT_OUT
 
     def _shared(self, readings: dict[Hashable, Reading]) -> Iterator[int]:
@@ -193,7 +196,11 @@ class Cutter:
                 repeated = identity(seen) if type(seen) in _REPEATED else None
                 one = known.get(repeated) if repeated is not None else None
                 if one is None:
-                    shortened = self._cut(seen)
+                    shortened = cut(seen, self._level)
+                    if shortened is not seen:
+                        for text in texts(seen):
+                            if len(text) > self._level and not is_cut(text):
+                                self._index.add(text)
                     # One that was cut earlier is what a whole one is cut to.
                     one = shortened if repeated is None else known.setdefault(identity(shortened), shortened)
                     if repeated is not None:
@@ -203,18 +210,6 @@ class Cutter:
                 kept.append(one)
             if any(now is not before for now, before in zip(kept, reading.observations, strict=True)):
                 readings[key] = replace(reading, observations=tuple(kept))
-
-    def _texts_cut(self, readings: dict[Hashable, Reading]) -> int:
-        distinct = {id(seen): seen for reading in readings.values() for seen in reading.observations}
-        return sum([len(text) == self._level and is_cut(text) for seen in distinct.values() for text in texts(seen)])
-
-    def _cut(self, observation: Observation) -> Observation:
-        shortened = cut(observation, self._level)
-        if shortened is not observation:
-            for text in texts(observation):
-                if len(text) > self._level and not is_cut(text):
-                    self._index.add(text)
-        return shortened
 
 
 def texts(observation: Observation) -> Iterator[str]:

@@ -246,7 +246,12 @@ def not_executed(error: CallError | None, result: Content) -> NotExecuted | None
         case Recorded(value=str() as text) | Unparsed(text=text):
             return _in_words(text)
         case Recorded(value=dict() as answer) if len(answer) <= _MAX_MEMBERS:
-            return _in_object(answer)
+            # Nothing but a decision: the AI SDK's `{"denied": true}`, UiPath's `{"meta": "Cancelled by user"}`.
+            is_denied = answer.get("denied") is True and answer.keys() <= {"denied", "reason"}
+            if is_denied or answer == {"meta": "Cancelled by user"}:
+                return "refused"
+            words = answer.get("error")
+            return _in_words(words) if isinstance(words, str) and len(answer) == 1 else None
         case _:
             return None
 
@@ -262,13 +267,3 @@ def _in_words(text: str) -> NotExecuted | None:
     if _REFUSED_WORDS.match(text, 0, _MAX_DECISION):
         return "refused"
     return "paused" if _PAUSED_WORDS.match(text, 0, _MAX_DECISION) else None
-
-
-def _in_object(answer: JsonObject) -> NotExecuted | None:
-    """Read an answer that is nothing but the decision: the AI SDK's `{"denied": true}`, UiPath's `{"meta": "Cancelled by user"}`."""
-    if answer.get("denied") is True and answer.keys() <= {"denied", "reason"}:
-        return "refused"
-    if answer == {"meta": "Cancelled by user"}:
-        return "refused"
-    error = answer.get("error")
-    return _in_words(error) if isinstance(error, str) and len(answer) == 1 else None

@@ -316,15 +316,14 @@ def _candidates(pair: Pair, executed: dict[Hashable, list[tuple[Execution, Pair]
         alike = executed.get(key, [])
         first = bisect_right(alike, since_ns, key=_time_ns)
         for _, other in alike[first : first + _MAX_CANDIDATES]:
-            if pair.request is not None and other.request is not None and not _is_restored(other, pair):
+            if (
+                pair.request is not None
+                and other.request is not None
+                and not (other.call_id is not None and other.call_id == pair.call_id and is_restored(other.asking.ref))
+            ):
                 continue
             if pair.call_id is not None and other.call_id is not None and pair.call_id != other.call_id:
                 continue
             # In the trace that asked for it, a call without a span was joined with its execution already.
             if waiting is not None or other.asking.ref.trace_id != pair.asking.ref.trace_id:
                 yield other
-
-
-def _is_restored(other: Pair, pair: Pair) -> bool:
-    """Return whether the request of the later call was restored from the history that holds the call which waited."""
-    return other.call_id is not None and other.call_id == pair.call_id and is_restored(other.asking.ref)

@@ -125,7 +125,7 @@ class _Known:
         for one in past:
             if one.request is None:
                 key = _key(one.call)
-                alike = [request for request in left if _request_key(request) == key]
+                alike = [request for request in left if (fold_name(request.name), request.arguments_key) == key]
                 if have_own_ids and one.call.call_id is not None:
                     alike = [request for request in alike if request.call_id is None]
                 self._take(one, alike)
@@ -166,10 +166,6 @@ def _same(call: CallRequested) -> object:
 def _key(call: CallRequested) -> object:
     key = arguments_key(call.arguments)
     return None if key is None else (fold_name(call.name), key)
-
-
-def _request_key(request: Request) -> object:
-    return (fold_name(request.name), request.arguments_key)
 
 
 class _Restored:

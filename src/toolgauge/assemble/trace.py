@@ -367,15 +367,12 @@ class OpenTrace:
                 self._ended_ns = now_ns if self._ended_ns is None else self._ended_ns
                 return
             if parent not in self._parents:
-                self._await(parent)
+                if self._awaited is None:
+                    self._awaited = {parent}
+                else:
+                    self._awaited.add(parent)
                 return
             at = parent
-
-    def _await(self, span_id: str) -> None:
-        if self._awaited is None:
-            self._awaited = {span_id}
-        else:
-            self._awaited.add(span_id)
 
 
 def _joined(gathered: GatheredTrace, because: ClosedBecause) -> Trajectory | None:

@@ -93,6 +93,9 @@ def join(
         restored = repair(one.index, one.pairs, history) if history is not None else None
         if restored is not None:
             repairs[one.trace.trace_id] = restored
+    history = traces[0].history if len(traces) == 1 else None
+    if trajectory.has_beginning is False and history is not None and not repairs:
+        trajectory = replace(trajectory, earlier_turns=earlier_turns(index.speaking, history))
     # Nodes and calls name each other: leaving them to garbage collection costs more than taking them apart.
     take_apart(index.nodes)
     return _repaired(trajectory, traces, repairs) if repairs else trajectory
@@ -154,7 +157,6 @@ def _joined(
     # Log records without a span count where there is nothing else.
     spans = [node for node in index.nodes if not node.from_log_only] or index.nodes
     offers = new_offers(index.offering)
-    begins, history = has_beginning(index.speaking), traces[0].history if len(traces) == 1 else None
     agents = [node.agent_run.agent for node in index.running if node.agent_run is not None]
     agents += [call.agent for call in calls]
     producer = index.nodes[0].first if root is None else root.first
@@ -184,8 +186,7 @@ def _joined(
         end_ns=max([node.end_ns for node in spans]),
         left_out=merged([trace.left_out for trace in traces]),
         hidden_turns=sum([_hidden_turns(one.index) for one in planted]),
-        has_beginning=begins,
-        earlier_turns=earlier_turns(index.speaking, history) if begins is False and history is not None else None,
+        has_beginning=has_beginning(index.speaking),
         has_media=any(seen.has_media for node in index.speaking for seen in node.messages),
         runs=tuple(runs),
         code_steps=code_steps(index),

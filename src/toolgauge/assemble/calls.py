@@ -1,4 +1,8 @@
-"""Makes tool calls of paired views: what was asked, what came of it, who made it, and in which order."""
+"""Makes tool calls of paired views: their arguments, state, result, agent and order.
+
+A call is rejected only on evidence that somebody refused it: an error result, the producer's word, or an answer that says so. A
+name that is missing from the recorded tools, and broken JSON in the arguments, are not evidence.
+"""
 
 import re
 from bisect import bisect_left
@@ -56,22 +60,17 @@ class Offers:
 
     def schema(self, request: Request) -> JsonObject | None:
         """Return the schema of the requested tool's arguments, `None` when it was not recorded."""
-        offered = self._of(request)
-        return offered.get(request.name) if offered is not None else None
-
-    def _of(self, request: Request) -> dict[str, JsonObject | None] | None:
         if request.node.offers:
-            return self._schemas(request.node)
+            return self._schemas(request.node).get(request.name)
         if self._by_run is None:
-            by_run: dict[tuple[str, int], dict[str, JsonObject | None]] = {}
+            self._by_run = {}
             newest: dict[tuple[str, int], dict[str, JsonObject | None]] = {}
             for node in self._offering:
                 run, schemas = _run(node), self._schemas(node)
                 if newest.get(run) is not schemas:
                     newest[run] = schemas
-                    by_run.setdefault(run, {}).update(schemas)
-            self._by_run = by_run
-        return self._by_run.get(_run(request.node))
+                    self._by_run.setdefault(run, {}).update(schemas)
+        return self._by_run.get(_run(request.node), {}).get(request.name)
 
     def _schemas(self, node: Node) -> dict[str, JsonObject | None]:
         key = tuple([id(offer.tools) for offer in node.offers])
@@ -108,7 +107,7 @@ def fate(pair: Pair, answer: CallAnswered | None, offers: Offers, *, has_tool_sp
         return Fate("executed", result, None)
     shown = answered_with if isinstance(result, NotRecorded) else result
     error = with_message(error, shown)
-    why = _turned_down(execution, request, error, shown, offers)
+    why = _rejection(execution, request, error, shown, offers)
     return Fate("executed" if why is None else "rejected", result, error)
 
 
@@ -118,7 +117,7 @@ def _unexecuted(state: NotExecuted, result: Content, error: CallError | None) ->
     return Fate(state, words if state == "refused" and type(result) is NotRecorded else result, None)
 
 
-def _turned_down(
+def _rejection(
     execution: Execution, request: Request | None, error: CallError, answered: Content, offers: Offers
 ) -> Rejection | None:
     arguments = execution.arguments
@@ -134,24 +133,33 @@ def _turned_down(
 
 
 def _of_requested(request: Request, answer: CallAnswered | None, *, has_tool_spans: bool) -> Fate:
+    """Return the state of a call without a tool span."""
     answered = answer.result if answer is not None else NOT_RECORDED
     error = answer.error if answer is not None else None
     stopped = not_executed(error, answered)
     if stopped is not None:
         return _unexecuted(stopped, answered, error)
     # Tools that the model's provider runs have no spans.
-    by_provider = (
-        request.by_provider
-        or (answer is not None and answer.by_provider)
-        or (request.call_id is not None and _PROVIDER_ID.match(request.call_id) is not None)
-    )
+    has_provider_id = request.call_id is not None and _PROVIDER_ID.match(request.call_id) is not None
+    by_provider = request.by_provider or (answer is not None and answer.by_provider) or has_provider_id
     has_tool_spans = has_tool_spans and not by_provider
     error = error or mcp_failure(answered)
     if error is not None:
         error = with_message(error, answered)
-    fault = _fault(request, answered, error or (None if answer is not None else _failure_around(request)))
-    if fault is not None:
-        return Fate("rejected", answered, fault)
+    refusal = error
+    if answer is None:
+        # The innermost failed span around an unanswered request may name the tool it rejects.
+        # OpenAI Agents: `Tool not found: {'tool_name': 'get_forecast'}` on the turn.
+        node = request.node if request.node.failure is not None else request.node.branch.failed_above
+        refusal = error or (node.failure if node is not None else None)
+    if not request.usable:
+        message = refusal.message if refusal else "the arguments cannot be parsed"
+        return Fate("rejected", answered, CallError(kind=INVALID_ARGUMENTS, message=message))
+    if refusal is None and isinstance(answered, Recorded) and isinstance(answered.value, str):
+        # A framework that does not run the tool often says so in words alone.
+        refusal = CallError(kind=OTHER_ERROR, message=answered.value[:_MAX_TEXT])
+    if refusal is not None and (why := rejection(request.name, request.arguments, refusal, NOT_RECORDED)) is not None:
+        return Fate("rejected", answered, CallError(kind=why, message=refusal.message))
     if error is None and not has_tool_spans:
         error = failure_in(answered)
     if error is not None:
@@ -159,31 +167,6 @@ def _of_requested(request: Request, answer: CallAnswered | None, *, has_tool_spa
         return Fate("rejected" if has_tool_spans else "executed", answered, error, by_provider)
     has_run = by_provider or answer is not None
     return Fate("executed" if has_run and not has_tool_spans else "requested_only", answered, None, by_provider)
-
-
-def _fault(request: Request, answered: Content, error: CallError | None) -> CallError | None:
-    """Return why a request without a tool span was rejected, `None` when nothing shows that it was."""
-    if not request.usable:
-        return CallError(kind=INVALID_ARGUMENTS, message=error.message if error else "the arguments cannot be parsed")
-    # A framework that does not run the tool often says so in words alone.
-    refusal = error or _refusal_in(answered)
-    if refusal is None or (why := rejection(request.name, request.arguments, refusal, NOT_RECORDED)) is None:
-        return None
-    return CallError(kind=why, message=refusal.message)
-
-
-def _failure_around(request: Request) -> CallError | None:
-    """Return the error of the innermost span around an unanswered request that failed: it may name the tool it rejects.
-
-    OpenAI Agents: `Tool not found: {'tool_name': 'get_forecast'}` on the turn.
-    """
-    node = request.node if request.node.failure is not None else request.node.branch.failed_above
-    return node.failure if node is not None else None
-
-
-def _refusal_in(answered: Content) -> CallError | None:
-    text = answered.value if isinstance(answered, Recorded) else None
-    return CallError(kind=OTHER_ERROR, message=text[:_MAX_TEXT]) if isinstance(text, str) else None
 
 
 def _run(node: Node) -> tuple[str, int]:
@@ -237,7 +220,7 @@ _place: Callable[[Turn], int] = attrgetter("node.place")
 
 
 def _moment(together: Sequence[Pair]) -> Node:
-    """Return the span that shows when the output was: of a summary, the first call that came of it."""
+    """Return the span that shows when the output was: of a summary, the first call that it led to."""
     asking, request = together[0].asking, together[0].request
     if request is None or request.node.is_primary:
         return asking
@@ -253,35 +236,45 @@ def tool_calls(turns: Sequence[Turn], turns_ns: Sequence[int], around: Surroundi
         for position, pair in enumerate(turn.pairs):
             trace_id = pair.asking.ref.trace_id
             became = fate(pair, answers.to(pair), offers, has_tool_spans=trace_id in around.with_tool_spans)
+            # The first turn in which the result was known.
             known_turn: int | None = None
             if became.error is not None or type(became.result) is not NotRecorded:
-                known_turn = _known_turn(pair, number, turns_ns, answers)
+                ran = pair.execution
+                if ran is None and not pair.asking.is_primary:
+                    # A summary has one time for all of its outputs, and each was given the answers to those before it.
+                    known_turn = number + 1
+                else:
+                    known_ns = answers.answered_ns(pair) if ran is None else ran.node.until_ns
+                    # Clocks are rounded: the model that asked is told later all the same.
+                    known_turn = bisect_left(turns_ns, known_ns, number + 1)
             place = (len(calls), number, position, known_turn)
             calls.append(_tool_call(pair, became, wholes[trace_id], place))
     return tuple(calls)
 
 
-def _known_turn(pair: Pair, number: int, turns_ns: Sequence[int], answers: Answers) -> int:
-    """Return the first turn in which the result of a call of turn `number` was known."""
-    ran = pair.execution
-    if ran is None and not pair.asking.is_primary:
-        # A summary has one time for all of its outputs, and each of them was given the answers to those before it.
-        return number + 1
-    known_ns = answers.answered_ns(pair) if ran is None else ran.node.until_ns
-    # Clocks are rounded: whoever asks is told later all the same.
-    return bisect_left(turns_ns, known_ns, number + 1)
-
-
 def _tool_call(pair: Pair, became: Fate, whole: Node, place: tuple[int, int, int, int | None]) -> ToolCall:
     request, execution = pair.request, pair.execution
     shown = execution.node if execution is not None else pair.asking
-    # What a tool's span itself runs does not count.
+    # Runs within the tool's span do not count.
     above = execution.node.above if execution is not None else None
     branch = above.branch if above is not None else TOP
     asking = request.node.branch if request is not None else TOP
-    agents = branch.agents or asking.agents or _named(request, execution)
-    run = branch.outermost or asking.outermost or _outside(shown, whole)
-    arguments = _arguments(request, execution)
+    agents = branch.agents or asking.agents
+    if not agents:
+        # The agent that the views of a call name, where no agent run is above them.
+        model = request.node.model_call if request is not None else None
+        named = [view.agent for view in (execution, request, model) if view is not None and view.agent is not None]
+        agents = tuple(named[:1])
+    # Rule: a call outside of all agent runs belongs to the outermost run, unless a tool outside of it started that run: the
+    # caller of the tool is no part of it.
+    outside = whole if whole.branch.tool_above is None else shown.branch.topmost or shown
+    run = branch.outermost or asking.outermost or outside
+    has_same_id = (
+        request is not None
+        and execution is not None
+        and request.call_id is not None
+        and request.call_id == execution.call_id
+    )
     order, turn, position, result_turn = place
     # By position: twenty keywords cost more than all else about a call.
     return ToolCall(
@@ -289,7 +282,7 @@ def _tool_call(pair: Pair, became: Fate, whole: Node, place: tuple[int, int, int
         turn,
         position,
         pair.name or (execution.name if execution is not None else ""),
-        arguments,
+        _arguments(request, execution),
         became.result,
         became.error,
         pair.call_id,
@@ -306,22 +299,11 @@ def _tool_call(pair: Pair, became: Fate, whole: Node, place: tuple[int, int, int
         result_turn,
         run.ref,
         execution.tool_id if execution is not None else None,
-        request is not None
-        and execution is not None
-        and request.call_id is not None
-        and request.call_id == execution.call_id,
+        has_same_id,
         became.by_provider,
         execution.node.definition if execution is not None else None,
         execution.kind if execution is not None else "tool",
     )
-
-
-def _outside(node: Node, whole: Node) -> Node:
-    """Return what stands for the run of a call outside of all agent runs.
-
-    Rule: that is the outermost run, unless a tool outside of it started that run: whoever called the tool is no part of it.
-    """
-    return whole if whole.branch.tool_above is None else node.branch.topmost or node
 
 
 def _arguments(request: Request | None, execution: Execution | None) -> Content:
@@ -349,14 +331,3 @@ def _arguments(request: Request | None, execution: Execution | None) -> Content:
         return asked
     is_same = type(asked) is Recorded and asked.value == given.value
     return asked if is_same or adds_to(given.value, asked) else given
-
-
-def _named(request: Request | None, execution: Execution | None) -> tuple[str, ...]:
-    """Return the agent that the views of a call name where no agent run is above them."""
-    model = request.node.model_call if request is not None else None
-    named = (
-        execution.agent if execution is not None else None,
-        request.agent if request is not None else None,
-        model.agent if model is not None else None,
-    )
-    return next(((agent,) for agent in named if agent is not None), ())

@@ -56,11 +56,6 @@ def dangling(
     return Dangling(log_records=any(_dangles(one.ref.span_id, known, parents) for one in logs))
 
 
-def shows_parents(parents: Mapping[str, str | None]) -> bool:
-    """Return whether a span of a trace has a parent that has arrived."""
-    return any(parent in parents for parent in parents.values())
-
-
 def _dangles(start: str, known: dict[str, bool], parents: Mapping[str, str | None]) -> bool:
     """Follow the chain of parents; every span is passed once, and circles lead nowhere."""
     path: dict[str, None] = {}

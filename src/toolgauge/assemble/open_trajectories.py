@@ -196,7 +196,7 @@ class OpenConversations:
         size_bytes: int,
         now_ns: int,
         *,
-        entries: Iterable[Source] | None,
+        entries: Iterable[Source],
         incomplete: str | None,
     ) -> int | None:
         """Add a closed trace; return how late it is where its conversation was closed before."""
@@ -207,7 +207,7 @@ class OpenConversations:
                 return late_ns
             conversation = self.by_id[conversation_id] = OpenConversation(conversation_id, self.settings, now_ns)
         conversation.traces.append(trace)
-        conversation.entries.extend(entries or ())
+        conversation.entries.extend(entries)
         conversation.incomplete = conversation.incomplete or incomplete
         conversation.active_ns = now_ns
         conversation.size_bytes += size_bytes

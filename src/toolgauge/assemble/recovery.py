@@ -55,11 +55,11 @@ class Recovery:
         """Drop open traces of lost partitions, as if they had never come; yield their ids and entries."""
         for trace in [trace for trace in self._traces if trace.is_lost]:
             self._traces.remove(trace)
-            yield trace.trace_id, trace.entries or ()
+            yield trace.trace_id, trace.entries
         self._eviction.relax()
         for trace in self._eviction.take_lost():
             self._traces.closed.remove(trace.trace_id)
-            yield trace.trace_id, trace.entries or ()
+            yield trace.trace_id, trace.entries
 
     def open_traces_of(self, entries: Collection[Source]) -> Sequence[tuple[str, Assignment]]:
         """Return the ids of open traces that need one of these entries, with their partitions."""
@@ -67,7 +67,7 @@ class Recovery:
         return [
             (trace.trace_id, trace.assignment)
             for trace in self._traces
-            if trace.assignment is not None and trace.entries is not None and not wanted.isdisjoint(trace.entries)
+            if trace.assignment is not None and not wanted.isdisjoint(trace.entries)
         ]
 
     def stall(self, now_ns: int) -> None:

@@ -1,4 +1,8 @@
-"""A damaged file is written anew with what can be read of it, and kept beside the new one."""
+"""Opens the SQLite file: its schema up to date, its tables whole, and locked by its owner.
+
+Further tables come as further entries of `_SCHEMA`. A file of a newer toolgauge, or of another program, is refused. The readable
+rows of a damaged file are copied into a new one, and the damaged one is kept beside it.
+"""
 
 import itertools
 import os
@@ -236,22 +240,19 @@ def _copy_entries(old: sqlite3.Connection, new: sqlite3.Connection) -> tuple[int
 
 
 def _entries(old: sqlite3.Connection) -> Iterator[tuple[EntryRow, bytes | None]]:
+    """Read entries from both ends up to damaged rows, each once."""
     seen: set[int] = set()
-    for row in _readable_rows(old):
-        if row.id in seen:
-            continue
-        seen.add(row.id)
+    for direction in ("ASC", "DESC"):
         try:
-            yield row, journal_rows.body(old, row)
-        except sqlite3.DatabaseError:
-            yield row, None
-
-
-def _readable_rows(old: sqlite3.Connection) -> Iterator[EntryRow]:
-    """Read the rows of entries from both ends up to damaged ones: some may come twice."""
-    for order in ("ASC", "DESC"):
-        try:
-            yield from map(EntryRow._make, old.execute(f"{journal_rows.SELECT_ENTRIES} ORDER BY id {order}"))
+            for row in map(EntryRow._make, old.execute(f"{journal_rows.SELECT_ENTRIES} ORDER BY id {direction}")):
+                if row.id in seen:
+                    continue
+                seen.add(row.id)
+                try:
+                    body = journal_rows.body(old, row)
+                except sqlite3.DatabaseError:
+                    body = None
+                yield row, body
         except sqlite3.DatabaseError:
             continue
         return

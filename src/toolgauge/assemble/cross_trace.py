@@ -1,7 +1,13 @@
-"""Finds the answer to a call in another trace.
+"""Bounded memories of earlier traces: recent spans, answers to calls, and calls that wait.
 
-A model client without a span around it gives one trace a model call: the call is in one trace, and what came of it
-only in the history of the next. Which of both closes first is chance, so answers are remembered beyond that.
+Spans that alone open no trace complete chains of parents later: their ids stay in the heaps they came in until a trace opens
+that may need some of them. They are kept as runs of bytes: a hundred thousand objects would slow every garbage collection.
+
+A model client without a span around it gives one trace a model call: the call is in one trace, and its answer only in the
+history of the next. Which of both closes first is chance, so answers are remembered beyond that.
+
+A resumed run carries out, or answers, a call for which no model asked in its own trace. Without a memory of waiting calls it
+would look like a trace whose first half went to another process.
 """
 
 from collections import deque

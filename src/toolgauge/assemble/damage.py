@@ -1,8 +1,4 @@
-"""Finds what shows that outputs of models were lost or garbled, and which inputs have them in their history.
-
-Arrives: the spans of a trace and its calls. Leaves: of each agent run at most one input. Where nothing is damaged, as nearly
-always, no history is needed.
-"""
+"""Detects model outputs that are missing or garbled, and the inputs whose histories repeat them: at most one an agent run."""
 
 from collections.abc import Collection, Sequence
 

@@ -1,7 +1,8 @@
-"""Distinguishes a call that waits for a person, or that a person turned down, from one that failed.
+"""Reads errors and results: a call may wait for a person, be refused by one, be rejected before its tool ran, or have failed.
 
-Frameworks stop a run by raising an exception, or answer the call in fixed words. Only the classes and words below count, and
-words only at the beginning of an answer: a tool may return any text.
+Frameworks write all of them as a failed tool span, an exception, or fixed words in the answer. Only the classes and words below
+count, words of a decision only at the beginning of an answer, and rejections only where they name this very tool or its
+arguments: a tool may return any text, and fail with a validation error about something else.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""What joining works on: the spans of a trace as nodes of a tree, and the two views of a call."""
+"""Holds the spans of a trace as nodes of a tree, and the two views of a call."""
 
 from collections.abc import Hashable, Iterable, Sequence
 
@@ -261,21 +261,21 @@ class Execution(_View, eq=False):
 
 
 class NodeIndex:
-    """Nodes, and those of them that hold something; each in order of time."""
+    """Nodes, and those with requests, executions, answers and so on; each in order of time."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
+        for place, node in enumerate(nodes):
+            node.place = place
         self.nodes = nodes
-        self.requesting: list[Node] = []
-        self.executing: list[Node] = []
-        self.answering: list[Node] = []
-        self.speaking: list[Node] = []
-        self.offering: list[Node] = []
-        # Those that are runs of agents.
-        self.running: list[Node] = []
-        self.failing: list[Node] = []
-        # Those that are steps of code agents.
-        self.coding: list[Node] = []
-        self._sort()
+        self.requesting = [node for node in nodes if node.requests]
+        self.executing = [node for node in nodes if node.executions]
+        self.answering = [node for node in nodes if node.answers]
+        self.speaking = [node for node in nodes if node.messages]
+        self.offering = [node for node in nodes if node.offers]
+        self.running = [node for node in nodes if node.agent_run is not None]
+        self.failing = [node for node in nodes if node.failure is not None]
+        # Steps of code agents.
+        self.coding = [node for node in nodes if node.code_step is not None]
 
     @property
     def of_run(self) -> bool:
@@ -283,23 +283,3 @@ class NodeIndex:
         if self.requesting or self.executing or self.running:
             return True
         return any(node.model_call is not None for node in self.nodes)
-
-    def _sort(self) -> None:
-        for place, node in enumerate(self.nodes):
-            node.place = place
-            if node.requests:
-                self.requesting.append(node)
-            if node.executions:
-                self.executing.append(node)
-            if node.answers:
-                self.answering.append(node)
-            if node.messages:
-                self.speaking.append(node)
-            if node.offers:
-                self.offering.append(node)
-            if node.agent_run is not None:
-                self.running.append(node)
-            if node.failure is not None:
-                self.failing.append(node)
-            if node.code_step is not None:
-                self.coding.append(node)

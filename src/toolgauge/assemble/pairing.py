@@ -1,7 +1,10 @@
-"""Joins a call that waited for a person with its execution once the run was resumed, in the same trace or in a later one.
+"""Joins the two views of a call: the request of a model, and the execution that a tool span shows.
 
-Frameworks carry out a call of a resumed run again from its start, under a span of its own, and no model asks for it again: one call
-would be counted as two, and one of them as never carried out.
+By call id, and where one id stands for several calls by their arguments; else by name and arguments; else by name, within
+one agent run, first where the arguments are alike and at last by order. A view that stays alone is a call all the same.
+
+Frameworks carry out a call of a resumed run again from its start, under a span of its own, and no model asks for it again: it is
+joined with the call that waited, in the same trace or in an earlier one.
 """
 
 from bisect import bisect_right
@@ -40,43 +43,24 @@ class Pair(Struct, eq=False):
 
 def pair(requests: Sequence[Request], executions: Sequence[Execution]) -> list[Pair]:
     """Return all calls of one trace in order of time. Both sides come in that order too."""
-    left_requests, left_executions = requests, executions
-    have_own_ids = _join_own_ids(requests, executions)
+    asking, left = requests, executions
     for key, matches in _RULES:
-        if not left_requests or not left_executions:
+        if not asking or not left:
             break
-        if not have_own_ids or key is not _by_id:
-            _join(left_requests, left_executions, key, matches)
-        left_requests = [request for request in left_requests if request.execution is None]
-        left_executions = [execution for execution in left_executions if not execution.was_requested]
-    return _pairs(requests, left_executions)
-
-
-def _join_own_ids(requests: Sequence[Request], executions: Sequence[Execution]) -> bool:
-    """Join by ids where each is that of one call alone, as nearly always; False where some are shared."""
-    ran = {execution.call_id: execution for execution in executions}
-    if len(ran) < len(executions) or len({request.call_id for request in requests}) < len(requests):
-        return False
-    for request in requests:
-        execution = ran.get(request.call_id)
-        if execution is not None and request.call_id is not None:
+        for request, execution in _matched(asking, left, key, matches):
             request.execution = execution
             execution.was_requested = True
-    return True
-
-
-def _pairs(requests: Sequence[Request], alone: Sequence[Execution]) -> list[Pair]:
+        asking = [request for request in asking if request.execution is None]
+        left = [execution for execution in left if not execution.was_requested]
     found: list[Pair] = []
     for request in requests:
         execution, call_id = request.execution, request.call_id
         if call_id is None and execution is not None:
             call_id = execution.call_id
         found.append(Pair(request, execution, request.node, request.name, call_id))
-    if not alone:
-        return found
-    # Of an execution without a name only its request could tell what was called.
-    found += [Pair(None, one, one.node, one.name, one.call_id) for one in alone if one.name]
-    return sorted(found, key=asked)
+    # Of an execution without a name only its request could name the tool.
+    alone = [Pair(None, one, one.node, one.name, one.call_id) for one in left if one.name]
+    return sorted([*found, *alone], key=asked) if alone else found
 
 
 asked: Callable[[Pair], int] = attrgetter("asking.place")
@@ -88,14 +72,8 @@ _Key: TypeAlias = Callable[[_View], Hashable | None]
 _Matches: TypeAlias = Callable[[Sequence[Request], Sequence[Execution]], _Pairs]
 
 
-def _join(requests: Sequence[Request], executions: Sequence[Execution], key: _Key, matches: _Matches) -> None:
-    """Join what has equal keys; a key of `None` equals nothing."""
-    for request, execution in _matched(requests, executions, key, matches):
-        request.execution = execution
-        execution.was_requested = True
-
-
 def _matched(requests: Sequence[Request], executions: Sequence[Execution], key: _Key, matches: _Matches) -> _Pairs:
+    """Yield pairs with equal keys; a key of `None` equals nothing."""
     ran = _group(executions, key)
     for shared, wanting in _group(requests, key).items():
         if shared in ran:
@@ -110,11 +88,7 @@ def _group(views: Sequence[_V], key: _Key) -> dict[Hashable, list[_V]]:
     for view in views:
         value = key(view)
         if value is not None:
-            known = groups.get(value)
-            if known is None:
-                groups[value] = [view]
-            else:
-                known.append(view)
+            groups.setdefault(value, []).append(view)
     return groups
 
 
@@ -138,11 +112,7 @@ def _anywhere(_view: _View) -> int:
     return 0
 
 
-def _exactly(name: str) -> str:
-    return name
-
-
-_SPELLINGS = (_exactly, fold_name)
+_SPELLINGS: tuple[Callable[[str], str], ...] = (str, fold_name)
 
 
 def _in_order(requests: Sequence[Request], executions: Sequence[Execution]) -> _Pairs:
@@ -150,14 +120,9 @@ def _in_order(requests: Sequence[Request], executions: Sequence[Execution]) -> _
 
     A model that asks again does so because its earlier request was not carried out.
     """
-    if len(requests) == len(executions) == 1:
-        return ((requests[0], executions[0]),)
     if len(requests) == len(executions):
-        return zip(requests, executions, strict=True)
-    return _to_newest_outputs(requests, executions)
-
-
-def _to_newest_outputs(requests: Sequence[Request], executions: Sequence[Execution]) -> _Pairs:
+        yield from zip(requests, executions, strict=True)
+        return
     outputs: list[deque[Request]] = []
     arriving = deque(requests)
     early: list[Execution] = []

@@ -1,4 +1,4 @@
-"""Restores what outputs of models lost on the way, from the history in a later input of the same agent run.
+"""Restores model outputs that were lost or garbled, from the history in a later input of the same agent run.
 
 A Collector drops the span of an output, an SDK cuts its text in the middle, an instrumentation joins the calls that were
 streamed together. The next input of the run repeats the output. It is read only where an output shows damage, or an answer

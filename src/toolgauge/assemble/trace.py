@@ -4,12 +4,12 @@ The end of a sub-agent looks like the end of the run; only a chain of parents th
 without a parent tells them apart.
 """
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Protocol
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from toolgauge.assemble.completeness import Dangling, dangling
 from toolgauge.assemble.cutting import Cutter, fingerprint
 from toolgauge.assemble.join import GatheredTrace, join
 from toolgauge.assemble.settings import AssembleSettings
@@ -17,7 +17,15 @@ from toolgauge.assemble.weight import LOG_KEY_BYTES, Scale, weight_together
 from toolgauge.model.content import Unparsed
 from toolgauge.model.delivery import Assignment, Source
 from toolgauge.model.left_out import NOTHING_LEFT_OUT
-from toolgauge.model.observations import AgentRun, CallRequested, ConversationSeen, MessageSeen, Reading, UnreadSpan
+from toolgauge.model.observations import (
+    AgentRun,
+    CallRequested,
+    ConversationSeen,
+    MessageSeen,
+    Reading,
+    SpanFailed,
+    UnreadSpan,
+)
 from toolgauge.model.trajectory import ClosedBecause, ToolCall, Trajectory
 
 # What a trace takes by itself, the tables in which it is looked up included.
@@ -28,6 +36,13 @@ _SHARE = 4
 _HEAD_BYTES = 210
 # What a span that waits as bytes takes beside them: three ids, and entries in two tables.
 _UNREAD_BYTES = 600
+
+
+class Dangling(Struct, frozen=True):
+    """Whether chains of parents end at a span that has not arrived, where no agent run that has ended holds them."""
+
+    spans: bool = False
+    log_records: bool = False
 
 
 class Reader(Protocol):
@@ -206,8 +221,33 @@ class OpenTrace:
             self._ended_ns += by_ns
 
     def dangling(self) -> Dangling:
-        """Return whether its chains of parents end at a span that has not arrived."""
-        return dangling(self._readings.values(), self._parents, self._reader.read)
+        """Look at the agent, model and tool spans, and at log records where no agent run was seen."""
+        known: dict[str, bool] = {}
+        runs: list[Reading | UnreadSpan] = []
+        spans: list[Reading | UnreadSpan] = []
+        logs: list[Reading] = []
+        for one in self._readings.values():
+            if type(one) is UnreadSpan:
+                is_run, is_of_run = one.operation == "agent_run", True
+            elif one.is_log:
+                logs.append(one)
+                continue
+            else:
+                is_run = any(type(seen) is AgentRun for seen in one.observations)
+                is_of_run = any(type(seen) not in (ConversationSeen, SpanFailed) for seen in one.observations)
+            if is_run:
+                runs.append(one)
+                known[one.ref.span_id] = False
+            if is_of_run:
+                spans.append(one)
+        loose = [one for one in spans if _dangles(one.ref.span_id, known, self._parents)]
+        # The spans between a run and its models may be filtered out: then each began while a run was active.
+        times = [(run.start_ns, run.end_ns) for run in self._read(runs)] if loose else []
+        starts = [one.start_ns for one in self._read(loose)]
+        if loose and not (runs and all(any(start <= at <= end for start, end in times) for at in starts)):
+            return Dangling(spans=True)
+        has_loose_log = not runs and any(_dangles(one.ref.span_id, known, self._parents) for one in logs)
+        return Dangling(log_records=has_loose_log)
 
     def shows_parents(self) -> bool:
         """Return whether a span has a parent that has arrived."""
@@ -217,8 +257,7 @@ class OpenTrace:
         """Read the waiting spans, and return all readings."""
         if self._received > self._settings.max_content_bytes:
             self._cut()
-        read = [self._reader.read(one) if type(one) is UnreadSpan else one for one in self._readings.values()]
-        return self._gathered([reading for reading in read if reading is not None])
+        return self._gathered(self._read(self._readings.values()))
 
     def trajectory(
         self, because: ClosedBecause, elsewhere: Sequence[Reading] = (), *, with_content: bool
@@ -266,6 +305,10 @@ class OpenTrace:
         if type(span) is not UnreadSpan:
             span = self._inputs.get(span_id) if self._inputs is not None else None
         return self._reader.read_history(span) if span is not None else ()
+
+    def _read(self, ones: Iterable[Reading | UnreadSpan]) -> list[Reading]:
+        read = [self._reader.read(one) if type(one) is UnreadSpan else one for one in ones]
+        return [reading for reading in read if reading is not None]
 
     def _gathered(self, readings: Sequence[Reading]) -> GatheredTrace:
         return GatheredTrace(
@@ -344,3 +387,15 @@ def _are_settled(calls: Sequence[ToolCall]) -> bool:
     # A call that no model asked for, beside others: its output was lost.
     asked = len([call for call in calls if call.requested_by is not None])
     return asked in (0, len(calls))
+
+
+def _dangles(start: str, known: dict[str, bool], parents: Mapping[str, str | None]) -> bool:
+    """Follow the chain of parents; every span is passed once, and circles lead nowhere."""
+    path: dict[str, None] = {}
+    at: str | None = start
+    while at is not None and at not in known and at not in path and at in parents:
+        path[at] = None
+        at = parents[at]
+    dangles = at is not None and known.get(at, at not in parents)
+    known.update(dict.fromkeys(path, dangles))
+    return dangles

@@ -7,13 +7,29 @@ Without both bounds, memory would grow without limit on the first trace that nev
 
 import builtins
 from collections import OrderedDict
-from typing import Generic, TypeVar
+from typing import Annotated, Generic, TypeVar
 
 from msgspec import Struct
+from pydantic import Field
 
 from toolgauge.model.delivery import Source
 from toolgauge.model.observations import AgentRun, CallExecuted, CodeExecuted, Reading, UnreadSpan
 from toolgauge.model.records import SpanRef
+from toolgauge.settings import MIB, SECOND, Duration, Section, Size
+
+
+class InboxSettings(Section):
+    """Requests that are acknowledged and not yet read."""
+
+    max_bytes: Annotated[Size, Field(gt=0)] = 64 * MIB
+
+
+class HoldSettings(Section):
+    """How long spans may wait for their scores, and how many bytes of them."""
+
+    timeout: Duration = 30 * SECOND
+    max_bytes: Size = 64 * MIB
+
 
 C = TypeVar("C")
 

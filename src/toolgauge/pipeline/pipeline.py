@@ -15,8 +15,7 @@ from toolgauge.model.records import PackedHead
 from toolgauge.otlp.decoder import DecodedTraces, Place
 from toolgauge.otlp.heads import encode_heads, read_each
 from toolgauge.otlp.request import Request, read_request
-from toolgauge.pipeline.admission import Admission
-from toolgauge.pipeline.egress import Egress
+from toolgauge.pipeline.egress import Admission, Egress
 from toolgauge.pipeline.hold import is_to_bear_scores
 from toolgauge.pipeline.reader import Deferred, Read
 from toolgauge.pipeline.scoring import Scoring

@@ -20,7 +20,7 @@ from toolgauge.otlp.views import value
 from toolgauge.pipeline import pipeline
 from toolgauge.pipeline.egress import Egress
 from toolgauge.pipeline.hold import Hold
-from toolgauge.pipeline.scoring import Scoring
+from toolgauge.pipeline.trajectory_scoring import Scoring
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.score.scorer import Scorer
 

@@ -197,11 +197,11 @@ class Egress:
         self._waiting: list[Outgoing] = []
         # By signal and sender, until `forward`.
         self._passing: dict[tuple[Signal, str], _Joined] = {}
-        self._scorecards: list[Scorecard] = []
-        # Sources of the trajectories that have closed.
-        self._closed_entries: list[Source] = []
-        # What conversations have shown, for the journal.
-        self._shown: list[ShownValues] = []
+        # For the next `flush`, which writes them to the journal together: scorecards, the sources of trajectories that have
+        # closed, and the values that conversations have shown.
+        self.scorecards: list[Scorecard] = []
+        self.closed_entries: list[Source] = []
+        self.shown: list[ShownValues] = []
 
     @property
     def other_requests(self) -> int:
@@ -211,7 +211,7 @@ class Egress:
     @property
     def is_pressing(self) -> bool:
         """Return whether to flush at once: senders are refused until then, or much data is ready."""
-        return bool(self._waiting) or self._released_count + len(self._scorecards) > _MANY
+        return bool(self._waiting) or self._released_count + len(self.scorecards) > _MANY
 
     def pass_on(self, outgoing: Outgoing, sender: str | None) -> None:
         """Queue a senders' request for the next `forward`, which merges those of one connection."""
@@ -257,18 +257,6 @@ class Egress:
             self.release(ready)
         return annotated
 
-    def announce(self, scorecard: Scorecard) -> None:
-        """Queue a scorecard for the next `flush`."""
-        self._scorecards.append(scorecard)
-
-    def close(self, entries: Sequence[Source]) -> None:
-        """Release the sources of closed trajectories with the next `flush`, together with the scorecards announced until then."""
-        self._closed_entries += entries
-
-    def remember(self, shown: Sequence[ShownValues]) -> None:
-        """Write these to the journal with the next `flush`, together with the scorecards announced until then."""
-        self._shown += shown
-
     def hand_over(self, outgoing: Outgoing) -> None:
         """Hand a request to the outbox; without room it waits for the next `flush`."""
         if not self._admission.hand_over(outgoing):
@@ -302,8 +290,9 @@ class Egress:
 
     def _flush_scorecards(self, now_ns: int) -> None:
         # Taken out first: a batch that fails here is not tried again, so that it stops nothing behind it.
-        scorecards, self._scorecards = self._scorecards, []
-        closed_entries, self._closed_entries = self._closed_entries, []
+        scorecards, closed_entries = self.scorecards[:], self.closed_entries[:]
+        self.scorecards.clear()
+        self.closed_entries.clear()
         if not scorecards and not closed_entries:
             return
         written: Iterable[Outgoing] = self._encode(scorecards) if scorecards else ()
@@ -337,7 +326,8 @@ class Egress:
         finally:
             # Also after a fault: a request that fails after each restart is worse than a missing one.
             closed = [_closed_id(scorecard) for scorecard in scorecards if not scorecard.by_judges]
-            shown, self._shown = self._shown, []
+            shown = self.shown[:]
+            self.shown.clear()
             ledger.close([*closed_entries, *[entry.id for entry in own]], closed, own, shown)
         return outgoings
 

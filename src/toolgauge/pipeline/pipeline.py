@@ -157,7 +157,7 @@ class Pipeline:
         """Close what the earlier process had closed: all its entries have been read."""
         self._now_ns = max(self._now_ns, now_ns)
         self.assembler.end_recovery(now_ns)
-        self.egress.close(self.assembler.take_released())
+        self.egress.closed_entries += self.assembler.take_released()
         self.egress.flush(self._now_ns)
 
     def forget(self) -> int:
@@ -269,7 +269,7 @@ class Pipeline:
     def _close_due(self, now_ns: int) -> bool:
         until = self._parts.clock() + _LONGEST_TICK_NS
         # Left by a fault.
-        self.egress.close(self.assembler.take_released())
+        self.egress.closed_entries += self.assembler.take_released()
         due_ns = self.assembler.next_due_ns() or now_ns
         close = self.assembler.close_all if self._closes_all else self.assembler.closed
         for trajectory in close(now_ns):
@@ -280,7 +280,7 @@ class Pipeline:
         self._closes_all = False
         if self._is_closing:
             self._parts.feedback.close()
-        self.egress.close(self.assembler.take_released())
+        self.egress.closed_entries += self.assembler.take_released()
         return False
 
     def close_open(self, now_ns: int) -> None:

@@ -32,7 +32,7 @@ class Scoring:
         self._answers: deque[Answers] = deque()
         self._consumers: tuple[Callable[[Scorecard], None], ...] = (
             parts.sink.record,
-            egress.announce,
+            egress.scorecards.append,
             self._annotate,
             parts.feedback.observe,
             self._watch,
@@ -82,7 +82,7 @@ class Scoring:
             if completed.earlier is not None:
                 self._remember_values(completed, is_overloaded=is_overloaded)
             # Not before: a trajectory that is stuck in an evaluator is not closed.
-            self._egress.close(parts.assembler.take_released())
+            self._egress.closed_entries += parts.assembler.take_released()
             self._publish(Scorecard(trajectory=trajectory, results=results, scored_at_ns=now_ns))
         finally:
             # Judges answer late; nothing waits for them.
@@ -134,7 +134,7 @@ class Scoring:
         else:
             earlier_traces.remember(trajectory)
         if self._parts.ledger is not None:
-            self._egress.remember(earlier_traces.take_changes())
+            self._egress.shown += earlier_traces.take_changes()
 
     def _annotate(self, scorecard: Scorecard) -> None:
         """Release the held spans of a trace with their scores."""

@@ -4,7 +4,7 @@ Every later input repeats every earlier answer, those of earlier traces included
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from operator import itemgetter
 
 from msgspec import Struct
@@ -86,7 +86,12 @@ class Answers:
             return self._refused[call_id]
         first = self._first_after(pair)
         if first is None or call_id is None:
-            waiting = self._paused.get(call_id) if call_id is not None and not _has_run(pair) else None
+            # A tool span shows that the call ran: it has a result, or an error that is not a pause.
+            ran = pair.execution
+            has_run = (
+                ran is not None and not ran.waits and (ran.error is not None or type(ran.result) is not NotRecorded)
+            )
+            waiting = self._paused.get(call_id) if call_id is not None and not has_run else None
             return waiting or self._by_order.get(id(pair))
         asked, answers = self._asked[call_id], first.answers
         number, asked_before = self._occurrence.get(id(pair), 0), bisect_right(asked, first.time_ns)
@@ -194,12 +199,6 @@ class Answers:
 _moment: Callable[[tuple[int, Node]], int] = itemgetter(0)
 
 
-def _has_run(pair: Pair) -> bool:
-    """Return whether a tool span shows that the call ran: it has a result, or an error that is not a pause."""
-    ran = pair.execution
-    return ran is not None and not ran.waits and (ran.error is not None or type(ran.result) is not NotRecorded)
-
-
 def _time(sightings: _Sighting) -> int:
     return sightings.time_ns
 
@@ -224,17 +223,12 @@ def _without_ids(nodes: Sequence[Node], pairs: Sequence[Pair]) -> dict[int, Call
         asked.setdefault((pair.asking.ref.trace_id, id(pair.run)), []).append(pair)
     found: dict[int, CallAnswered] = {}
     for run, (node, answers) in longest.items():
-        before = [pair for pair in asked.get(run, []) if pair.asking.time_ns <= _known_at(node)]
-        found.update(_align(before, answers))
+        named: dict[str | None, list[CallAnswered]] = {}
+        for answer in answers:
+            named.setdefault(None if answer.name is None else fold_name(answer.name), []).append(answer)
+        # From the end: a history may begin with calls of earlier traces.
+        for pair in reversed([pair for pair in asked.get(run, []) if pair.asking.time_ns <= _known_at(node)]):
+            left = named.get(fold_name(pair.name)) or named.get(None)
+            if left:
+                found[id(pair)] = left.pop()
     return found
-
-
-def _align(pairs: Sequence[Pair], answers: Sequence[CallAnswered]) -> Iterator[tuple[int, CallAnswered]]:
-    """Align from the end: a history may begin with calls of earlier traces."""
-    named: dict[str | None, list[CallAnswered]] = {}
-    for answer in answers:
-        named.setdefault(None if answer.name is None else fold_name(answer.name), []).append(answer)
-    for pair in reversed(pairs):
-        left = named.get(fold_name(pair.name)) or named.get(None)
-        if left:
-            yield id(pair), left.pop()

@@ -54,9 +54,7 @@ class _Generation:
     def take_heads(self, trace_id: bytes) -> list[bytes]:
         self.sort()
         packed = self._by_trace.pop(trace_id, None)
-        if packed is None:
-            return []
-        return [packed] if isinstance(packed, bytes) else packed
+        return [] if packed is None else [packed] if isinstance(packed, bytes) else packed
 
 
 class RecentSpans:
@@ -140,7 +138,11 @@ class WaitingCalls:
         """Return the trajectory of a trace without a split sign that an earlier waiting call explains; remember its own."""
         if trajectory.conversation_id is None:
             return trajectory
-        is_resumed = trajectory.split_sign is not None and self._explains(trajectory)
+        if trajectory.split_sign == UNSEEN:
+            is_resumed = _conversation(trajectory) in self._known
+        else:
+            keys = (key for call in trajectory.calls for key in _keys(trajectory, call))
+            is_resumed = trajectory.split_sign is not None and any(key in self._known for key in keys)
         waiting = [call for call in trajectory.calls if call.state in ("paused", "requested_only")]
         for call in waiting[:_MAX_CALLS]:
             for key in (_conversation(trajectory), *_keys(trajectory, call)):
@@ -149,11 +151,6 @@ class WaitingCalls:
         while len(self._known) > self._max_entries:
             del self._known[next(iter(self._known))]
         return replace(trajectory, split_sign=None) if is_resumed else trajectory
-
-    def _explains(self, trajectory: Trajectory) -> bool:
-        if trajectory.split_sign == UNSEEN:
-            return _conversation(trajectory) in self._known
-        return any(key in self._known for call in trajectory.calls for key in _keys(trajectory, call))
 
 
 def _conversation(trajectory: Trajectory) -> int:

@@ -25,7 +25,7 @@ SHORT, QUICK_CPU_S = LENGTH // 10, 0.001
 LONGER, MOST_GROWTH = 3 * SHORT, 5
 # Patterns that are given at most so many characters, where that is ensured beside them.
 LIMITED = {
-    f"toolgauge.assemble.rejections.{name}": 4096
+    f"toolgauge.assemble.failures.{name}": 4096
     for name in ("_NO_SUCH_TOOL", "_NOT_THESE_ARGUMENTS", "_VALIDATED", "_PARAMETER")
 }
 

@@ -202,16 +202,16 @@ def test_what_no_longer_fits_when_limits_are_lowered_is_due_at_once_and_leaves_o
     for number in range(5):
         box.add(reading("run", agent("a"), parent="far", trace=f"{number:032x}"), number)
     box.adopt(AssembleSettings(max_open=2), conversations=False)
-    assert (box.open_count, box.evicted_count, box.next_due_ns()) == (5, 0, 4)
+    assert (box.open_count, len(box.eviction), box.next_due_ns()) == (5, 0, 4)
     closing = box.closed(9)
     first = next(closing)
     assert (first.trace_id, first.closed_because, box.open_count) == (f"{0:032x}", "max_open", 4)
     # What comes meanwhile has its place: the oldest go.
     box.add(reading("run", agent("a"), parent="far", trace=f"{5:032x}"), 9)
-    assert (box.open_count, box.evicted_count) == (5, 0)
+    assert (box.open_count, len(box.eviction)) == (5, 0)
     assert [one.trace_id for one in closing] == [f"{number:032x}" for number in range(1, 4)]
     box.add(reading("run", agent("a"), parent="far", trace=f"{6:032x}"), 10)
-    assert (box.open_count, box.evicted_count) == (2, 1)
+    assert (box.open_count, len(box.eviction)) == (2, 1)
 
 
 def test_bytes_that_no_longer_fit_leave_at_once_too():
@@ -230,7 +230,7 @@ def test_limits_that_still_fit_make_nothing_due():
     box.adopt(AssembleSettings(max_open=1), conversations=False)
     assert box.next_due_ns() == 15 * MINUTE_NS
     box.add(reading("run", agent("a"), parent="far", trace="f" * 32), 1)
-    assert (box.open_count, box.evicted_count) == (1, 1)
+    assert (box.open_count, len(box.eviction)) == (1, 1)
 
 
 def test_what_was_evicted_is_due_since_then_however_much_comes_after_it():
@@ -238,7 +238,7 @@ def test_what_was_evicted_is_due_since_then_however_much_comes_after_it():
     for number in range(3):
         box.add(reading("run", agent("a"), parent="far", trace=f"{number:032x}"), number * SECOND_NS)
     box.add_heads([head("more", trace=f"{2:032x}")], 9 * SECOND_NS)
-    assert (box.evicted_count, box.next_due_ns()) == (2, 1 * SECOND_NS)
+    assert (len(box.eviction), box.next_due_ns()) == (2, 1 * SECOND_NS)
 
 
 def test_it_is_known_how_much_waits_that_was_evicted():
@@ -246,11 +246,11 @@ def test_it_is_known_how_much_waits_that_was_evicted():
     said = MessageSeen(role="user", text="u" * 8000)
     for number in range(3):
         box.add(reading("run", agent("a"), said, parent="far", trace=f"{number:032x}"), number)
-    assert box.evicted_bytes == 2 * box.open_bytes > 16_000
+    assert box.eviction.waiting_bytes == 2 * box.open_bytes > 16_000
     next(box.closed(3))
-    assert box.evicted_bytes == box.open_bytes
+    assert box.eviction.waiting_bytes == box.open_bytes
     assert len(list(box.closed(3))) == 1
-    assert box.evicted_bytes == 0
+    assert box.eviction.waiting_bytes == 0
 
 
 def test_oldest_trace_is_evicted_when_open_traces_take_too_much():

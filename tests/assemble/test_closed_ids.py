@@ -2,7 +2,7 @@
 
 import tracemalloc
 
-from toolgauge.assemble.closed_ids import ClosedIds
+from toolgauge.assemble.open_trajectories import ClosedIds
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 

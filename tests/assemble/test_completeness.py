@@ -104,7 +104,7 @@ def test_a_run_that_had_to_give_way_is_half_a_run(because: ClosedBecause):
 def test_a_run_that_was_given_up_because_memory_is_short_is_half_a_run():
     box = Box()
     box.add(call(1), call(2))
-    box.assembler.shed(box.now_ns)
+    box.assembler.eviction.shed(box.now_ns)
     assert box.wait(0)[0].incomplete is not None
 
 
@@ -257,7 +257,7 @@ def test_without_a_start_nothing_began_before_it():
 def test_the_start_is_the_moment_at_which_the_ports_were_open():
     live, recorded = Box(live=True), Box()
     for box in (live, recorded):
-        box.assembler.receive_since((STARTED + 2_000) * 1_000_000)
+        box.assembler.completeness.receive_since((STARTED + 2_000) * 1_000_000)
         box.add(run(start=STARTED + 1_000, end=STARTED + 3_000))
     assert only(live.wait()).incomplete == BEGAN_BEFORE
     assert only(recorded.wait()).incomplete is None

@@ -22,8 +22,7 @@ from tests.assemble.support import (
 )
 from toolgauge.assemble.join import GatheredTrace, join
 from toolgauge.assemble.node import Node
-from toolgauge.assemble.pairing import Pair
-from toolgauge.assemble.resumption import mark_paused
+from toolgauge.assemble.pairing import Pair, mark_paused
 from toolgauge.assemble.tree import plant
 from toolgauge.model.content import Recorded
 from toolgauge.model.observations import PAUSED, CallError, CallExecuted, CodeExecuted, ModelCall, Reading, SpanFailed

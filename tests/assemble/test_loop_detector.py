@@ -1,6 +1,6 @@
 """A loop is suspected from a high share of repeated spans, and only from that."""
 
-from toolgauge.assemble.loop_detector import LoopDetector
+from toolgauge.assemble.misrouting import LoopDetector
 from toolgauge.model.records import SpanRef
 
 MINUTE = 60_000_000_000

@@ -3,7 +3,7 @@ from typing import SupportsIndex, overload
 import pytest
 
 from tests.assemble.support import head, reading
-from toolgauge.assemble.recent_spans import RecentSpans
+from toolgauge.assemble.cross_trace import RecentSpans
 from toolgauge.model.observations import ConversationSeen
 from toolgauge.model.records import PackedHead, SpanHead, packed_head
 

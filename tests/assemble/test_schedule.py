@@ -3,8 +3,8 @@
 import weakref
 
 from tests.assemble.support import head
-from toolgauge.assemble.recent_spans import RecentSpans
-from toolgauge.assemble.schedule import Schedule
+from toolgauge.assemble.cross_trace import RecentSpans
+from toolgauge.assemble.open_trajectories import Schedule
 
 
 def test_what_moved_later_is_due_later():

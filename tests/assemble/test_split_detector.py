@@ -1,6 +1,6 @@
 """A split is suspected from a share of trajectories with signs of it, and reported when that begins."""
 
-from toolgauge.assemble.split_detector import SplitDetector
+from toolgauge.assemble.misrouting import SplitDetector
 
 HOUR = 3_600_000_000_000
 

@@ -3,7 +3,7 @@
 from itertools import permutations
 
 from tests.assemble.support import answered, args, assembler, model, reading, requested
-from toolgauge.assemble.unmatched_results import UnmatchedResults
+from toolgauge.assemble.cross_trace import UnmatchedResults
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.observations import CallAnswered, CallError, Reading
 from toolgauge.model.trajectory import ToolCall

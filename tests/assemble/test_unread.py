@@ -113,13 +113,13 @@ def test_the_run_ends_with_an_agent_that_waits_below_the_last_parent():
 def test_when_memory_gets_short_large_spans_are_read_before_any_run_has_to_go():
     reader = Reader()
     one = box(reader, 100 * KIB)
-    assert one.may_wait(unread("x", size=10 * KIB))
+    assert one.eviction.may_wait(unread("x", size=10 * KIB))
     for number in range(6):
         one.add(unread(f"{number}", size=10 * KIB, trace=f"{number:032x}"), number)
     # Past one half, those that waited are read, and no other large one waits.
     assert len(reader.read_whole) == 5
-    assert not one.may_wait(unread("x", size=10 * KIB))
-    assert one.evicted_count == 0
+    assert not one.eviction.may_wait(unread("x", size=10 * KIB))
+    assert len(one.eviction) == 0
     assert one.open_bytes < 30 * KIB
 
 
@@ -128,7 +128,7 @@ def test_when_there_is_room_again_spans_wait_again():
     for number in range(6):
         one.add(unread(f"{number}", size=10 * KIB, trace=f"{number:032x}"), number)
     assert [*one.close_all(10)]
-    assert one.may_wait(unread("x", size=10 * KIB))
+    assert one.eviction.may_wait(unread("x", size=10 * KIB))
 
 
 def test_tool_calls_wait_although_memory_is_short():
@@ -137,7 +137,7 @@ def test_tool_calls_wait_although_memory_is_short():
     for number in range(8):
         one.add(unread(f"{number}", "tool_call", size=10 * KIB, trace=f"{number:032x}"), number)
     assert reader.read_whole == []
-    assert one.may_wait(unread("x", "tool_call", size=10 * KIB))
+    assert one.eviction.may_wait(unread("x", "tool_call", size=10 * KIB))
 
 
 def test_an_agent_below_another_that_exceeds_what_is_kept_is_read_and_cut():

@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from tests.assemble.support import agent, args, conversation, executed, joined, model, reading, requested
-from toolgauge.assemble.waiting_calls import WaitingCalls
+from toolgauge.assemble.cross_trace import WaitingCalls
 from toolgauge.model.observations import PAUSED, CallError
 from toolgauge.model.trajectory import Trajectory
 

@@ -11,7 +11,7 @@ import msgspec
 
 from tests.walk.support import Walk
 from toolgauge.assemble.assembler import Assembler
-from toolgauge.assemble.loop_detector import LoopDetector
+from toolgauge.assemble.misrouting import LoopDetector
 from toolgauge.export.emitter import Emitter
 from toolgauge.otlp.decoder import DecodedTraces, Decoder
 from toolgauge.otlp.envelope import parse_request
@@ -20,6 +20,7 @@ from toolgauge.otlp.wire_pb2 import SpanMessage
 from toolgauge.pipeline import pipeline
 from toolgauge.pipeline.egress import Egress
 from toolgauge.pipeline.hold import Hold
+from toolgauge.pipeline.trajectory_scoring import Scoring
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.score.scorer import Scorer
 
@@ -32,10 +33,10 @@ _FUNCTIONS: tuple[tuple[object, str, str], ...] = (
     (Hold, "add", "pipeline: hold"),
     (pipeline, "read_request", "otlp: envelope"),
     (Decoder, "traces", "otlp: marks, views"),
-    (pipeline.Pipeline, "_annotate", "pipeline: annotate held spans"),
+    (Scoring, "_annotate", "pipeline: annotate held spans"),
     (Scorer, "score", "score"),
     (Emitter, "record", "export: metrics"),
-    (Egress, "_is_handed_over", "decode: write released spans"),
+    (Egress, "_flush_spans", "decode: write released spans"),
     (Walk, "send", "pipeline: take requests, all else"),
     (Walk, "wait", "pipeline: time, all else"),
 )

@@ -4,8 +4,7 @@ from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.records import SpanRef
 from toolgauge.otlp.envelope import Container, parse_request
 from toolgauge.otlp.request import read_request
-from toolgauge.pipeline.admission import Admission
-from toolgauge.pipeline.egress import Egress
+from toolgauge.pipeline.egress import Admission, Egress
 from toolgauge.pipeline.hold import HeldSpan
 from toolgauge.selfmetrics import SelfMetrics
 

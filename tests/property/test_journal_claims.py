@@ -68,10 +68,10 @@ class Lives:
         request = replace(request, entry=entry.id)
         if self._choose.random() > 0.05:
             walk.pipeline.process(request)
-            walk.pipeline.forward()
+            walk.pipeline.egress.forward()
         elif not walk.pipeline.pass_unread(request, walk.now_ns):
             walk.pipeline.admission.withdraw(request)
-            self.ledger.read(request.entry)
+            self.ledger.read(entry.id)
             return
         if signal == "traces":
             (group,) = ExportTraceServiceRequest.FromString(body).resource_spans

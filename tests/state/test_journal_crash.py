@@ -100,7 +100,7 @@ def test_entry_whose_body_was_overwritten_is_counted_and_the_others_are_kept(
         assert found == ids[:7] + ids[8:]
         assert second.journal.received_since_ns == 2_000
         assert second.metrics.unreadable.value() == 1
-        assert "cannot be read from the journal, and are lost: 1" in caplog.text
+        assert "lost 1 requests of an earlier process: they cannot be read from the journal" in caplog.text
         second.journal.start()
         assert second.store.moved_aside is not None
         second.commit(JournalChange(removed=ids[:10]))

@@ -68,7 +68,7 @@ def test_full_disk_is_gone_on_from_in_memory_and_come_back_from(small_disk: Path
         assert "database or disk is full" in first.journal.failure
         assert first.metrics.failed.cells[()] == 1
         assert first.metrics.unwritten.value(("failed",)) == 1
-        assert "spans that are acknowledged are in memory only" in caplog.text
+        assert "acknowledged spans are in memory only" in caplog.text
         first.journal.submit(
             JournalChange(
                 removed=(removed, unwritten), delivered=(kept,), closed=(ClosedId(id="a", scope="trace", closed_ns=1),)

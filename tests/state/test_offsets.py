@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from toolgauge.model.delivery import Assignment
+from toolgauge.model.delivery import Assignment, BrokerMessage, Source
 from toolgauge.model.earlier_values import EarlierValues
 from toolgauge.model.journal import ClosedId, JournalChange, JournalEntry, ShownValues
 from toolgauge.state.ledger import Ledger
@@ -11,7 +11,7 @@ from toolgauge.state.offsets import Committable, OffsetJournal
 TOPIC = "otlp_spans"
 
 
-def reading(*offsets: int) -> tuple[OffsetJournal, Assignment, list[int]]:
+def reading(*offsets: int) -> tuple[OffsetJournal, Assignment, list[BrokerMessage]]:
     """Messages of one partition that were read at ten times their offsets."""
     offsets_journal, assignment = OffsetJournal(None), Assignment(partition=3)
     offsets_journal.begin(TOPIC, 3, offsets[0])
@@ -35,11 +35,11 @@ def own(number: int) -> JournalEntry:
 def test_the_first_needed_message_holds_back_those_behind_it():
     journal, _, (first, second, third) = reading(5, 6, 9)
     assert at(journal) == (5, 10, 50)
-    journal.submit(JournalChange(removed=(second,)))
+    journal.submit(JournalChange(messages=(second,)))
     assert at(journal) == (5, 10, 50)
-    journal.submit(JournalChange(removed=(first,)))
+    journal.submit(JournalChange(messages=(first,)))
     assert at(journal) == (9, 10, 90)
-    journal.submit(JournalChange(removed=(third,)))
+    journal.submit(JournalChange(messages=(third,)))
     assert at(journal) == (10, 10, 1000)
 
 
@@ -56,7 +56,7 @@ def test_a_skipped_message_needs_nothing_and_one_that_was_not_taken_is_read_agai
 def test_a_message_is_needed_until_the_scores_of_its_trajectory_are_delivered():
     journal, _, (entry,) = reading(7)
     ledger = Ledger(journal)
-    ledger.restore(JournalEntry(id=entry, signal="traces", body=b"", received_ns=1, own=False))
+    ledger.add_message(entry)
     ledger.claim_trajectories(entry, 1)
     ledger.claim_deliveries((entry,))
     ledger.read(entry)
@@ -81,7 +81,7 @@ class Changes:
     def next_id(self) -> int:
         return 1
 
-    def keeps(self, entries: Collection[int]) -> bool:
+    def keeps(self, entries: Collection[Source]) -> bool:
         return bool(entries)
 
     def submit(self, change: JournalChange) -> None:
@@ -116,7 +116,7 @@ def test_a_lost_partition_is_forgotten_and_what_becomes_of_its_messages_later():
     assert journal.keeps((first, second))
     assert journal.drop(assignment) == [first, second]
     assert not journal.keeps((first,))
-    journal.submit(JournalChange(removed=(first,)))
+    journal.submit(JournalChange(messages=(first,)))
     assert journal.committable(1000) == []
     journal.begin(TOPIC, 3, 1)
     assert journal.committable(1000) == [Committable(TOPIC, 3, 1, 1, 1000)]

@@ -15,7 +15,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from toolgauge.config.load import load
 from toolgauge.export.emitter import Emitter
-from toolgauge.model.delivery import Accepted, Outgoing, Signal
+from toolgauge.model.delivery import Accepted, Outgoing, Signal, Source
 from toolgauge.model.journal import ClosedId, JournalChange, JournalEntry, ShownValues
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.regressions import Regression
@@ -40,7 +40,7 @@ class MemoryJournal:
         self.shown: list[ShownValues] = []
         self._last_id = 0
 
-    def keeps(self, entries: Collection[int]) -> bool:
+    def keeps(self, entries: Collection[Source]) -> bool:
         return self._entries.keys() >= set(entries)
 
     def next_id(self) -> int:
@@ -135,8 +135,8 @@ class Walk:
     def recover(self) -> None:
         """Take up what an earlier process left, as a service does at its start."""
         assert self.journal is not None
-        self.pipeline.restore(self.journal.closed, self.now_ns)
-        self.pipeline.restore_shown(self.journal.shown)
+        self.pipeline.assembler.recovery.restore(self.journal.closed, self.now_ns)
+        self.pipeline.earlier_traces.restore(self.journal.shown)
         for entry in self.journal.left():
             self.pipeline.recover(entry, self.now_ns)
         self.pipeline.end_recovery(self.now_ns)
@@ -150,7 +150,7 @@ class Walk:
         request = read_request(signal, body, self.now_ns, entry=entry.id)
         assert self.pipeline.admission.admit(request) == Accepted()
         self.pipeline.process(request)
-        self.pipeline.forward()
+        self.pipeline.egress.forward()
 
     def send_folder(self, framework: str, scenario: str) -> None:
         for file in sorted((CORPUS / framework).glob(f"{scenario}*.otlp.pb")):
@@ -202,7 +202,7 @@ class Walk:
             for outcome in ("received", "refused", "dropped")
         }
         queued = sum(outgoing.spans for outgoing in self.bag.taken)
-        held = self.pipeline.spans_held
+        held = self.pipeline.admission.spans_held
         balance = counted["received"] - counted["refused"] - counted["dropped"] - queued - held
         return {**counted, "queued": queued, "held": held, "balance": balance}
 

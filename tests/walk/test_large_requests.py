@@ -119,8 +119,8 @@ def test_log_records_that_find_no_room_any_more_wait():
     walk.pipeline.admission.admit(request)
     walk.bag.room = 0
     walk.pipeline.process(request)
-    assert walk.pipeline.other_requests_held == 1
+    assert walk.pipeline.egress.other_requests == 1
     walk.bag.room = 1
     walk.pipeline.flush()
-    assert walk.pipeline.other_requests_held == 0
+    assert walk.pipeline.egress.other_requests == 0
     assert [outgoing.signal for outgoing in walk.bag.taken] == ["logs"]

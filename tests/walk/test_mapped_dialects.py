@@ -83,7 +83,7 @@ def test_what_a_reload_maps_is_read_from_then_on():
     mapping = "dialects.acme.spans=[{match: {acme.kind: tool}, reads: tool_call, tool_name: acme.tool}]"
     after = load((), (mapping,), {})
     criteria = default_criteria(after.defaults)
-    walk.pipeline.adopt(make_rules(after, criteria, walk.metrics, running=before, read=walk.pipeline.wanted))
+    walk.pipeline.adopt(make_rules(after, criteria, walk.metrics, running=before, read=walk.pipeline.scorer.wanted))
     walk.send(request_of_an_unread_producer(b"2"))
     walk.wait(60)
     assert [card.trace_id for card in walk.scorecards()] == [b"2" * 16]

@@ -39,7 +39,9 @@ def slow(name: str, **more: object) -> Criterion:
 
 def adopt(walk: Walk, *criteria: Criterion, **overrides: str) -> None:
     config = load((), tuple(f"{key.replace('__', '.')}={value}" for key, value in overrides.items()), {})
-    walk.pipeline.adopt(make_rules(config, criteria, walk.metrics, running=load((), (), {}), read=walk.pipeline.wanted))
+    walk.pipeline.adopt(
+        make_rules(config, criteria, walk.metrics, running=load((), (), {}), read=walk.pipeline.scorer.wanted)
+    )
 
 
 def results(walk: Walk) -> dict[tuple[str, str, str], float]:
@@ -83,7 +85,7 @@ def test_attributes_that_were_not_asked_for_are_read_from_then_on():
     walk.send_folder(*TRACE_ONLY)
     walk.wait(60)
     adopt(walk, slow("when", when=When(attributes={"agent_name": "no such agent"})), slow("always"))
-    assert walk.pipeline.wanted == {"agent_name"}
+    assert walk.pipeline.scorer.wanted == {"agent_name"}
     walk.send_folder("pydantic-ai", "one_call")
     walk.wait(60)
     assert results(walk) == {("always", "pass", ""): 1}
@@ -106,12 +108,12 @@ def test_conversations_are_gathered_when_a_criterion_asks_for_them_and_no_longer
 def test_held_spans_stay_held_and_leave_by_the_time_that_holds_now():
     walk = Walk("assemble.run_end_grace=1h", "assemble.idle_timeout=1h", criteria=[])
     walk.send_folder(*TRACE_ONLY)
-    held = walk.pipeline.spans_held
+    held = walk.pipeline.admission.spans_held
     assert held > 0
     adopt(walk, hold__timeout="2s")
-    assert walk.pipeline.spans_held == held
+    assert walk.pipeline.admission.spans_held == held
     walk.wait(3)
-    assert walk.pipeline.spans_held == 0
+    assert walk.pipeline.admission.spans_held == 0
 
 
 def test_what_is_unscored_when_there_is_no_more_time_leaves_as_incomplete_and_is_counted():
@@ -119,16 +121,16 @@ def test_what_is_unscored_when_there_is_no_more_time_leaves_as_incomplete_and_is
     walk.send_folder(*TRACE_ONLY)
     walk.send_folder("pydantic-ai", "one_call")
     walk.pipeline.close(walk.now_ns)
-    walk.pipeline.interrupt()
+    walk.pipeline.scoring.interrupt()
     while walk.pipeline.tick(walk.now_ns):
         pass
     walk.pipeline.release()
     walk.pipeline.flush()
     assert results(walk) == {("slow", "not_evaluated", "incomplete"): 2}
-    assert walk.pipeline.interrupted == 2
+    assert walk.pipeline.scoring.interrupted == 2
     assert walk.pipeline.trajectories_open == 0
     assert len(walk.scorecards()) == 2
-    assert walk.pipeline.spans_held == 0
+    assert walk.pipeline.admission.spans_held == 0
 
 
 def test_the_delay_from_due_to_scored_is_measured():

@@ -165,7 +165,9 @@ def test_a_conversation_that_a_criterion_asks_for_later_holds_the_spans_that_wai
     TRAJECTORIES.clear()
     criterion = Criterion(name="seen", evaluator_name="seen", evaluator=Seen(), revision="1", scope="conversation")
     walk.pipeline.adopt(
-        make_rules(load((), (), {}), (criterion,), walk.metrics, running=load((), (), {}), read=walk.pipeline.wanted)
+        make_rules(
+            load((), (), {}), (criterion,), walk.metrics, running=load((), (), {}), read=walk.pipeline.scorer.wanted
+        )
     )
     walk.wait(1000)
     (trajectory,) = TRAJECTORIES

@@ -221,7 +221,7 @@ def test_an_evaluator_that_raises_costs_nothing_but_its_own_result():
 def test_when_memory_is_short_open_runs_are_given_up_unscored_and_their_spans_go_on():
     walk = Walk()
     walk.send_folder("pydantic-ai", "tool_error")
-    assert walk.pipeline.spans_held > 0
+    assert walk.pipeline.admission.spans_held > 0
     assert not walk.pipeline.is_empty
     walk.pipeline.shed()
     walk.wait(0.5)

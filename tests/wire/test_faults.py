@@ -11,7 +11,7 @@ from tests.wire.support import IN_TEST, LISTEN, SOON, post, recorded
 from toolgauge.config.load import load
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.outcomes import Scorecard
-from toolgauge.pipeline.pipeline import ScorecardSink
+from toolgauge.pipeline.stages import ScorecardSink
 from toolgauge.service.criteria_factory import default_criteria
 from toolgauge.service.serve import make_service
 from toolgauge.service.service import Service
@@ -78,7 +78,7 @@ async def test_a_fault_in_scoring_is_counted_and_told_once_and_stops_nothing(
         await until(lambda: metrics.faults.value(("KeyError",)) == 1)
         await send(service, "pydantic-ai", "unknown_tool")
         await until(lambda: sinks[0].recorded == (1 if where == "record" else 2))
-        await until(lambda: service.pipeline.spans_held == 0)
+        await until(lambda: service.pipeline.admission.spans_held == 0)
         received = metrics.spans.value(("received", "", ""))
         assert metrics.spans.value(("consumed", "", "")) == received > 0
     told = [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
@@ -91,6 +91,6 @@ async def test_a_fault_at_the_end_costs_one_trajectory_and_not_the_others():
     async with running("record") as (service, sinks):
         for scenario in ("tool_error", "unknown_tool", "one_call"):
             await send(service, "pydantic-ai", scenario)
-        assert service.pipeline.spans_held > 0
+        assert service.pipeline.admission.spans_held > 0
     assert sinks[0].recorded == 2
     assert service.metrics.spans.value(("consumed", "", "")) == service.metrics.spans.value(("received", "", ""))

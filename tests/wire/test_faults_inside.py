@@ -113,7 +113,7 @@ def assert_books_balance(service: Service) -> None:
     for labels, value in spans.items():
         by_outcome[labels[0]] = by_outcome.get(labels[0], 0) + value
     received = by_outcome.pop("received")
-    assert received == sum(by_outcome.values()) + service.pipeline.spans_held + service.outbox.spans_queued
+    assert received == sum(by_outcome.values()) + service.pipeline.admission.spans_held + service.outbox.spans_queued
 
 
 def outcomes(destination: Destination, name: str) -> list[object]:
@@ -144,7 +144,7 @@ async def test_an_evaluator_that_runs_away_keeps_no_sender_waiting_and_costs_no_
     with receiving() as destination:
         async with running(destination, criterion(RunsAway())) as service:
             sent = await send(service, *SCENARIOS)
-            await wait_for(lambda: service.pipeline.spans_held == 0)
+            await wait_for(lambda: service.pipeline.admission.spans_held == 0)
             took_s: list[float] = []
             for _ in range(20):
                 began = time.monotonic()
@@ -152,7 +152,7 @@ async def test_an_evaluator_that_runs_away_keeps_no_sender_waiting_and_costs_no_
                 took_s.append(time.monotonic() - began)
             # Most of them: a busy machine delays some.
             assert sorted(took_s)[len(took_s) // 2] < 5
-            await wait_for(lambda: service.pipeline.spans_held == 0)
+            await wait_for(lambda: service.pipeline.admission.spans_held == 0)
             await wait_for(lambda: len(destination.spans()) == sent)
             assert_books_balance(service)
 

@@ -16,7 +16,7 @@ from toolgauge.model.delivery import Outgoing
 from toolgauge.model.json import JsonObject
 from toolgauge.model.outcomes import Errored, NotEvaluated, Result, Scorecard, Scored
 from toolgauge.model.trajectory import TrajectoryScope
-from toolgauge.pipeline.pipeline import ScorecardSink
+from toolgauge.pipeline.stages import ScorecardSink
 from toolgauge.score.criterion import Criterion
 from toolgauge.service.criteria_factory import default_criteria, load_configuration
 from toolgauge.service.serve import make_service
@@ -263,7 +263,7 @@ async def test_a_judge_that_hangs_delays_no_span_and_no_other_score(monkeypatch:
     async with stub(YES, manner="hang") as serving, running(serving.url, "judge.max_queue=2") as (service, seen):
         await send(service, *SCENARIOS, "bad_args", "sequence3")
         await until(lambda: len(seen.first) == 5)
-        await until(lambda: service.pipeline.spans_held == 0)
+        await until(lambda: service.pipeline.admission.spans_held == 0)
         assert books_balance(service)
         # Two are still being asked about; there was no room for the others.
         await until(lambda: len(seen.by_judges) == 3)

@@ -167,9 +167,9 @@ async def test_a_stuck_worker_does_not_keep_the_process_from_its_end_and_no_span
         began = time.monotonic()
         await service.stop()
         assert time.monotonic() - began < 28
-        assert service.pipeline.spans_held == 0
+        assert service.pipeline.admission.spans_held == 0
         assert service.metrics.spans.value(("consumed", "", "")) == 8
-    assert service_.pipeline.spans_held == 0
+    assert service_.pipeline.admission.spans_held == 0
 
 
 async def test_an_evaluator_that_never_ends_is_an_error_and_after_three_of_them_it_is_asked_no_more():
@@ -226,4 +226,4 @@ async def test_a_fault_in_reading_what_an_earlier_process_left_keeps_no_process_
     async with running(evaluator, f"state.directory={tmp_path}") as service:
         assert service.metrics.spans_recovered.value() == 4
         assert service.metrics.faults.value(("RuntimeError",)) == 2
-        assert service.metrics.spans.value(("consumed", "", "")) + service.pipeline.spans_held == 4
+        assert service.metrics.spans.value(("consumed", "", "")) + service.pipeline.admission.spans_held == 4

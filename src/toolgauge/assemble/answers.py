@@ -4,7 +4,7 @@ Every later input repeats every earlier answer, those of earlier traces included
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from operator import itemgetter
 
 from msgspec import Struct
@@ -30,7 +30,8 @@ class _Sighting(Struct, frozen=True, eq=False):
 class Answers:
     """The answers of all traces of a trajectory."""
 
-    def __init__(self) -> None:
+    def __init__(self, answering: Sequence[Node], pairs: Sequence[Pair]) -> None:
+        """`answering` nodes and `pairs` come in order of time."""
         self._asked: dict[str, list[int]] = {}
         # How often its id was asked for before, of a call whose id is used again.
         self._occurrence: dict[int, int] = {}
@@ -42,9 +43,6 @@ class Answers:
         # it counts most, unless the id is that of several calls.
         self._paused: dict[str, CallAnswered] = {}
         self._refused: dict[str, CallAnswered] = {}
-
-    def collecting(self, answering: Sequence[Node], pairs: Sequence[Pair]) -> None:
-        """Find them; `answering` nodes and `pairs` come in order of time."""
         if not answering:
             return
         asked = self._asked
@@ -57,8 +55,7 @@ class Answers:
                 else:
                     self._occurrence[id(pair)] = len(times)
                     times.append(pair.asking.time_ns)
-        have_ids = self._with_ids(answering)
-        if not have_ids:
+        if not self._with_ids(answering):
             self._by_order = _without_ids(answering, pairs)
 
     def settle(self, pairs: Sequence[Pair]) -> None:
@@ -89,7 +86,12 @@ class Answers:
             return self._refused[call_id]
         first = self._first_after(pair)
         if first is None or call_id is None:
-            waiting = self._paused.get(call_id) if call_id is not None and not _has_run(pair) else None
+            # A tool span shows that the call ran: it has a result, or an error that is not a pause.
+            ran = pair.execution
+            has_run = (
+                ran is not None and not ran.waits and (ran.error is not None or type(ran.result) is not NotRecorded)
+            )
+            waiting = self._paused.get(call_id) if call_id is not None and not has_run else None
             return waiting or self._by_order.get(id(pair))
         asked, answers = self._asked[call_id], first.answers
         number, asked_before = self._occurrence.get(id(pair), 0), bisect_right(asked, first.time_ns)
@@ -160,7 +162,6 @@ class Answers:
         Tell whether all answers have ids.
         """
         have_ids = True
-        moments: list[tuple[int, Node]] = []
         moments = [(_known_at(node), node) for node in nodes]
         settled: dict[str, set[str]] = {}
         reused = {call_id for call_id, times in self._asked.items() if len(times) > 1}
@@ -198,12 +199,6 @@ class Answers:
 _moment: Callable[[tuple[int, Node]], int] = itemgetter(0)
 
 
-def _has_run(pair: Pair) -> bool:
-    """Return whether a tool span shows that the call ran: it has a result, or an error that is not a pause."""
-    ran = pair.execution
-    return ran is not None and not ran.waits and (ran.error is not None or type(ran.result) is not NotRecorded)
-
-
 def _time(sightings: _Sighting) -> int:
     return sightings.time_ns
 
@@ -228,17 +223,12 @@ def _without_ids(nodes: Sequence[Node], pairs: Sequence[Pair]) -> dict[int, Call
         asked.setdefault((pair.asking.ref.trace_id, id(pair.run)), []).append(pair)
     found: dict[int, CallAnswered] = {}
     for run, (node, answers) in longest.items():
-        before = [pair for pair in asked.get(run, []) if pair.asking.time_ns <= _known_at(node)]
-        found.update(_align(before, answers))
+        named: dict[str | None, list[CallAnswered]] = {}
+        for answer in answers:
+            named.setdefault(None if answer.name is None else fold_name(answer.name), []).append(answer)
+        # From the end: a history may begin with calls of earlier traces.
+        for pair in reversed([pair for pair in asked.get(run, []) if pair.asking.time_ns <= _known_at(node)]):
+            left = named.get(fold_name(pair.name)) or named.get(None)
+            if left:
+                found[id(pair)] = left.pop()
     return found
-
-
-def _align(pairs: Sequence[Pair], answers: Sequence[CallAnswered]) -> Iterator[tuple[int, CallAnswered]]:
-    """Align from the end: a history may begin with calls of earlier traces."""
-    named: dict[str | None, list[CallAnswered]] = {}
-    for answer in answers:
-        named.setdefault(None if answer.name is None else fold_name(answer.name), []).append(answer)
-    for pair in reversed(pairs):
-        left = named.get(fold_name(pair.name)) or named.get(None)
-        if left:
-            yield id(pair), left.pop()

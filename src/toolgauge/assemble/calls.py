@@ -1,5 +1,10 @@
-"""Makes tool calls of paired views: what was asked, what came of it, who made it, and in which order."""
+"""Makes tool calls of paired views: their arguments, state, result, agent and order.
 
+A call is rejected only on evidence that somebody refused it: an error result, the producer's word, or an answer that says so. A
+name that is missing from the recorded tools, and broken JSON in the arguments, are not evidence.
+"""
+
+import re
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from operator import attrgetter
@@ -8,11 +13,164 @@ from msgspec import Struct
 
 from toolgauge.assemble.answers import Answers
 from toolgauge.assemble.canonical import adds_to
+from toolgauge.assemble.failures import (
+    NotExecuted,
+    Rejection,
+    failure_in,
+    mcp_failure,
+    misfits,
+    not_executed,
+    rejection,
+    with_message,
+)
 from toolgauge.assemble.node import TOP, Execution, Node, Request
 from toolgauge.assemble.pairing import Pair
-from toolgauge.assemble.states import Fate, Offers, fate
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
-from toolgauge.model.trajectory import ToolCall
+from toolgauge.model.json import JsonObject
+from toolgauge.model.observations import INVALID_ARGUMENTS, OTHER_ERROR, CallAnswered, CallError
+from toolgauge.model.trajectory import CallState, ToolCall
+
+# A refusal says at once what it is; what comes later may be the answer of a tool that ran.
+_MAX_TEXT = 300
+# How Anthropic and OpenAI begin the ids of calls that they run themselves.
+_PROVIDER_ID = re.compile(r"(?:srvtoolu|mcptoolu)_|(?:ws|fs|ci|ig|mcp)_[0-9a-f]{32}")
+
+
+class Fate(Struct, frozen=True):
+    """The state of a call. `error` is why its tool failed, or why it was rejected."""
+
+    state: CallState
+    result: Content
+    error: CallError | None
+    by_provider: bool = False
+
+
+class Offers:
+    """Which tools a model could choose from: those on its own span, else those in its agent run.
+
+    What another agent was offered says nothing about this one.
+    """
+
+    def __init__(self, offering: Sequence[Node]) -> None:
+        self._offering = offering
+        # Only failed calls and those without a tool span ask.
+        self._by_run: dict[tuple[str, int], dict[str, JsonObject | None]] | None = None
+        # Every model call of a run repeats the offer, mostly as the very same object.
+        self._known: dict[tuple[int, ...], dict[str, JsonObject | None]] = {}
+
+    def schema(self, request: Request) -> JsonObject | None:
+        """Return the schema of the requested tool's arguments, `None` when it was not recorded."""
+        if request.node.offers:
+            return self._schemas(request.node).get(request.name)
+        if self._by_run is None:
+            self._by_run = {}
+            newest: dict[tuple[str, int], dict[str, JsonObject | None]] = {}
+            for node in self._offering:
+                run, schemas = _run(node), self._schemas(node)
+                if newest.get(run) is not schemas:
+                    newest[run] = schemas
+                    self._by_run.setdefault(run, {}).update(schemas)
+        return self._by_run.get(_run(request.node), {}).get(request.name)
+
+    def _schemas(self, node: Node) -> dict[str, JsonObject | None]:
+        key = tuple([id(offer.tools) for offer in node.offers])
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = {tool.name: tool.parameters for offer in node.offers for tool in offer.tools}
+        return known
+
+
+def fate(pair: Pair, answer: CallAnswered | None, offers: Offers, *, has_tool_spans: bool) -> Fate:
+    """Return the state of the call; `has_tool_spans`: whether any call of its trace has one."""
+    execution, request = pair.execution, pair.request
+    if execution is None:
+        if request is None:
+            raise ValueError("a pair has at least one view")
+        return _of_requested(request, answer, has_tool_spans=has_tool_spans)
+    result, error = execution.result, execution.error
+    stopped = not_executed(error, result)
+    if answer is not None:
+        answered = not_executed(answer.error, answer.result)
+        if answered is not None:
+            return _unexecuted(answered, answer.result, answer.error)
+        if stopped == "paused":
+            # A call that waited and was answered later, by a person or from outside.
+            return Fate("executed", answer.result, answer.error)
+        error = error or answer.error
+        if error is None and type(result) is NotRecorded:
+            result = answer.result
+    if stopped is not None:
+        return _unexecuted(stopped, result, error)
+    answered_with = answer.result if answer is not None else NOT_RECORDED
+    error = error or mcp_failure(result) or mcp_failure(answered_with)
+    if error is None:
+        return Fate("executed", result, None)
+    shown = answered_with if isinstance(result, NotRecorded) else result
+    error = with_message(error, shown)
+    why = _rejection(execution, request, error, shown, offers)
+    return Fate("executed" if why is None else "rejected", result, error)
+
+
+def _unexecuted(state: NotExecuted, result: Content, error: CallError | None) -> Fate:
+    """Return a call that waits or was refused: it has no error, and the words of the refusal are its result."""
+    words = Recorded(error.message) if error is not None and error.message else NOT_RECORDED
+    return Fate(state, words if state == "refused" and type(result) is NotRecorded else result, None)
+
+
+def _rejection(
+    execution: Execution, request: Request | None, error: CallError, answered: Content, offers: Offers
+) -> Rejection | None:
+    arguments = execution.arguments
+    if request is not None:
+        # Some producers write the only value of a call to the tool's span, in place of its arguments.
+        if isinstance(arguments, (NotRecorded, Unparsed)) and not isinstance(request.arguments, NotRecorded):
+            arguments = request.arguments
+        if misfits(arguments, offers.schema(request)):
+            return INVALID_ARGUMENTS
+        if isinstance(request.arguments, Unparsed):
+            arguments = request.arguments
+    return rejection(execution.name, arguments, error, answered)
+
+
+def _of_requested(request: Request, answer: CallAnswered | None, *, has_tool_spans: bool) -> Fate:
+    """Return the state of a call without a tool span."""
+    answered = answer.result if answer is not None else NOT_RECORDED
+    error = answer.error if answer is not None else None
+    stopped = not_executed(error, answered)
+    if stopped is not None:
+        return _unexecuted(stopped, answered, error)
+    # Tools that the model's provider runs have no spans.
+    has_provider_id = request.call_id is not None and _PROVIDER_ID.match(request.call_id) is not None
+    by_provider = request.by_provider or (answer is not None and answer.by_provider) or has_provider_id
+    has_tool_spans = has_tool_spans and not by_provider
+    error = error or mcp_failure(answered)
+    if error is not None:
+        error = with_message(error, answered)
+    refusal = error
+    if answer is None:
+        # The innermost failed span around an unanswered request may name the tool it rejects.
+        # OpenAI Agents: `Tool not found: {'tool_name': 'get_forecast'}` on the turn.
+        node = request.node if request.node.failure is not None else request.node.branch.failed_above
+        refusal = error or (node.failure if node is not None else None)
+    if not request.usable:
+        message = refusal.message if refusal else "the arguments cannot be parsed"
+        return Fate("rejected", answered, CallError(kind=INVALID_ARGUMENTS, message=message))
+    if refusal is None and isinstance(answered, Recorded) and isinstance(answered.value, str):
+        # A framework that does not run the tool often says so in words alone.
+        refusal = CallError(kind=OTHER_ERROR, message=answered.value[:_MAX_TEXT])
+    if refusal is not None and (why := rejection(request.name, request.arguments, refusal, NOT_RECORDED)) is not None:
+        return Fate("rejected", answered, CallError(kind=why, message=refusal.message))
+    if error is None and not has_tool_spans:
+        error = failure_in(answered)
+    if error is not None:
+        # Where tools have spans, one without is a tool that never ran.
+        return Fate("rejected" if has_tool_spans else "executed", answered, error, by_provider)
+    has_run = by_provider or answer is not None
+    return Fate("executed" if has_run and not has_tool_spans else "requested_only", answered, None, by_provider)
+
+
+def _run(node: Node) -> tuple[str, int]:
+    return (node.ref.trace_id, id(node.branch.inside))
 
 
 class Turn(Struct, frozen=True, eq=False):
@@ -62,7 +220,7 @@ _place: Callable[[Turn], int] = attrgetter("node.place")
 
 
 def _moment(together: Sequence[Pair]) -> Node:
-    """Return the span that shows when the output was: of a summary, the first call that came of it."""
+    """Return the span that shows when the output was: of a summary, the first call that it led to."""
     asking, request = together[0].asking, together[0].request
     if request is None or request.node.is_primary:
         return asking
@@ -78,35 +236,45 @@ def tool_calls(turns: Sequence[Turn], turns_ns: Sequence[int], around: Surroundi
         for position, pair in enumerate(turn.pairs):
             trace_id = pair.asking.ref.trace_id
             became = fate(pair, answers.to(pair), offers, has_tool_spans=trace_id in around.with_tool_spans)
+            # The first turn in which the result was known.
             known_turn: int | None = None
             if became.error is not None or type(became.result) is not NotRecorded:
-                known_turn = _known_turn(pair, number, turns_ns, answers)
+                ran = pair.execution
+                if ran is None and not pair.asking.is_primary:
+                    # A summary has one time for all of its outputs, and each was given the answers to those before it.
+                    known_turn = number + 1
+                else:
+                    known_ns = answers.answered_ns(pair) if ran is None else ran.node.until_ns
+                    # Clocks are rounded: the model that asked is told later all the same.
+                    known_turn = bisect_left(turns_ns, known_ns, number + 1)
             place = (len(calls), number, position, known_turn)
             calls.append(_tool_call(pair, became, wholes[trace_id], place))
     return tuple(calls)
 
 
-def _known_turn(pair: Pair, number: int, turns_ns: Sequence[int], answers: Answers) -> int:
-    """Return the first turn in which the result of a call of turn `number` was known."""
-    ran = pair.execution
-    if ran is None and not pair.asking.is_primary:
-        # A summary has one time for all of its outputs, and each of them was given the answers to those before it.
-        return number + 1
-    known_ns = answers.answered_ns(pair) if ran is None else ran.node.until_ns
-    # Clocks are rounded: whoever asks is told later all the same.
-    return bisect_left(turns_ns, known_ns, number + 1)
-
-
 def _tool_call(pair: Pair, became: Fate, whole: Node, place: tuple[int, int, int, int | None]) -> ToolCall:
     request, execution = pair.request, pair.execution
     shown = execution.node if execution is not None else pair.asking
-    # What a tool's span itself runs does not count.
+    # Runs within the tool's span do not count.
     above = execution.node.above if execution is not None else None
     branch = above.branch if above is not None else TOP
     asking = request.node.branch if request is not None else TOP
-    agents = branch.agents or asking.agents or _named(request, execution)
-    run = branch.outermost or asking.outermost or _outside(shown, whole)
-    arguments = _arguments(request, execution)
+    agents = branch.agents or asking.agents
+    if not agents:
+        # The agent that the views of a call name, where no agent run is above them.
+        model = request.node.model_call if request is not None else None
+        named = [view.agent for view in (execution, request, model) if view is not None and view.agent is not None]
+        agents = tuple(named[:1])
+    # Rule: a call outside of all agent runs belongs to the outermost run, unless a tool outside of it started that run: the
+    # caller of the tool is no part of it.
+    outside = whole if whole.branch.tool_above is None else shown.branch.topmost or shown
+    run = branch.outermost or asking.outermost or outside
+    has_same_id = (
+        request is not None
+        and execution is not None
+        and request.call_id is not None
+        and request.call_id == execution.call_id
+    )
     order, turn, position, result_turn = place
     # By position: twenty keywords cost more than all else about a call.
     return ToolCall(
@@ -114,7 +282,7 @@ def _tool_call(pair: Pair, became: Fate, whole: Node, place: tuple[int, int, int
         turn,
         position,
         pair.name or (execution.name if execution is not None else ""),
-        arguments,
+        _arguments(request, execution),
         became.result,
         became.error,
         pair.call_id,
@@ -131,22 +299,11 @@ def _tool_call(pair: Pair, became: Fate, whole: Node, place: tuple[int, int, int
         result_turn,
         run.ref,
         execution.tool_id if execution is not None else None,
-        request is not None
-        and execution is not None
-        and request.call_id is not None
-        and request.call_id == execution.call_id,
+        has_same_id,
         became.by_provider,
         execution.node.definition if execution is not None else None,
         execution.kind if execution is not None else "tool",
     )
-
-
-def _outside(node: Node, whole: Node) -> Node:
-    """Return what stands for the run of a call outside of all agent runs.
-
-    Rule: that is the outermost run, unless a tool outside of it started that run: whoever called the tool is no part of it.
-    """
-    return whole if whole.branch.tool_above is None else node.branch.topmost or node
 
 
 def _arguments(request: Request | None, execution: Execution | None) -> Content:
@@ -164,7 +321,9 @@ def _arguments(request: Request | None, execution: Execution | None) -> Content:
     if type(asked) is NotRecorded:
         # Both say nothing; that something was hidden on purpose says more.
         return asked if type(given) is NotRecorded else given
-    if asked == Recorded({}) and _is_damaged(given):
+    if asked == Recorded({}) and (
+        given == NotRecorded("redacted") or (type(given) is Unparsed and given.reason == "truncated")
+    ):
         # The arguments that were cut or masked were not an empty object.
         return given
     if type(given) is not Recorded or type(given.value) is not dict or not given.value:
@@ -172,18 +331,3 @@ def _arguments(request: Request | None, execution: Execution | None) -> Content:
         return asked
     is_same = type(asked) is Recorded and asked.value == given.value
     return asked if is_same or adds_to(given.value, asked) else given
-
-
-def _is_damaged(given: Content) -> bool:
-    return given == NotRecorded("redacted") or (type(given) is Unparsed and given.reason == "truncated")
-
-
-def _named(request: Request | None, execution: Execution | None) -> tuple[str, ...]:
-    """Return the agent that the views of a call name where no agent run is above them."""
-    model = request.node.model_call if request is not None else None
-    named = (
-        execution.agent if execution is not None else None,
-        request.agent if request is not None else None,
-        model.agent if model is not None else None,
-    )
-    return next(((agent,) for agent in named if agent is not None), ())

@@ -5,13 +5,13 @@ seen by what it called is still going on, has died, or is filtered out on the wa
 traces of its service tell.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Protocol, TypeAlias
+from collections.abc import Callable
+from typing import TypeAlias
 
 from msgspec import Struct
 
-from toolgauge.model.delivery import Assignment
-from toolgauge.model.observations import AgentRun, ConversationSeen, Reading, SpanFailed, UnreadSpan
+from toolgauge.assemble.open_trajectories import OpenConversation
+from toolgauge.assemble.trace import OpenTrace
 from toolgauge.model.trajectory import ClosedBecause, Trajectory
 
 # Called once for each service whose spans have parents that never come.
@@ -25,95 +25,6 @@ _MAX_COUNT = 1000
 _MAX_UNSEEN = 10_000
 _BATCHES_NS = 60_000_000_000
 _BEGAN_BEFORE = "it began before this process began to receive"
-
-
-class Dangling(Struct, frozen=True):
-    """Whether chains of parents end at a span that has not arrived, where no agent run that has ended holds them."""
-
-    spans: bool = False
-    log_records: bool = False
-
-
-def dangling(
-    readings: Collection[Reading | UnreadSpan],
-    parents: Mapping[str, str | None],
-    read: Callable[[UnreadSpan], Reading | None],
-) -> Dangling:
-    """Look at the agent, model and tool spans of a trace, and at log records where no agent run was seen."""
-    runs = [one for one in readings if _is_run(one)]
-    known = {run.ref.span_id: False for run in runs}
-    spans = [one for one in readings if type(one) is UnreadSpan or (not one.is_log and _is_of_run(one))]
-    loose = [one for one in spans if _dangles(one.ref.span_id, known, parents)]
-    # What stands between a run and its models may be filtered out: then their times tell.
-    if loose and not (runs and _are_within(_read(loose, read), _read(runs, read))):
-        return Dangling(spans=True)
-    logs = () if runs else [one for one in readings if type(one) is Reading and one.is_log]
-    return Dangling(log_records=any(_dangles(one.ref.span_id, known, parents) for one in logs))
-
-
-def shows_parents(parents: Mapping[str, str | None]) -> bool:
-    """Return whether a span of a trace has a parent that has arrived."""
-    return any(parent in parents for parent in parents.values())
-
-
-def _dangles(start: str, known: dict[str, bool], parents: Mapping[str, str | None]) -> bool:
-    """Follow the chain of parents; every span is passed once, and circles lead nowhere."""
-    path: dict[str, None] = {}
-    at: str | None = start
-    while at is not None and at not in known and at not in path and at in parents:
-        path[at] = None
-        at = parents[at]
-    dangles = at is not None and known.get(at, at not in parents)
-    known.update(dict.fromkeys(path, dangles))
-    return dangles
-
-
-def _read(ones: Iterable[Reading | UnreadSpan], read: Callable[[UnreadSpan], Reading | None]) -> list[Reading]:
-    found = [read(one) if type(one) is UnreadSpan else one for one in ones]
-    return [one for one in found if one is not None]
-
-
-def _are_within(spans: Iterable[Reading], runs: Sequence[Reading]) -> bool:
-    """Return whether each span began while a run of an agent was going on."""
-    return all(any(run.start_ns <= one.start_ns <= run.end_ns for run in runs) for one in spans)
-
-
-def _is_run(one: Reading | UnreadSpan) -> bool:
-    if type(one) is UnreadSpan:
-        return one.operation == "agent_run"
-    return not one.is_log and any(type(seen) is AgentRun for seen in one.observations)
-
-
-def _is_of_run(reading: Reading) -> bool:
-    return any(type(seen) not in (ConversationSeen, SpanFailed) for seen in reading.observations)
-
-
-class Chains(Protocol):
-    """A trace that closes, as far as the chains of parents in it go."""
-
-    # The partition of the message broker that it was read from.
-    assignment: Assignment | None
-
-    def dangling(self) -> Dangling:
-        """Return whether they end at a span that has not arrived."""
-        ...
-
-    def shows_parents(self) -> bool:
-        """Return whether a span has a parent that has arrived."""
-        ...
-
-
-class Turns(Protocol):
-    """A conversation that closes."""
-
-    @property
-    def incomplete(self) -> str | None:
-        """Why one of its traces may lack spans."""
-        ...
-
-    def answered_ids(self) -> set[str]:
-        """Return the ids of calls that models were given answers to."""
-        ...
 
 
 def _began_before(trajectory: Trajectory, since_ns: int | None, grace_ns: int) -> bool:
@@ -159,7 +70,7 @@ class Completeness:
         if self._live_since_ns is not None:
             self._live_since_ns = live_since_ns
 
-    def of_trace(self, trajectory: Trajectory, trace: Chains, grace_ns: int) -> str | None:
+    def of_trace(self, trajectory: Trajectory, trace: OpenTrace, grace_ns: int) -> str | None:
         """Return why the trajectory of a trace may lack spans, in words."""
         because, service = trajectory.closed_because, self._service(trajectory.service)
         since_ns = self._live_since_ns
@@ -173,13 +84,19 @@ class Completeness:
             is_half = missing.spans or (missing.log_records and service.shows_parents)
         elif because == "open_idle":
             missing = trace.dangling()
-            is_half = self._waited_in_vain(trajectory, service, waits=missing.spans or missing.log_records)
+            # Return whether the parent that never came would have come, as those of its service do; count it.
+            waits = missing.spans or missing.log_records
+            is_half = waits and service.shows_parents
+            service.count(complete=not waits, waiting=waits)
+            if not is_half and not service.is_reported:
+                service.is_reported = True
+                self._on_missing_parents(trajectory.service)
         else:
             service.count(complete=trace.shows_parents(), waiting=False)
             return None
         return f"a span that contains others of it had not arrived when it was closed ({because})" if is_half else None
 
-    def of_conversation(self, trajectory: Trajectory, conversation: Turns, grace_ns: int) -> str | None:
+    def of_conversation(self, trajectory: Trajectory, conversation: OpenConversation, grace_ns: int) -> str | None:
         """Return why the trajectory of a conversation may lack spans, in words."""
         because = trajectory.closed_because
         if conversation.incomplete is not None:
@@ -193,7 +110,7 @@ class Completeness:
             return f"more turns may come after it was closed ({because})"
         return None
 
-    def _has_unseen_calls(self, trajectory: Trajectory, conversation: Turns) -> bool:
+    def _has_unseen_calls(self, trajectory: Trajectory, conversation: OpenConversation) -> bool:
         """Return whether histories hold calls of this conversation alone that no span shows: others are examples."""
         name = trajectory.conversation_id
         unseen = conversation.answered_ids().difference([call.call_id for call in trajectory.calls if call.call_id])
@@ -201,15 +118,6 @@ class Completeness:
         while len(self._unseen) > _MAX_UNSEEN:
             del self._unseen[next(iter(self._unseen))]
         return bool(own)
-
-    def _waited_in_vain(self, trajectory: Trajectory, service: _Service, *, waits: bool) -> bool:
-        """Return whether the parent that never came would have come, as those of its service do; count it."""
-        is_half = waits and service.shows_parents
-        service.count(complete=not waits, waiting=waits)
-        if not is_half and not service.is_reported:
-            service.is_reported = True
-            self._on_missing_parents(trajectory.service)
-        return is_half
 
     def _service(self, name: str | None) -> _Service:
         known = self._services.get(name)

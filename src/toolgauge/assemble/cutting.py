@@ -1,18 +1,22 @@
-"""Bounds the text kept of one trace: messages, arguments, results, error messages.
+"""Bounds the text kept of one trace, and marks values that senders cut before.
 
 Every model input repeats the history before it: repeated observations are kept once. If that is not enough, the longest
-texts are cut in the middle, to the highest level (a power of two) at which all together fit. The level depends on what
-came and not on its order: cutting twice gives what cutting once at the lower level gives. Ids and numbers of what is cut
-go to an index.
+texts are cut in the middle, to the highest level (a power of two) at which all together fit. The level does not depend on the
+order of texts: cutting twice gives the same as cutting once at the lower level. Ids and numbers of cut texts go to an index.
+
+Senders cut at limits of their own. Where several values of a trace end at one length, that reveals a limit: JSON that it cut
+would else count as JSON that the model wrote wrongly.
 """
 
 import json
-from collections.abc import Hashable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence, Set
 from heapq import nsmallest
 
 from msgspec.structs import replace
 
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
+from toolgauge.model.damaged_json import MOST_SPARED, SHORTEST_LIMIT, TextSize, text_size
 from toolgauge.model.left_out import HASH_BYTES, MARK, NOTHING_LEFT_OUT, LeftOut, is_cut, token_hash, tokens
 from toolgauge.model.observations import (
     AgentRun,
@@ -31,6 +35,133 @@ from toolgauge.model.observations import (
     ToolsOffered,
 )
 
+_BEGINS = ("{", "[", "(", '"')
+
+
+def with_truncated_values(readings: Sequence[Reading]) -> Sequence[Reading]:
+    """Return the readings, with values that end at one length as truncated.
+
+    Several texts show a limit when they have the same length in characters, UTF-8 bytes or UTF-16 units: two different ones of
+    JSON that is valid up to its end, or one of these and another text, if no text of the trace is longer. Lengths are the same
+    as well where the next character of the shorter text may have been too wide for the limit.
+    """
+    # Only traces with unreadable JSON pay for the rest.
+    if not any(_may_be_cut(seen) for reading in readings for seen in reading.observations):
+        return readings
+    truncated = _cut_at_common_length(readings)
+
+    def as_truncated(content: Content) -> Content:
+        text = _whole_text(content)
+        return Unparsed(text, "truncated") if text in truncated and text is not None else content
+
+    marked: list[Reading] = []
+    for one in readings:
+        is_hit = any(_whole_text(content) in truncated for seen in one.observations for content in contents(seen))
+        observations = [_mapped(seen, as_truncated) for seen in one.observations] if is_hit else ()
+        marked.append(replace(one, observations=tuple(observations)) if is_hit else one)
+    return marked
+
+
+def _may_be_cut(seen: Observation) -> bool:
+    if type(seen) is CallRequested:
+        return type(seen.arguments) is Unparsed
+    if type(seen) is not CallExecuted:
+        return False
+    result = seen.result.value if type(seen.result) is Recorded else None
+    return type(seen.arguments) is Unparsed or (type(result) is str and result.startswith(_BEGINS))
+
+
+def _cut_at_common_length(readings: Sequence[Reading]) -> Set[str]:
+    """Return the texts of values that a limit cut.
+
+    The lengths of values that were read as objects or lists are unknown, and texts that were cut here have no length of their own.
+    """
+    observations = [seen for reading in readings for seen in reading.observations]
+    values = {text for seen in observations for text in map(_whole_text, contents(seen)) if text is not None}
+    messages = {seen.text for seen in observations if type(seen) is MessageSeen}
+    sizes = {text: text_size(text) for text in values | messages if len(text) >= SHORTEST_LIMIT and not is_cut(text)}
+    every = {*sizes.values(), *(size for reading in readings for size in reading.text_sizes)}
+    unfinished = {text: sizes[text] for text in values if text in sizes and sizes[text].is_cut}
+    found: set[str] = set()
+    for unit in range(len(MOST_SPARED)):
+        of_all = _Lengths(every, unit)
+        of_unfinished = _Lengths([size for size in every if size.is_cut], unit)
+        for text, size in unfinished.items():
+            if of_unfinished.like(size) > 1 or (of_all.like(size) > 1 and of_all.is_longest(size)):
+                found.add(text)
+    return found
+
+
+class _Lengths:
+    """Counts the texts of each length in one unit."""
+
+    def __init__(self, sizes: Collection[TextSize], unit: int) -> None:
+        self._unit = unit
+        self._all = Counter([size.lengths[unit] for size in sizes])
+        self._wide = Counter([size.lengths[unit] for size in sizes if self._spared(size)])
+        self._longest = max(self._all, default=0)
+
+    def like(self, size: TextSize) -> int:
+        """Return how many texts one limit can have cut together with this one, itself included."""
+        length, most = size.lengths[self._unit], MOST_SPARED[self._unit]
+        shorter = sum(self._wide[length - spared] for spared in range(1, most + 1))
+        longer = sum(self._all[length + spared] for spared in range(1, self._spared(size) + 1))
+        return self._all[length] + shorter + longer
+
+    def is_longest(self, size: TextSize) -> bool:
+        """Return whether no text is longer than the limit that may have cut this one."""
+        return size.lengths[self._unit] + self._spared(size) >= self._longest
+
+    def _spared(self, size: TextSize) -> int:
+        """Return how far before a limit the text may end: only text with wide characters does."""
+        return MOST_SPARED[self._unit] if size.lengths[self._unit] != size.lengths[0] else 0
+
+
+def contents(seen: Observation) -> Iterator[Content]:
+    """Yield the arguments and the result of an observation."""
+    match seen:
+        case CallRequested(arguments=arguments):
+            yield arguments
+        case CallExecuted(arguments=arguments, result=result):
+            yield arguments
+            yield result
+        case CallAnswered(result=result):
+            yield result
+        case _:
+            return
+
+
+def _whole_text(content: Content) -> str | None:
+    match content:
+        case Unparsed(text=text) | Recorded(value=str() as text):
+            return text
+        case _:
+            return None
+
+
+def _mapped(
+    seen: Observation, content: Callable[[Content], Content], words: Callable[[str], str] = lambda text: text
+) -> Observation:
+    """Return the observation with other contents, and other words of messages and errors."""
+
+    def of_error(error: CallError | None) -> CallError | None:
+        return None if error is None else replace(error, message=words(error.message))
+
+    match seen:
+        case MessageSeen(text=text):
+            return replace(seen, text=words(text))
+        case CallRequested(arguments=arguments):
+            return replace(seen, arguments=content(arguments))
+        case CallAnswered(result=result, error=error):
+            return replace(seen, result=content(result), error=of_error(error))
+        case CallExecuted(arguments=arguments, result=result, error=error):
+            return replace(seen, arguments=content(arguments), result=content(result), error=of_error(error))
+        case CodeExecuted(error=error) | SpanFailed(error=error):
+            return replace(seen, error=of_error(error))
+        case _:
+            return seen
+
+
 _LOWEST_LEVEL = 64
 _REPEATED = frozenset((MessageSeen, CallAnswered))
 # About what one hash costs while it is collected: a number and its place in a set.
@@ -43,7 +174,7 @@ _MAX_LOOKED_AT = 1 << 17
 
 
 class Cutter:
-    """Cuts the texts of one trace to what fits, as often as there is more of them."""
+    """Cuts the texts of one trace to the size that fits, each time when there are more of them."""
 
     def __init__(self, max_size: int) -> None:
         self._max = max_size
@@ -65,7 +196,10 @@ class Cutter:
                 break
             # Higher levels cut nothing.
             self._level = max(_LOWEST_LEVEL, 1 << (longest - 1).bit_length() - 1)
-        texts_cut = self._texts_cut(readings)
+        distinct = {id(seen): seen for reading in readings.values() for seen in reading.observations}
+        texts_cut = sum(
+            [len(text) == self._level and is_cut(text) for seen in distinct.values() for text in texts(seen)]
+        )
         self.left_out = self._index.left_out(texts_cut) if texts_cut else NOTHING_LEFT_OUT
 
     def _shared(self, readings: dict[Hashable, Reading]) -> Iterator[int]:
@@ -77,28 +211,20 @@ class Cutter:
                 repeated = identity(seen) if type(seen) in _REPEATED else None
                 one = known.get(repeated) if repeated is not None else None
                 if one is None:
-                    shortened = self._cut(seen)
+                    shortened = cut(seen, self._level)
+                    if shortened is not seen:
+                        for text in texts(seen):
+                            if len(text) > self._level and not is_cut(text):
+                                self._index.add(text)
                     # One that was cut earlier is what a whole one is cut to.
                     one = shortened if repeated is None else known.setdefault(identity(shortened), shortened)
                     if repeated is not None:
                         known[repeated] = one
                     if one is shortened:
-                        yield from sizes(one)
+                        yield from map(len, texts(one))
                 kept.append(one)
             if any(now is not before for now, before in zip(kept, reading.observations, strict=True)):
                 readings[key] = replace(reading, observations=tuple(kept))
-
-    def _texts_cut(self, readings: dict[Hashable, Reading]) -> int:
-        distinct = {id(seen): seen for reading in readings.values() for seen in reading.observations}
-        return sum([len(text) == self._level and is_cut(text) for seen in distinct.values() for text in texts(seen)])
-
-    def _cut(self, observation: Observation) -> Observation:
-        shortened = cut(observation, self._level)
-        if shortened is not observation:
-            for text in texts(observation):
-                if len(text) > self._level and not is_cut(text):
-                    self._index.add(text)
-        return shortened
 
 
 def texts(observation: Observation) -> Iterator[str]:
@@ -108,22 +234,13 @@ def texts(observation: Observation) -> Iterator[str]:
             yield text
         case CallRequested(arguments=arguments):
             yield _text(arguments)
-        case CallAnswered(result=result, error=error):
-            yield _text(result)
-            yield error.message if error is not None else ""
-        case CallExecuted(arguments=arguments, result=result, error=error):
-            yield _text(arguments)
-            yield _text(result)
+        case CallAnswered(error=error) | CallExecuted(error=error):
+            yield from map(_text, contents(observation))
             yield error.message if error is not None else ""
         case SpanFailed(error=CallError(message=message)) | CodeExecuted(error=CallError(message=message)):
             yield message
         case _:
             return
-
-
-def sizes(observation: Observation) -> Iterator[int]:
-    """Yield the sizes, in characters, of the texts that an observation carries."""
-    return (len(text) for text in texts(observation))
 
 
 def identity(observation: Observation) -> Hashable | None:
@@ -161,32 +278,18 @@ def fingerprint(observation: Observation) -> Hashable:
 
 def cut(observation: Observation, level: int) -> Observation:
     """Return the observation with no text longer than `level`; itself when nothing is."""
-    if all(size <= level for size in sizes(observation)):
+    if all(len(text) <= level for text in texts(observation)):
         return observation
-    match observation:
-        case MessageSeen():
-            return replace(observation, text=cut_text(observation.text, level))
-        case CallRequested():
-            return replace(observation, arguments=_cut_content(observation.arguments, level))
-        case CallAnswered():
-            return replace(
-                observation,
-                result=_cut_content(observation.result, level),
-                error=_cut_error(observation.error, level),
-            )
-        case CallExecuted():
-            return replace(
-                observation,
-                arguments=_cut_content(observation.arguments, level),
-                result=_cut_content(observation.result, level),
-                error=_cut_error(observation.error, level),
-            )
-        case CodeExecuted(error=error):
-            return replace(observation, error=_cut_error(error, level))
-        case SpanFailed(error=error):
-            return SpanFailed(error=replace(error, message=cut_text(error.message, level)))
-        case _:
-            return observation
+
+    def shortened(content: Content) -> Content:
+        text = _text(content)
+        if len(text) <= level:
+            return content
+        # That a text was broken from the start stays known: it is why the call was turned down.
+        reason = content.reason if isinstance(content, Unparsed) else "truncated"
+        return Unparsed(text=cut_text(text, level), reason=reason)
+
+    return _mapped(observation, shortened, lambda text: cut_text(text, level))
 
 
 def cut_text(text: str, level: int) -> str:
@@ -195,19 +298,6 @@ def cut_text(text: str, level: int) -> str:
         return text
     kept = (level - len(MARK)) // 2
     return text[:kept] + MARK + text[len(text) - kept :]
-
-
-def _cut_content(content: Content, level: int) -> Content:
-    text = _text(content)
-    if len(text) <= level:
-        return content
-    # That a text was broken from the start stays known: it is why the call was turned down.
-    reason = content.reason if isinstance(content, Unparsed) else "truncated"
-    return Unparsed(text=cut_text(text, level), reason=reason)
-
-
-def _cut_error(error: CallError | None, level: int) -> CallError | None:
-    return None if error is None else replace(error, message=cut_text(error.message, level))
 
 
 def _kind(content: Content) -> Hashable:
@@ -263,7 +353,8 @@ class TruncatedIndex:
         """Return the index of so many texts."""
         if len(self._hashes) > self._max:
             self._drop_largest()
-        return LeftOut(hashes=_packed(self._hashes), texts=texts, is_complete=self._is_complete)
+        packed = b"".join(hashed.to_bytes(HASH_BYTES, "big") for hashed in sorted(self._hashes))
+        return LeftOut(hashes=packed, texts=texts, is_complete=self._is_complete)
 
     def _drop_largest(self) -> None:
         self._hashes = set(nsmallest(self._max, self._hashes))
@@ -276,18 +367,11 @@ def merged(parts: Iterable[LeftOut]) -> LeftOut:
     parts = [part for part in parts if part.texts]
     if len(parts) <= 1:
         return parts[0] if parts else NOTHING_LEFT_OUT
-    hashes = sorted({hashed for part in parts for hashed in _unpacked(part)})
+    starts = range(0, max(len(part.hashes) for part in parts), HASH_BYTES)
+    packed = {part.hashes[at : at + HASH_BYTES] for part in parts for at in starts if at < len(part.hashes)}
+    hashes = sorted(packed)
     return LeftOut(
-        hashes=_packed(hashes[:_MOST_MERGED]),
+        hashes=b"".join(hashes[:_MOST_MERGED]),
         texts=sum(part.texts for part in parts),
         is_complete=len(hashes) <= _MOST_MERGED and all(part.is_complete for part in parts),
     )
-
-
-def _packed(hashes: Iterable[int]) -> bytes:
-    return b"".join(hashed.to_bytes(HASH_BYTES, "big") for hashed in sorted(hashes))
-
-
-def _unpacked(part: LeftOut) -> list[int]:
-    raw = part.hashes
-    return [int.from_bytes(raw[at : at + HASH_BYTES], "big") for at in range(0, len(raw), HASH_BYTES)]

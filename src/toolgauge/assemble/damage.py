@@ -1,14 +1,10 @@
-"""Finds what shows that outputs of models were lost or garbled, and which inputs have them in their history.
-
-Arrives: the spans of a trace and its calls. Leaves: of each agent run at most one input. Where nothing is damaged, as nearly
-always, no history is needed.
-"""
+"""Detects model outputs that are missing or garbled, and the inputs whose histories repeat them: at most one an agent run."""
 
 from collections.abc import Collection, Sequence
 
 from msgspec import Struct
 
-from toolgauge.assemble.node import Node, NodeIndex, Request
+from toolgauge.assemble.node import Node, NodeIndex
 from toolgauge.assemble.pairing import Pair
 from toolgauge.model.content import NOT_RECORDED, NotRecorded, Recorded
 
@@ -77,34 +73,27 @@ def is_damaged(node: Node, names: dict[int, frozenset[str]]) -> bool:
 
     `names` keeps those of tools on offer, which all model calls of a run share.
     """
+    for request in node.requests:
+        if type(request.arguments) is not Recorded:
+            return True
+        is_offered = not node.offers
+        for offer in node.offers:
+            offered = names.get(id(offer.tools))
+            if offered is None:
+                offered = names[id(offer.tools)] = frozenset([tool.name for tool in offer.tools])
+            is_offered = is_offered or request.name in offered
+        if not is_offered:
+            return True
+        # An empty object may stand for arguments that were lost, unless the tool's span has some.
+        given = request.execution.arguments if request.execution is not None else NOT_RECORDED
+        if request.arguments.value == {} and (type(given) is NotRecorded or given == Recorded({})):
+            return True
     if node.requests:
-        for request in node.requests:
-            if type(request.arguments) is not Recorded or not _is_offered(request.name, node, names):
-                return True
-            # An empty object may stand for arguments that were lost, unless the tool's span has some.
-            if request.arguments.value == {} and not _has_executed_arguments(request):
-                return True
         return False
     for seen in node.messages:
         if seen.role == "assistant":
             return seen.text.lstrip()[:1] in _JSON
     return True
-
-
-def _has_executed_arguments(request: Request) -> bool:
-    given = request.execution.arguments if request.execution is not None else NOT_RECORDED
-    return type(given) is not NotRecorded and not (type(given) is Recorded and given.value == {})
-
-
-def _is_offered(name: str, node: Node, names: dict[int, frozenset[str]]) -> bool:
-    """Return whether a tool of this name is on offer; True where no offer was recorded."""
-    for offer in node.offers:
-        offered = names.get(id(offer.tools))
-        if offered is None:
-            offered = names[id(offer.tools)] = frozenset([tool.name for tool in offer.tools])
-        if name in offered:
-            return True
-    return not node.offers
 
 
 def shows_input(node: Node) -> bool:
@@ -144,11 +133,8 @@ def needed_inputs(models: Sequence[Node], pairs: Sequence[Pair], given: Given) -
             answered = before.get(run, 0)
             answers = node.answers[answered:] if len(node.answers) > answered else node.answers
             unasked = {answer.call_id for answer in answers} - requested
-            if (
-                run in damaged
-                or any(call is not None and call not in given.ids for call in unasked)
-                or (None in unasked and _lacks_requests(node, pairs, given))
-            ):
+            is_asked_elsewhere = any(call is not None and call not in given.ids for call in unasked)
+            if run in damaged or is_asked_elsewhere or (None in unasked and _lacks_requests(node, pairs, given)):
                 newest[run] = Needed(node)
             damaged.pop(run, None)
         if run not in before:

@@ -1,15 +1,99 @@
 """Finds the tool spans that show one and the same call, and keeps the outermost of them.
 
 A call may be shown by a wrapper, by a second instrumentation, and by the client and server side of MCP.
-Delegation and agents used as tools nest tool spans too, but those are calls of their own.
+Delegation and agents used as tools nest tool spans too, but those are calls of their own. So are the steps of code agents that
+failed by their own code; the code itself is in the output of the model within the step.
 """
 
+import re
 from collections import Counter, deque
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from toolgauge.assemble.canonical import fold_name
-from toolgauge.assemble.node import Execution, Node, Request, place_and_time
+from toolgauge.assemble.node import Execution, Node, NodeIndex, Request, place_and_time
+from toolgauge.assemble.pairing import Pair
+from toolgauge.model.content import NOT_RECORDED, Recorded
+from toolgauge.model.records import SpanRef
+from toolgauge.model.trajectory import CodeStep
+
+# Where code stands in what a model wrote: the tags and fences that smolagents asks for, by release.
+_CODE = re.compile(
+    r"<code>[ \t]*\n?([^<]*(?:<(?!/code>|code>)[^<]*)*)</code>|```(?:python|py)?[ \t]*\n([^`]*(?:`(?!``)[^`]*)*)```"
+)
+# So many steps around a call are looked at, and so much of the error of each: all calls of a trace may lie deep within them.
+_MAX_STEPS = 32
+_MAX_SEARCHED = 65_536
+
+
+def failed_steps(index: NodeIndex, pairs: Sequence[Pair]) -> Iterator[Pair]:
+    """Yield a call for each step of a code agent that failed by its own code.
+
+    Rule: a step whose error is that of a call within it has not failed by itself: the call has, and counts once.
+    """
+    codes = _codes(index)
+    failed_by_call: set[SpanRef] = set()
+    for pair in pairs:
+        error = pair.execution.error if pair.execution is not None else None
+        step = pair.execution.node.branch.step_above if pair.execution is not None else None
+        # Code agents call each other within steps.
+        for _ in range(_MAX_STEPS if error is not None and error.message else 0):
+            if step is None or step.code_step is None:
+                break
+            of_step = step.code_step.error
+            if of_step is not None and error is not None and error.message in of_step.message[:_MAX_SEARCHED]:
+                failed_by_call.add(step.ref)
+            step = step.branch.step_above
+    for node in index.coding:
+        step = node.code_step
+        if step is None or step.error is None or node.ref in failed_by_call:
+            continue
+        code = codes.get(node.ref)
+        ran = Execution(
+            node=node,
+            name=step.name,
+            call_id=None,
+            arguments=NOT_RECORDED if code is None else Recorded({"code": code}),
+            agent=None,
+            result=NOT_RECORDED,
+            error=step.error,
+            is_protocol=False,
+            tool_id=None,
+            from_log=False,
+            kind="code",
+        )
+        yield Pair(None, ran, node, step.name, None)
+
+
+def code_steps(index: NodeIndex) -> tuple[CodeStep, ...]:
+    """Return all steps that ran code, or tried to, in order of time."""
+    codes: Mapping[SpanRef, str] = _codes(index) if index.coding else {}
+    return tuple(
+        CodeStep(
+            span=node.ref,
+            name=node.code_step.name,
+            agent=node.branch.agents[-1] if node.branch.agents else None,
+            code=codes.get(node.ref),
+            has_failed=node.code_step.error is not None,
+            start_ns=node.start_ns,
+        )
+        for node in index.coding
+        if node.code_step is not None
+    )
+
+
+def _codes(index: NodeIndex) -> Mapping[SpanRef, str]:
+    """Return the code of each step: the last that a model wrote directly within it, its blocks joined as smolagents does."""
+    steps = {node.ref for node in index.coding}
+    codes: dict[SpanRef, str] = {}
+    for node in index.speaking:
+        if node.above is not None and node.above.ref in steps:
+            text = "\n".join([seen.text for seen in node.messages if seen.role == "assistant"])
+            code = "\n\n".join(filter(None, [(found[1] or found[2]).strip() for found in _CODE.finditer(text)]))
+            if code:
+                codes[node.above.ref] = code
+    return codes
+
 
 # One span shows one call; log records may add some to it, and hostile ones very many.
 _MAX_BESIDE = 16
@@ -21,7 +105,9 @@ def executed_calls(executing: Sequence[Node], requests: Sequence[Request]) -> li
     inner = [node for node in executing if node.branch.tool_above is not None]
     calls = [execution for node in executing for execution in node.executions]
     if inner:
-        _absorb_inner(inner)
+        for node in sorted(inner, key=lambda node: node.branch.depth):
+            for execution in node.executions:
+                _absorb_into_outer(node, execution)
         calls = _outermost(calls)
     # A single instrumentation, as nearly always, tells nothing twice; and keys of arguments are dear.
     if len({execution.node.first.scope for execution in calls}) > 1:
@@ -39,16 +125,6 @@ def executed_calls(executing: Sequence[Node], requests: Sequence[Request]) -> li
 
 def _outermost(executions: Sequence[Execution]) -> list[Execution]:
     return [execution for execution in executions if execution.host is None]
-
-
-def _absorb_inner(nodes: Sequence[Node]) -> None:
-    for node in sorted(nodes, key=_depth):
-        for execution in node.executions:
-            _absorb_into_outer(node, execution)
-
-
-def _depth(node: Node) -> int:
-    return node.branch.depth
 
 
 def _absorb_into_outer(node: Node, execution: Execution) -> None:
@@ -113,26 +189,19 @@ def _absorb_copies(executions: Sequence[Execution], requests: Sequence[Request])
     # Without any request one of each place and time is left.
     surplus.subtract(fold_name(request.name) for request in requests)
     for (_, name), copies in groups.items():
-        if len(copies) > 1:
-            surplus[name] = _absorb_surplus(copies, surplus[name])
-
-
-def _absorb_surplus(copies: Sequence[Execution], surplus: int) -> int:
-    """Merge at most so many copies; return how many more there may be."""
-    by_id: dict[str | None, Execution] = {}
-    kept: deque[Execution] = deque(maxlen=_MAX_BESIDE)
-    for execution in copies:
-        if surplus <= 0:
-            break
-        host = by_id.get(execution.call_id) or next((one for one in kept if _is_copy(one, execution)), None)
-        if host is None:
-            kept.append(execution)
-            if execution.call_id is not None:
-                by_id[execution.call_id] = execution
-        else:
-            host.absorb(execution)
-            surplus -= 1
-    return surplus
+        by_id: dict[str | None, Execution] = {}
+        kept: deque[Execution] = deque(maxlen=_MAX_BESIDE)
+        for execution in copies if len(copies) > 1 else ():
+            if surplus[name] <= 0:
+                break
+            host = by_id.get(execution.call_id) or next((one for one in kept if _is_copy(one, execution)), None)
+            if host is None:
+                kept.append(execution)
+                if execution.call_id is not None:
+                    by_id[execution.call_id] = execution
+            else:
+                host.absorb(execution)
+                surplus[name] -= 1
 
 
 def _is_copy(known: Execution, other: Execution) -> bool:
@@ -156,25 +225,19 @@ def _absorb_beside(executions: Sequence[Execution], requests: Sequence[Request])
             by_id.setdefault(execution.call_id, []).append(execution)
     wanted = Counter([request.call_id for request in requests])
     for call_id, together in by_id.items():
-        if len(together) > 1:
-            _merge_up_to(max(1, wanted[call_id]), together)
-
-
-def _merge_up_to(wanted: int, together: Sequence[Execution]) -> None:
-    surplus = len(together) - wanted
-    kept = together[0]
-    for execution in together[1:]:
-        if surplus <= 0 or not kept.has_name_of(execution):
-            kept = execution
-            continue
-        if _overlap(kept, execution):
-            kept.absorb(execution)
-        elif kept.arguments_key == execution.arguments_key:
-            kept.end_with(execution)
-        else:
-            kept = execution
-            continue
-        surplus -= 1
+        surplus = len(together) - max(1, wanted[call_id])
+        kept = together[0]
+        for execution in together[1:]:
+            if surplus <= 0 or not kept.has_name_of(execution):
+                kept = execution
+            elif _overlap(kept, execution):
+                kept.absorb(execution)
+                surplus -= 1
+            elif kept.arguments_key == execution.arguments_key:
+                kept.end_with(execution)
+                surplus -= 1
+            else:
+                kept = execution
 
 
 def _overlap(earlier: Execution, later: Execution) -> bool:

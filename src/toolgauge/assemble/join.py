@@ -10,35 +10,39 @@ from typing import TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
+from toolgauge.assemble.agent_runs import (
+    earlier_turns,
+    has_beginning,
+    messages_of,
+    new_offers,
+    offer_turns,
+    runs_of,
+    tools_of,
+    with_errors,
+)
 from toolgauge.assemble.answers import Answers
-from toolgauge.assemble.calls import Surroundings, in_turns, tool_calls
-from toolgauge.assemble.code_steps import code_steps, failed_steps
-from toolgauge.assemble.common_lengths import with_truncated_values
-from toolgauge.assemble.cutting import merged
-from toolgauge.assemble.executions import executed_calls
-from toolgauge.assemble.messages import earlier_turns, has_beginning, messages_of, runs_of
+from toolgauge.assemble.calls import Offers, Surroundings, in_turns, tool_calls
+from toolgauge.assemble.cutting import merged, with_truncated_values
+from toolgauge.assemble.executions import code_steps, executed_calls, failed_steps
+from toolgauge.assemble.misrouting import split_sign
 from toolgauge.assemble.node import Node, NodeIndex, order, take_apart
-from toolgauge.assemble.offers import new_offers, offer_turns, tools_of
-from toolgauge.assemble.pairing import Pair, asked, pair
+from toolgauge.assemble.pairing import asked, mark_paused, pair, resumed
 from toolgauge.assemble.repair import History, Repair, repair
 from toolgauge.assemble.requests import requested_calls
-from toolgauge.assemble.resumption import mark_paused, resumed
-from toolgauge.assemble.run_errors import with_errors
-from toolgauge.assemble.split_signs import split_sign
-from toolgauge.assemble.states import Offers
-from toolgauge.assemble.token_sums import tokens_of
 from toolgauge.assemble.tree import plant
 from toolgauge.model.left_out import NOTHING_LEFT_OUT, LeftOut
 from toolgauge.model.observations import Reading
-from toolgauge.model.trajectory import ClosedBecause, Run, SpanSource, ToolCall, Trajectory, TrajectoryScope
+from toolgauge.model.trajectory import ClosedBecause, Run, SpanSource, Tokens, ToolCall, Trajectory, TrajectoryScope
 
-Parents = Mapping[str, str | None]
+# Nested model spans come in twos and threes.
+_MAX_NESTING = 4
+Parents: TypeAlias = Mapping[str, str | None]
 # Service, scope with its version, language and dialect of a span.
 _SourceKey: TypeAlias = tuple[str | None, str, str, str, str]
 
 
 class GatheredTrace(Struct, frozen=True, kw_only=True):
-    """What was received of one trace. `parents` maps span ids to parent ids, those of unread spans included.
+    """The readings of one trace. `parents` maps span ids to parent ids, those of unread spans included.
 
     `history` reads the calls in the history that the model of a span was given; `None` where no span is left to be read.
     """
@@ -50,96 +54,88 @@ class GatheredTrace(Struct, frozen=True, kw_only=True):
     history: History | None = None
 
 
+class _Planted:
+    """One trace as a tree, with the pairs of its calls."""
+
+    def __init__(self, trace: GatheredTrace, index: NodeIndex) -> None:
+        nodes = index.nodes
+        self.trace = trace
+        self.index = index
+        self.order = (nodes[0].time_ns, trace.trace_id)
+        # The outermost agent run, else the first span without a parent.
+        tops = (node for node in nodes if node.parent is None and not node.from_log_only)
+        self.root = next((node for node in nodes if node.is_outermost_run), None) or next(tops, None)
+        # Stands for the trace as a whole.
+        self.whole = self.root or nodes[0]
+        requests = requested_calls(index)
+        executions = executed_calls(index.executing, requests)
+        self.pairs = pair(requests, executions)
+        self.has_tool_spans = bool(executions) and any(one.execution is not None for one in self.pairs)
+        if index.coding:
+            self.pairs = sorted([*self.pairs, *failed_steps(index, self.pairs)], key=asked)
+
+
 def join(
     traces: Sequence[GatheredTrace], *, scope: TrajectoryScope, closed_because: ClosedBecause
 ) -> Trajectory | None:
     """Return the trajectory, `None` when no agent, model or tool call was observed."""
-    planted: list[_Planted] = []
-    for trace in traces:
-        nodes = plant(with_truncated_values(trace.readings), trace.parents)
-        index = NodeIndex(nodes)
-        if index.of_run:
-            planted.append(_Planted(trace.trace_id, index))
-    planted.sort(key=lambda trace: trace.order)
+    indexes = [(trace, NodeIndex(plant(with_truncated_values(trace.readings), trace.parents))) for trace in traces]
+    planted = sorted([_Planted(trace, index) for trace, index in indexes if index.of_run], key=lambda one: one.order)
     if not planted:
         return None
     index = planted[-1].index
     if len(planted) > 1:
-        together = [node for trace in planted for node in trace.index.nodes]
-        index = NodeIndex(sorted(together, key=order))
-    joined = _joined(planted, index, traces[0].parents)
-    repairs = _repairs(traces, planted, joined.pairs)
-    if repairs:
-        take_apart(index.nodes)
-        return _repaired(traces, repairs, joined.split_sign, scope=scope, closed_because=closed_because)
-    trajectory = _trajectory(traces, planted, index, joined, scope, closed_because)
-    # Nodes and calls name each other: what is left to the collection of garbage costs more than taking it apart.
-    take_apart(index.nodes)
-    return trajectory
-
-
-def _repairs(
-    traces: Sequence[GatheredTrace], planted: "Sequence[_Planted]", pairs: Mapping[str, Sequence[Pair]]
-) -> dict[str, Repair]:
-    """Find what the histories of each trace restore of its outputs."""
-    histories = {trace.trace_id: trace.history for trace in traces}
-    found: dict[str, Repair] = {}
+        index = NodeIndex(sorted([node for one in planted for node in one.index.nodes], key=order))
+    trajectory = _joined(traces, planted, index, scope, closed_because)
+    repairs: dict[str, Repair] = {}
     for one in planted:
-        history = histories[one.trace_id]
-        restored = repair(one.index, pairs[one.trace_id], history) if history is not None else None
+        history = one.trace.history
+        restored = repair(one.index, one.pairs, history) if history is not None else None
         if restored is not None:
-            found[one.trace_id] = restored
-    return found
+            repairs[one.trace.trace_id] = restored
+    history = traces[0].history if len(traces) == 1 else None
+    if trajectory.has_beginning is False and history is not None and not repairs:
+        trajectory = replace(trajectory, earlier_turns=earlier_turns(index.speaking, history))
+    # Nodes and calls name each other: leaving them to garbage collection costs more than taking them apart.
+    take_apart(index.nodes)
+    return _repaired(trajectory, traces, repairs) if repairs else trajectory
 
 
-def _repaired(
-    traces: Sequence[GatheredTrace],
-    repairs: Mapping[str, Repair],
-    split_sign: str | None,
-    *,
-    scope: TrajectoryScope,
-    closed_because: ClosedBecause,
-) -> Trajectory | None:
-    """Join anew what was repaired. That spans of it went elsewhere stays true."""
+def _repaired(damaged: Trajectory, traces: Sequence[GatheredTrace], repairs: Mapping[str, Repair]) -> Trajectory | None:
+    """Join repaired traces. That their spans went elsewhere stays true."""
     shown_by = {lost: node for one in repairs.values() for lost, node in one.shown_by.items()}
-    whole = [_with(repairs.get(trace.trace_id), trace) for trace in traces]
-    trajectory = join(whole, scope=scope, closed_because=closed_because)
+    whole: list[GatheredTrace] = []
+    for trace in traces:
+        restored = repairs.get(trace.trace_id)
+        readings, parents = trace.readings, trace.parents
+        if restored is not None:
+            readings = restored.readings(readings)
+            parents = {**parents, **{lost: node.first.parent_span_id for lost, node in restored.shown_by.items()}}
+        whole.append(replace(trace, readings=readings, parents=parents, history=None))
+    trajectory = join(whole, scope=damaged.scope, closed_because=damaged.closed_because)
     if trajectory is None:
         return None
-    calls = tuple([_shown_by(call, shown_by) for call in trajectory.calls]) if shown_by else trajectory.calls
-    return replace(trajectory, calls=calls, split_sign=split_sign)
+    calls: list[ToolCall] = []
+    for call in trajectory.calls:
+        # The span whose history shows a lost output takes its place.
+        node = shown_by.get(call.requested_by.span_id) if call.requested_by is not None else None
+        if node is None:
+            calls.append(call)
+        elif call.executed_by is not None:
+            calls.append(replace(call, requested_by=node.ref))
+        else:
+            calls.append(replace(call, requested_by=node.ref, span=node.ref, dialect=node.first.dialect or ""))
+    return replace(trajectory, calls=tuple(calls), split_sign=damaged.split_sign)
 
 
-def _with(restored: Repair | None, trace: GatheredTrace) -> GatheredTrace:
-    if restored is None:
-        return replace(trace, history=None)
-    parents = {**trace.parents, **{lost: node.first.parent_span_id for lost, node in restored.shown_by.items()}}
-    return replace(trace, readings=restored.readings(trace.readings), parents=parents, history=None)
-
-
-def _shown_by(call: ToolCall, shown_by: Mapping[str, Node]) -> ToolCall:
-    """Put the span whose history shows a lost output in its place."""
-    node = shown_by.get(call.requested_by.span_id) if call.requested_by is not None else None
-    if node is None:
-        return call
-    if call.executed_by is not None:
-        return replace(call, requested_by=node.ref)
-    return replace(call, requested_by=node.ref, span=node.ref, dialect=node.first.dialect or "")
-
-
-class _Joined(Struct, frozen=True):
-    calls: tuple[ToolCall, ...]
-    # When each turn of calls began.
-    turns_ns: list[int]
-    runs: list[Run]
-    split_sign: str | None
-    # Of each trace.
-    pairs: Mapping[str, Sequence[Pair]]
-
-
-def _joined(planted: "Sequence[_Planted]", index: NodeIndex, parents: Parents) -> _Joined:
-    by_trace = {trace.trace_id: _pairs(trace) for trace in planted}
-    pairs = [pair for these in by_trace.values() for pair in these]
+def _joined(
+    traces: Sequence[GatheredTrace],
+    planted: Sequence[_Planted],
+    index: NodeIndex,
+    scope: TrajectoryScope,
+    closed_because: ClosedBecause,
+) -> Trajectory:
+    pairs = [pair for one in planted for pair in one.pairs]
     mark_paused(pairs, index.nodes)
     if len(planted) > 1:
         pairs = resumed(sorted(pairs, key=asked))
@@ -147,186 +143,187 @@ def _joined(planted: "Sequence[_Planted]", index: NodeIndex, parents: Parents) -
         pairs = resumed(pairs)
     turns = in_turns(pairs)
     turns_ns = [turn.node.time_ns for turn in turns]
-    answers = Answers()
-    answers.collecting(index.answering, pairs)
-    wholes = {trace.trace_id: trace.whole for trace in planted}
-    with_tool_spans = {trace.trace_id for trace in planted if trace.has_tool_spans}
+    answers = Answers(index.answering, pairs)
     answers.settle(pairs)
-    around = Surroundings(answers, Offers(index.offering), wholes, with_tool_spans)
-    calls = tool_calls(turns, turns_ns, around)
+    wholes = {one.trace.trace_id: one.whole for one in planted}
+    with_tool_spans = {one.trace.trace_id for one in planted if one.has_tool_spans}
+    calls = tool_calls(turns, turns_ns, Surroundings(answers, Offers(index.offering), wholes, with_tool_spans))
     runs: list[Run] = []
-    for trace in planted:
-        of_trace = runs_of(trace.whole, trace.index)
-        runs += with_errors(of_trace, trace.whole, trace.index, calls) if trace.index.failing else of_trace
-    # Of a conversation, each trace was looked at when it closed.
-    sign = split_sign(index, pairs, parents) if len(planted) == 1 else None
-    return _Joined(calls, turns_ns, runs, sign, by_trace)
-
-
-def _trajectory(
-    traces: Sequence[GatheredTrace],
-    planted: "Sequence[_Planted]",
-    index: NodeIndex,
-    joined: _Joined,
-    scope: TrajectoryScope,
-    closed_because: ClosedBecause,
-) -> Trajectory:
-    calls, turns_ns = joined.calls, joined.turns_ns
+    for one in planted:
+        of_trace = runs_of(one.whole, one.index)
+        runs += with_errors(of_trace, one.whole, one.index, calls) if one.index.failing else of_trace
     last = planted[-1]
     root = last.root
-    messages = messages_of(index.speaking, turns_ns)
-    attributes = _attributes(traces, root)
-    start_ns, end_ns = _span_of_time(index.nodes)
-    agents = _agents(index.running, calls)
+    # Log records without a span count where there is nothing else.
+    spans = [node for node in index.nodes if not node.from_log_only] or index.nodes
     offers = new_offers(index.offering)
-    begins, history = has_beginning(index.speaking), traces[0].history if len(traces) == 1 else None
-    earlier = earlier_turns(index.speaking, history) if begins is False and history is not None else None
-    producer, conversation_id = _producer(root, index.nodes), _conversation(last.index.nodes, root)
+    agents = [node.agent_run.agent for node in index.running if node.agent_run is not None]
+    agents += [call.agent for call in calls]
+    producer = index.nodes[0].first if root is None else root.first
+    if producer.service is None:
+        producer = next((node.first for node in index.nodes if node.first.service is not None), producer)
+    # The conversation id of the lowest rank; among equals the root's, else the earliest.
+    conversation = root.conversation if root is not None else None
+    for node in last.index.nodes:
+        seen = node.conversation
+        if seen is not None and (conversation is None or seen.rank < conversation.rank):
+            conversation = seen
     return Trajectory(
         scope=scope,
-        trace_id=last.trace_id,
-        conversation_id=conversation_id,
+        trace_id=last.trace.trace_id,
+        conversation_id=conversation.conversation_id if conversation is not None else None,
         service=producer.service,
         resource=producer.resource,
-        agents=agents,
+        agents=tuple([agent for agent in dict.fromkeys(agents) if agent is not None]),
         root=root.ref if root is not None else None,
         calls=calls,
         tools_offered=tools_of(offers),
-        messages=messages,
+        messages=messages_of(index.speaking, turns_ns),
         offer_turns=offer_turns(offers, turns_ns),
-        attributes=attributes,
+        attributes=_attributes(traces, root),
         closed_because=closed_because,
-        start_ns=start_ns,
-        end_ns=end_ns,
+        start_ns=min([node.start_ns for node in spans]),
+        end_ns=max([node.end_ns for node in spans]),
         left_out=merged([trace.left_out for trace in traces]),
-        hidden_turns=sum([trace.hidden_turns for trace in planted]),
-        has_beginning=begins,
-        earlier_turns=earlier,
+        hidden_turns=sum([_hidden_turns(one.index) for one in planted]),
+        has_beginning=has_beginning(index.speaking),
         has_media=any(seen.has_media for node in index.speaking for seen in node.messages),
-        runs=tuple(joined.runs),
+        runs=tuple(runs),
         code_steps=code_steps(index),
-        tokens=tokens_of([trace.index.nodes for trace in planted]),
-        split_sign=joined.split_sign,
-        sources=tuple([_source(key, group) for key, group in _by_source(index.nodes).items()]),
+        tokens=tokens_of([one.index.nodes for one in planted]),
+        # Of a conversation, each trace was looked at when it closed.
+        split_sign=split_sign(index, pairs, traces[0].parents) if len(planted) == 1 else None,
+        sources=_sources(index.nodes),
     )
 
 
-class _Planted:
-    """One trace as a tree."""
-
-    def __init__(self, trace_id: str, index: NodeIndex) -> None:
-        nodes = index.nodes
-        self.trace_id = trace_id
-        self.index = index
-        self.order = (nodes[0].time_ns, trace_id)
-        self.root = _root(nodes)
-        # What stands for the trace as a whole.
-        self.whole = self.root or nodes[0]
-        # Whether any of its calls has a span; known when they are joined.
-        self.has_tool_spans = False
-
-    @property
-    def hidden_turns(self) -> int:
-        """Count the model calls that asked for tools without a trace of what they asked for."""
-        if self.index.executing:
-            return 0
-        stopped = [
-            node for node in self.index.nodes if node.model_call is not None and node.model_call.stopped_for_tools
-        ]
-        return len([node for node in stopped if not node.requests])
+def _hidden_turns(index: NodeIndex) -> int:
+    """Count the model calls that asked for tools without a trace of the requests."""
+    if index.executing:
+        return 0
+    calls = [(node.model_call, node.requests) for node in index.nodes]
+    return sum([call is not None and call.stopped_for_tools and not requests for call, requests in calls])
 
 
-def _root(nodes: Sequence[Node]) -> Node | None:
-    """Return the outermost agent run, else the first span without a parent."""
-    for node in nodes:
-        if node.is_outermost_run:
-            return node
-    return next((node for node in nodes if node.parent is None and not node.from_log_only), None)
-
-
-def _pairs(trace: _Planted) -> list[Pair]:
-    requests = requested_calls(trace.index)
-    executions = executed_calls(trace.index.executing, requests)
-    pairs = pair(requests, executions)
-    trace.has_tool_spans = bool(executions) and any(one.execution is not None for one in pairs)
-    return pairs if not trace.index.coding else sorted([*pairs, *failed_steps(trace.index, pairs)], key=asked)
-
-
-def _span_of_time(nodes: Sequence[Node]) -> tuple[int, int]:
-    """Return the first start and the last end; log records without a span count where there is nothing else."""
-    spans = [node for node in nodes if not node.from_log_only] or nodes
-    return min([node.start_ns for node in spans]), max([node.end_ns for node in spans])
-
-
-def _conversation(nodes: Sequence[Node], root: Node | None) -> str | None:
-    """Return the conversation id of the lowest rank; among equals the root's, else the earliest."""
-    best = root.conversation if root is not None else None
-    for node in nodes:
-        seen = node.conversation
-        if seen is not None and (best is None or seen.rank < best.rank):
-            best = seen
-    return best.conversation_id if best is not None else None
-
-
-def _producer(root: Node | None, nodes: Sequence[Node]) -> Reading:
-    """Return the reading that names the service: the root's, else the first one's that does."""
-    first = nodes[0].first if root is None else root.first
-    if first.service is not None:
-        return first
-    return next((node.first for node in nodes if node.first.service is not None), first)
-
-
-def _by_source(nodes: Sequence[Node]) -> Mapping[_SourceKey, Sequence[Node]]:
-    """Group spans by who wrote them."""
+def _sources(nodes: Sequence[Node]) -> tuple[SpanSource, ...]:
+    """Group spans by their writer."""
     groups: dict[_SourceKey, list[Node]] = {}
     for node in nodes:
         first = node.first
-        if first.dialect is None:
-            continue
-        key = (first.service, first.scope, first.version, first.language, first.dialect)
-        group = groups.get(key)
-        if group is None:
-            groups[key] = [node]
-        else:
-            group.append(node)
-    return groups
-
-
-def _source(key: _SourceKey, nodes: Sequence[Node]) -> SpanSource:
-    service, scope, version, language, dialect = key
-    model_calls = len([node for node in nodes if node.model_call is not None])
-    return SpanSource(
-        service=service,
-        scope=scope,
-        dialect=dialect,
-        spans=tuple([node.ref.span_id for node in nodes]),
-        model_calls=model_calls,
-        has_runs=model_calls > 0 or any(node.agent_run is not None for node in nodes),
-        version=version,
-        language=language,
-    )
-
-
-def _agents(running: Sequence[Node], calls: Sequence[ToolCall]) -> tuple[str, ...]:
-    named = [node.agent_run.agent for node in running if node.agent_run is not None]
-    named += [call.agent for call in calls]
-    return tuple([agent for agent in dict.fromkeys(named) if agent is not None])
+        if first.dialect is not None:
+            key = (first.service, first.scope, first.version, first.language, first.dialect)
+            groups.setdefault(key, []).append(node)
+    sources: list[SpanSource] = []
+    for (service, scope, version, language, dialect), group in groups.items():
+        model_calls = len([node for node in group if node.model_call is not None])
+        source = SpanSource(
+            service=service,
+            scope=scope,
+            dialect=dialect,
+            spans=tuple([node.ref.span_id for node in group]),
+            model_calls=model_calls,
+            has_runs=model_calls > 0 or any(node.agent_run is not None for node in group),
+            version=version,
+            language=language,
+        )
+        sources.append(source)
+    return tuple(sources)
 
 
 def _attributes(traces: Iterable[GatheredTrace], root: Node | None) -> dict[str, str | int | float | bool]:
     """Merge attributes: the root's win, then those of spans without a parent, then the earliest."""
-    readings = [reading for trace in traces for reading in trace.readings if reading.attributes]
-    if not readings:
-        return {}
-    readings = sorted(readings, key=lambda reading: _precedence(reading, root))
+
+    def precedence(reading: Reading) -> tuple[bool, bool, bool, int, str, str]:
+        is_root = root is not None and reading.ref == root.ref
+        has_parent = reading.parent_span_id is not None
+        return (not is_root, has_parent, reading.is_log, reading.start_ns, reading.ref.span_id, reading.ref.trace_id)
+
     merged: dict[str, str | int | float | bool] = {}
-    for reading in readings:
+    readings = [reading for trace in traces for reading in trace.readings if reading.attributes]
+    for reading in sorted(readings, key=precedence):
         for key, value in reading.attributes:
             merged.setdefault(key, value)
     return merged
 
 
-def _precedence(reading: Reading, root: Node | None) -> tuple[bool, bool, bool, int, str, str]:
-    is_root = root is not None and reading.ref == root.ref
-    has_parent = reading.parent_span_id is not None
-    return (not is_root, has_parent, reading.is_log, reading.start_ns, reading.ref.span_id, reading.ref.trace_id)
+# -- tokens -----------------------------------------------------------------------------------------------------------
+# A model call may be on several spans: that of a second instrumentation above or beside it, or one of a framework around
+# it, which may also sum up the calls within. So the innermost spans with tokens count, as long as no tool or agent run
+# stands between them and the span above.
+
+
+def tokens_of(traces: Iterable[Sequence[Node]]) -> Tokens | None:
+    """Return the tokens of all traces, whose nodes come in order of time; `None` where none were recorded."""
+    sums, measured, unmeasured = [0, 0], False, 0
+    for nodes in traces:
+        for node in _counted([node for node in nodes if node.model_call is not None]):
+            found = _tokens(node)
+            measured = measured or found != (None, None)
+            unmeasured += None in found
+            sums[0] += found[0] or 0
+            sums[1] += found[1] or 0
+    return Tokens(input=sums[0], output=sums[1], unmeasured=unmeasured) if measured else None
+
+
+def _tokens(node: Node) -> tuple[int | None, int | None]:
+    call = node.model_call
+    return (None, None) if call is None else (call.input_tokens, call.output_tokens)
+
+
+def _is_measured(node: Node) -> bool:
+    return _tokens(node) != (None, None)
+
+
+def _counted(calls: Sequence[Node]) -> list[Node]:
+    """Leave out the spans that show the same calls as others."""
+    around: set[int] = set()
+    around_measured: set[int] = set()
+    for node in calls:
+        _mark_above(node, around)
+        if _is_measured(node):
+            _mark_above(node, around_measured)
+    counted = [node for node in calls if id(node) not in around_measured]
+    counted = [node for node in counted if _is_measured(node) or not (id(node) in around or _is_within_measured(node))]
+    # A single instrumentation, as nearly always, shows nothing twice.
+    if len({node.first.scope for node in counted}) <= 1:
+        return counted
+    # Two instrumentations wrote spans of one call side by side: they overlap, with the same tokens.
+    single: list[Node] = []
+    waiting: dict[tuple[int | None, int | None], Node] = {}
+    for node in counted:
+        earlier = waiting.get(_tokens(node)) if _is_measured(node) else None
+        is_other = earlier is not None and earlier.first.scope != node.first.scope
+        if earlier is not None and is_other and node.time_ns < earlier.time_ns + (earlier.end_ns - earlier.start_ns):
+            del waiting[_tokens(node)]
+        else:
+            waiting[_tokens(node)] = node
+            single.append(node)
+    return single
+
+
+def _model_above(node: Node) -> Node | None:
+    """Return the span of a model call around this one; `None` where a tool or an agent run stands between."""
+    above = node.branch.model_above
+    if above is None or above.model_call is None:
+        return None
+    is_same = above.branch.inside is node.branch.inside and above.branch.tool_above is node.branch.tool_above
+    return above if is_same else None
+
+
+def _mark_above(node: Node, marked: set[int]) -> None:
+    above = _model_above(node)
+    # All above a marked one are marked.
+    while above is not None and id(above) not in marked:
+        marked.add(id(above))
+        above = _model_above(above)
+
+
+def _is_within_measured(node: Node) -> bool:
+    above = _model_above(node)
+    for _ in range(_MAX_NESTING):
+        if above is None:
+            return False
+        if _is_measured(above):
+            return True
+        above = _model_above(above)
+    return False

@@ -1,12 +1,11 @@
-"""What joining works on: the spans of a trace as nodes of a tree, and the two views of a call."""
+"""Holds the spans of a trace as nodes of a tree, and the two views of a call."""
 
 from collections.abc import Hashable, Iterable, Sequence
 
 from msgspec import Struct
 
-from toolgauge.assemble.approvals import not_executed
 from toolgauge.assemble.canonical import arguments_key, fold_name
-from toolgauge.assemble.mcp_failures import mcp_failure
+from toolgauge.assemble.failures import mcp_failure, not_executed
 from toolgauge.model.content import Content, NotRecorded
 from toolgauge.model.observations import (
     AgentRun,
@@ -22,6 +21,18 @@ from toolgauge.model.observations import (
     ToolsOffered,
 )
 from toolgauge.model.records import SpanRef
+
+_MARK = "<"
+
+
+def restored_ref(given: SpanRef, number: int) -> SpanRef:
+    """Return the id of a restored output: the span with the history, and a number."""
+    return SpanRef(given.trace_id, f"{given.span_id}{_MARK}{number}")
+
+
+def is_restored(ref: SpanRef) -> bool:
+    """Return whether the id names a restored output."""
+    return _MARK in ref.span_id
 
 
 class Branch(Struct, frozen=True, eq=False):
@@ -250,21 +261,21 @@ class Execution(_View, eq=False):
 
 
 class NodeIndex:
-    """Nodes, and those of them that hold something; each in order of time."""
+    """Nodes, and those with requests, executions, answers and so on; each in order of time."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
+        for place, node in enumerate(nodes):
+            node.place = place
         self.nodes = nodes
-        self.requesting: list[Node] = []
-        self.executing: list[Node] = []
-        self.answering: list[Node] = []
-        self.speaking: list[Node] = []
-        self.offering: list[Node] = []
-        # Those that are runs of agents.
-        self.running: list[Node] = []
-        self.failing: list[Node] = []
-        # Those that are steps of code agents.
-        self.coding: list[Node] = []
-        self._sort()
+        self.requesting = [node for node in nodes if node.requests]
+        self.executing = [node for node in nodes if node.executions]
+        self.answering = [node for node in nodes if node.answers]
+        self.speaking = [node for node in nodes if node.messages]
+        self.offering = [node for node in nodes if node.offers]
+        self.running = [node for node in nodes if node.agent_run is not None]
+        self.failing = [node for node in nodes if node.failure is not None]
+        # Steps of code agents.
+        self.coding = [node for node in nodes if node.code_step is not None]
 
     @property
     def of_run(self) -> bool:
@@ -272,23 +283,3 @@ class NodeIndex:
         if self.requesting or self.executing or self.running:
             return True
         return any(node.model_call is not None for node in self.nodes)
-
-    def _sort(self) -> None:
-        for place, node in enumerate(self.nodes):
-            node.place = place
-            if node.requests:
-                self.requesting.append(node)
-            if node.executions:
-                self.executing.append(node)
-            if node.answers:
-                self.answering.append(node)
-            if node.messages:
-                self.speaking.append(node)
-            if node.offers:
-                self.offering.append(node)
-            if node.agent_run is not None:
-                self.running.append(node)
-            if node.failure is not None:
-                self.failing.append(node)
-            if node.code_step is not None:
-                self.coding.append(node)

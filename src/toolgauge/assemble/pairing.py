@@ -1,11 +1,15 @@
-"""Joins the two views of a call: what a model asked for, and what a tool span shows.
+"""Joins the two views of a call: the request of a model, and the execution that a tool span shows.
 
 By call id, and where one id stands for several calls by their arguments; else by name and arguments; else by name, within
-one agent run, first where the arguments are alike and at last by order. What stays alone on either side is a call all the same.
+one agent run, first where the arguments are alike and at last by order. A view that stays alone is a call all the same.
+
+Frameworks carry out a call of a resumed run again from its start, under a span of its own, and no model asks for it again: it is
+joined with the call that waited, in the same trace or in an earlier one.
 """
 
+from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import partial
 from operator import attrgetter
 from typing import TypeAlias, TypeVar
@@ -13,7 +17,8 @@ from typing import TypeAlias, TypeVar
 from msgspec import Struct
 
 from toolgauge.assemble.canonical import fold_name, likeness
-from toolgauge.assemble.node import Execution, Node, Request
+from toolgauge.assemble.node import Execution, Node, Request, is_restored
+from toolgauge.model.observations import PAUSED, CallError
 
 # Comparing all with all is for the few calls of one agent run; hostile numbers fall through to order.
 _MAX_COMPARISONS = 1024
@@ -38,43 +43,24 @@ class Pair(Struct, eq=False):
 
 def pair(requests: Sequence[Request], executions: Sequence[Execution]) -> list[Pair]:
     """Return all calls of one trace in order of time. Both sides come in that order too."""
-    left_requests, left_executions = requests, executions
-    have_own_ids = _join_own_ids(requests, executions)
+    asking, left = requests, executions
     for key, matches in _RULES:
-        if not left_requests or not left_executions:
+        if not asking or not left:
             break
-        if not have_own_ids or key is not _by_id:
-            _join(left_requests, left_executions, key, matches)
-        left_requests = [request for request in left_requests if request.execution is None]
-        left_executions = [execution for execution in left_executions if not execution.was_requested]
-    return _pairs(requests, left_executions)
-
-
-def _join_own_ids(requests: Sequence[Request], executions: Sequence[Execution]) -> bool:
-    """Join by ids where each is that of one call alone, as nearly always; False where some are shared."""
-    ran = {execution.call_id: execution for execution in executions}
-    if len(ran) < len(executions) or len({request.call_id for request in requests}) < len(requests):
-        return False
-    for request in requests:
-        execution = ran.get(request.call_id)
-        if execution is not None and request.call_id is not None:
+        for request, execution in _matched(asking, left, key, matches):
             request.execution = execution
             execution.was_requested = True
-    return True
-
-
-def _pairs(requests: Sequence[Request], alone: Sequence[Execution]) -> list[Pair]:
+        asking = [request for request in asking if request.execution is None]
+        left = [execution for execution in left if not execution.was_requested]
     found: list[Pair] = []
     for request in requests:
         execution, call_id = request.execution, request.call_id
         if call_id is None and execution is not None:
             call_id = execution.call_id
         found.append(Pair(request, execution, request.node, request.name, call_id))
-    if not alone:
-        return found
-    # Of an execution without a name only its request could tell what was called.
-    found += [Pair(None, one, one.node, one.name, one.call_id) for one in alone if one.name]
-    return sorted(found, key=asked)
+    # Of an execution without a name only its request could name the tool.
+    alone = [Pair(None, one, one.node, one.name, one.call_id) for one in left if one.name]
+    return sorted([*found, *alone], key=asked) if alone else found
 
 
 asked: Callable[[Pair], int] = attrgetter("asking.place")
@@ -86,14 +72,8 @@ _Key: TypeAlias = Callable[[_View], Hashable | None]
 _Matches: TypeAlias = Callable[[Sequence[Request], Sequence[Execution]], _Pairs]
 
 
-def _join(requests: Sequence[Request], executions: Sequence[Execution], key: _Key, matches: _Matches) -> None:
-    """Join what has equal keys; a key of `None` equals nothing."""
-    for request, execution in _matched(requests, executions, key, matches):
-        request.execution = execution
-        execution.was_requested = True
-
-
 def _matched(requests: Sequence[Request], executions: Sequence[Execution], key: _Key, matches: _Matches) -> _Pairs:
+    """Yield pairs with equal keys; a key of `None` equals nothing."""
     ran = _group(executions, key)
     for shared, wanting in _group(requests, key).items():
         if shared in ran:
@@ -108,11 +88,7 @@ def _group(views: Sequence[_V], key: _Key) -> dict[Hashable, list[_V]]:
     for view in views:
         value = key(view)
         if value is not None:
-            known = groups.get(value)
-            if known is None:
-                groups[value] = [view]
-            else:
-                known.append(view)
+            groups.setdefault(value, []).append(view)
     return groups
 
 
@@ -136,11 +112,7 @@ def _anywhere(_view: _View) -> int:
     return 0
 
 
-def _exactly(name: str) -> str:
-    return name
-
-
-_SPELLINGS = (_exactly, fold_name)
+_SPELLINGS: tuple[Callable[[str], str], ...] = (str, fold_name)
 
 
 def _in_order(requests: Sequence[Request], executions: Sequence[Execution]) -> _Pairs:
@@ -148,14 +120,9 @@ def _in_order(requests: Sequence[Request], executions: Sequence[Execution]) -> _
 
     A model that asks again does so because its earlier request was not carried out.
     """
-    if len(requests) == len(executions) == 1:
-        return ((requests[0], executions[0]),)
     if len(requests) == len(executions):
-        return zip(requests, executions, strict=True)
-    return _to_newest_outputs(requests, executions)
-
-
-def _to_newest_outputs(requests: Sequence[Request], executions: Sequence[Execution]) -> _Pairs:
+        yield from zip(requests, executions, strict=True)
+        return
     outputs: list[deque[Request]] = []
     arriving = deque(requests)
     early: list[Execution] = []
@@ -243,3 +210,85 @@ _RULES: tuple[tuple[_Key, _Matches], ...] = (
     *((partial(_by_name, spelled), _most_alike) for spelled in _SPELLINGS),
     *((partial(_by_name, spelled), _in_order_unless_ids_differ) for spelled in _SPELLINGS),
 )
+
+
+# So many later executions are looked at for each key of a call that was not carried out: equal calls may come in thousands.
+_MAX_CANDIDATES = 100
+
+
+def mark_paused(pairs: Sequence[Pair], nodes: Sequence[Node]) -> None:
+    """Mark unfinished calls as paused where the trace has model calls and none of them follows.
+
+    Without any model call, nothing shows that the run stopped there.
+    """
+    unfinished = [pair.execution for pair in pairs if pair.execution is not None and pair.execution.is_unfinished]
+    if not unfinished:
+        return
+    last_called_ns: dict[str, int] = {}
+    for node in nodes:
+        if node.model_call is not None:
+            trace_id = node.ref.trace_id
+            last_called_ns[trace_id] = max(node.time_ns, last_called_ns.get(trace_id, node.time_ns))
+    for execution in unfinished:
+        ran = execution.node
+        if last_called_ns.get(ran.ref.trace_id, ran.until_ns) < ran.until_ns:
+            execution.error = CallError(kind=PAUSED, message="")
+
+
+def resumed(pairs: Sequence[Pair]) -> list[Pair]:
+    """Return the pairs, in their order, with one for each call that was resumed."""
+    executed: dict[Hashable, list[tuple[Execution, Pair]]] = {}
+    for pair in pairs:
+        if pair.execution is not None:
+            for key in _keys(pair):
+                executed.setdefault(key, []).append((pair.execution, pair))
+    for found in executed.values():
+        found.sort(key=_time_ns)
+    dropped: set[int] = set()
+    for pair in pairs:
+        # A call may wait more than once before it is carried out.
+        while id(pair) not in dropped and (pair.execution is None or pair.execution.waits):
+            later = next((other for other in _candidates(pair, executed) if id(other) not in dropped), None)
+            if later is None:
+                break
+            if pair.request is None:
+                dropped.add(id(pair))
+                break
+            pair.execution = later.execution
+            pair.call_id = pair.call_id if pair.call_id is not None else later.call_id
+            dropped.add(id(later))
+    return [pair for pair in pairs if id(pair) not in dropped]
+
+
+def _time_ns(executed: tuple[Execution, Pair]) -> int:
+    return executed[0].node.time_ns
+
+
+def _keys(pair: Pair) -> Iterator[Hashable]:
+    """Yield the keys by which a call is known again: its id, else its name and arguments."""
+    if pair.call_id is not None:
+        yield pair.call_id
+    for view in (pair.request, pair.execution):
+        if view is not None and view.arguments_key is not None:
+            yield fold_name(pair.name), view.arguments_key
+
+
+def _candidates(pair: Pair, executed: dict[Hashable, list[tuple[Execution, Pair]]]) -> Iterator[Pair]:
+    """Yield the later executions that may be of the call, which only one model output asked for, the earliest first."""
+    waiting = pair.execution
+    since_ns = pair.asking.time_ns if waiting is None else waiting.node.time_ns
+    for key in _keys(pair):
+        alike = executed.get(key, [])
+        first = bisect_right(alike, since_ns, key=_time_ns)
+        for _, other in alike[first : first + _MAX_CANDIDATES]:
+            if (
+                pair.request is not None
+                and other.request is not None
+                and not (other.call_id is not None and other.call_id == pair.call_id and is_restored(other.asking.ref))
+            ):
+                continue
+            if pair.call_id is not None and other.call_id is not None and pair.call_id != other.call_id:
+                continue
+            # In the trace that asked for it, a call without a span was joined with its execution already.
+            if waiting is not None or other.asking.ref.trace_id != pair.asking.ref.trace_id:
+                yield other

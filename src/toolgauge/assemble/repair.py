@@ -1,4 +1,4 @@
-"""Restores what outputs of models lost on the way, from the history in a later input of the same agent run.
+"""Restores model outputs that were lost or garbled, from the history in a later input of the same agent run.
 
 A Collector drops the span of an output, an SDK cuts its text in the middle, an instrumentation joins the calls that were
 streamed together. The next input of the run repeats the output. It is read only where an output shows damage, or an answer
@@ -6,7 +6,7 @@ or a tool's span has no request; one input a run, and without the calls that a r
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from itertools import groupby
+from itertools import accumulate, groupby, islice
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -25,9 +25,8 @@ from toolgauge.assemble.damage import (
     run_of,
     shows_input,
 )
-from toolgauge.assemble.node import Node, NodeIndex, Request
+from toolgauge.assemble.node import Node, NodeIndex, Request, restored_ref
 from toolgauge.assemble.pairing import Pair
-from toolgauge.assemble.restored import restored_ref
 from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.observations import CallRequested, MessageSeen, Observation, Reading
 
@@ -126,7 +125,7 @@ class _Known:
         for one in past:
             if one.request is None:
                 key = _key(one.call)
-                alike = [request for request in left if _request_key(request) == key]
+                alike = [request for request in left if (fold_name(request.name), request.arguments_key) == key]
                 if have_own_ids and one.call.call_id is not None:
                     alike = [request for request in alike if request.call_id is None]
                 self._take(one, alike)
@@ -169,12 +168,8 @@ def _key(call: CallRequested) -> object:
     return None if key is None else (fold_name(call.name), key)
 
 
-def _request_key(request: Request) -> object:
-    return (fold_name(request.name), request.arguments_key)
-
-
 class _Restored:
-    """What the history in one input restores of the outputs before it in its run."""
+    """Restores the outputs before one input of a run from the history in that input."""
 
     def __init__(self, needed: Needed, index: NodeIndex, models: Sequence[Node], known: _Known) -> None:
         given, before = needed.given, needed.before
@@ -193,11 +188,13 @@ class _Restored:
 
     def take(self, history: Sequence[CallRequested | MessageSeen], given: Given) -> None:
         """Compare the history with the outputs that were seen."""
-        asked = _asked(self._inputs)
+        # The text of the user with which the run began.
+        texts = (seen.text for node in self._inputs for seen in node.messages if seen.role == "user")
+        asked = next(texts, None)
         if self._handed_on is not None:
             if not any(type(one) is MessageSeen and one.text == asked for one in history):
                 return
-            # What the first agent was given is what both were.
+            # The first agent was given the same as both.
             given = Given((), 0)
         made = _made_since(history, given, asked)
         turns = [[_Past(call) for call in calls] for _, calls in groupby(made, key=lambda call: call.output)]
@@ -206,42 +203,58 @@ class _Restored:
         turns = [[past for past in turn if not self._known.is_shown_elsewhere(past, run)] for turn in turns]
         turns = [turn for turn in turns if turn]
         self._known.note(past for turn in turns for past in turn)
-        homes = [self._home(turn) for turn in turns]
-        self._assign_damaged(homes)
+        homes = self._homes(turns)
+        # Calls of spans around model calls are moved to outputs of their own.
+        moved: dict[int, Request] = {}
         for turn, home in zip(turns, homes, strict=True):
             if home is not None:
                 self._complete(home, turn)
-        self._take_from_around(turns, homes)
-        self._add_lost(turns, homes)
+            for past in turn:
+                request = past.request
+                if request is not None and request.node is not home and id(request.node) in self._around:
+                    moved[id(request)] = request
+        for node in {id(request.node): request.node for request in moved.values()}.values():
+            self.calls[node.ref.span_id] = [
+                _as_written(request) for request in node.requests if request.alive and id(request) not in moved
+            ]
+        # An output that no span shows is put right before its first tool, or before the output that followed.
+        before_ns = self._given.time_ns
+        for turn, home in zip(reversed(turns), reversed(homes), strict=True):
+            if home is not None:
+                before_ns = min(before_ns, home.time_ns)
+                continue
+            ran = [self._started[past.call.call_id] for past in turn if past.call.call_id in self._started]
+            before_ns = min([before_ns, *ran]) - 1
+            self.lost.append(self._output(turn, before_ns))
 
-    def _home(self, turn: Sequence[_Past]) -> Node | None:
-        """Return the output that is known to have asked for one of the calls."""
-        home = next((past.request.node for past in turn if past.request is not None), None)
-        return home if home is None or id(home) not in self._around else None
-
-    def _is_around(self, request: Request) -> bool:
-        return id(request.node) in self._around
-
-    def _assign_damaged(self, homes: list[Node | None]) -> None:
-        """Give turns of which no call is known to the damaged outputs between those of which one is."""
+    def _homes(self, turns: Sequence[Sequence[_Past]]) -> list[Node | None]:
+        """Return the output that asked for the calls of each turn; `None` where its span is missing."""
+        homes: list[Node | None] = []
+        for turn in turns:
+            home = next((past.request.node for past in turn if past.request is not None), None)
+            homes.append(home if home is None or id(home) not in self._around else None)
         seen = {id(home) for home in homes if home is not None}
         free = [node for node in self._outputs if id(node) not in seen and is_damaged(node, {})]
         places = [-1 if home is None else home.place for home in homes]
         for at, home in enumerate(homes):
-            if home is not None:
-                continue
-            after = max(places[:at], default=-1)
-            before = min([place for place in places[at:] if place >= 0], default=self._given.place)
-            fitting = next((node for node in free if after < node.place < before), None)
-            if fitting is not None:
-                free.remove(fitting)
-                homes[at], places[at] = fitting, fitting.place
+            if home is None:
+                # A damaged output may fit between those of the turns around this one.
+                after = max(places[:at], default=-1)
+                before = min([place for place in places[at:] if place >= 0], default=self._given.place)
+                fitting = next((node for node in free if after < node.place < before), None)
+                if fitting is not None:
+                    free.remove(fitting)
+                    homes[at], places[at] = fitting, fitting.place
+        return homes
 
     def _complete(self, home: Node, turn: Sequence[_Past]) -> None:
         """Give an output the calls of its turn in place of garbled ones."""
-        if not any(past.request is None or _is_garbled(past) or self._is_around(past.request) for past in turn):
-            return
         if home.model_call is None or home.from_log_only:
+            return
+        if all(
+            past.request is not None and not _is_garbled(past) and id(past.request.node) not in self._around
+            for past in turn
+        ):
             return
         own = {id(past.request) for past in turn}
         names = [fold_name(past.call.name) for past in turn]
@@ -252,34 +265,10 @@ class _Restored:
             if request.alive and id(request) not in own and not _is_made_of(request, names, missing)
         ]
         agent = home.model_call.agent
-        restored = [_restored(past, agent) for past in turn]
         self.calls[home.ref.span_id] = [
-            replace(call, position=position) for position, call in enumerate([*restored, *kept])
+            replace(call, position=position)
+            for position, call in enumerate([*[_restored(past, agent) for past in turn], *kept])
         ]
-
-    def _take_from_around(self, turns: Sequence[Sequence[_Past]], homes: Sequence[Node | None]) -> None:
-        """Take calls from the spans around model calls that are given to outputs of their own."""
-        moved = {
-            id(past.request): past.request
-            for turn, home in zip(turns, homes, strict=True)
-            for past in turn
-            if past.request is not None and past.request.node is not home and self._is_around(past.request)
-        }
-        for node in {id(request.node): request.node for request in moved.values()}.values():
-            self.calls[node.ref.span_id] = [
-                _as_written(request) for request in node.requests if request.alive and id(request) not in moved
-            ]
-
-    def _add_lost(self, turns: Sequence[Sequence[_Past]], homes: Sequence[Node | None]) -> None:
-        """Make outputs of turns that no span shows: each right before its first tool, or before what followed."""
-        before_ns = self._given.time_ns
-        for turn, home in zip(reversed(turns), reversed(homes), strict=True):
-            if home is not None:
-                before_ns = min(before_ns, home.time_ns)
-                continue
-            ran = [self._started[past.call.call_id] for past in turn if past.call.call_id in self._started]
-            before_ns = min([before_ns, *ran]) - 1
-            self.lost.append(self._output(turn, before_ns))
 
     def _output(self, turn: Sequence[_Past], time_ns: int) -> Reading:
         given = self._given
@@ -301,11 +290,6 @@ class _Restored:
             size_bytes=0,
             resource=shown.resource,
         )
-
-
-def _asked(inputs: Sequence[Node]) -> str | None:
-    """Return the text of the user with which a run began, by its first input."""
-    return next((seen.text for node in inputs for seen in node.messages if seen.role == "user"), None)
 
 
 def _made_since(history: Sequence[CallRequested | MessageSeen], given: Given, asked: str | None) -> list[CallRequested]:
@@ -346,11 +330,9 @@ def _is_made_of(request: Request, names: Sequence[str], missing: Collection[str]
     if name in missing:
         return not isinstance(request.arguments, Recorded)
     for first in range(len(names)):
-        joined = names[first]
-        for last in names[first + 1 :]:
-            joined += last
-            if joined == name:
-                return True
+        joined = accumulate(names[first:])
+        if name in islice(joined, 1, None):
+            return True
     return False
 
 

@@ -11,17 +11,16 @@ from operator import attrgetter, itemgetter
 
 from toolgauge.assemble.node import Node, NodeIndex, Request, place_and_time
 
-# A request, and which of all known ones it is: those that came first are taken first.
+# A request, and its place among all known ones: the earliest are taken first.
 _Placed = tuple[int, Request]
 _place = itemgetter(0)
-# By so many keys one request may be found.
+_position: Callable[[Request], int] = attrgetter("position")
+# The most keys by which one request may be found.
 _KEYS = 3
-
-
-def same_requests(known: Sequence[Request], arriving: Sequence[Request]) -> Iterator[tuple[Request, Request]]:
-    """Yield pairs of a known and an arriving request that are views of one; each is paired once."""
-    if known and arriving:
-        yield from RequestIndex(known).same_requests(arriving)
+# Nested model spans come in twos and threes; a limit keeps a hostile chain from costing its square.
+_MAX_NESTING = 4
+# The most spans between an output and its summary.
+_MAX_AROUND = 16
 
 
 class RequestIndex:
@@ -34,52 +33,39 @@ class RequestIndex:
             self.add(request)
 
     def add(self, request: Request) -> None:
-        """Take one more."""
+        """Add one more."""
         for key in _offered_keys(request):
             self._by_key.setdefault(key, []).append((self._count, request))
         self._count += 1
 
     def same_requests(self, arriving: Iterable[Request]) -> Iterator[tuple[Request, Request]]:
         """Yield pairs of an indexed and an arriving request that are views of one; each is paired once."""
-        taken: dict[int, tuple[Hashable, ...]] = {}
-        # How far the requests of a key are taken.
+        taken: dict[int, tuple[Request, tuple[Hashable, ...]]] = {}
+        # How many requests of a key are taken from its front.
         passed: dict[Hashable, int] = {}
-        changed: list[_Placed] = []
         for request in arriving:
-            found = self._untaken(request, taken, passed)
-            if found is not None:
-                place, same = found
-                taken[place] = tuple(_offered_keys(same))
-                yield same, request
-                changed.append(found)
-        for place, same in changed:
-            self._offer_anew(place, same, taken[place])
-
-    def _untaken(
-        self, request: Request, taken: dict[int, tuple[Hashable, ...]], passed: dict[Hashable, int]
-    ) -> _Placed | None:
-        for key in _wanted_keys(request):
-            candidates = self._by_key.get(key, ())
-            at = passed.get(key, 0)
-            while at < len(candidates) and candidates[at][0] in taken:
-                at += 1
-            if at < len(candidates):
-                passed[key] = at + 1
-                return candidates[at]
-            passed[key] = at
-        return None
-
-    def _offer_anew(self, place: int, request: Request, before: tuple[Hashable, ...]) -> None:
-        """Let a request that took an id or arguments be found by these."""
-        keys = tuple(_offered_keys(request))
-        if keys == before:
-            return
-        for key in before:
-            candidates = self._by_key[key]
-            del candidates[bisect_left(candidates, place, key=_place)]
-        for key in keys:
-            candidates = self._by_key.setdefault(key, [])
-            candidates.insert(bisect_left(candidates, place, key=_place), (place, request))
+            for key in _wanted_keys(request):
+                candidates = self._by_key.get(key, ())
+                at = passed.get(key, 0)
+                while at < len(candidates) and candidates[at][0] in taken:
+                    at += 1
+                passed[key] = at
+                if at < len(candidates):
+                    passed[key] = at + 1
+                    place, same = candidates[at]
+                    taken[place] = (same, tuple(_offered_keys(same)))
+                    yield same, request
+                    break
+        # A request that took an id or arguments is found by these from here on.
+        for place, (same, before) in taken.items():
+            keys = tuple(_offered_keys(same))
+            if keys != before:
+                for key in before:
+                    candidates = self._by_key[key]
+                    del candidates[bisect_left(candidates, place, key=_place)]
+                for key in keys:
+                    candidates = self._by_key.setdefault(key, [])
+                    candidates.insert(bisect_left(candidates, place, key=_place), (place, same))
 
 
 class Summed:
@@ -93,26 +79,23 @@ class Summed:
                 self._by_key.setdefault(key, deque()).append((place, request))
 
     def arriving(self, known: Sequence[Request]) -> list[Request]:
-        """Return of those that are alive, in order, at least all that can be twins of known ones."""
+        """Return, in order, at least all living requests that can be views of known ones."""
         if _KEYS * len(known) ** 2 >= len(self._requests):
             return [request for request in self._requests if request.alive]
         found: dict[int, Request] = {}
         for request in known:
             for key in _offered_keys(request):
-                found.update(self._first(key, len(known)))
+                waiting = self._by_key.get(key)
+                first: list[_Placed] = []
+                # As many as are known: one of them finds nothing only if no known one is left for those behind it.
+                while waiting and len(first) < len(known):
+                    placed = waiting.popleft()
+                    if placed[1].alive:
+                        first.append(placed)
+                if waiting is not None:
+                    waiting.extendleft(reversed(first))
+                found.update(first)
         return [found[place] for place in sorted(found)]
-
-    def _first(self, key: Hashable, count: int) -> list[_Placed]:
-        """Return so many: one of them finds nothing only if no known one is left for those behind it."""
-        waiting = self._by_key.get(key)
-        first: list[_Placed] = []
-        while waiting and len(first) < count:
-            placed = waiting.popleft()
-            if placed[1].alive:
-                first.append(placed)
-        if waiting is not None:
-            waiting.extendleft(reversed(first))
-        return first
 
 
 def _offered_keys(request: Request) -> Iterator[Hashable]:
@@ -143,13 +126,6 @@ def _wanted_keys(request: Request) -> Iterator[Hashable]:
             yield ("unknown arguments", request.name, request.position, has_id)
 
 
-_position: Callable[[Request], int] = attrgetter("position")
-# Nested model spans come in twos and threes; a limit keeps a hostile chain from costing its square.
-_MAX_NESTING = 4
-# So many spans may stand between an output and what tells of it.
-_MAX_AROUND = 16
-
-
 def requested_calls(index: NodeIndex) -> list[Request]:
     """Return each request once: by turn, within it by the model's order."""
     requesting = index.requesting
@@ -159,12 +135,18 @@ def requested_calls(index: NodeIndex) -> list[Request]:
         _absorb_above(nested)
     if any(map(_may_repeat, primary)):
         _absorb_repetitions(primary)
-    # A single instrumentation, as nearly always, tells nothing twice; and keys of arguments are dear.
+    # A single instrumentation, as nearly always, shows nothing twice; and keys of arguments are dear.
     if len({node.first.scope for node in primary}) > 1 or len(set(map(place_and_time, primary))) < len(primary):
         _absorb_beside(primary)
     if len(primary) < len(requesting):
-        _absorb_summaries(requesting, primary)
-        _give_to_single_outputs([node for node in requesting if _sums_up_outputs(node)], index.nodes)
+        known = RequestIndex(request for node in primary for request in _alive(node))
+        for node in requesting:
+            if not node.is_primary:
+                for same, request in known.same_requests(node.requests):
+                    same.absorb(request)
+                for request in _alive(node):
+                    known.add(request)
+        _give_to_single_outputs(requesting, index.nodes)
         requesting = [node for node in index.nodes if node.requests]
     calls: list[Request] = []
     for node in requesting:
@@ -174,15 +156,22 @@ def requested_calls(index: NodeIndex) -> list[Request]:
 
 
 def _absorb_above(nodes: Sequence[Node]) -> None:
+    """Merge the requests of nested model spans, the innermost first."""
     summed: dict[int, Summed] = {}
     for node in sorted(nodes, key=lambda node: -node.branch.depth):
         known = _alive(node)
-        for outer in _requesting_above(node):
-            if id(outer) not in summed:
-                summed[id(outer)] = Summed(_alive(outer))
-            arriving = summed[id(outer)].arriving(known)
-            for same, request in same_requests(known, arriving):
-                same.absorb(request)
+        outer = node.branch.model_above
+        for _ in range(_MAX_NESTING):
+            if outer is None:
+                break
+            if outer.requests:
+                if id(outer) not in summed:
+                    summed[id(outer)] = Summed(_alive(outer))
+                arriving = summed[id(outer)].arriving(known)
+                if known and arriving:
+                    for same, request in RequestIndex(known).same_requests(arriving):
+                        same.absorb(request)
+            outer = outer.branch.model_above
 
 
 def _may_repeat(node: Node) -> bool:
@@ -210,27 +199,16 @@ def _has_same_arguments(one: Request, other: Request) -> bool:
     return mine is None or others is None or mine == others
 
 
-def _absorb_summaries(requesting: Sequence[Node], primary: Sequence[Node]) -> None:
-    known = RequestIndex()
-    for node in primary:
-        _add_alive(known, node)
-    for node in requesting:
-        if not node.is_primary:
-            for same, request in known.same_requests(node.requests):
-                same.absorb(request)
-            _add_alive(known, node)
-
-
-def _add_alive(known: RequestIndex, node: Node) -> None:
-    for request in _alive(node):
-        known.add(request)
-
-
-def _give_to_single_outputs(summaries: Sequence[Node], nodes: Sequence[Node]) -> None:
-    """Move what only a span around one single output shows to that output, to whose turn it belongs."""
-    if not summaries:
+def _give_to_single_outputs(requesting: Sequence[Node], nodes: Sequence[Node]) -> None:
+    """Move requests that only a span around one single output shows to that output, to whose turn they belong."""
+    # An agent's run may sum up outputs that no span shows.
+    outputs_within = {
+        id(node): list[Node]()
+        for node in requesting
+        if not node.is_primary and node.agent_run is None and any(request.alive for request in node.requests)
+    }
+    if not outputs_within:
         return
-    outputs_within = {id(node): list[Node]() for node in summaries}
     for node in nodes:
         above = node.above if node.model_call is not None else None
         for _ in range(_MAX_AROUND):
@@ -239,8 +217,8 @@ def _give_to_single_outputs(summaries: Sequence[Node], nodes: Sequence[Node]) ->
             if id(above) in outputs_within:
                 outputs_within[id(above)].append(node)
             above = above.above
-    for node in summaries:
-        outputs = outputs_within[id(node)]
+    for node in requesting:
+        outputs = outputs_within.get(id(node), ())
         if len(outputs) == 1:
             moved, node.requests = _alive(node), []
             for request in moved:
@@ -248,23 +226,8 @@ def _give_to_single_outputs(summaries: Sequence[Node], nodes: Sequence[Node]) ->
             outputs[0].requests.extend(moved)
 
 
-def _sums_up_outputs(node: Node) -> bool:
-    # An agent's run may sum up outputs that no span shows.
-    return not node.is_primary and node.agent_run is None and bool(_alive(node))
-
-
 def _alive(node: Node) -> list[Request]:
     return [request for request in node.requests if request.alive]
-
-
-def _requesting_above(node: Node) -> Iterator[Node]:
-    above = node.branch.model_above
-    for _ in range(_MAX_NESTING):
-        if above is None:
-            return
-        if above.requests:
-            yield above
-        above = above.branch.model_above
 
 
 def _absorb_beside(nodes: Sequence[Node]) -> None:

@@ -1,33 +1,48 @@
-"""One trace while its spans arrive: what was read, who is whose parent, and what shows that the run has ended.
+"""Holds one trace while its spans arrive: readings, parents, and the evidence that its run has ended.
 
 The end of a sub-agent looks like the end of the run; only a chain of parents that has arrived up to a span
 without a parent tells them apart.
 """
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Protocol
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from toolgauge.assemble.completeness import Dangling, dangling, shows_parents
 from toolgauge.assemble.cutting import Cutter, fingerprint
 from toolgauge.assemble.join import GatheredTrace, join
 from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.assemble.weight import LOG_KEY_BYTES, Scale, weight_together
 from toolgauge.model.content import Unparsed
-from toolgauge.model.delivery import Assignment
+from toolgauge.model.delivery import Assignment, Source
 from toolgauge.model.left_out import NOTHING_LEFT_OUT
-from toolgauge.model.observations import AgentRun, CallRequested, ConversationSeen, MessageSeen, Reading, UnreadSpan
+from toolgauge.model.observations import (
+    AgentRun,
+    CallRequested,
+    ConversationSeen,
+    MessageSeen,
+    Reading,
+    SpanFailed,
+    UnreadSpan,
+)
 from toolgauge.model.trajectory import ClosedBecause, ToolCall, Trajectory
 
 # What a trace takes by itself, the tables in which it is looked up included.
-_TRACE_BYTES = 900
-# A trace that is cut is cut anew when it has grown by such a part.
+_TRACE_BYTES = 1100
+# A trace that was cut is cut again when it has grown by this part.
 _SHARE = 4
 # What the ids of one span take: two texts and an entry in a table.
 _HEAD_BYTES = 210
 # What a span that waits as bytes takes beside them: three ids, and entries in two tables.
 _UNREAD_BYTES = 600
+
+
+class Dangling(Struct, frozen=True):
+    """Whether chains of parents end at a span that has not arrived, where no agent run that has ended holds them."""
+
+    spans: bool = False
+    log_records: bool = False
 
 
 class Reader(Protocol):
@@ -49,7 +64,7 @@ class Reader(Protocol):
 class OpenTrace:
     """A trace that is not closed yet.
 
-    Most have a few spans, and there may be thousands of them: what a trace may do without is made when it is needed.
+    There may be thousands with a few spans each: empty dicts take a quarter of the memory of empty sets.
     """
 
     __slots__ = (
@@ -83,8 +98,8 @@ class OpenTrace:
         self.opened_ns = now_ns
         self.active_ns = now_ns
         self.conversation: tuple[int, str] | None = None
-        # Of the journal: the requests that hold something of the trace.
-        self.entries: set[int] | None = None
+        # The sources of requests that hold something of the trace.
+        self.entries: dict[Source, None] = {}
         # Scored by an earlier process; it is here for its conversation.
         self.is_scored = False
         # The partition of the message broker that it is read from.
@@ -109,10 +124,10 @@ class OpenTrace:
         # The spans that have arrived, with their parents; where the ids came first, they stay what they were.
         self._parents: dict[str, str | None] = {}
         # Parents of this service, and spans of log records, that have not arrived.
-        self._missing: set[str] | None = None
+        self._missing: dict[str, None] = {}
         # Chains from agent runs upward: where they wait for the next parent, and which spans they passed.
-        self._awaited: set[str] | None = None
-        self._passed: set[str] | None = None
+        self._awaited: dict[str, None] = {}
+        self._passed: dict[str, None] = {}
 
     @property
     def readings(self) -> Sequence[Reading]:
@@ -120,7 +135,7 @@ class OpenTrace:
         return [one for one in self._readings.values() if type(one) is Reading]
 
     def add(self, reading: Reading | UnreadSpan, now_ns: int, given: UnreadSpan | None = None) -> None:
-        """Take a reading, or a span that is to be read later, unless it was here before.
+        """Add a reading, or a span that is to be read later, unless it was here before.
 
         `given` is the span of a reading whose model was given a history.
         """
@@ -128,33 +143,61 @@ class OpenTrace:
             self._inputs = self._inputs or {}
             self._inputs[given.ref.span_id] = given
             self.size_bytes += _UNREAD_BYTES + len(given.raw)
+        span_id, parent, is_remote = reading.ref.span_id, reading.parent_span_id, reading.parent_is_remote
         if type(reading) is UnreadSpan:
-            self._add_unread(reading, now_ns)
-        elif reading.is_log:
-            self._add_log(reading, now_ns)
-        elif reading.observations or reading.attributes or reading.text_sizes:
-            self._add_span(reading, now_ns)
+            if span_id not in self._readings:
+                self.active_ns = now_ns
+                self._readings[span_id] = reading
+                size = len(reading.raw)
+                self._received += size
+                self.size_bytes += _UNREAD_BYTES + size + self._scale.resource(reading.resource)
+                self._add_parent(span_id, parent, is_remote=is_remote is True, now_ns=now_ns)
+                if reading.operation == "agent_run":
+                    self._climb(span_id, now_ns)
+                if self._received > self._cut_above:
+                    self._cut()
+        elif not (reading.observations or reading.attributes or reading.text_sizes):
+            if not reading.is_log:
+                self.add_ids(span_id, parent, is_remote=is_remote is True, now_ns=now_ns)
         else:
-            is_remote = reading.parent_is_remote is True
-            self.add_ids(reading.ref.span_id, reading.parent_span_id, is_remote=is_remote, now_ns=now_ns)
+            key: Hashable = span_id
+            if reading.is_log:
+                # A record with the same content at the same time of the same span is a repetition. As a number: written out
+                # the content would take as much memory as the reading itself.
+                content = hash(tuple([fingerprint(seen) for seen in reading.observations]))
+                key = (span_id, reading.start_ns, reading.scope, reading.size_bytes, content)
+            if key not in self._readings:
+                self.active_ns = now_ns
+                self._readings[key] = reading
+                self._received += reading.size_bytes
+                self._weigh(reading)
+                if self._received > self._cut_above:
+                    self._cut()
+                if not reading.is_log:
+                    self._add_parent(span_id, parent, is_remote=is_remote is True, now_ns=now_ns)
+                else:
+                    self.size_bytes += LOG_KEY_BYTES
+                    if span_id not in self._parents:
+                        self._missing[span_id] = None
+                self._note(reading, now_ns)
 
     def add_ids(self, span_id: str, parent: str | None, *, is_remote: bool, now_ns: int) -> None:
-        """Take the ids of a span that no dialect reads."""
+        """Add the ids of a span that no dialect reads."""
         if span_id not in self._parents:
             self.active_ns = now_ns
             self.size_bytes += _HEAD_BYTES
-            self._parents[span_id] = parent
-            self._arrive(span_id, None if is_remote else parent, now_ns)
+            self._add_parent(span_id, parent, is_remote=is_remote, now_ns=now_ns)
 
-    def is_new_entry(self, entry: int) -> bool:
-        """Note that the entry of the journal holds something of the trace; False where that is known."""
-        if self.entries is None:
-            self.entries = {entry}
-        elif entry in self.entries:
-            return False
-        else:
-            self.entries.add(entry)
-        return True
+    def is_new_entry(self, entry: Source) -> bool:
+        """Note that the source holds something of the trace; False where that is known."""
+        before = len(self.entries)
+        self.entries[entry] = None
+        return len(self.entries) > before
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether its partition belongs to another process."""
+        return self.assignment is not None and self.assignment.is_lost
 
     def due(self) -> tuple[int, ClosedBecause]:
         """Return when the trace closes if nothing more comes, and why."""
@@ -172,45 +215,75 @@ class OpenTrace:
         return due_ns, because
 
     def postpone(self, by_ns: int) -> None:
-        """Close that much later: nothing could come meanwhile."""
+        """Close later: nothing could arrive meanwhile."""
         self.active_ns += by_ns
         if self._ended_ns is not None:
             self._ended_ns += by_ns
 
     def dangling(self) -> Dangling:
-        """Return whether its chains of parents end at a span that has not arrived."""
-        return dangling(self._readings.values(), self._parents, self._reader.read)
+        """Look at the agent, model and tool spans, and at log records where no agent run was seen."""
+        known: dict[str, bool] = {}
+        runs: list[Reading | UnreadSpan] = []
+        spans: list[Reading | UnreadSpan] = []
+        logs: list[Reading] = []
+        for one in self._readings.values():
+            if type(one) is UnreadSpan:
+                is_run, is_of_run = one.operation == "agent_run", True
+            elif one.is_log:
+                logs.append(one)
+                continue
+            else:
+                is_run = any(type(seen) is AgentRun for seen in one.observations)
+                is_of_run = any(type(seen) not in (ConversationSeen, SpanFailed) for seen in one.observations)
+            if is_run:
+                runs.append(one)
+                known[one.ref.span_id] = False
+            if is_of_run:
+                spans.append(one)
+        loose = [one for one in spans if _dangles(one.ref.span_id, known, self._parents)]
+        # The spans between a run and its models may be filtered out: then each began while a run was active.
+        times = [(run.start_ns, run.end_ns) for run in self._read(runs)] if loose else []
+        starts = [one.start_ns for one in self._read(loose)]
+        if loose and not (runs and all(any(start <= at <= end for start, end in times) for at in starts)):
+            return Dangling(spans=True)
+        has_loose_log = not runs and any(_dangles(one.ref.span_id, known, self._parents) for one in logs)
+        return Dangling(log_records=has_loose_log)
 
     def shows_parents(self) -> bool:
         """Return whether a span has a parent that has arrived."""
-        return shows_parents(self._parents)
+        return any(parent in self._parents for parent in self._parents.values())
 
     def gathered(self) -> GatheredTrace:
-        """Read what has not been read yet, and return all that has come so far."""
+        """Read the waiting spans, and return all readings."""
         if self._received > self._settings.max_content_bytes:
             self._cut()
-        read = [self._reader.read(one) if type(one) is UnreadSpan else one for one in self._readings.values()]
-        return self._gathered([reading for reading in read if reading is not None])
+        return self._gathered(self._read(self._readings.values()))
 
     def trajectory(
         self, because: ClosedBecause, elsewhere: Sequence[Reading] = (), *, with_content: bool
     ) -> Trajectory | None:
-        """Join what has come so far, with what was found `elsewhere` of its calls, in other traces.
+        """Join the readings with those found `elsewhere`, in other traces, about its calls.
 
-        Unless `with_content`, the inputs of models are read only where they may tell what became of a call.
+        Unless `with_content`, the inputs of models are read only where they may show the outcome of a call.
         """
         if not with_content and not elsewhere and self._received <= self._settings.max_content_bytes:
-            readings = self._calls()
-            trajectory = None if readings is None else _joined(self._gathered(readings), because)
-            if trajectory is not None and _are_settled(trajectory.calls):
-                return trajectory
+            readings: list[Reading] = []
+            for one in self._readings.values():
+                reading = self._reader.read_calls(one) if type(one) is UnreadSpan else one
+                if reading is None:
+                    break
+                readings.append(reading)
+            else:
+                trajectory = join([self._gathered(readings)], scope="trace", closed_because=because)
+                if trajectory is not None and _are_settled(trajectory.calls):
+                    return trajectory
         gathered = self.gathered()
         if elsewhere:
             gathered = replace(gathered, readings=(*gathered.readings, *elsewhere))
-        return _joined(gathered, because)
+        return join([gathered], scope="trace", closed_because=because)
 
     def read_waiting(self, which: Callable[[UnreadSpan], bool]) -> None:
-        """Read spans that wait."""
+        """Read waiting spans."""
         for key, span in [*self._readings.items()]:
             if type(span) is UnreadSpan and which(span):
                 self.size_bytes -= _UNREAD_BYTES + len(span.raw)
@@ -233,6 +306,10 @@ class OpenTrace:
             span = self._inputs.get(span_id) if self._inputs is not None else None
         return self._reader.read_history(span) if span is not None else ()
 
+    def _read(self, ones: Iterable[Reading | UnreadSpan]) -> list[Reading]:
+        read = [self._reader.read(one) if type(one) is UnreadSpan else one for one in ones]
+        return [reading for reading in read if reading is not None]
+
     def _gathered(self, readings: Sequence[Reading]) -> GatheredTrace:
         return GatheredTrace(
             trace_id=self.trace_id,
@@ -242,75 +319,13 @@ class OpenTrace:
             history=self._history,
         )
 
-    def _calls(self) -> list[Reading] | None:
-        """Read the spans without messages and results; `None` when one of them has to be read as a whole."""
-        readings: list[Reading] = []
-        for one in self._readings.values():
-            reading = self._reader.read_calls(one) if type(one) is UnreadSpan else one
-            if reading is None:
-                return None
-            readings.append(reading)
-        return readings
-
-    def _add_unread(self, span: UnreadSpan, now_ns: int) -> None:
-        span_id = span.ref.span_id
-        if span_id in self._readings:
-            return
-        self.active_ns = now_ns
-        self._readings[span_id] = span
-        size = len(span.raw)
-        self._received += size
-        self.size_bytes += _UNREAD_BYTES + size + self._scale.resource(span.resource)
-        if span_id not in self._parents:
-            self._parents[span_id] = parent = span.parent_span_id
-            self._arrive(span_id, None if span.parent_is_remote else parent, now_ns)
-        if span.operation == "agent_run":
-            self._climb(span_id, now_ns)
-        if self._received > self._cut_above:
-            self._cut()
-
-    def _add_span(self, reading: Reading, now_ns: int) -> None:
-        span_id = reading.ref.span_id
-        if span_id in self._readings:
-            return
-        self.active_ns = now_ns
-        self._keep(span_id, reading)
-        if span_id not in self._parents:
-            self._parents[span_id] = parent = reading.parent_span_id
-            self._arrive(span_id, None if reading.parent_is_remote else parent, now_ns)
-        self._note(reading, now_ns)
-
-    def _add_log(self, reading: Reading, now_ns: int) -> None:
-        """Keep a log record; one with the same content at the same time of the same span is a repetition."""
-        if not reading.observations and not reading.attributes and not reading.text_sizes:
-            return
-        span_id = reading.ref.span_id
-        # As a number: written out it would take as much as the reading itself.
-        content = hash(tuple([fingerprint(seen) for seen in reading.observations]))
-        key = (span_id, reading.start_ns, reading.scope, reading.size_bytes, content)
-        if key in self._readings:
-            return
-        self.active_ns = now_ns
-        self.size_bytes += LOG_KEY_BYTES
-        self._keep(key, reading)
-        if span_id not in self._parents:
-            self._miss(span_id)
-        self._note(reading, now_ns)
-
-    def _keep(self, key: Hashable, reading: Reading) -> None:
-        self._readings[key] = reading
-        self._received += reading.size_bytes
-        self._weigh(reading)
-        if self._received > self._cut_above:
-            self._cut()
-
     def _weigh(self, reading: Reading) -> None:
         weight, offered = self._scale.weights(reading)
         self._readings_bytes += weight
         self.size_bytes += weight + offered
 
     def _cut(self) -> None:
-        """Keep no more text than may be kept."""
+        """Cut the text to the size that may be kept."""
         if self._cutter is None:
             self._cutter = Cutter(self._settings.max_content_bytes)
         self.read_waiting(lambda _span: True)
@@ -320,11 +335,11 @@ class OpenTrace:
         before_bytes = self._readings_bytes
         self._readings_bytes = weight_together(readings.values()) + self._cutter.index_bytes
         self.size_bytes += self._readings_bytes - before_bytes
-        # A long trace is looked at again and again: each time when it has grown by a share of what it is.
+        # A long trace is cut many times: each time when it has grown by a share of its size.
         self._cut_above = self._received + max(self._settings.max_content_bytes, self._readings_bytes // _SHARE)
 
     def _note(self, reading: Reading, now_ns: int) -> None:
-        """Note what decides when the trace closes, and where it belongs."""
+        """Note the conversation of the trace, and the end of a run."""
         # Asked of every span: a loop costs half of what a generator does, and classes a fifth of `isinstance`.
         for seen in reading.observations:
             if type(seen) is ConversationSeen:
@@ -334,47 +349,32 @@ class OpenTrace:
             elif type(seen) is AgentRun and not reading.is_log:
                 self._climb(reading.ref.span_id, now_ns)
 
-    def _miss(self, span_id: str) -> None:
-        if self._missing is None:
-            self._missing = {span_id}
-        else:
-            self._missing.add(span_id)
-
-    def _arrive(self, span_id: str, local_parent: str | None, now_ns: int) -> None:
-        if self._missing:
-            self._missing.discard(span_id)
-        if local_parent is not None and local_parent not in self._parents:
-            self._miss(local_parent)
-        if self._awaited and span_id in self._awaited:
-            self._awaited.discard(span_id)
+    def _add_parent(self, span_id: str, parent: str | None, *, is_remote: bool, now_ns: int) -> None:
+        """Note the parent of a span that arrived; an id that came before keeps its parent."""
+        if span_id in self._parents:
+            return
+        self._parents[span_id] = parent
+        self._missing.pop(span_id, None)
+        if parent is not None and not is_remote and parent not in self._parents:
+            self._missing[parent] = None
+        if span_id in self._awaited:
+            del self._awaited[span_id]
             self._climb(span_id, now_ns)
 
     def _climb(self, span_id: str, now_ns: int) -> None:
         """Follow the chain of parents of an agent run. Every span is passed once, circles end it."""
-        if self._passed is None:
-            self._passed = set()
         at: str = span_id
         while at not in self._passed:
-            self._passed.add(at)
+            self._passed[at] = None
             parent = self._parents[at]
             if parent is None:
                 # Keep the first: a run that ends again within the grace does not prolong it.
                 self._ended_ns = now_ns if self._ended_ns is None else self._ended_ns
                 return
             if parent not in self._parents:
-                self._await(parent)
+                self._awaited[parent] = None
                 return
             at = parent
-
-    def _await(self, span_id: str) -> None:
-        if self._awaited is None:
-            self._awaited = {span_id}
-        else:
-            self._awaited.add(span_id)
-
-
-def _joined(gathered: GatheredTrace, because: ClosedBecause) -> Trajectory | None:
-    return join([gathered], scope="trace", closed_because=because)
 
 
 def _are_settled(calls: Sequence[ToolCall]) -> bool:
@@ -387,3 +387,15 @@ def _are_settled(calls: Sequence[ToolCall]) -> bool:
     # A call that no model asked for, beside others: its output was lost.
     asked = len([call for call in calls if call.requested_by is not None])
     return asked in (0, len(calls))
+
+
+def _dangles(start: str, known: dict[str, bool], parents: Mapping[str, str | None]) -> bool:
+    """Follow the chain of parents; every span is passed once, and circles lead nowhere."""
+    path: dict[str, None] = {}
+    at: str | None = start
+    while at is not None and at not in known and at not in path and at in parents:
+        path[at] = None
+        at = parents[at]
+    dangles = at is not None and known.get(at, at not in parents)
+    known.update(dict.fromkeys(path, dangles))
+    return dangles

@@ -1,23 +1,92 @@
-"""Arranges the nodes of one trace as a tree: each below its parents, and on one clock.
+"""Arranges the readings of one trace as a tree of nodes: one a span, each below its parents, and on one clock.
 
-Spans that nobody read leave only their ids; chains of parents run through them. Ids may form circles and
-clocks of two services may disagree: both are repaired here, so that nothing after this has to care.
+Log records are folded into their spans. Unread spans leave only their ids; chains of parents run through them. Ids may form
+circles and clocks of two services may disagree: both are repaired here, so that nothing after this has to care.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from operator import attrgetter
+from bisect import bisect_left, insort
+from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import pairwise
+from operator import attrgetter, itemgetter
+from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from toolgauge.assemble.node import NOWHERE, TOP, Branch, Node, order
-from toolgauge.assemble.nodes import nodes_of
-from toolgauge.model.observations import AgentRun, Reading
+from toolgauge.assemble.canonical import fold_name
+from toolgauge.assemble.node import NOWHERE, TOP, Branch, Execution, Node, Request, order
+from toolgauge.assemble.requests import RequestIndex
+from toolgauge.model.observations import (
+    AgentRun,
+    CallAnswered,
+    CallExecuted,
+    CallRequested,
+    CodeExecuted,
+    ConversationSeen,
+    MessageSeen,
+    ModelCall,
+    Reading,
+    SpanFailed,
+    ToolDescribed,
+    ToolsOffered,
+)
 
-_Edge = tuple[Node, Node]
+_Edge: TypeAlias = tuple[Node, Node]
+_LogOrder: TypeAlias = tuple[bool, int, str, int, str]
+_order: Callable[[tuple[_LogOrder, Reading]], _LogOrder] = itemgetter(0)
+_time: Callable[[Node], int] = attrgetter("time_ns")
+# Paths are repeated on every call: a hostile chain of agents must not make them quadratic.
+_MAX_AGENT_PATH = 32
+# The branches of spans without a known way up, and of those that are passed on the way.
+_ASTRAY = Branch(-2, (), None, None, None, crossed=False, model_above=None)
+_PASSED = Branch(-3, (), None, None, None, crossed=False, model_above=None)
+
+
+def plant(readings: Sequence[Reading], parents: Mapping[str, str | None]) -> list[Node]:
+    """Return the nodes of one trace in order of time.
+
+    `parents` maps span ids to parent ids, those of unread spans included.
+    """
+    by_span = nodes_of(readings, parents)
+    nodes = list(by_span.values())
+    walked: dict[str, Node | None] = {}
+    for node in nodes:
+        if node.parent is not None:
+            above = by_span.get(node.parent) or _above(node.parent, by_span, parents, walked)
+            if above is not node:
+                node.above = above
+    _settle_all(nodes)
+    if len({node.first.service for node in nodes}) > 1:
+        offsets = clock_offsets(nodes)
+        for node in nodes:
+            offset_ns = offsets[node.first.service]
+            node.time_ns += offset_ns
+            node.until_ns += offset_ns
+    elif len({node.start_ns for node in nodes}) == len(nodes):
+        # Where no two spans start at the same time, the time alone gives their order.
+        return sorted(nodes, key=_time)
+    return sorted(nodes, key=order)
+
+
+def _above(
+    parent: str, nodes: Mapping[str, Node], parents: Mapping[str, str | None], walked: dict[str, Node | None]
+) -> Node | None:
+    """Return the nearest node at or above an unread parent; each unread span is walked once."""
+    path: list[str] = []
+    above: str | None = parent
+    while above is not None and above not in nodes and above not in walked:
+        walked[above] = None
+        path.append(above)
+        above = parents.get(above)
+    found = None if above is None else nodes.get(above) or walked.get(above)
+    walked.update(dict.fromkeys(path, found))
+    return found
+
+
+# -- clocks -----------------------------------------------------------------------------------------------------------
 
 
 def clock_offsets(nodes: Sequence[Node]) -> Mapping[str | None, int]:
-    """Return for each service what to add to its times to have them on the clock of the topmost service."""
+    """Return for each service the time to add, so that its spans are on the clock of the topmost service."""
     shallowest: dict[str | None, int] = {}
     edges: dict[str | None, list[_Edge]] = {}
     for node in nodes:
@@ -35,7 +104,7 @@ def _offset(edges: Collection[_Edge], offsets: Mapping[str | None, int]) -> int:
     """Leave a clock alone while every span starts within its cause; else put the spans in the middle.
 
     A span that starts after its cause has ended was timed by another clock only if it would fit into it: work
-    that was handed over and goes on alone is longer.
+    that was handed over and runs alone is longer.
     """
     is_off = False
     least, most = None, None
@@ -53,73 +122,7 @@ def _offset(edges: Collection[_Edge], offsets: Mapping[str | None, int]) -> int:
     return least if most is None or most < least else (least + most) // 2
 
 
-# Paths are repeated on every call: a hostile chain of agents must not make them quadratic.
-_MAX_AGENT_PATH = 32
-# Where spans hang from which no way up was found, and those that are passed on the way.
-_ASTRAY = Branch(-2, (), None, None, None, crossed=False, model_above=None)
-_PASSED = Branch(-3, (), None, None, None, crossed=False, model_above=None)
-
-
-def plant(readings: Sequence[Reading], parents: Mapping[str, str | None]) -> list[Node]:
-    """Return the nodes of one trace in order of time.
-
-    `parents` maps span ids to parent ids, those of unread spans included.
-    """
-    by_span = nodes_of(readings, parents)
-    nodes = list(by_span.values())
-    services = {node.first.service for node in nodes}
-    starts = {node.start_ns for node in nodes}
-    _hang(nodes, by_span, parents)
-    _settle_all(nodes)
-    if len(services) > 1:
-        _set_clocks(nodes)
-    elif len(starts) == len(nodes):
-        # Where no two spans start at the same time, it alone tells their order.
-        return sorted(nodes, key=_time)
-    return sorted(nodes, key=order)
-
-
-_time: Callable[[Node], int] = attrgetter("time_ns")
-
-
-def _hang(
-    nodes: Iterable[Node],
-    by_span: Mapping[str, Node],
-    parents: Mapping[str, str | None],
-) -> None:
-    """Find the nearest node above each, through spans that are no nodes; each of those is walked once."""
-    walked: dict[str, Node | None] = {}
-    for node in nodes:
-        parent = node.parent
-        if parent is not None:
-            above = by_span.get(parent)
-            if above is None:
-                above = _through_unread(parent, by_span, parents, walked)
-            if above is not node:
-                node.above = above
-
-
-def _through_unread(
-    parent: str, nodes: Mapping[str, Node], parents: Mapping[str, str | None], walked: dict[str, Node | None]
-) -> Node | None:
-    path: list[str] = []
-    above: str | None = parent
-    while above is not None and above not in nodes and above not in walked:
-        walked[above] = None
-        path.append(above)
-        above = parents.get(above)
-    found = None if above is None else nodes.get(above) or walked.get(above)
-    for span_id in path:
-        walked[span_id] = found
-    return found
-
-
-def _set_clocks(nodes: Sequence[Node]) -> None:
-    offsets = clock_offsets(nodes)
-    for node in nodes:
-        offset_ns = offsets[node.first.service]
-        node.time_ns += offset_ns
-        node.until_ns += offset_ns
+# -- branches ---------------------------------------------------------------------------------------------------------
 
 
 def _settle_all(nodes: Sequence[Node]) -> None:
@@ -134,9 +137,22 @@ def _settle_all(nodes: Sequence[Node]) -> None:
             elif above is None or above.branch.depth >= 0:
                 _settle(node)
             else:
-                _climb(node, astray)
-    if astray:
-        _cut_open(astray)
+                path, at = _way_up(node, NOWHERE, _ASTRAY)
+                if at is not None and at.branch is _ASTRAY:
+                    astray += path
+                    continue
+                for below in reversed(path):
+                    _settle(below)
+    # Below circles of parents: each circle is cut open where the order of time demands it.
+    for node in sorted(astray, key=lambda node: (node.start_ns, node.ref.span_id)):
+        path, at = _way_up(node, _ASTRAY, _PASSED)
+        if at is not None and at.branch is _PASSED:
+            # It becomes a root; the nodes that were above it wait until their way up is followed.
+            at.above = None
+            while path[-1] is not at:
+                path.pop().branch = _ASTRAY
+        for below in reversed(path):
+            _settle(below)
 
 
 def _way_up(node: Node, found: Branch, left: Branch) -> tuple[list[Node], Node | None]:
@@ -150,48 +166,19 @@ def _way_up(node: Node, found: Branch, left: Branch) -> tuple[list[Node], Node |
     return path, at
 
 
-def _climb(node: Node, astray: list[Node]) -> None:
-    """Settle the node and all above it, unless they go round in a circle."""
-    path, at = _way_up(node, NOWHERE, _ASTRAY)
-    if at is not None and at.branch is _ASTRAY:
-        astray += path
-        return
-    for below in reversed(path):
-        _settle(below)
-
-
-def _cut_open(astray: Sequence[Node]) -> None:
-    """Settle nodes below circles of parents, each cut open where the order of time demands it."""
-    for node in sorted(astray, key=_start):
-        path, at = _way_up(node, _ASTRAY, _PASSED)
-        if at is not None and at.branch is _PASSED:
-            # It becomes a root; those that were above it wait until their way up is followed.
-            at.above = None
-            while path[-1] is not at:
-                path.pop().branch = _ASTRAY
-        for below in reversed(path):
-            _settle(below)
-
-
-def _start(node: Node) -> tuple[int, str]:
-    return (node.start_ns, node.ref.span_id)
-
-
 def _settle(node: Node) -> None:
-    """Hang the node below the one above it, which is settled."""
+    """Give the node the branch below the one above it, which is settled."""
     above = node.above
-    if above is None:
-        branch = TOP
-    else:
-        branch = above.below
-        if branch is None:
-            branch = above.below = _branch_below(above)
-    node.branch = branch if node.agent_run is None else _branch_of_run(node, node.agent_run, branch)
+    branch = TOP if above is None else above.below
+    if branch is None and above is not None:
+        branch = above.below = _branch_below(above)
+    if branch is not None:
+        node.branch = branch if node.agent_run is None else _branch_of_run(node, node.agent_run, branch)
 
 
 def _branch_below(node: Node) -> Branch:
     branch = node.branch
-    shows_tool = bool(node.executions) and any(not execution.from_log for execution in node.executions)
+    shows_tool = any(not execution.from_log for execution in node.executions)
     is_barrier = node.agent_run is not None or node.model_call is not None
     return Branch(
         branch.depth + 1,
@@ -207,20 +194,255 @@ def _branch_below(node: Node) -> Branch:
     )
 
 
-def _is_of_tool(node: Node, branch: Branch) -> bool:
-    """Return whether a tool of the run around it started this run: by a span in between, or by the span of the run itself."""
-    if any(not execution.from_log for execution in node.executions):
-        return True
-    tool, inside = branch.tool_above, branch.inside
-    return tool is not None and (inside is None or tool.branch.depth > inside.branch.depth)
-
-
 def _branch_of_run(node: Node, run: AgentRun, branch: Branch) -> Branch:
-    agents, outermost = branch.agents, branch.outermost
+    agents, outermost, tool, inside = branch.agents, branch.outermost, branch.tool_above, branch.inside
     # Rule: two instrumentations of one run nest under the same name; a run that a tool started is another one under any name.
-    is_other = _is_of_tool(node, branch)
+    # The tool is shown by a span in between, or by the span of the run itself.
+    is_other = any(not execution.from_log for execution in node.executions) or (
+        tool is not None and (inside is None or tool.branch.depth > inside.branch.depth)
+    )
     if run.agent is not None and (is_other or agents[-1:] != (run.agent,)):
         agents = (*agents[: _MAX_AGENT_PATH - 1], run.agent)
-    if is_other or branch.inside is None or branch.inside.branch.agents != agents:
+    if is_other or inside is None or inside.branch.agents != agents:
         outermost = node
     return replace(branch, agents=agents, inside=node, outermost=outermost)
+
+
+# -- nodes ------------------------------------------------------------------------------------------------------------
+
+
+def nodes_of(readings: Sequence[Reading], parents: Mapping[str, str | None]) -> dict[str, Node]:
+    """Return the nodes by span id, each with the parent that is known."""
+    nodes: dict[str, Node] = {}
+    # Only log records give a span more than one reading.
+    several: dict[str, list[Reading]] = {}
+    has_logs = False
+    for reading in readings:
+        if reading.observations:
+            span_id = reading.ref.span_id
+            known = nodes.get(span_id)
+            if known is None:
+                nodes[span_id] = _observed(reading)
+                has_logs = has_logs or reading.is_log
+            else:
+                several.setdefault(span_id, [known.first]).append(reading)
+    if not has_logs and not several:
+        return nodes
+    for span_id, of_span in several.items():
+        first, *others = _ordered(of_span)
+        nodes[span_id] = node = _observed(first)
+        folding = Folding(node)
+        for reading in others:
+            folding.add(_observed(reading))
+    for span_id, node in nodes.items():
+        if node.from_log_only:
+            # The span itself may have been seen all the same, and had nothing to say.
+            node.parent = parents.get(span_id)
+    _absorb_logs([node for node in nodes.values() if node.executions])
+    return nodes
+
+
+def _ordered(readings: Sequence[Reading]) -> list[Reading]:
+    """Put the span before its log records, and those in an order that does not depend on arrival."""
+    keyed: list[tuple[_LogOrder, Reading]] = []
+    for one in readings:
+        asked = [f"{seen.position} {seen.call_id}" for seen in one.observations if isinstance(seen, CallRequested)]
+        key = (True, one.start_ns, one.scope, one.size_bytes, " ".join(asked)) if one.is_log else (False, 0, "", 0, "")
+        keyed.append((key, one))
+    keyed.sort(key=_order)
+    if any(former[0] == latter[0] for former, latter in pairwise(keyed)):
+        # Where all else is alike, their contents decide; they may be long.
+        keyed.sort(key=lambda placed: (placed[0], _written(placed[1])))
+    return [reading for _, reading in keyed]
+
+
+def _written(reading: Reading) -> str:
+    try:
+        return repr(reading.observations)
+    except RecursionError:
+        # Deeper than anything that a tool takes or returns.
+        return ""
+
+
+def _observed(reading: Reading) -> Node:
+    """Put the observations of one reading on a node of its own."""
+    node = Node(reading)
+    for seen in reading.observations:
+        # The most frequent first: each case that does not fit costs a little, and an exact type the least.
+        if type(seen) is ConversationSeen:
+            node.conversation = seen if node.conversation is None else lower(node.conversation, seen)
+        elif type(seen) is MessageSeen:
+            node.messages.append(seen)
+        elif type(seen) is CallExecuted:
+            content = (seen.name, seen.call_id, seen.arguments, seen.agent, seen.result, seen.error)
+            is_protocol, from_log = seen.protocol is not None, reading.is_log
+            node.executions.append(
+                Execution(node, *content, is_protocol, seen.tool_id, from_log, is_unfinished=seen.is_unfinished)
+            )
+        elif type(seen) is CallRequested:
+            content = (seen.name, seen.call_id, seen.arguments, seen.agent)
+            node.requests.append(Request(node, *content, seen.position, seen.usable, seen.output, seen.by_provider))
+        elif type(seen) is CallAnswered:
+            node.answers.append(seen)
+        elif type(seen) is ModelCall:
+            node.model_call = one_model_call(node.model_call, seen)
+            node.is_primary = True
+        elif type(seen) is ToolsOffered:
+            node.offers.append(seen)
+        elif type(seen) is AgentRun:
+            node.agent_run = node.agent_run or seen
+        elif type(seen) is ToolDescribed:
+            node.definition = seen.tool
+        elif type(seen) is SpanFailed:
+            node.failure = seen.error
+        elif type(seen) is CodeExecuted:
+            node.code_step = seen
+    return node
+
+
+def lower(known: ConversationSeen, seen: ConversationSeen) -> ConversationSeen:
+    """Return the conversation id of the lower rank."""
+    return seen if (seen.rank, seen.conversation_id) < (known.rank, known.conversation_id) else known
+
+
+def one_model_call(known: ModelCall | None, seen: ModelCall) -> ModelCall:
+    """Return one view of a model call of two: the first that shows that it asked for tools, with the tokens of either."""
+    if known is None:
+        return seen
+    kept, other = (seen, known) if seen.stopped_for_tools else (known, seen)
+    if kept.input_tokens is not None or kept.output_tokens is not None:
+        return kept
+    return replace(kept, input_tokens=other.input_tokens, output_tokens=other.output_tokens)
+
+
+def _absorb_logs(nodes: Sequence[Node]) -> None:
+    """Merge the log records of a call into the tool span with the same id, wherever both are in the trace."""
+    if not any(execution.from_log for node in nodes for execution in node.executions):
+        return
+    shown: dict[str, Execution] = {}
+    for node in sorted(nodes, key=lambda node: (node.start_ns, node.ref.span_id)):
+        for execution in node.executions:
+            if execution.call_id is not None and not execution.from_log and execution.name:
+                shown.setdefault(execution.call_id, execution)
+    for node in nodes:
+        for execution in node.executions:
+            if execution.from_log and execution.call_id in shown:
+                shown[execution.call_id].absorb(execution)
+        node.executions = [execution for execution in node.executions if execution.host is None]
+
+
+class Folding:
+    """Folds log records into the node of their span, each a node by itself."""
+
+    __slots__ = ("_answered", "_node", "_requests", "_shown")
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        # What finds another view of a call: made when there is one to be found, which is seldom.
+        self._requests: RequestIndex | None = None
+        self._shown: _Shown | None = None
+        self._answered: set[str | None] | None = None
+
+    def add(self, log: Node) -> None:
+        """Add the observations of a log record of the span."""
+        node = self._node
+        node.agent_run = node.agent_run or log.agent_run
+        if log.model_call is not None:
+            node.model_call = one_model_call(node.model_call, log.model_call)
+            node.is_primary = True
+        if log.conversation is not None:
+            known = node.conversation
+            node.conversation = log.conversation if known is None else lower(known, log.conversation)
+        node.messages += log.messages
+        node.offers += log.offers
+        if log.requests:
+            self._add_requests(log.requests)
+        if log.executions:
+            self._shown = self._shown or _Shown(node)
+            self._shown.add(log.executions)
+        if node.from_log_only:
+            node.answers += log.answers
+        elif log.answers:
+            # Log records repeat the answers of the span itself.
+            if self._answered is None:
+                self._answered = {answer.call_id for answer in node.answers}
+            new = [one for one in log.answers if one.call_id is None or one.call_id not in self._answered]
+            node.answers += new
+            self._answered.update([answer.call_id for answer in new])
+
+    def _add_requests(self, arriving: list[Request]) -> None:
+        """Add requests; those that another reading of the same span has are views of the same."""
+        node, known = self._node, self._requests
+        if known is None and node.requests:
+            known = self._requests = RequestIndex(node.requests)
+        if known is not None:
+            for same, request in known.same_requests(arriving):
+                same.absorb(request)
+        for request in arriving:
+            if request.alive:
+                request.node = node
+                node.requests.append(request)
+                if known is not None:
+                    known.add(request)
+
+
+class _Shown:
+    """The executions of a node, by their ids and names. Of several with the same id or name, the last one counts."""
+
+    __slots__ = ("_by_id", "_by_name", "_node", "_places")
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._by_id: dict[str, Execution] = {}
+        # Places among all executions, in order.
+        self._by_name: dict[str, list[int]] = {}
+        self._places: dict[int, int] = {}
+        self._note(0)
+
+    def add(self, arriving: list[Execution]) -> None:
+        """Add executions of one reading; a log record may show the execution that its span shows."""
+        executions = self._node.executions
+        absorbed: list[tuple[Execution, str]] = []
+        first_new = len(executions)
+        for execution in arriving:
+            execution.node = self._node
+            same = self._same(execution)
+            # Log records without ids tell of a call each; they may name the span of the whole run.
+            is_other = same is not None and same.from_log and execution.call_id is None
+            if same is None or is_other or same.has_other_id_than(execution):
+                executions.append(execution)
+            else:
+                absorbed.append((same, fold_name(same.name)))
+                same.absorb(execution)
+        # An execution may have taken an id or a name from another view of it.
+        for same, name in absorbed:
+            place = self._places[id(same)]
+            if same.call_id is not None:
+                known = self._by_id.get(same.call_id)
+                if known is None or self._places[id(known)] < place:
+                    self._by_id[same.call_id] = same
+            if fold_name(same.name) != name:
+                places = self._by_name[name]
+                del places[bisect_left(places, place)]
+                if not places:
+                    del self._by_name[name]
+                insort(self._by_name.setdefault(fold_name(same.name), []), place)
+        self._note(first_new)
+
+    def _same(self, execution: Execution) -> Execution | None:
+        same = self._by_id.get(execution.call_id) if execution.call_id is not None else None
+        named = None if same is not None else self._by_name.get(fold_name(execution.name))
+        if named is not None:
+            return self._node.executions[named[-1]]
+        if same is None and not execution.name and len(self._by_name) == 1:
+            # Content that was split off a tool's span does not name the tool again.
+            return self._node.executions[0]
+        return same
+
+    def _note(self, first: int) -> None:
+        """Index the executions from this place on."""
+        for place, execution in enumerate(self._node.executions[first:], first):
+            self._places[id(execution)] = place
+            if execution.call_id is not None:
+                self._by_id[execution.call_id] = execution
+            self._by_name.setdefault(fold_name(execution.name), []).append(place)

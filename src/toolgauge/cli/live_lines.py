@@ -23,7 +23,7 @@ from toolgauge.model.outcomes import Errored, NotEvaluated, OutcomeWord, Result,
 from toolgauge.model.records import VERSION
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.offline.terminal import Style, counted, printable, shortened, shortened_error
-from toolgauge.pipeline.pipeline import ScorecardSink
+from toolgauge.pipeline.stages import ScorecardSink
 from toolgauge.score.failing_calls import SHADOW, ResultCounts
 from toolgauge.settings import duration_text
 

@@ -20,7 +20,7 @@ from toolgauge.config.load import find_sources, listener_endpoints
 from toolgauge.config.model import Config
 from toolgauge.net.listen import check_endpoints
 from toolgauge.net.settings import ListenerSettings
-from toolgauge.pipeline.pipeline import ScorecardSink
+from toolgauge.pipeline.stages import ScorecardSink
 from toolgauge.score.criterion import Criterion
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.criteria_factory import evaluator_files, load_configuration, unusable_files

@@ -29,7 +29,7 @@ from toolgauge.export.settings import (
 from toolgauge.judge.settings import JudgeSettings
 from toolgauge.model.trajectory import TrajectoryScope
 from toolgauge.net.settings import ListenerSettings
-from toolgauge.pipeline.settings import HoldSettings, InboxSettings
+from toolgauge.pipeline.hold import HoldSettings, InboxSettings
 from toolgauge.receive.settings import GrpcSettings, HttpSettings, KafkaReceiverSettings
 from toolgauge.recognize.settings import MappedDialectSettings
 from toolgauge.settings import MIB, MINUTE, Address, PositiveDuration, Section, Size, TraceUrl

@@ -41,7 +41,7 @@ from toolgauge.model.outcomes import Scorecard
 from toolgauge.net.listen import check_endpoints
 from toolgauge.offline.terminal import PLAIN, Style
 from toolgauge.otlp.envelope import count_items
-from toolgauge.pipeline.pipeline import ScorecardSink
+from toolgauge.pipeline.stages import ScorecardSink
 from toolgauge.receive.grpc import GrpcReceiver
 from toolgauge.receive.settings import GrpcSettings
 from toolgauge.selfmetrics import SelfMetrics
@@ -250,7 +250,7 @@ async def _show_in_order(
     """Show the runs in the order in which they are sent, whichever closes first."""
     waiting = origins(sent)
     until = time.monotonic() + _LONGEST_S
-    while waiting or service.pipeline.spans_held + service.outbox.spans_queued:
+    while waiting or service.pipeline.admission.spans_held + service.outbox.spans_queued:
         closed = {scorecard.trajectory.trace_id: scorecard for scorecard in seen}
         while waiting and (trace_id := next(iter(waiting))) in closed:
             for line in shown.lines(closed[trace_id], waiting.pop(trace_id)):

@@ -59,16 +59,25 @@ class Assignment(Struct, kw_only=True, eq=False):
     is_lost: bool = False
 
 
+class BrokerMessage(Struct, frozen=True, eq=False):
+    """A message of a broker, which keeps it until its offset is committed."""
+
+    topic: str
+    offset: int
+    assignment: Assignment
+
+
+# The id of an entry of the journal.
+JournalRow: TypeAlias = int
+# Where a request is read again after a crash.
+Source: TypeAlias = JournalRow | BrokerMessage
+
+
 class MessageConsumer(Protocol):
     """Takes export requests from a message broker, which keeps those that are not taken."""
 
-    async def consume_message(
-        self, signal: Signal, body: bytes, sender: str, assignment: Assignment, entry: int
-    ) -> Answer:
-        """Answer whether the request was taken; without room for it, it is never passed on unread, but refused.
-
-        `entry` is its number in the ledger.
-        """
+    async def consume_message(self, signal: Signal, body: bytes, sender: str, message: BrokerMessage) -> Answer:
+        """Answer whether the request was taken; without room for it, it is never passed on unread, but refused."""
         ...
 
 
@@ -77,7 +86,7 @@ class Outgoing(Struct, frozen=True, kw_only=True):
 
     `spans` is the number of senders' spans in it, for the books; 0 for log records and for what we say ourselves.
     `own` marks what we say ourselves (scorecards, events, metrics). `parts` are the bytes and spans of the requests that it was put
-    together from, in their order in the body; none where it is one request. `entries` are the journal's of which it holds something.
+    together from, in their order in the body; none where it is one request. `entries` are the sources of which it holds something.
     """
 
     signal: Signal
@@ -85,7 +94,7 @@ class Outgoing(Struct, frozen=True, kw_only=True):
     spans: int
     own: bool
     parts: tuple[tuple[int, int], ...] = ()
-    entries: tuple[int, ...] = ()
+    entries: tuple[Source, ...] = ()
 
 
 class Outbox(Protocol):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from toolgauge.model.delivery import Signal
+from toolgauge.model.delivery import BrokerMessage, Signal
 from toolgauge.model.earlier_values import EarlierValues
 from toolgauge.model.trajectory import TrajectoryScope
 
@@ -41,10 +41,14 @@ class ShownValues(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class JournalChange(Struct, frozen=True, kw_only=True, gc=False):
-    """Changes that are written together, or not at all. `delivered` and `removed` are ids of entries."""
+    """Changes that are written together, or not at all. `delivered` and `removed` are ids of entries.
+
+    `messages` are those of a broker that are not needed any more.
+    """
 
     appended: Sequence[JournalEntry] = ()
     delivered: Sequence[int] = ()
     removed: Sequence[int] = ()
     closed: Sequence[ClosedId] = ()
     shown: Sequence[ShownValues] = ()
+    messages: Sequence[BrokerMessage] = ()

@@ -5,7 +5,7 @@ from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct
 
-from toolgauge.model.delivery import Assignment, Signal
+from toolgauge.model.delivery import Assignment, BrokerMessage, Signal
 from toolgauge.model.expected import Expected
 from toolgauge.model.journal import ClosedId
 from toolgauge.model.json import Value
@@ -162,7 +162,7 @@ class OpenTraces(Protocol):
         """Remember what other processes closed, or had begun."""
         ...
 
-    async def open_traces_of(self, entries: Sequence[int]) -> Sequence[tuple[str, Assignment]]:
+    async def open_traces_of(self, messages: Sequence[BrokerMessage]) -> Sequence[tuple[str, Assignment]]:
         """Return the open traces that need one of these messages, with their partitions."""
         ...
 

@@ -17,7 +17,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from toolgauge.model.delivery import Assignment, Signal
+from toolgauge.model.delivery import Assignment, BrokerMessage, Signal, Source
 from toolgauge.model.errors import DecodeError
 from toolgauge.otlp.bounds import check_span, parse
 from toolgauge.otlp.encode import varint
@@ -46,7 +46,7 @@ class Request(Struct, frozen=True, eq=False):
     """One export request: its bytes as received, its parsed envelope, and how many spans, records or metrics it holds.
 
     `sender` is the same for requests of one connection; `None` is a sender of this request alone. `received_ns` is when
-    it came, `entry` its number in the journal, 0 without one.
+    it came, `entry` the source that it can be read again from, where there is one.
     """
 
     signal: Signal
@@ -55,17 +55,22 @@ class Request(Struct, frozen=True, eq=False):
     count: int
     sender: str | None
     received_ns: int
-    entry: int = 0
-    # The partition that it was read from, where it came from a message broker.
-    assignment: Assignment | None = None
+    entry: Source | None = None
 
     @property
     def spans(self) -> int:
         """How many spans are in it, for the books."""
         return self.count if self.signal == "traces" else 0
 
+    @property
+    def assignment(self) -> Assignment | None:
+        """The partition that it was read from, where it came from a message broker."""
+        return self.entry.assignment if isinstance(self.entry, BrokerMessage) else None
 
-def read_request(signal: Signal, body: bytes, received_ns: int, sender: str | None = None, entry: int = 0) -> Request:
+
+def read_request(
+    signal: Signal, body: bytes, received_ns: int, sender: str | None = None, entry: Source | None = None
+) -> Request:
     """Parse the envelope; raise `DecodeError` when it is broken (cut off, trailing bytes) or of another signal."""
     envelope = parse_request(body)
     check_signal(signal, envelope)

@@ -1,6 +1,10 @@
-"""Data that is ready for export: requests that were read, spans that were held, scorecards and events.
+"""The two doors of the pipeline: which requests are taken, and data that is ready for export.
 
-Senders' data stays here while the outbox is full, and further requests are refused meanwhile; what toolgauge adds itself
+A request is refused with a retryable status while its destination has no room, memory is short, or the process stops.
+Spans count as held from the moment at which their sender is answered until the outbox has them: the code that adds to one side
+of the books and takes from the other does both under one lock, so that they balance at every moment.
+
+Senders' data waits here while the outbox is full, and further requests are refused meanwhile; data of our own
 is dropped and counted then.
 """
 
@@ -9,16 +13,135 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from toolgauge.model.delivery import Outgoing, Signal
+from toolgauge.model.delivery import (
+    Accepted,
+    Answer,
+    BrokerMessage,
+    Outbox,
+    Outgoing,
+    Refused,
+    Signal,
+    Source,
+    Unsupported,
+)
 from toolgauge.model.journal import ClosedId, JournalEntry, ShownValues
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.records import SpanRef
 from toolgauge.otlp.encode import annotate
 from toolgauge.otlp.envelope import Container, encode_spans
-from toolgauge.pipeline.admission import Admission
+from toolgauge.otlp.request import Request
 from toolgauge.pipeline.hold import HeldSpan
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.state.ledger import Ledger
+
+_RECEIVED = ("received", "", "")
+_ACCEPTED = Accepted()
+
+
+class Admission:
+    """Takes or refuses requests, and hands what leaves to the outbox. May be used from several threads.
+
+    `has_memory` tells whether there is memory for a request of so many bytes.
+    """
+
+    def __init__(self, outbox: Outbox, metrics: SelfMetrics, has_memory: Callable[[int], bool]) -> None:
+        self._outbox = outbox
+        self._metrics = metrics
+        self._has_memory = has_memory
+        self._lock = metrics.lock
+        self._spans_held = 0
+        # Bytes of requests that were taken and are still to be read.
+        self._bytes_unread = 0
+        self._is_closed = False
+        # Signals of which requests wait inside because the outbox had no room for them.
+        self.backed_up: frozenset[Signal] = frozenset()
+        metrics.spans_held.observe = lambda: {(): self._spans_held}
+
+    @property
+    def spans_held(self) -> int:
+        """Senders' spans that were taken and are neither queued for a destination nor gone."""
+        return self._spans_held
+
+    def close(self) -> None:
+        """Refuse everything from here on."""
+        self._is_closed = True
+
+    def admit(self, request: Request) -> Answer:
+        """Accept the request or answer with the refusal; an accepted one must be read or passed on."""
+        answer, reason = self._answer(request)
+        with self._lock:
+            if not isinstance(answer, Unsupported):
+                self._metrics.spans.add(request.spans, _RECEIVED)
+            if isinstance(answer, Refused):
+                self._metrics.spans.add(request.spans, ("refused", reason, ""))
+            elif isinstance(answer, Accepted):
+                self._spans_held += request.spans
+                self._bytes_unread += len(request.body)
+        return answer
+
+    def refuse(self, request: Request, message: str, reason: str) -> Refused:
+        """Refuse a request for a reason that is known elsewhere."""
+        with self._lock:
+            self._metrics.spans.add(request.spans, _RECEIVED)
+            self._metrics.spans.add(request.spans, ("refused", reason, ""))
+        return Refused(message)
+
+    def take_up(self, request: Request, *, is_delivered: bool) -> None:
+        """Take a request that an earlier process accepted; it must be read. Spans that were `is_delivered` are no concern."""
+        with self._lock:
+            self._bytes_unread += len(request.body)
+            if not is_delivered:
+                self._metrics.spans.add(request.spans, _RECEIVED)
+                self._metrics.spans_recovered.add(request.spans)
+                self._spans_held += request.spans
+
+    def withdraw(self, request: Request) -> None:
+        """Refuse a request after all that was taken and found no room."""
+        with self._lock:
+            self._metrics.spans.add(request.spans, ("refused", "queue_full", ""))
+            self._spans_held -= request.spans
+            self._bytes_unread -= len(request.body)
+
+    def give_back(self, spans: int) -> None:
+        """Refuse spans after all whose partition was lost: its next owner reads them again."""
+        with self._lock:
+            self._metrics.spans.add(spans, ("refused", "partition_lost", ""))
+            self._spans_held -= spans
+
+    def read(self, request: Request) -> None:
+        """Take note that the request has been read, or passed on unread."""
+        with self._lock:
+            self._bytes_unread -= len(request.body)
+
+    def hand_over(self, outgoing: Outgoing) -> bool:
+        """Put a request into the outbox; False when there is no room, and nothing has changed then."""
+        with self._lock:
+            if not self._outbox.put(outgoing):
+                return False
+            self._spans_held -= outgoing.spans
+            return True
+
+    def has_room(self, signal: Signal, size_bytes: int) -> bool:
+        """Return whether the outbox has room for a senders' request."""
+        return self._outbox.has_room(signal, size_bytes)
+
+    def _answer(self, request: Request) -> tuple[Answer, str]:
+        signal = request.signal
+        if signal == "metrics" and not self._outbox.forwards("metrics"):
+            message = (
+                "metrics are not accepted here, as nothing is sent on: set `OTEL_METRICS_EXPORTER=none` in the sender, or send "
+                "them to your backend"
+            )
+            return Unsupported(message), ""
+        if self._is_closed:
+            return Refused("shutting down"), "shutdown"
+        # Small requests may still fit where what waits inside does not: taken in, they would pile up behind it.
+        if signal in self.backed_up or not self._outbox.has_room(signal, len(request.body) + self._bytes_unread):
+            return Refused("the queue to the destination is full"), "queue_full"
+        if not self._has_memory(len(request.body)):
+            return Refused("memory is short"), "memory"
+        return _ACCEPTED, ""
+
 
 # What is added to spans makes them larger, and most destinations take no request of more than 4 MiB.
 _REQUEST_BYTES = 2 * 1024 * 1024
@@ -36,7 +159,7 @@ class _Joined:
         self.size_bytes = 0
         self._bodies: list[bytes] = []
         self._spans: list[int] = []
-        self._entries: list[int] = []
+        self._entries: list[Source] = []
 
     def add(self, outgoing: Outgoing) -> None:
         self.size_bytes += len(outgoing.body)
@@ -73,11 +196,11 @@ class Egress:
         self._waiting: list[Outgoing] = []
         # By signal and sender, until `forward`.
         self._passing: dict[tuple[Signal, str], _Joined] = {}
-        self._scorecards: list[Scorecard] = []
-        # Entries of the journal that the trajectories held which have closed.
-        self._closed_entries: list[int] = []
-        # What conversations have shown, for the journal.
-        self._shown: list[ShownValues] = []
+        # For the next `flush`, which writes them to the journal together: scorecards, the sources of trajectories that have
+        # closed, and the values that conversations have shown.
+        self.scorecards: list[Scorecard] = []
+        self.closed_entries: list[Source] = []
+        self.shown: list[ShownValues] = []
 
     @property
     def other_requests(self) -> int:
@@ -86,31 +209,31 @@ class Egress:
 
     @property
     def is_pressing(self) -> bool:
-        """Return whether something had better leave at once: senders are refused for it, or it is much."""
-        return bool(self._waiting) or self._released_count + len(self._scorecards) > _MANY
+        """Return whether to flush at once: senders are refused until then, or much data is ready."""
+        return bool(self._waiting) or self._released_count + len(self.scorecards) > _MANY
 
     def pass_on(self, outgoing: Outgoing, sender: str | None) -> None:
-        """Have a senders' request leave with the next `forward`, together with others of the same connection."""
+        """Queue a senders' request for the next `forward`, which merges those of one connection."""
         if sender is None:
-            self._hand_over(outgoing)
+            self.hand_over(outgoing)
             return
         key = (outgoing.signal, sender)
         joined = self._passing.get(key)
         if joined is not None and joined.size_bytes + len(outgoing.body) > _REQUEST_BYTES:
-            self._hand_over(joined.request(outgoing.signal))
+            self.hand_over(joined.request(outgoing.signal))
             joined = None
         if joined is None:
             joined = self._passing[key] = _Joined()
         joined.add(outgoing)
 
     def forward(self) -> None:
-        """Hand over the requests that were passed on; without room they wait for the next `flush`."""
+        """Hand over queued requests; without room they wait for the next `flush`."""
         passing, self._passing = self._passing, {}
         for (signal, _), joined in passing.items():
-            self._hand_over(joined.request(signal))
+            self.hand_over(joined.request(signal))
 
     def release(self, spans: Iterable[HeldSpan[Container]]) -> None:
-        """Have spans leave with the next `flush`."""
+        """Queue spans for the next `flush`."""
         for span in spans:
             self._released.setdefault(span.container.origin, []).append(span)
             self._released_count += 1
@@ -118,7 +241,7 @@ class Egress:
     def release_annotated(
         self, held: Sequence[HeldSpan[Container]], attributes: Mapping[str, Mapping[str, bytes]]
     ) -> list[SpanRef]:
-        """Have spans of one trace leave with their encoded attributes, by span id; return those that have any."""
+        """Queue spans of one trace with their encoded attributes, by span id; return those that have any."""
         annotated: list[SpanRef] = []
         ready: list[HeldSpan[Container]] = []
         try:
@@ -133,69 +256,42 @@ class Egress:
             self.release(ready)
         return annotated
 
-    def announce(self, scorecard: Scorecard) -> None:
-        """Have the scorecard leave with the next `flush`."""
-        self._scorecards.append(scorecard)
-
-    def close(self, entries: Sequence[int]) -> None:
-        """Have entries of the journal closed with the next `flush`, together with the scorecards announced until then."""
-        self._closed_entries += entries
-
-    def remember(self, shown: Sequence[ShownValues]) -> None:
-        """Have these written to the journal with the next `flush`, together with the scorecards announced until then."""
-        self._shown += shown
-
-    def send_again(self, outgoing: Outgoing) -> None:
-        """Have a request of our own leave that an earlier process could not deliver; without room it waits."""
-        self._hand_over(outgoing)
-
-    def flush(self, now_ns: int = 0) -> None:
-        """Hand over what there is room for: senders' requests, released spans, then scorecards and events."""
-        self._flush_requests()
-        full = self._flush_released()
-        backed_up: set[Signal] = {outgoing.signal for outgoing in self._waiting}
-        if full:
-            backed_up.add("traces")
-        self._admission.backed_up = frozenset(backed_up)
-        self._flush_scorecards(now_ns)
-
-    def _hand_over(self, outgoing: Outgoing) -> None:
+    def hand_over(self, outgoing: Outgoing) -> None:
+        """Hand a request to the outbox; without room it waits for the next `flush`."""
         if not self._admission.hand_over(outgoing):
             self._waiting.append(outgoing)
             self._admission.backed_up = self._admission.backed_up.union((outgoing.signal,))
 
-    def _flush_requests(self) -> None:
+    def flush(self, now_ns: int = 0) -> None:
+        """Hand over as much as there is room for: senders' requests, released spans, then scorecards and events."""
         self.forward()
-        waiting, self._waiting = self._waiting, []
-        self._waiting = [outgoing for outgoing in waiting if not self._admission.hand_over(outgoing)]
-
-    def _flush_released(self) -> bool:
-        """Hand over released spans; True when some found no room."""
-        is_full = False
+        self._waiting = [outgoing for outgoing in self._waiting if not self._admission.hand_over(outgoing)]
+        backed_up: set[Signal] = {outgoing.signal for outgoing in self._waiting}
         for origin in list(self._released):
-            while spans := self._released.get(origin):
-                if not self._is_handed_over(origin, spans):
-                    is_full = True
-                    break
-        return is_full
+            if not self._flush_spans(origin):
+                backed_up.add("traces")
+        self._admission.backed_up = frozenset(backed_up)
+        self._flush_scorecards(now_ns)
 
-    def _is_handed_over(self, origin: object, spans: list[HeldSpan[Container]]) -> bool:
-        """Hand over as many of these as one request takes; False when there is no room for them."""
-        count, size_bytes = _first_request(spans)
-        if not self._admission.has_room("traces", size_bytes):
-            return False
-        if not self._admission.hand_over(_released_request(spans[:count])):
-            return False
-        self._released_count -= count
-        self._released[origin] = spans[count:]
-        if not self._released[origin]:
-            del self._released[origin]
+    def _flush_spans(self, origin: object) -> bool:
+        """Hand over the released spans of one origin, as many requests as it takes; False when there is no room."""
+        spans = self._released[origin]
+        while spans:
+            count, size_bytes = _first_request(spans)
+            if not self._admission.has_room("traces", size_bytes):
+                return False
+            if not self._admission.hand_over(_released_request(spans[:count])):
+                return False
+            self._released_count -= count
+            spans = self._released[origin] = spans[count:]
+        del self._released[origin]
         return True
 
     def _flush_scorecards(self, now_ns: int) -> None:
-        # Taken out first: what fails here is not tried again, so that it stops nothing that comes after it.
-        scorecards, self._scorecards = self._scorecards, []
-        closed_entries, self._closed_entries = self._closed_entries, []
+        # Taken out first: a batch that fails here is not tried again, so that it stops nothing behind it.
+        scorecards, closed_entries = self.scorecards[:], self.closed_entries[:]
+        self.scorecards.clear()
+        self.closed_entries.clear()
         if not scorecards and not closed_entries:
             return
         written: Iterable[Outgoing] = self._encode(scorecards) if scorecards else ()
@@ -212,14 +308,14 @@ class Egress:
         ledger: Ledger,
         written: Iterable[Outgoing],
         scorecards: Sequence[Scorecard],
-        closed_entries: Sequence[int],
+        closed_entries: Sequence[Source],
         now_ns: int,
     ) -> list[Outgoing]:
-        """Have scorecards and events written to the journal together with the ids of their trajectories, which need nothing more."""
+        """Write scorecards and events to the journal together with the ids of their trajectories, which are closed then."""
         own: list[JournalEntry] = []
         outgoings: list[Outgoing] = []
         # Messages of a broker are read again until the scores of their trajectories are delivered, too.
-        messages = tuple(dict.fromkeys(entry for entry in closed_entries if entry < 0))
+        messages = tuple(dict.fromkeys(one for one in closed_entries if isinstance(one, BrokerMessage)))
         try:
             for outgoing in written:
                 entry = ledger.new_entry(outgoing.signal, outgoing.body, now_ns, own=True)
@@ -227,9 +323,10 @@ class Egress:
                 ledger.claim_deliveries(messages)
                 outgoings.append(replace(outgoing, entries=(entry.id, *messages)))
         finally:
-            # Also after a fault: what fails again and again after each restart is worse than what is missing.
+            # Also after a fault: a request that fails after each restart is worse than a missing one.
             closed = [_closed_id(scorecard) for scorecard in scorecards if not scorecard.by_judges]
-            shown, self._shown = self._shown, []
+            shown = self.shown[:]
+            self.shown.clear()
             ledger.close([*closed_entries, *[entry.id for entry in own]], closed, own, shown)
         return outgoings
 
@@ -245,23 +342,18 @@ def _closed_id(scorecard: Scorecard) -> ClosedId:
 def _first_request(spans: Sequence[HeldSpan[Container]]) -> tuple[int, int]:
     """Return how many of these spans leave in one request, one at least, and their bytes."""
     size_bytes = 0
-    around: set[int] = set()
+    counted: set[int] = set()
     for count, span in enumerate(spans):
-        added_bytes = len(span.raw) + _around_bytes(span.container, around)
+        added_bytes = len(span.raw)
+        # A resource and a scope count once for all containers that share them.
+        for around in (span.container.resource, span.container.scope):
+            if id(around) not in counted:
+                counted.add(id(around))
+                added_bytes += sum(map(len, around))
         if count and size_bytes + added_bytes > _REQUEST_BYTES:
             return count, size_bytes
         size_bytes += added_bytes
     return len(spans), size_bytes
-
-
-def _around_bytes(container: Container, counted: set[int]) -> int:
-    """Count the bytes of a resource and a scope; each counts once for all containers that share it."""
-    size_bytes = 0
-    for written in (container.resource, container.scope):
-        if id(written) not in counted:
-            counted.add(id(written))
-            size_bytes += sum(map(len, written))
-    return size_bytes
 
 
 def _released_request(spans: Sequence[HeldSpan[Container]]) -> Outgoing:
@@ -272,6 +364,6 @@ def _released_request(spans: Sequence[HeldSpan[Container]]) -> Outgoing:
     joined = _Joined()
     for of_request in by_request.values():
         body = encode_spans([(span.container, span.raw) for span in of_request])
-        entries = tuple([span.entry for span in of_request if span.entry])
+        entries = tuple([span.entry for span in of_request if span.entry is not None])
         joined.add(Outgoing(signal="traces", body=body, spans=len(of_request), own=False, entries=entries))
     return joined.request("traces")

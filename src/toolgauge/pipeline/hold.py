@@ -7,13 +7,29 @@ Without both bounds, memory would grow without limit on the first trace that nev
 
 import builtins
 from collections import OrderedDict
-from itertools import islice
-from typing import Generic, TypeVar
+from typing import Annotated, Generic, TypeVar
 
 from msgspec import Struct
+from pydantic import Field
 
+from toolgauge.model.delivery import Source
 from toolgauge.model.observations import AgentRun, CallExecuted, CodeExecuted, Reading, UnreadSpan
 from toolgauge.model.records import SpanRef
+from toolgauge.settings import MIB, SECOND, Duration, Section, Size
+
+
+class InboxSettings(Section):
+    """Requests that are acknowledged and not yet read."""
+
+    max_bytes: Annotated[Size, Field(gt=0)] = 64 * MIB
+
+
+class HoldSettings(Section):
+    """How long spans may wait for their scores, and how many bytes of them."""
+
+    timeout: Duration = 30 * SECOND
+    max_bytes: Size = 64 * MIB
+
 
 C = TypeVar("C")
 
@@ -39,8 +55,7 @@ class HeldSpan(Struct, Generic[C]):
     container: C
     raw: bytes
     added_ns: int
-    # Of the journal.
-    entry: int = 0
+    entry: Source | None = None
 
 
 class Hold(Generic[C]):
@@ -69,7 +84,7 @@ class Hold(Generic[C]):
         """Memory of the waiting spans, bookkeeping included."""
         return self._bytes
 
-    def add(self, ref: SpanRef, container: C, raw: builtins.bytes, now_ns: int, entry: int = 0) -> bool:
+    def add(self, ref: SpanRef, container: C, raw: builtins.bytes, now_ns: int, entry: Source | None = None) -> bool:
         """Hold the span; False when there is no room or it is already held: it then goes on at once."""
         size = len(raw) + ENTRY_BYTES
         if self._bytes + size > self._max_bytes or ref in self._in_order:
@@ -79,22 +94,10 @@ class Hold(Generic[C]):
         self._bytes += size
         return True
 
-    def take(self, trace_id: str, at_most: int | None = None) -> list[HeldSpan[C]]:
-        """Take the waiting spans of a trace, or so many of them, oldest first."""
-        of_trace = self._by_trace.get(trace_id)
-        if of_trace is None:
-            return []
-        refs = list(islice(of_trace, at_most))
-        if len(refs) == len(of_trace):
-            del self._by_trace[trace_id]
-        else:
-            for ref in refs:
-                del of_trace[ref]
-        taken: list[HeldSpan[C]] = []
-        for ref in refs:
-            held = self._in_order.pop(ref)
-            self._bytes -= len(held.raw) + ENTRY_BYTES
-            taken.append(held)
+    def take(self, trace_id: str) -> list[HeldSpan[C]]:
+        """Take the waiting spans of a trace, oldest first."""
+        taken = [self._in_order.pop(ref) for ref in self._by_trace.pop(trace_id, ())]
+        self._bytes -= sum([len(held.raw) + ENTRY_BYTES for held in taken])
         return taken
 
     def expired(self, now_ns: int) -> list[HeldSpan[C]]:
@@ -105,8 +108,12 @@ class Hold(Generic[C]):
             # The distance, not the difference: after a clock was set back, nothing may wait until it has caught up.
             if abs(now_ns - held.added_ns) < self._timeout_ns:
                 break
-            self._forget(ref)
-            taken.append(held)
+            taken.append(self._in_order.pop(ref))
+            self._bytes -= len(held.raw) + ENTRY_BYTES
+            of_trace = self._by_trace[ref.trace_id]
+            del of_trace[ref]
+            if not of_trace:
+                del self._by_trace[ref.trace_id]
         return taken
 
     def take_all(self) -> list[HeldSpan[C]]:
@@ -116,11 +123,3 @@ class Hold(Generic[C]):
         self._by_trace.clear()
         self._bytes = 0
         return taken
-
-    def _forget(self, ref: SpanRef) -> None:
-        held = self._in_order.pop(ref)
-        self._bytes -= len(held.raw) + ENTRY_BYTES
-        of_trace = self._by_trace[ref.trace_id]
-        del of_trace[ref]
-        if not of_trace:
-            del self._by_trace[ref.trace_id]

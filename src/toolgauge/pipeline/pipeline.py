@@ -5,201 +5,77 @@ each of these runs to its end. Nothing here does I/O, and a fault in the middle 
 handed on even when reading them failed.
 """
 
-from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
-
 from msgspec.structs import replace
 
-from toolgauge.assemble.assembler import Assembler
-from toolgauge.assemble.loop_detector import LoopDetector
-from toolgauge.assemble.settings import AssembleSettings
-from toolgauge.assemble.split_detector import SplitDetector
-from toolgauge.export.redact import Redactor
-from toolgauge.export.results import Annotations
-from toolgauge.model.delivery import Accepted, Answer, Assignment, Invalid, Outbox, Outgoing, Signal
+from toolgauge.assemble.misrouting import LoopDetector
+from toolgauge.model.delivery import Accepted, Answer, BrokerMessage, Invalid, Outgoing, Signal
 from toolgauge.model.errors import DecodeError
-from toolgauge.model.feedback import FeedbackSink
-from toolgauge.model.journal import ClosedId, JournalEntry, ShownValues
-from toolgauge.model.judging import Answers, Judging
-from toolgauge.model.observations import Reading, ToolDefinition, UnreadSpan
-from toolgauge.model.outcomes import Reason, Result, Scorecard
-from toolgauge.model.records import SpanRef
-from toolgauge.model.regressions import Regression
-from toolgauge.model.trajectory import Trajectory
-from toolgauge.otlp.decoder import DecodedTraces, Decoder, Place, ViewedSpan
-from toolgauge.otlp.envelope import Container, encode_heads, read_each
+from toolgauge.model.journal import JournalEntry
+from toolgauge.model.records import PackedHead
+from toolgauge.otlp.decoder import DecodedTraces, Place
+from toolgauge.otlp.envelope import encode_heads, read_each
 from toolgauge.otlp.request import Request, read_request
-from toolgauge.pipeline.admission import Admission
-from toolgauge.pipeline.egress import Egress
-from toolgauge.pipeline.hold import Hold, is_to_bear_scores
-from toolgauge.pipeline.reader import Reader, given_history
+from toolgauge.pipeline.egress import Admission, Egress
+from toolgauge.pipeline.hold import is_to_bear_scores
+from toolgauge.pipeline.reader import Deferred, Read
+from toolgauge.pipeline.stages import Parts, Rules
+from toolgauge.pipeline.trajectory_scoring import Scoring
 from toolgauge.recognize.feedback_reader import FEEDBACK_MARK, feedback_of_record, feedback_of_span
-from toolgauge.recognize.recognizer import Recognizer
-from toolgauge.score.earlier_traces import EarlierTraces
-from toolgauge.score.scorer import ReadingScope, Scorer
-from toolgauge.selfmetrics import SelfMetrics
-from toolgauge.state.ledger import Ledger
-from toolgauge.watch.watcher import Watcher
+from toolgauge.score.scorer import Scorer
 
 # Requests wait in the inbox while trajectories are closed: thousands may be due at the same moment.
 _LONGEST_TICK_NS = 100_000_000
-_UNREAD = "requests passed unread while it was open, or shortly before"
-
-
-# Called with the share of trajectories that show signs of a split.
-OnSplit: TypeAlias = Callable[[float], None]
-
-
-class ScorecardSink(Protocol):
-    """Where scorecards go: `export`'s emitter, or a list in a replay."""
-
-    def record(self, scorecard: Scorecard) -> None:
-        """Count the scorecard in the metrics."""
-        ...
-
-    def requests(self, scorecards: Sequence[Scorecard]) -> Iterable[Outgoing]:
-        """Encode scorecard spans and events, each request when it is asked for."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PipelineSettings:
-    """How it behaves. Where more evicted trajectories wait than `max_queue`, or bytes, they leave unscored (`overload`)."""
-
-    redactor: Redactor
-    annotate: Literal["both", "hold", "scorecard", "off"] = "both"
-    max_queue: int = 1000
-    max_queue_bytes: int = 64 * 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
-    """What may change while a pipeline runs, without losing anything that is in it.
-
-    `reading` is `None` when what has to be read stays the same. Open trajectories keep the times they were opened with.
-    `streams` names the criteria, with their revisions, whose scores are watched from here on.
-    """
-
-    scorer: Scorer
-    streams: frozenset[tuple[str, str]]
-    reading: tuple[Decoder, Recognizer] | None
-    assemble: AssembleSettings
-    hold_timeout_ns: int
-    hold_max_bytes: int
-    settings: PipelineSettings
-
-
-def ignore_regressions(regressions: Sequence[Regression]) -> None:
-    """Do nothing with them."""
-    del regressions
-
-
-def ignore_split(share: float) -> None:
-    """Do nothing, where no operator reads a warning."""
-    del share
 
 
 class Pipeline:
-    """One processing pipeline. Belongs to one thread, but for `admission` and `pass_unread`.
+    """One processing pipeline. Belongs to one thread, but for `admission` and `pass_unread`."""
 
-    `clock` is a monotonic clock in nanoseconds that only measures how long scoring takes. `has_memory` tells whether
-    there is memory for a request of so many bytes. `on_regressions` gets what `watcher` finds; without one nothing is
-    watched. `ledger` keeps the books of the journal, where there is one. `on_split` is called when traces seem to be split
-    over several toolgauges, with the share of trajectories that show signs of it.
-    """
-
-    def __init__(
-        self,
-        *,
-        reader: Reader,
-        assembler: Assembler,
-        scorer: Scorer,
-        earlier_traces: EarlierTraces,
-        judging: Judging,
-        sink: ScorecardSink,
-        hold: Hold[Container],
-        outbox: Outbox,
-        metrics: SelfMetrics,
-        settings: PipelineSettings,
-        clock: Callable[[], int],
-        has_memory: Callable[[int], bool] = lambda _size_bytes: True,
-        watcher: Watcher | None = None,
-        on_regressions: Callable[[Sequence[Regression]], None] = ignore_regressions,
-        ledger: Ledger | None = None,
-        on_split: OnSplit = ignore_split,
-        feedback: FeedbackSink,
-    ) -> None:
-        self._ledger = ledger
-        self.admission = Admission(outbox, metrics, has_memory)
-        self._reader = reader
-        self._assembler = assembler
-        self._scorer = scorer
-        self._earlier_traces = earlier_traces
-        self._judging = judging
-        self._sink = sink
-        self._hold = hold
-        self._metrics = metrics
-        self._settings = settings
-        self._clock = clock
-        self._watcher = watcher
-        self._feedback = feedback
-        self._on_regressions = on_regressions
-        self._annotations = Annotations(settings.redactor)
-        self._egress = Egress(self.admission, sink.requests, metrics, ledger)
-        self._answers: deque[Answers] = deque()
-        self._now_ns = 0
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self.assembler = parts.assembler
+        self.earlier_traces = parts.earlier_traces
+        self._metrics = parts.metrics
+        self._reader = parts.reader
+        self._hold = parts.hold
+        self._ledger = parts.ledger
+        self._settings = parts.settings
+        self.admission = Admission(parts.outbox, parts.metrics, parts.has_memory)
+        self.egress = Egress(self.admission, parts.sink.requests, parts.metrics, parts.ledger)
+        self.scoring = Scoring(parts, self.egress)
         self._loop_detector = LoopDetector()
-        self._split_detector = SplitDetector()
-        self._on_split = on_split
+        self._now_ns = 0
         self._closes_all = False
         self._is_closing = False
-        self._is_interrupted = False
         self._is_paused = False
-        # Whether what is read was delivered by an earlier process.
-        self._is_reading_again = False
-        # Trajectories that left unscored because of `interrupt`.
-        self.interrupted = 0
-        self._unread_until_ns: int | None = None
-        self._broken_before = 0.0
-        metrics.traces_open_bytes.observe = lambda: {(): assembler.open_bytes}
-        metrics.traces_open.observe = lambda: {(): assembler.open_count}
-        metrics.criteria_unmatched.observe = lambda: self._scorer.unmatched.states
-        metrics.split_suspected.observe = lambda: {(): float(self._split_detector.split_suspected)}
-        metrics.scoring_queue.observe = lambda: {(): assembler.evicted_count}
+        # Values that the decoder could not read, as far as they are counted.
+        self._broken_counted = 0
+        assembler = parts.assembler
+        parts.metrics.traces_open_bytes.observe = lambda: {(): assembler.open_bytes}
+        parts.metrics.traces_open.observe = lambda: {(): assembler.open_count}
+        parts.metrics.scoring_queue.observe = lambda: {(): len(assembler.eviction)}
 
     @property
-    def spans_held(self) -> int:
-        """Senders' spans that were taken and are neither queued for a destination nor gone."""
-        return self.admission.spans_held
-
-    @property
-    def other_requests_held(self) -> int:
-        """Senders' requests of log records and of metrics for which no queue has had room."""
-        return self._egress.other_requests
+    def scorer(self) -> Scorer:
+        """The scorer of the current criteria."""
+        return self.scoring.scorer
 
     @property
     def is_empty(self) -> bool:
-        """Return whether nothing is in here that could leave."""
-        return not self.spans_held and not self._assembler.open_count and not self._assembler.evicted_count
+        """Return whether no span is held and no trajectory is open."""
+        return not self.admission.spans_held and not self.trajectories_open
 
     @property
     def next_due_ns(self) -> int | None:
-        """When a trajectory may become due to close, a conversation be complete, or feedback be compared; `None` when nothing is open."""
-        complete_ns = None if self._watcher is None else self._watcher.next_due_ns
-        dues = (self._assembler.next_due_ns(), complete_ns, self._feedback.next_due_ns)
+        """When a trajectory may close, a conversation be complete, or feedback be compared; `None` when nothing is open."""
+        watcher = self._parts.watcher
+        complete_ns = None if watcher is None else watcher.next_due_ns
+        dues = (self.assembler.next_due_ns(), complete_ns, self._parts.feedback.next_due_ns)
         return min((due for due in dues if due is not None), default=None)
 
     @property
     def trajectories_open(self) -> int:
-        """Trajectories that are being assembled or wait to be joined."""
-        return self._assembler.open_count + self._assembler.evicted_count
-
-    @property
-    def is_pressing(self) -> bool:
-        """Return whether the data that is ready for export should be sent at once."""
-        return self._egress.is_pressing
+        """Trajectories that are being assembled, or were evicted and are not scored yet."""
+        return self.assembler.open_count + len(self.assembler.eviction)
 
     # -- requests ---------------------------------------------------------------------------------------------------
 
@@ -212,68 +88,61 @@ class Pipeline:
         answer = self.admission.admit(request)
         if isinstance(answer, Accepted):
             self.process(request)
-            self.forward()
+            self.egress.forward()
         return answer
 
-    def process(self, request: Request) -> None:
-        """Read an admitted request; its spans that are not held are passed on with the next `forward`."""
+    def process(self, request: Request, *, is_delivered: bool = False) -> None:
+        """Read an admitted request; its spans that are not held leave with the next `forward`, unless `is_delivered`."""
         if request.assignment is not None and request.assignment.is_lost:
             self.admission.read(request)
             self.admission.give_back(request.spans)
             return
         try:
-            match request.signal:
-                case "traces":
-                    self._process_spans(request)
-                case "logs":
-                    self._process_records(request)
-                case "metrics":
-                    self._pass_on(request, request.body, 0)
+            if request.signal == "traces":
+                self._process_spans(request, is_delivered=is_delivered)
+            elif request.signal == "logs":
+                self._process_records(request)
         finally:
+            if not is_delivered and request.signal != "traces":
+                self._pass_on(request, request.body, 0)
             self._end_reading(request)
 
-    def forward(self) -> None:
-        """Hand on what was processed: requests of one connection leave together."""
-        self._egress.forward()
-
     def process_unread(self, request: Request) -> None:
-        """Have an admitted request leave without reading it, as soon as there is room; open trajectories may lack its spans."""
-        if request.assignment is not None:
+        """Pass on an admitted request without reading it, as soon as there is room; open trajectories may lack its spans."""
+        if isinstance(request.entry, BrokerMessage):
             self.process(request)
             return
-        self._unread_until_ns = request.received_ns
+        self.scoring.unread_until_ns = request.received_ns
         self._pass_on(request, request.body, request.spans)
         self._end_reading(request)
 
     def pass_unread(self, request: Request, now_ns: int) -> bool:
         """Hand on an admitted request without reading it, from any thread; False when there is no room for it.
 
-        What is open meanwhile, or opens soon after, may lack spans: only its calls that were seen whole are scored.
+        Of trajectories that are open meanwhile, or open soon after, only calls that were seen whole are scored.
         """
         if request.count:
             outgoing = self._outgoing(request, request.body, request.spans)
             if not self.admission.hand_over(outgoing):
-                self._settle(outgoing.entries)
+                if self._ledger is not None:
+                    self._ledger.settle(outgoing.entries)
                 return False
         self.admission.read(request)
-        if self._ledger is not None:
+        if self._ledger is not None and request.entry is not None:
             self._ledger.read(request.entry)
-        self._unread_until_ns = now_ns
+        self.scoring.unread_until_ns = now_ns
         self._metrics.spans_unread.add(request.spans)
         self._metrics.requests_unread.add(1, (request.signal,))
         return True
 
     def recover(self, entry: JournalEntry, now_ns: int) -> None:
-        """Take up an entry of an earlier process: read it, and send it on unless it was delivered for certain.
-
-        Raise `DecodeError` when it is no request any more.
-        """
+        """Read an entry of an earlier process, and send it unless it was delivered; raise `DecodeError` when it is corrupt."""
         if self._ledger is None:
             return
         self._ledger.restore(entry)
         if entry.own:
             outgoing = Outgoing(signal=entry.signal, body=entry.body, spans=0, own=True, entries=(entry.id,))
-            self._egress.send_again(outgoing)
+            self.egress.hand_over(outgoing)
             self._ledger.close(outgoing.entries, (), ())
             return
         try:
@@ -281,146 +150,98 @@ class Pipeline:
         except DecodeError:
             self._ledger.read(entry.id)
             raise
-        self._is_reading_again = entry.delivered
-        try:
-            self.admission.take_up(request, is_delivered=entry.delivered)
-            self.process(request)
-        finally:
-            self._is_reading_again = False
+        self.admission.take_up(request, is_delivered=entry.delivered)
+        self.process(request, is_delivered=entry.delivered)
 
     def end_recovery(self, now_ns: int) -> None:
-        """Go on as if nothing had happened: all that was left has been taken up."""
+        """Close what the earlier process had closed: all its entries have been read."""
         self._now_ns = max(self._now_ns, now_ns)
-        self._assembler.end_recovery(now_ns)
-        self._egress.close(self._assembler.take_released())
-        self._egress.flush(self._now_ns)
-
-    def receive_since(self, live_since_ns: int) -> None:
-        """Reset the time when this process began to receive, where it is live."""
-        self._assembler.receive_since(live_since_ns)
-        self._earlier_traces.receive_since(live_since_ns)
+        self.assembler.end_recovery(now_ns)
+        self.egress.closed_entries += self.assembler.take_released()
+        self.egress.flush(self._now_ns)
 
     def forget(self) -> int:
-        """Drop open trajectories of partitions that are lost, without a result, with the spans held for them; return how many."""
+        """Drop open trajectories of lost partitions, without a result, with the spans held for them; return how many."""
         forgotten = 0
-        entries: list[int] = []
-        for trace_id, of_trace in self._assembler.forget():
+        for trace_id, entries in self.assembler.recovery.forget():
             forgotten += 1
-            entries += [entry for entry in of_trace if entry > 0]
             self.admission.give_back(len(self._hold.take(trace_id)))
-        if entries and self._ledger is not None:
-            self._ledger.close(entries, (), ())
+            if self._ledger is not None:
+                # Messages are for their next owner; heads of spans that were kept are not.
+                self._ledger.close([one for one in entries if not isinstance(one, BrokerMessage)], (), ())
         return forgotten
 
-    def remember(self, closed: Iterable[ClosedId], begun: Iterable[str], now_ns: int) -> None:
-        """Remember which traces other processes have closed, and which are `begun`: what comes of those is not all of them."""
-        self._assembler.remember(closed, begun, now_ns)
-
-    def open_traces_of(self, entries: Collection[int]) -> Sequence[tuple[str, Assignment]]:
-        """Return the ids of open traces that need one of these entries, with their partitions."""
-        return self._assembler.open_traces_of(entries)
-
-    def stall(self, now_ns: int) -> None:
-        """Close nothing that comes from a message broker, until `resume`: it only seems to be quiet, as that cannot be read."""
-        self._assembler.stall(now_ns)
-
-    def resume(self, now_ns: int) -> None:
-        """Go on to close what comes from the message broker, as much later as it could not be read."""
-        self._assembler.resume(now_ns)
-
-    def restore(self, closed: Iterable[ClosedId], now_ns: int) -> None:
-        """Remember what an earlier process closed, in the order of time; its entries come next."""
-        self._assembler.restore(closed, now_ns)
-
-    def restore_shown(self, shown: Iterable[ShownValues]) -> None:
-        """Remember what conversations have shown to an earlier process, in the order of time."""
-        self._earlier_traces.restore(shown)
-
-    def _settle(self, entries: Iterable[int]) -> None:
-        if self._ledger is not None:
-            self._ledger.settle(entries)
-
-    def _process_spans(self, request: Request) -> None:
+    def _process_spans(self, request: Request, *, is_delivered: bool) -> None:
         held: list[Place] = []
         decoded: DecodedTraces | None = None
         try:
             decoded = self._reader.decoder.traces(request.body, request.sender, request.envelope)
             if decoded.undecodable:
                 self._metrics.undecodable.add(decoded.undecodable)
-            self._read_spans(decoded, held, request)
+            self._read_spans(decoded, request, held, holds=not is_delivered)
         finally:
-            if held and self._ledger is not None:
+            if held and self._ledger is not None and request.entry is not None:
                 self._ledger.claim_deliveries((request.entry,), len(held))
             rest = request.body if decoded is None else decoded.body(held)
-            if rest is not None:
+            if rest is not None and not is_delivered:
                 self._pass_on(request, rest, request.count - len(held))
 
-    def _read_spans(self, decoded: DecodedTraces, held: list[Place], request: Request) -> None:
-        now_ns, entry, assignment = request.received_ns, request.entry, request.assignment
-        holds = self._settings.annotate in ("both", "hold") and not self._is_reading_again
-        recognizer, defers = self._reader.recognizer, self._assembler.defers
-        unread = [*decoded.heads]
-        self._take_feedback(decoded, now_ns)
+    def _read_spans(self, decoded: DecodedTraces, request: Request, held: list[Place], *, holds: bool) -> None:
+        """Give each span to the assembler; note those that are `held` until their trajectory is scored."""
+        now_ns, entry, assembler, reader = request.received_ns, request.entry, self.assembler, self._reader
+        holds = holds and self._settings.annotate in ("both", "hold")
+        defers, may_wait = assembler.defers, assembler.eviction.may_wait
+        has_feedback = FEEDBACK_MARK in decoded.request
+        unread: list[PackedHead] = [*decoded.heads]
         for viewed in decoded.viewed:
-            waiting = _waiting(viewed, recognizer) if defers else None
-            if waiting is not None and self._assembler.may_wait(waiting):
-                reading = waiting
-            else:
-                reading = recognizer.read(viewed.span)
-            if reading is None:
-                unread.extend(read_each((viewed.raw,)))
-                continue
+            if has_feedback and FEEDBACK_MARK in viewed.raw:
+                for feedback in feedback_of_span(viewed.span):
+                    self._parts.feedback.add(feedback, now_ns)
+            match reader.decide(viewed, may_wait, defers=defers):
+                case Read(reading, given):
+                    pass
+                case Deferred(reading):
+                    given = None
+                case _:
+                    unread.extend(read_each((viewed.raw,)))
+                    continue
             self._loop_detector.add(reading.ref, now_ns)
-            given = given_history(viewed, reading) if type(reading) is Reading else None
-            if given is not None and not self._assembler.may_wait(given):
-                given = None
-            in_time = self._assembler.add(reading, now_ns, entry, given=given, assignment=assignment)
+            in_time = assembler.add(reading, now_ns, entry, given=given)
             waits = holds and in_time and is_to_bear_scores(reading)
             if waits and self._hold.add(reading.ref, viewed.container, viewed.raw, now_ns, entry):
                 held.append(viewed.place)
-        self._assembler.add_heads(unread, now_ns, entry)
-
-    def _take_feedback(self, decoded: DecodedTraces, now_ns: int) -> None:
-        # One look at a whole request: hardly any has a verdict in it.
-        if FEEDBACK_MARK in decoded.request:
-            for viewed in decoded.viewed:
-                if FEEDBACK_MARK in viewed.raw:
-                    for feedback in feedback_of_span(viewed.span):
-                        self._feedback.add(feedback, now_ns)
+        assembler.add_heads(unread, now_ns, entry)
 
     def _process_records(self, request: Request) -> None:
-        try:
-            decoded = self._reader.decoder.logs(request.body, request.envelope)
-            for record in decoded.viewed:
-                feedback = feedback_of_record(record)
-                if feedback is not None:
-                    self._feedback.add(feedback, request.received_ns)
-                reading = self._reader.recognizer.read(record)
-                if reading is not None:
-                    self._assembler.add(reading, request.received_ns, request.entry, assignment=request.assignment)
-            if decoded.undecodable:
-                self._metrics.undecodable.add(decoded.undecodable)
-        finally:
-            self._pass_on(request, request.body, 0)
+        decoded = self._reader.decoder.logs(request.body, request.envelope)
+        for record in decoded.viewed:
+            feedback = feedback_of_record(record)
+            if feedback is not None:
+                self._parts.feedback.add(feedback, request.received_ns)
+            reading = self._reader.recognizer.read(record)
+            if reading is not None:
+                self.assembler.add(reading, request.received_ns, request.entry)
+        if decoded.undecodable:
+            self._metrics.undecodable.add(decoded.undecodable)
 
     def _pass_on(self, request: Request, body: bytes, spans: int) -> None:
-        if request.count and not self._is_reading_again:
-            self._egress.pass_on(self._outgoing(request, body, spans), request.sender)
+        if request.count:
+            self.egress.pass_on(self._outgoing(request, body, spans), request.sender)
 
     def _outgoing(self, request: Request, body: bytes, spans: int) -> Outgoing:
-        if self._ledger is None:
-            return Outgoing(signal=request.signal, body=body, spans=spans, own=False)
-        entries = (request.entry,)
-        self._ledger.claim_deliveries(entries)
-        return Outgoing(signal=request.signal, body=body, spans=spans, own=False, entries=entries)
+        outgoing = Outgoing(signal=request.signal, body=body, spans=spans, own=False)
+        if self._ledger is None or request.entry is None:
+            return outgoing
+        self._ledger.claim_deliveries((request.entry,))
+        return replace(outgoing, entries=(request.entry,))
 
     def _end_reading(self, request: Request) -> None:
         self.admission.read(request)
-        if self._ledger is None:
+        if self._ledger is None or request.entry is None:
             return
-        self._ledger.claim_trajectories(request.entry, self._assembler.take_claims())
+        self._ledger.claim_trajectories(request.entry, self.assembler.take_claims())
         self._ledger.read(request.entry)
-        for trace, heads in self._assembler.take_recalled():
+        for trace, heads in self.assembler.take_recalled():
             trace.is_new_entry(self._ledger.keep("traces", encode_heads(heads), request.received_ns))
 
     # -- time -------------------------------------------------------------------------------------------------------
@@ -429,246 +250,86 @@ class Pipeline:
         """Release spans held for the timeout, close and score trajectories that are due; True while more are due."""
         if self._is_paused:
             return False
-        self._now_ns = max(self._now_ns, now_ns)
-        self._egress.release(self._hold.expired(self._now_ns))
-        self._loop_detector.turn_over_if_due(self._now_ns)
+        self._now_ns = now_ns = max(self._now_ns, now_ns)
+        self.egress.release(self._hold.expired(now_ns))
+        self._loop_detector.turn_over_if_due(now_ns)
         self._metrics.loop_suspected.set(float(self._loop_detector.loop_suspected))
-        self._scorer.unmatched.end_period_if_due(self._now_ns)
-        self._count_broken_values()
+        self.scorer.unmatched.end_period_if_due(now_ns)
         try:
-            return self._close_due()
+            return self._close_due(now_ns)
         finally:
-            # A fault in here must not keep trajectories from being closed.
-            self._feedback.tick(self._now_ns)
-            if self._watcher is not None:
-                self._report(self._watcher.tick(self._now_ns))
+            # A fault below must not keep trajectories from being closed.
+            self._count_broken_values()
+            self._parts.feedback.tick(now_ns)
+            if self._parts.watcher is not None:
+                regressions = self._parts.watcher.tick(now_ns)
+                if regressions:
+                    self._parts.on_regressions(regressions)
 
-    def _close_due(self) -> bool:
-        until = self._clock() + _LONGEST_TICK_NS
-        # What a fault has left.
-        self._egress.close(self._assembler.take_released())
-        for trajectory, due_ns in self._closing():
-            self._finish(trajectory, due_ns)
-            if self._clock() >= until:
+    def _close_due(self, now_ns: int) -> bool:
+        until = self._parts.clock() + _LONGEST_TICK_NS
+        # Left by a fault.
+        self.egress.closed_entries += self.assembler.take_released()
+        due_ns = self.assembler.next_due_ns() or now_ns
+        close = self.assembler.close_all if self._closes_all else self.assembler.closed
+        for trajectory in close(now_ns):
+            self.scoring.finish(trajectory, now_ns, due_ns)
+            if self._parts.clock() >= until:
                 return True
+            due_ns = self.assembler.next_due_ns() or now_ns
         self._closes_all = False
         if self._is_closing:
-            self._feedback.close()
-        self._egress.close(self._assembler.take_released())
-        self._count_broken_values()
+            self._parts.feedback.close()
+        self.egress.closed_entries += self.assembler.take_released()
         return False
 
     def close_open(self, now_ns: int) -> None:
-        """Have the ticks that follow close everything that is open; what still comes is taken as before."""
+        """Close everything that is open with the next ticks; requests are taken as before."""
         self._now_ns = max(self._now_ns, now_ns)
         self._closes_all = True
 
     def close(self, now_ns: int) -> None:
-        """Refuse what still comes, and have the ticks that follow close everything that is open."""
+        """Refuse requests, and close everything that is open with the next ticks."""
         self.admission.close()
         self._is_closing = True
         self.close_open(now_ns)
 
     def pause(self) -> None:
-        """Close no trajectory from here on: the next process goes on with them."""
+        """Close no trajectory from here on: the next process continues with them."""
         self._is_paused = True
-
-    def interrupt(self) -> None:
-        """Score no more: what the ticks that follow close is `incomplete`. From any thread."""
-        self._is_interrupted = True
 
     def release(self) -> None:
         """Release all spans that are still held."""
-        self._egress.release(self._hold.take_all())
+        self.egress.release(self._hold.take_all())
 
     def shed(self) -> None:
         """Release all held spans and evict open trajectories, oldest first: memory is short."""
         self.release()
-        self._assembler.shed(self._now_ns)
+        self.assembler.eviction.shed(self._now_ns)
 
     def flush(self) -> None:
         """Hand all that is ready to the outbox: senders' data, then scorecards and events."""
-        self._take_answers()
-        self._egress.flush(self._now_ns)
+        self.scoring.take_answers(self._now_ns)
+        self.egress.flush(self._now_ns)
 
     def _count_broken_values(self) -> None:
-        broken = (
-            self._broken_before + self._reader.decoder.undecodable_values - self._metrics.undecodable_values.value()
-        )
+        broken = self._reader.decoder.undecodable_values - self._broken_counted
         if broken:
             self._metrics.undecodable_values.add(broken)
+            self._broken_counted += broken
 
     # -- change -----------------------------------------------------------------------------------------------------
 
-    @property
-    def wanted(self) -> frozenset[str]:
-        """Attributes that the criteria ask for."""
-        return self._scorer.wanted
-
-    @property
-    def reading_scope(self) -> ReadingScope:
-        """What the criteria have it read."""
-        return self._scorer.reading_scope
-
-    @property
-    def registered_tools(self) -> Mapping[str, ToolDefinition]:
-        """The tools that the configuration registers."""
-        return self._scorer.registered_tools
-
     def adopt(self, rules: Rules) -> None:
-        """Go on by other rules: what closes from here on is scored by them."""
-        self._scorer = rules.scorer
+        """Use other rules: trajectories that close from here on are scored by them."""
+        scope = rules.scorer.reading_scope
         self._settings = rules.settings
-        self._annotations = Annotations(rules.settings.redactor)
+        self.scoring.adopt(rules.scorer, rules.settings)
         if rules.reading is not None:
-            self._broken_before += self._reader.decoder.undecodable_values
+            self._count_broken_values()
+            self._broken_counted = 0
             self._reader.decoder, self._reader.recognizer = rules.reading
-        scorer = rules.scorer
-        self._assembler.adopt(
-            rules.assemble, conversations=scorer.reading_scope.conversations, content=scorer.reading_scope.content
-        )
+        self.assembler.adopt(rules.assemble, conversations=scope.conversations, content=scope.content)
         self._hold.limit(rules.hold_timeout_ns, rules.hold_max_bytes)
-        if self._watcher is not None:
-            self._watcher.keep(rules.streams)
-
-    # -- scoring ----------------------------------------------------------------------------------------------------
-
-    def _closing(self) -> Iterator[tuple[Trajectory, int]]:
-        """Close the trajectories that are due, one at a time; yield each with the time at which it fell due."""
-        close = self._assembler.close_all if self._closes_all else self._assembler.closed
-        due_ns = self._assembler.next_due_ns() or self._now_ns
-        for trajectory in close(self._now_ns):
-            yield trajectory, due_ns
-            due_ns = self._assembler.next_due_ns() or self._now_ns
-
-    def _finish(self, trajectory: Trajectory, due_ns: int) -> None:
-        started = self._clock()
-        lacking: Reason = "incomplete"
-        if self._lacks_unread(trajectory):
-            trajectory, lacking = replace(trajectory, incomplete=_UNREAD), "overload"
-        self._look_for_split(trajectory)
-        wants_earlier = self._scorer.wants_earlier_values
-        completed = self._earlier_traces.with_earlier(trajectory) if wants_earlier else trajectory
-        results = self._results(completed, lacking)
-        if trajectory.earlier_turns is not None:
-            # Nothing but evaluators looks at it, and it may be long.
-            trajectory = replace(trajectory, earlier_turns=None)
-        ended = self._clock()
-        self._metrics.scoring_duration.record((ended - started) / 1e9)
-        self._metrics.scoring_delay.record((max(0, self._now_ns - due_ns) + ended - started) / 1e9)
-        scorecard = Scorecard(trajectory=trajectory, results=results, scored_at_ns=self._now_ns)
-        try:
-            self._sink.record(scorecard)
-            self._egress.announce(scorecard)
-            self._remember_values(completed)
-            # Not before: what is stuck in an evaluator is not closed.
-            self._egress.close(self._assembler.take_released())
-            if trajectory.scope == "trace":
-                self._annotate(scorecard)
-            self._watch(scorecard)
-        finally:
-            # Judges answer late; nothing waits for them.
-            inquiries = self._scorer.inquiries(trajectory, lacking=lacking)
-            if inquiries:
-                self._judging.put(trajectory, inquiries)
-
-    def _remember_values(self, trajectory: Trajectory) -> None:
-        """Remember what a trace showed, for later traces of its conversation."""
-        if trajectory.earlier is None:
-            return
-        if self._is_overloaded(trajectory):
-            self._earlier_traces.forget(trajectory)
-        else:
-            self._earlier_traces.remember(trajectory)
-        if self._ledger is not None:
-            self._egress.remember(self._earlier_traces.take_changes())
-
-    def _look_for_split(self, trajectory: Trajectory) -> None:
-        sign = trajectory.split_sign
-        # What lacks spans for another reason shows the same signs.
-        if trajectory.scope != "trace" or trajectory.incomplete != sign or not (sign or trajectory.calls):
-            return
-        if self._split_detector.add(self._now_ns, has_sign=sign is not None):
-            self._on_split(self._split_detector.share)
-
-    def _is_overloaded(self, trajectory: Trajectory) -> bool:
-        waiting, settings = self._assembler, self._settings
-        is_backed_up = waiting.evicted_count > settings.max_queue or waiting.evicted_bytes > settings.max_queue_bytes
-        # Given up for want of memory: what is there is a part, and scoring takes memory too.
-        return trajectory.closed_because == "memory" or is_backed_up
-
-    def _results(self, trajectory: Trajectory, lacking: Reason) -> tuple[Result, ...]:
-        if self._is_overloaded(trajectory):
-            return self._scorer.overloaded(trajectory)
-        results = () if self._is_interrupted else self._scorer.score(trajectory, self._now_ns, lacking=lacking)
-        # Asked again: what was cut off in the middle is not scored either.
-        if self._is_interrupted:
-            self.interrupted += 1
-            return self._scorer.interrupted(trajectory)
-        return results
-
-    def _lacks_unread(self, trajectory: Trajectory) -> bool:
-        """Return whether spans of the trajectory may have passed unread."""
-        until_ns = self._unread_until_ns
-        return until_ns is not None and trajectory.opened_ns <= until_ns + self._assembler.run_end_grace_ns
-
-    def _take_answers(self) -> None:
-        self._answers.extend(self._judging.take())
-        while self._answers:
-            # Taken out first: one that fails stops nothing that comes after it.
-            answers = self._answers.popleft()
-            scorecard = Scorecard(
-                trajectory=answers.trajectory,
-                results=self._scorer.judged(answers),
-                scored_at_ns=self._now_ns,
-                by_judges=True,
-            )
-            self._egress.announce(scorecard)
-            self._sink.record(scorecard)
-            if answers.trajectory.scope == "trace":
-                self._count_annotations(scorecard, ())
-            self._watch(scorecard)
-
-    def _watch(self, scorecard: Scorecard) -> None:
-        self._feedback.observe(scorecard)
-        if self._watcher is not None:
-            self._report(self._watcher.observe(scorecard))
-
-    def _report(self, regressions: Sequence[Regression]) -> None:
-        if regressions:
-            self._on_regressions(regressions)
-
-    def _annotate(self, scorecard: Scorecard) -> None:
-        attributes = self._annotations.collect(scorecard)
-        held = self._hold.take(scorecard.trajectory.trace_id)
-        self._count_annotations(scorecard, self._egress.release_annotated(held, attributes))
-
-    def _count_annotations(self, scorecard: Scorecard, annotated: Sequence[SpanRef]) -> None:
-        # Scorecard spans are counted where they are written; a judged span that neither form reaches is missed.
-        if annotated:
-            self._metrics.annotations.add(len(annotated), ("attribute",))
-        if self._settings.annotate == "hold":
-            judged = {result.target for result in scorecard.results if result.target and result.enforce == "live"}
-            self._metrics.annotations.add(len(judged.difference(annotated)), ("missed",))
-
-
-def _waiting(viewed: ViewedSpan, recognizer: Recognizer) -> UnreadSpan | None:
-    """Return the span as one that is read when its trace is closed; `None` when it is to be read at once."""
-    parsed = viewed.parsed
-    # What has no parent may be a trace of its own, of which answers are remembered for other traces.
-    if parsed.parent_span_id is None:
-        return None
-    shown = recognizer.operation(parsed.attributes, parsed.name, viewed.scope.name)
-    if shown is None:
-        return None
-    operation, dialect = shown
-    return UnreadSpan(
-        ref=parsed.ref,
-        parent_span_id=parsed.parent_span_id,
-        parent_is_remote=parsed.parent_is_remote,
-        operation=operation,
-        dialect=dialect,
-        raw=viewed.raw,
-        resource=viewed.resource,
-        scope=viewed.scope,
-    )
+        if self._parts.watcher is not None:
+            self._parts.watcher.keep(rules.streams)

@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 from msgspec import Struct
 
-from toolgauge.model.delivery import Accepted, Answer, Assignment, Invalid, Refused, Signal
+from toolgauge.model.delivery import Accepted, Answer, Assignment, BrokerMessage, Invalid, Refused, Signal
 from toolgauge.model.errors import StartError
 from toolgauge.model.journal import ClosedId
 from toolgauge.model.metrics import Labels
@@ -335,19 +335,19 @@ class MessageTaker:
             )
         if offset < self.read_before.get((topic, assignment.partition), 0):
             self._kafka_metrics.repeats.add(1)
-        entry = self._parts.offsets.add(topic, offset, assignment, self._parts.clock())
+        taken = self._parts.offsets.add(topic, offset, assignment, self._parts.clock())
         sender = f"kafka/{topic}/{assignment.partition}"
-        while isinstance(answer := await self._answer(signal, body, sender, assignment, entry), Refused):
+        while isinstance(answer := await self._answer(signal, body, sender, taken), Refused):
             self._metrics.requests.add(1, ("kafka", signal, "refused"))
             await asyncio.sleep(min(answer.retry_after_s, _WAIT_S))
             if self._is_over(epoch, assignment):
                 # Read again from here.
-                self._parts.offsets.withdraw(entry)
+                self._parts.offsets.withdraw(taken)
                 return
         if isinstance(answer, Accepted):
             self._metrics.requests.add(1, ("kafka", signal, "accepted"))
             return
-        self._parts.offsets.done(entry)
+        self._parts.offsets.done(taken)
         self._metrics.requests.add(1, ("kafka", signal, "invalid"))
         if isinstance(answer, Invalid):
             self._metrics.requests_invalid.add(1, ("kafka", signal, answer.reason))
@@ -360,13 +360,13 @@ class MessageTaker:
             extra={"topic": topic, "partition": assignment.partition, "offset": offset},
         )
 
-    async def _answer(self, signal: Signal, body: bytes, sender: str, assignment: Assignment, entry: int) -> Answer:
+    async def _answer(self, signal: Signal, body: bytes, sender: str, message: BrokerMessage) -> Answer:
         try:
-            return await self._parts.consumer.consume_message(signal, body, sender, assignment, entry)
+            return await self._parts.consumer.consume_message(signal, body, sender, message)
         except MemoryError:
             return Refused("out of memory", retry_after_s=5.0)
         except Exception as error:  # noqa: BLE001 - the receiver handler answers for whatever fails behind it
-            self._parts.ledger.forget((entry,))
+            self._parts.ledger.forget((message,))
             return Invalid(f"it failed inside: {type(error).__name__}")
 
     def _is_over(self, epoch: int, assignment: Assignment) -> bool:

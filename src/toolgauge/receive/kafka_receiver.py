@@ -421,17 +421,17 @@ class KafkaReceiver:
         """Give up messages that wait too long for an open trajectory; return those traces, with their partitions."""
         # What waits for a destination is not given up.
         overdue = self._parts.offsets.older(now_ns - self._settings.max_uncommitted)
-        entries = [entry for entry in overdue if self._parts.ledger.is_delivered(entry)]
-        if not entries or self._is_stopping.is_set() or self._loop is None:
+        messages = [message for message in overdue if self._parts.ledger.is_delivered(message)]
+        if not messages or self._is_stopping.is_set() or self._loop is None:
             return ()
-        asking = asyncio.run_coroutine_threadsafe(self._parts.traces.open_traces_of(entries), self._loop)
+        asking = asyncio.run_coroutine_threadsafe(self._parts.traces.open_traces_of(messages), self._loop)
         try:
             found = asking.result(CALL_S)
         except NotYet:
             return ()
         begun = [(trace_id, assignment.partition) for trace_id, assignment in found if not assignment.is_lost]
-        for entry in entries:
-            self._parts.offsets.done(entry)
+        for message in messages:
+            self._parts.offsets.done(message)
         if begun:
             self._kafka_metrics.given_up.add(len(begun))
         return begun

@@ -22,7 +22,7 @@ from toolgauge.export.sdk import SdkMetrics, emit_events, scorecard_spans, trace
 from toolgauge.export.settings import DestinationSettings
 from toolgauge.model.delivery import Accepted, Outgoing, Signal
 from toolgauge.model.outcomes import Scorecard
-from toolgauge.pipeline.pipeline import ignore_split
+from toolgauge.pipeline.stages import ignore_split
 from toolgauge.score.criterion import Criterion
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.destinations import otlp_fan_out

@@ -11,9 +11,9 @@ from typing import Protocol, TypeAlias
 
 from msgspec.structs import replace
 
-from toolgauge.model.delivery import Accepted, Answer, Assignment, Invalid, Refused, Signal
+from toolgauge.model.delivery import Accepted, Answer, BrokerMessage, Invalid, Refused, Signal
 from toolgauge.model.errors import DecodeError
-from toolgauge.model.journal import JournalChange, JournalEntry
+from toolgauge.model.journal import JournalChange
 from toolgauge.otlp.request import Request, read_request
 from toolgauge.pipeline.pipeline import Pipeline
 from toolgauge.state.ledger import Ledger
@@ -185,21 +185,17 @@ class Intake:
             self._on_accepted(request)
         return taken
 
-    async def consume_message(
-        self, signal: Signal, body: bytes, sender: str, assignment: Assignment, entry: int
-    ) -> Answer:
-        """Take a message of a broker, which keeps refused ones: none passes unread. `entry` is its number in the ledger."""
+    async def consume_message(self, signal: Signal, body: bytes, sender: str, message: BrokerMessage) -> Answer:
+        """Take a message of a broker, which keeps refused ones: none passes unread."""
         try:
-            request = replace(await self._read(signal, body, sender), entry=entry, assignment=assignment)
+            request = replace(await self._read(signal, body, sender), entry=message)
         except DecodeError as error:
             return Invalid(f"cannot decode the request: {error}", error.reason)
         answer = self._pipeline.admission.admit(request)
         if not isinstance(answer, Accepted):
             return answer
         if self._ledger is not None:
-            # Nothing of it is written: the broker has it.
-            kept = JournalEntry(id=entry, signal=signal, body=b"", received_ns=request.received_ns, own=False)
-            self._ledger.restore(kept)
+            self._ledger.add_message(message)
         try:
             is_put = self._inbox.put(request) or await self._inbox.put_in_time(request, _PATIENCE_S)
         except BaseException:
@@ -213,14 +209,14 @@ class Intake:
 
     def _withdraw(self, request: Request) -> None:
         self._pipeline.admission.withdraw(request)
-        if self._ledger is not None:
+        if self._ledger is not None and request.entry is not None:
             self._ledger.forget((request.entry,))
 
     def _pass_unread(self, request: Request) -> Answer:
         if self._pipeline.pass_unread(request, self._clock()):
             return Accepted()
         self._pipeline.admission.withdraw(request)
-        if self._ledger is not None:
+        if self._ledger is not None and request.entry is not None:
             self._ledger.read(request.entry)
         return Refused("the queue to the destination is full")
 

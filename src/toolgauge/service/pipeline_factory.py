@@ -21,16 +21,17 @@ from toolgauge.model.ports import Dialect
 from toolgauge.model.regressions import Regression
 from toolgauge.otlp.decoder import Decoder
 from toolgauge.pipeline.hold import Hold
-from toolgauge.pipeline.pipeline import (
+from toolgauge.pipeline.pipeline import Pipeline
+from toolgauge.pipeline.reader import Reader
+from toolgauge.pipeline.stages import (
     OnSplit,
-    Pipeline,
+    Parts,
     PipelineSettings,
     Rules,
     ScorecardSink,
     ignore_regressions,
     ignore_split,
 )
-from toolgauge.pipeline.reader import Reader
 from toolgauge.recognize.mapped_dialect import MappedDialect
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.score.criterion import Criterion, ToolKinds
@@ -115,7 +116,7 @@ def make_pipeline(
     recognizer = make_recognizer(_dialects(config), metrics, wanted)
     labels = config.metrics.resource_attributes
     reader = Reader(Decoder(recognizer.marks, recognizer.scopes, wanted, labels=labels), recognizer)
-    return Pipeline(
+    parts = Parts(
         reader=reader,
         assembler=Assembler(
             config.assemble,
@@ -147,6 +148,7 @@ def make_pipeline(
         on_split=on_split,
         feedback=feedback or FeedbackAgreement(late.traces, late.for_, FeedbackMetrics(metrics.registry)),
     )
+    return Pipeline(parts)
 
 
 def make_watcher(config: Config, metrics: SelfMetrics) -> Watcher | None:

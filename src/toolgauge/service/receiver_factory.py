@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from toolgauge import plugins
 from toolgauge.config.model import Config, extensions
-from toolgauge.model.delivery import Assignment, Consumer, MessageConsumer
+from toolgauge.model.delivery import Assignment, BrokerMessage, Consumer, MessageConsumer
 from toolgauge.model.errors import ConfigError, StartError
 from toolgauge.model.journal import ClosedId
 from toolgauge.model.ports import MessageReceiver, Receiver
@@ -140,28 +140,30 @@ class OpenTracesOfPipeline:
 
     async def remember(self, closed: Sequence[ClosedId], begun: Sequence[str]) -> None:
         """Remember what other processes closed, or had begun."""
-        await self._worker.run(functools.partial(self._pipeline.remember, closed, begun, self._clock()))
+        await self._worker.run(
+            functools.partial(self._pipeline.assembler.recovery.remember, closed, begun, self._clock())
+        )
 
-    async def open_traces_of(self, entries: Sequence[int]) -> Sequence[tuple[str, Assignment]]:
+    async def open_traces_of(self, messages: Sequence[BrokerMessage]) -> Sequence[tuple[str, Assignment]]:
         """Return the open traces that need one of these messages, with their partitions."""
-        return await self._worker.run(functools.partial(self._pipeline.open_traces_of, entries))
+        return await self._worker.run(functools.partial(self._pipeline.assembler.recovery.open_traces_of, messages))
 
     def stall(self) -> None:
         """Close nothing for want of messages, until `resume`."""
-        self._worker.post(functools.partial(self._pipeline.stall, self._clock()))
+        self._worker.post(functools.partial(self._pipeline.assembler.recovery.stall, self._clock()))
 
     async def stalled(self) -> None:
         """Do so now; return when the scores of what has closed are on their way."""
 
         def stall() -> None:
-            self._pipeline.stall(self._clock())
+            self._pipeline.assembler.recovery.stall(self._clock())
             self._pipeline.flush()
 
         await self._worker.run(stall)
 
     def resume(self) -> None:
         """Close traces again."""
-        self._worker.post(functools.partial(self._pipeline.resume, self._clock()))
+        self._worker.post(functools.partial(self._pipeline.assembler.recovery.resume, self._clock()))
 
 
 def make_message_receiver(

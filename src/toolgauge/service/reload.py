@@ -18,7 +18,7 @@ from toolgauge.config.model import Config
 from toolgauge.config.problems import Node, plain, spelled
 from toolgauge.judge.client import Client
 from toolgauge.model.errors import ConfigError, StartError, ToolgaugeError
-from toolgauge.pipeline.pipeline import Rules
+from toolgauge.pipeline.stages import Rules
 from toolgauge.score.criterion import Criterion
 from toolgauge.score.scorer import reading_scope
 from toolgauge.service.criteria_factory import evaluator_files
@@ -215,14 +215,14 @@ class Reloader(RuntimeReloader[Service]):
             criteria,
             service.metrics,
             running=self._config,
-            read=service.pipeline.wanted,
+            read=service.pipeline.scorer.wanted,
             labels=self._at_start.metrics.resource_attributes,
             deadline=lambda _criterion: service.evaluation_limit,
         )
         wanted = config.judge if asks_judge(criteria) else None
         changed = (config.judge, config.redact) != (self._config.judge, self._config.redact)
         opens = wanted is not None and (changed or not service.judges.has_judges)
-        has_other_tools = rules.scorer.registered_tools != service.pipeline.registered_tools
+        has_other_tools = rules.scorer.registered_tools != service.pipeline.scorer.registered_tools
         return Loaded(
             config=config,
             criteria=criteria,

@@ -13,7 +13,8 @@ from toolgauge.export.webhooks import Webhooks
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.otlp.request import Request
-from toolgauge.pipeline.pipeline import Pipeline, ScorecardSink, ignore_regressions
+from toolgauge.pipeline.pipeline import Pipeline
+from toolgauge.pipeline.stages import ScorecardSink, ignore_regressions
 from toolgauge.score.criterion import Criterion
 from toolgauge.score.scorer import reading_scope
 from toolgauge.selfmetrics import SelfMetrics

@@ -73,8 +73,8 @@ class Persistence:
         began_ns = self._clock()
         count = spoilt = 0
         try:
-            pipeline.restore(self.journal.closed_ids(), self._clock())
-            pipeline.restore_shown(self.journal.shown_values())
+            pipeline.assembler.recovery.restore(self.journal.closed_ids(), self._clock())
+            pipeline.earlier_traces.restore(self.journal.shown_values())
             for entry in self.journal.entries():
                 if self._is_ending:
                     break
@@ -199,7 +199,8 @@ class Service(Runtime):
         if self.persistence is not None:
             await self.worker.run(functools.partial(self.persistence.recover, self.pipeline, self.faults))
             since_ns = self.persistence.journal.received_since_ns
-        self.pipeline.receive_since(since_ns)
+        self.pipeline.assembler.completeness.receive_since(since_ns)
+        self.pipeline.earlier_traces.receive_since(since_ns)
         if self.messages is not None:
             undo.push_async_callback(self._leave_messages, 0)
 
@@ -273,7 +274,7 @@ class Service(Runtime):
                 self.worker.give_up()
             else:
                 await self._interrupt()
-        incomplete, dropped = (0, 0) if keeps else (self.pipeline.interrupted, self.pipeline.trajectories_open)
+        incomplete, dropped = (0, 0) if keeps else (self.pipeline.scoring.interrupted, self.pipeline.trajectories_open)
         if incomplete or dropped:
             _LOG.error("there was not enough time to score all open trajectories")
         await self._flush(self.pipeline.release)
@@ -289,7 +290,7 @@ class Service(Runtime):
         while has_more:
             with self.faults.survived():
                 has_more = self.pipeline.tick(self.clock())
-            if self.pipeline.is_pressing:
+            if self.pipeline.egress.is_pressing:
                 with self.faults.survived():
                     self.pipeline.flush()
             if self._is_interrupted:
@@ -299,7 +300,7 @@ class Service(Runtime):
     async def _interrupt(self) -> None:
         """Have the worker score no more; take over from one that is stuck."""
         self._is_interrupted = True
-        self.pipeline.interrupt()
+        self.pipeline.scoring.interrupt()
         self.evaluation_limit.cut_off()
         try:
             await self.worker.finished(_CLOSING_DEADLINE_S + _WORKER_GRACE_S)
@@ -319,7 +320,7 @@ class Service(Runtime):
 
     @property
     def _held(self) -> Undelivered:
-        return Undelivered(spans=self.pipeline.spans_held, requests=self.pipeline.other_requests_held)
+        return Undelivered(spans=self.pipeline.admission.spans_held, requests=self.pipeline.egress.other_requests)
 
     # -- regular work -----------------------------------------------------------------------------------------------
 

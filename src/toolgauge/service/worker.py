@@ -250,14 +250,14 @@ class Worker:
                     return
                 if self._inbox.is_empty or now >= next_tick:
                     with self._faults.survived():
-                        self._pipeline.forward()
+                        self._pipeline.egress.forward()
                 if now >= next_tick or (is_due and request is None):
                     # What waits in the inbox came in time: nothing closes as if it had not.
                     is_due = self._tick(now if request is None else request.received_ns)
                     ended = self._clock()
                     # Requests have as much time as trajectories while there is more to close.
                     next_tick = ended + min(ended - now, _TICK_NS) if is_due else now + _TICK_NS
-                if now >= next_flush or self._pipeline.is_pressing:
+                if now >= next_flush or self._pipeline.egress.is_pressing:
                     next_flush = now + _FLUSH_EVERY_NS
                     with self._faults.survived():
                         self._pipeline.flush()

@@ -1,17 +1,22 @@
-"""The SQLite file: opened with its schema up to date, seen to be whole, and alone with its owner.
+"""Opens the SQLite file: its schema up to date, its tables whole, and locked by its owner.
 
-Further tables come as further entries of `_SCHEMA`. A file of a newer toolgauge, and one that is not ours, are left alone.
+Further tables come as further entries of `_SCHEMA`. A file of a newer toolgauge, or of another program, is refused. The readable
+rows of a damaged file are copied into a new one, and the damaged one is kept beside it.
 """
 
 import itertools
 import os
 import sqlite3
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
+from typing import NamedTuple
 
 from toolgauge.model.errors import StartError
 from toolgauge.state import journal_rows
+from toolgauge.state.journal_rows import EntryRow
 from toolgauge.state.settings import Sync
 
 # Entry n leads from version n to n + 1 of the schema, which is kept in `user_version`.
@@ -155,3 +160,108 @@ def _make_small(connection: sqlite3.Connection) -> None:
 def _integer(connection: sqlite3.Connection, query: str) -> int:
     row: tuple[int] = connection.execute(query).fetchone()
     return row[0]
+
+
+# Copied in one transaction: few, so that memory and the log file beside the database stay small.
+_ENTRIES_AT_ONCE = 8
+# Copied where they are whole: half of them, or something that looks like them, would mislead. Since when nothing is missing is
+# not copied, because something is.
+_SMALL_TABLES = (
+    ("watch", "SELECT key, value FROM watch", "INSERT INTO watch VALUES (?, ?)"),
+    ("process", "SELECT starts, alive_ns FROM process", "UPDATE process SET starts = ?, alive_ns = ?"),
+    (
+        "shown",
+        "SELECT number, conversation, hashes, has_user, gap FROM shown",
+        "INSERT INTO shown VALUES (?, ?, ?, ?, ?)",
+    ),
+    ("closed", "SELECT number, id, scope, closed_ns FROM closed", "INSERT INTO closed VALUES (?, ?, ?, ?)"),
+)
+
+
+class Salvage(NamedTuple):
+    """What the damaged file is now called, and how many of its entries could be read, and could not."""
+
+    moved_to: Path
+    kept: int
+    lost: int
+
+
+def salvage(path: Path, sync: Sync) -> Salvage:
+    """Write what can be read of a damaged file into a new one in its place; keep the damaged one.
+
+    Until the new one is complete the damaged one stays: a process that is killed meanwhile begins again. Raises
+    `sqlite3.Error` and `OSError` where there is no room for the new one.
+    """
+    begun = path.with_name(f"{path.name}.begun")
+    _remove(begun)
+    try:
+        with closing(connected(begun, sync)) as new, closing(sqlite3.connect(path, isolation_level=None)) as old:
+            _copy_small_tables(old, new)
+            kept, lost = _copy_entries(old, new)
+            new.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        moved_to = _moved_aside(path)
+        begun.rename(path)
+    finally:
+        _remove(begun)
+    return Salvage(moved_to, kept, lost)
+
+
+def _remove(begun: Path) -> None:
+    for suffix in ("-wal", ""):
+        Path(f"{begun}{suffix}").unlink(missing_ok=True)
+
+
+def _copy_small_tables(old: sqlite3.Connection, new: sqlite3.Connection) -> None:
+    for table, query, statement in _SMALL_TABLES:
+        try:
+            old.execute("PRAGMA locking_mode = EXCLUSIVE")
+            check(old, table)
+            rows: list[Sequence[object]] = old.execute(query).fetchall()
+        except sqlite3.DatabaseError:
+            continue
+        with Transaction(new):
+            new.executemany(statement, rows)
+
+
+def _copy_entries(old: sqlite3.Connection, new: sqlite3.Connection) -> tuple[int, int]:
+    """Copy the entries that have a body; return how many, and how many have none that can be read."""
+    kept = lost = 0
+    entries = _entries(old)
+    while some := tuple(itertools.islice(entries, _ENTRIES_AT_ONCE)):
+        with Transaction(new):
+            for row, body in some:
+                if body is None:
+                    lost += 1
+                    continue
+                new.execute(journal_rows.INSERT_ENTRY, row)
+                new.execute(journal_rows.INSERT_BODY, (row.id, body))
+                kept += 1
+    return kept, lost
+
+
+def _entries(old: sqlite3.Connection) -> Iterator[tuple[EntryRow, bytes | None]]:
+    """Read entries from both ends up to damaged rows, each once."""
+    seen: set[int] = set()
+    for direction in ("ASC", "DESC"):
+        try:
+            for row in map(EntryRow._make, old.execute(f"{journal_rows.SELECT_ENTRIES} ORDER BY id {direction}")):
+                if row.id in seen:
+                    continue
+                seen.add(row.id)
+                try:
+                    body = journal_rows.body(old, row)
+                except sqlite3.DatabaseError:
+                    body = None
+                yield row, body
+        except sqlite3.DatabaseError:
+            continue
+        return
+
+
+def _moved_aside(path: Path) -> Path:
+    """Rename the file, and what belongs to it, so that it can be looked at later."""
+    aside = path.with_name(f"{path.name}.corrupt-{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}")
+    for suffix in ("-wal", "-shm", ""):
+        with suppress(FileNotFoundError):
+            Path(f"{path}{suffix}").rename(f"{aside}{suffix}")
+    return aside

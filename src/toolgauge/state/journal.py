@@ -1,26 +1,28 @@
-"""The journal: what was acknowledged and is not done with yet, written by a thread of its own.
+"""Writes the journal: requests that were acknowledged and are still needed.
 
-Changes come in from the event loop and from the worker, and leave as transactions: what came while the disk wrote is written
-together (group commit). Changes that nobody waits for are gathered for some milliseconds: requests that are committed
-meanwhile go before them. While the file cannot be written the service goes on in memory, and tries again: what was removed
-meanwhile is then removed first.
+Changes arrive from the event loop and from the worker. A thread of its own writes them as transactions: changes that arrived
+while the disk wrote are written together (group commit). Changes without a waiting caller are gathered for some milliseconds:
+requests that are committed meanwhile go before them. While the file cannot be written the service continues in memory and
+retries; entries that were removed meanwhile are then removed first.
 """
 
 import asyncio
 import itertools
 import logging
+import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
+from toolgauge.model.delivery import Source
 from toolgauge.model.errors import StartError, StateError
 from toolgauge.model.journal import ClosedId, JournalChange, JournalEntry, ShownValues
 from toolgauge.selfmetrics import StateMetrics
 from toolgauge.state import journal_rows
-from toolgauge.state.journal_rows import EntryRow, Group, Sizes
+from toolgauge.state.journal_rows import Group, Sizes
 from toolgauge.state.settings import StateSettings
 from toolgauge.state.store import StateStore
 
@@ -35,15 +37,16 @@ _ALIVE_EVERY_S = 1.0
 _FORGET_EVERY_S = 60.0
 _CLOSE_WITHIN_S = 10.0
 _SECOND = 1_000_000_000
+_Row = TypeVar("_Row")
 _Waiting: TypeAlias = asyncio.Future[None]
 _Pending: TypeAlias = tuple[JournalChange, _Waiting | None]
 
 
 class Journal:
-    """The journal of one process: a thread of its own writes, many changes in one transaction (group commit).
+    """The journal of one process.
 
-    `closed_for_ns` and `max_closed` are how long, and how many, ids of trajectories that have closed are remembered;
-    `try_again_s` is how long a file that could not be written is left alone. Raises `StartError` when the store cannot be read.
+    Ids of closed trajectories are remembered for `closed_for_ns`, at most `max_closed` of them. `try_again_s` is the pause
+    before a file that could not be written is tried again. Raises `StartError` when the store cannot be read.
     """
 
     def __init__(
@@ -65,7 +68,8 @@ class Journal:
         self._max_closed = max_closed
         try:
             with store.transaction() as connection:
-                start, self._received_since_ns = journal_rows.count_start(connection, clock())
+                # Since when requests have been received, by this process or those before it, without a pause of a minute.
+                start, self.received_since_ns = journal_rows.count_start(connection, clock())
                 self._stored = journal_rows.sizes(connection)
         except StateError as error:
             raise StartError(str(error)) from error
@@ -80,12 +84,14 @@ class Journal:
         self._pending_bytes = 0
         self._is_closing = False
         # What follows is the thread's; others may read it.
-        self._failure: str | None = None
+        # Why acknowledged requests are in memory only; `None` while they are written.
+        self.failure: str | None = None
         self.failing_since_ns: int | None = None
         self._is_failing = False
         self._is_damaged = False
         self._missed = Group()
-        self._unwritten: set[int] = set()
+        # Ids of needed requests that are in memory only: they came while nothing could be written.
+        self.unwritten: set[int] = set()
         self._alive_due_s = 0.0
         self._forget_due_s = 0.0
         self._try_again_after_s = try_again_s
@@ -105,27 +111,12 @@ class Journal:
             return False
         return self._stored.bytes + self._pending_bytes >= self._settings.max_bytes
 
-    @property
-    def failure(self) -> str | None:
-        """Return why acknowledged requests are in memory only; `None` while they are written."""
-        return self._failure
-
-    @property
-    def unwritten(self) -> set[int]:
-        """Return the ids of requests that are needed and in memory only: they came while nothing could be written."""
-        return self._unwritten
-
-    def keeps(self, entries: Collection[int]) -> bool:
+    def keeps(self, entries: Collection[Source]) -> bool:
         """Return whether the next process finds these entries when this one ends now."""
-        return self._failure is None and self._unwritten.isdisjoint(entries)
-
-    @property
-    def received_since_ns(self) -> int:
-        """Return since when what was sent has been received, by this process or those before it, without a pause of a minute."""
-        return self._received_since_ns
+        return self.failure is None and self.unwritten.isdisjoint(entries)
 
     def submit(self, change: JournalChange) -> None:
-        """Have this written soon, behind what was submitted before. Never waits for the disk."""
+        """Write this soon, behind earlier changes. Never waits for the disk."""
         size = _size(change)
         with self._changed:
             if self._is_closing:
@@ -137,7 +128,7 @@ class Journal:
                 self._changed.notify()
 
     async def commit(self, change: JournalChange) -> None:
-        """Have this written; return when it is on disk, or when it is known that it will be in memory only."""
+        """Write this; return when it is on disk, or when it is known to be in memory only."""
         if self._is_failing:
             self.submit(change)
             return
@@ -163,55 +154,42 @@ class Journal:
         `received_since_ns` is then the moment of this start. Raise `StateError` when the list itself cannot be read.
         """
         unreadable = 0
-        after = -1
-        while rows := self._entry_rows(after):
-            for row in rows:
-                after = row.id
-                body = self._body(row)
-                if body is None:
-                    unreadable += 1
-                else:
-                    yield row.entry(body)
+        for row in self._pages(
+            lambda connection, after: [(one.id, one) for one in journal_rows.entry_rows(connection, after)]
+        ):
+            try:
+                with self._store.reading() as connection:
+                    body = journal_rows.body(connection, row)
+            except StateError:
+                body = None
+            if body is None:
+                unreadable += 1
+            else:
+                yield row.entry(body)
         if unreadable:
             self._is_damaged = True
-            self._received_since_ns = self._clock()
+            self.received_since_ns = self._clock()
             self._metrics.unreadable.add(unreadable)
-            _LOG.error(
-                "requests of an earlier process that cannot be read from the journal, and are lost: %d", unreadable
-            )
+            _LOG.error("lost %d requests of an earlier process: they cannot be read from the journal", unreadable)
 
     def closed_ids(self) -> Iterator[ClosedId]:
         """Read the ids that were closed, oldest first."""
-        after = -1
-        while rows := self._closed_rows(after):
-            yield from (closed for _, closed in rows)
-            after = rows[-1][0]
+        return self._pages(journal_rows.closed_rows)
 
     def shown_values(self) -> Iterator[ShownValues]:
-        """Read what conversations have shown, those that were heard of least recently first."""
+        """Read the values that conversations have shown, the least recent ones first."""
+        return self._pages(journal_rows.shown_rows)
+
+    def _pages(self, read: Callable[[sqlite3.Connection, int], Iterable[tuple[int, _Row]]]) -> Iterator[_Row]:
+        """Read all rows, one page behind the other: other threads may read in between."""
         after = -1
-        while rows := self._shown_rows(after):
-            yield from (shown for _, shown in rows)
-            after = rows[-1][0]
-
-    def _shown_rows(self, after: int) -> Sequence[tuple[int, ShownValues]]:
-        with self._store.reading() as connection:
-            return tuple(journal_rows.shown_rows(connection, after))
-
-    def _entry_rows(self, after: int) -> list[EntryRow]:
-        with self._store.reading() as connection:
-            return journal_rows.entry_rows(connection, after)
-
-    def _closed_rows(self, after: int) -> Sequence[tuple[int, ClosedId]]:
-        with self._store.reading() as connection:
-            return tuple(journal_rows.closed_rows(connection, after))
-
-    def _body(self, row: EntryRow) -> bytes | None:
-        try:
+        while True:
             with self._store.reading() as connection:
-                return journal_rows.body(connection, row)
-        except StateError:
-            return None
+                page = list(read(connection, after))
+            if not page:
+                return
+            yield from (row for _, row in page)
+            after = page[-1][0]
 
     # -- the thread ---------------------------------------------------------------------------------------------------
 
@@ -246,22 +224,24 @@ class Journal:
             self._alive_due_s = 0.0
             self._write(Group())
         finally:
-            self._end()
-
-    def _end(self) -> None:
-        """Have nothing wait for a thread that has ended, also where it ends by a fault of ours."""
-        with self._changed:
-            if not self._is_closing:
-                self._failure = "the journal cannot be written: its thread has ended by a fault, please report it"
-                self._show()
-            self._is_closing = True
-            left = [waiting for _, waiting in self._awaited if waiting is not None]
-        _release(left)
+            # Nothing may wait for a thread that has ended, also where it ends by a fault of ours.
+            with self._changed:
+                if not self._is_closing:
+                    self.failure = "the journal cannot be written: its thread has ended by a fault, please report it"
+                    self._show()
+                self._is_closing = True
+                left = [waiting for _, waiting in self._awaited if waiting is not None]
+            _release(left)
 
     def _taken(self) -> list[_Pending] | None:
         """Wait for changes and take those of one transaction: none when it is time for a sign of life, `None` at the end."""
+        until_s = time.monotonic() + _ALIVE_EVERY_S
         with self._changed:
-            self._wait_for_changes()
+            while not self._awaited and not self._is_closing:
+                left_s = (self._submitted_due_s if self._submitted else until_s) - time.monotonic()
+                if left_s <= 0:
+                    break
+                self._changed.wait(left_s)
             if self._is_closing and not self._awaited and not self._submitted:
                 return None
             taken: list[_Pending] = []
@@ -274,15 +254,6 @@ class Journal:
                     taken.append((self._submitted.popleft(), None))
                     size += _size(taken[-1][0])
             return taken
-
-    def _wait_for_changes(self) -> None:
-        until_s = time.monotonic() + _ALIVE_EVERY_S
-        while not self._awaited and not self._is_closing:
-            due_s = self._submitted_due_s if self._submitted else until_s
-            left_s = due_s - time.monotonic()
-            if left_s <= 0:
-                return
-            self._changed.wait(left_s)
 
     def _write_changes(self, taken: Sequence[_Pending]) -> None:
         group = Group()
@@ -298,7 +269,7 @@ class Journal:
             _release([waiting for _, waiting in taken if waiting is not None])
 
     def _write(self, group: Group) -> None:
-        self._unwritten -= group.removed
+        self.unwritten -= group.removed
         if self._is_failing:
             self._miss(group)
             return
@@ -313,7 +284,13 @@ class Journal:
             self._miss(group)
             return
         self._metrics.commit_duration.record(time.monotonic() - now_s)
-        self._count(group, removed)
+        appended = group.sizes
+        self._stored = Sizes(
+            self._stored.entries + appended.entries - removed.entries,
+            self._stored.bytes + appended.bytes - removed.bytes,
+            max(self._stored.newest, appended.newest),
+        )
+        self._show()
 
     def _write_rows(self, group: Group, now_s: float) -> Sizes:
         with self._store.transaction() as connection:
@@ -329,20 +306,11 @@ class Journal:
             self._forget_due_s = now_s + _FORGET_EVERY_S
         return removed
 
-    def _count(self, group: Group, removed: Sizes) -> None:
-        appended = group.sizes
-        self._stored = Sizes(
-            self._stored.entries + appended.entries - removed.entries,
-            self._stored.bytes + appended.bytes - removed.bytes,
-            max(self._stored.newest, appended.newest),
-        )
-        self._show()
-
     def _show(self) -> None:
         self._metrics.entries.set(self._stored.entries)
         self._metrics.bytes.set(self._stored.bytes)
-        self._metrics.failed.set(float(self._failure is not None))
-        if self._failure is None:
+        self._metrics.failed.set(float(self.failure is not None))
+        if self.failure is None:
             self.failing_since_ns = None
         elif self.failing_since_ns is None:
             self.failing_since_ns = self._clock()
@@ -356,66 +324,63 @@ class Journal:
         senders = [entry.id for entry in group.appended.values() if not entry.own] if is_full else []
         if senders:
             self._metrics.unwritten.add(len(senders), ("full",))
-            self._unwritten.update(senders)
+            self.unwritten.update(senders)
             for entry in senders:
                 del group.appended[entry]
-        if is_full == (self._failure is not None):
+        if is_full == (self.failure is not None):
             return
         if is_full:
-            self._failure = (
+            self.failure = (
                 f"the journal is full (`state.max_bytes`, {self._stored.entries} requests): requests are in memory only"
             )
-            _LOG.error("%s, and are lost if the process ends, until there is room again", self._failure)
+            _LOG.error("%s, and are lost if the process ends, until there is room again", self.failure)
         else:
-            self._failure = None
+            self.failure = None
             _LOG.info("the journal has room again: what is acknowledged is written to it")
         self._show()
 
     def _fail(self, error: StateError) -> None:
         self._is_failing = True
         self._is_damaged = error.is_damaged
-        self._failure = f"the journal cannot be written: {error}"
+        self.failure = f"the journal cannot be written: {error}"
         self._try_again_s = time.monotonic() + self._try_again_after_s
         _LOG.error(
-            "%s; spans that are acknowledged are in memory only, and are lost if the process ends, until it can be written again",
-            self._failure,
+            "%s; acknowledged spans are in memory only, and are lost if the process ends before it can be written again",
+            self.failure,
         )
         self._show()
 
     def _miss(self, group: Group) -> None:
         """Keep the changes that are written later: not the requests, which are in memory only."""
         self._metrics.unwritten.add(len(group.appended), ("failed",))
-        self._unwritten.update(group.appended)
+        self.unwritten.update(group.appended)
         self._missed.add_missed(group, newest=self._stored.newest, max_closed=self._max_closed)
 
     def _try_again(self) -> None:
         self._try_again_s = time.monotonic() + self._try_again_after_s
         try:
-            self._open_again()
+            self._store.use_reserve()
+            if self._is_damaged:
+                self._rewrite()
+            else:
+                self._store.reopen()
+            self._write_rows(self._missed, time.monotonic())
+            self._measure()
         except StateError:
             return
         self._missed = Group()
         if not self._store.has_room():
-            self._failure = "the journal cannot be written: there is too little room on the disk"
+            self.failure = "the journal cannot be written: there is too little room on the disk"
             return
         self._is_failing = False
-        self._failure = None
+        self.failure = None
         self._show()
-        _LOG.warning("the journal can be written again: spans that are acknowledged are on disk again")
-
-    def _open_again(self) -> None:
-        self._store.use_reserve()
-        if self._is_damaged:
-            self._rewrite()
-        else:
-            self._store.reopen()
-        self._write_rows(self._missed, time.monotonic())
-        self._measure()
+        _LOG.warning("the journal can be written again: acknowledged spans are on disk again")
 
     def _rewrite(self) -> None:
         self._store.rewrite()
         with self._store.transaction() as connection:
-            journal_rows.write_since(connection, self._received_since_ns)
+            journal_rows.write_since(connection, self.received_since_ns)
         self._is_damaged = False
         self._measure()
 
@@ -430,17 +395,17 @@ def _size(change: JournalChange) -> int:
 
 
 def _release(waiting: Sequence[_Waiting]) -> None:
-    """Have those who wait for these go on, each on its event loop."""
+    """Resolve these futures, each on its event loop."""
+
+    def resolve(futures: Sequence[_Waiting]) -> None:
+        for future in futures:
+            if not future.done():
+                future.set_result(None)
+
     by_loop: dict[asyncio.AbstractEventLoop, list[_Waiting]] = {}
     for future in waiting:
         by_loop.setdefault(future.get_loop(), []).append(future)
     for loop, futures in by_loop.items():
-        # A loop that has ended has nobody who waits.
+        # Nobody waits on a loop that has ended.
         with suppress(RuntimeError):
-            loop.call_soon_threadsafe(_resolve, futures)
-
-
-def _resolve(futures: Sequence[_Waiting]) -> None:
-    for future in futures:
-        if not future.done():
-            future.set_result(None)
+            loop.call_soon_threadsafe(resolve, futures)

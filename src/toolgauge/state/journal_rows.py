@@ -1,4 +1,4 @@
-"""The journal's tables: what a group of changes comes to, and its rows written and read.
+"""The journal's tables: reads and writes their rows, and sums up a group of changes.
 
 An entry is a narrow row and a body of its own: marking or listing entries touches no body, so that a start need not read
 gigabytes. Each statement lets other threads in between: a group takes few of them, however many rows it has.
@@ -131,7 +131,13 @@ def write(connection: sqlite3.Connection, group: Group) -> Sizes:
     removed = _remove(connection, group.removed)
     if group.appended:
         entries = group.appended.values()
-        connection.executemany(INSERT_ENTRY, (_row(entry) for entry in entries))
+        rows = [
+            EntryRow(
+                one.id, one.signal, one.own, one.received_ns, len(one.body), _checksum(one, one.body), one.delivered
+            )
+            for one in entries
+        ]
+        connection.executemany(INSERT_ENTRY, rows)
         connection.executemany(INSERT_BODY, ((entry.id, entry.body) for entry in entries))
     if group.delivered:
         connection.execute(
@@ -154,11 +160,6 @@ def write(connection: sqlite3.Connection, group: Group) -> Sizes:
             ),
         )
     return removed
-
-
-def _row(entry: JournalEntry) -> EntryRow:
-    checksum = _checksum(entry, entry.body)
-    return EntryRow(entry.id, entry.signal, entry.own, entry.received_ns, len(entry.body), checksum, entry.delivered)
 
 
 def _checksum(entry: JournalEntry | EntryRow, body: bytes) -> int:

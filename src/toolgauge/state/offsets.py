@@ -1,20 +1,19 @@
-"""Which messages of a broker are still needed, and so which offset of each partition may be committed.
+"""Decides which offset of each partition may be committed: that of the first message that is still needed.
 
 A message is needed until it has been sent on, and until the trajectories that hold it have closed and their scores are
-delivered. The ledger counts that, as it does for the journal: here arrive its changes. What is not committed is read again
-after a crash, by this process or another one; so nothing of it is written anywhere else.
+delivered. The ledger counts that, as it does for the journal: here arrive its changes. A message that is not committed is
+read again after a crash, by this process or another one, so it is written nowhere else.
 """
 
 import itertools
 import threading
 from collections import OrderedDict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import TypeAlias
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from toolgauge.model.delivery import Assignment
+from toolgauge.model.delivery import Assignment, BrokerMessage, JournalRow, Source
 from toolgauge.model.journal import ClosedId, JournalChange
 from toolgauge.state.ledger import JournalWriter
 
@@ -23,9 +22,9 @@ TopicPart: TypeAlias = tuple[str, int]
 
 
 class Committable(Struct, frozen=True):
-    """What may be committed of a partition: the `offset` of the first message that is needed, or of the next one.
+    """The `offset` of a partition that may be committed: of its first needed message, or of the next one to read.
 
-    `read` is the offset of the next message to read, `since_ns` when the first one that is needed was read.
+    `read` is the offset of the next message to read, `since_ns` when the first needed message was read.
     """
 
     topic: str
@@ -35,149 +34,106 @@ class Committable(Struct, frozen=True):
     since_ns: int
 
 
-class PartOffsets:
-    """The messages of one partition that are needed. Offsets rise; there may be gaps between them."""
+class _Partition:
+    """The needed messages of one partition, with the time when each was read."""
 
     def __init__(self, offset: int) -> None:
         self.next_offset = offset
-        # When each was read, in order of offsets. Not a dict, whose front is slow to find when much was taken from there.
-        self._needed: OrderedDict[int, int] = OrderedDict()
-
-    def __len__(self) -> int:
-        return len(self._needed)
-
-    def add(self, offset: int, now_ns: int) -> None:
-        """Note that a message was read and is needed."""
-        self._needed[offset] = now_ns
-        self.next_offset = offset + 1
-
-    def skip(self, offset: int) -> None:
-        """Note that a message was read and is not needed."""
-        self.next_offset = offset + 1
-
-    def done(self, offset: int) -> None:
-        """Note that a message is needed no more."""
-        self._needed.pop(offset, None)
-
-    @property
-    def committable(self) -> int:
-        """The offset from which reading would have to go on."""
-        return next(iter(self._needed), self.next_offset)
-
-    def since_ns(self, now_ns: int) -> int:
-        """Return when the first message that is needed was read; `now_ns` where none is."""
-        return next(iter(self._needed.values()), now_ns)
-
-    def older(self, than_ns: int) -> Iterator[int]:
-        """Yield the offsets of needed messages that were read before this time."""
-        for offset, read_ns in self._needed.items():
-            if read_ns >= than_ns:
-                return
-            yield offset
-
-
-class _Message(Struct, frozen=True):
-    topic: str
-    offset: int
-    assignment: Assignment
+        # In order of offsets. A dict would walk over all that was removed from its front.
+        self.needed: OrderedDict[BrokerMessage, int] = OrderedDict()
 
 
 class _Batch(Struct):
-    """Ids of traces that closed together, and what we have to send of them."""
+    """Ids of traces that closed together, and the requests of our own about them that are not delivered."""
 
-    undelivered: set[int]
+    undelivered: set[JournalRow]
     closed: Sequence[ClosedId]
 
 
 class OffsetJournal:
-    """Implements `state.ledger.JournalWriter` for messages, whose entries have negative ids; the rest goes to `journal`.
+    """Implements `state.ledger.JournalWriter`: keeps messages itself and hands all else to `journal`.
 
-    May be used in any thread. Ids of closed traces are for `take_closed` when their scores are delivered.
+    May be used in any thread. `take_closed` gives ids of closed traces once their scores are delivered.
     """
 
     def __init__(self, journal: JournalWriter | None) -> None:
         self._journal = journal
         self._own_ids = itertools.count(1)
-        self._message_ids = itertools.count(-1, -1)
         self._lock = threading.Lock()
-        self._parts: dict[TopicPart, PartOffsets] = {}
-        self._messages: dict[int, _Message] = {}
-        self._ids: dict[tuple[str, int, int], int] = {}
-        self._undelivered: dict[int, _Batch] = {}
+        self._parts: dict[TopicPart, _Partition] = {}
+        self._undelivered: dict[JournalRow, _Batch] = {}
         self._closed: list[ClosedId] = []
 
-    def next_id(self) -> int:
-        """Return an id for an entry that is no message."""
+    def next_id(self) -> JournalRow:
+        """Return an id for a journal entry."""
         return next(self._own_ids) if self._journal is None else self._journal.next_id()
 
-    def keeps(self, entries: Collection[int]) -> bool:
+    def keeps(self, entries: Collection[Source]) -> bool:
         """Return whether the next process finds these entries in the journal, or reads and scores their messages again."""
-        messages = [entry for entry in entries if entry < 0]
+        messages = [source for source in entries if isinstance(source, BrokerMessage)]
         if messages:
-            return all(entry in self._messages for entry in messages)
+            parts = [self._parts.get((one.topic, one.assignment.partition)) for one in messages]
+            return all(part is not None and one in part.needed for one, part in zip(messages, parts, strict=True))
         return self._journal is not None and self._journal.keeps(entries)
 
     def submit(self, change: JournalChange) -> None:
-        """Take note of entries that are done with."""
+        """Release messages and deliver ids; hand the rest to the journal."""
         with self._lock:
-            if change.closed:
-                self._wait_for([entry.id for entry in change.appended if entry.own], change.closed)
-            for entry in change.removed:
-                if entry < 0:
-                    self._done(entry)
-                else:
-                    self._delivered(entry)
-        if self._journal is not None:
-            removed = [entry for entry in change.removed if entry > 0]
-            delivered = [entry for entry in change.delivered if entry > 0]
-            if change.appended or removed or delivered or change.closed or change.shown:
-                self._journal.submit(replace(change, removed=removed, delivered=delivered))
+            closed = [one for one in change.closed if one.partition is not None]
+            own = [entry.id for entry in change.appended if entry.own]
+            if closed and own:
+                self._undelivered.update(dict.fromkeys(own, _Batch(set(own), closed)))
+            else:
+                self._closed.extend(closed)
+            for message in change.messages:
+                self._done(message)
+            for row in change.removed:
+                if (batch := self._undelivered.pop(row, None)) is not None:
+                    batch.undelivered.discard(row)
+                    if not batch.undelivered:
+                        self._closed.extend(batch.closed)
+        if self._journal is not None and (
+            change.appended or change.removed or change.delivered or change.closed or change.shown
+        ):
+            self._journal.submit(change)
 
     # -- the receiver's side ------------------------------------------------------------------------------------------
 
     def begin(self, topic: str, partition: int, offset: int) -> None:
         """Read a partition from this offset on."""
         with self._lock:
-            self._parts[topic, partition] = PartOffsets(offset)
+            self._parts[topic, partition] = _Partition(offset)
 
-    def add(self, topic: str, offset: int, assignment: Assignment, now_ns: int) -> int:
-        """Take note of a message that was read and is needed; return the id of its entry."""
-        entry = next(self._message_ids)
+    def add(self, topic: str, offset: int, assignment: Assignment, now_ns: int) -> BrokerMessage:
+        """Return the message that was read, which is needed from here on. Offsets rise; there may be gaps between them."""
+        message = BrokerMessage(topic, offset, assignment)
         with self._lock:
-            self._parts[topic, assignment.partition].add(offset, now_ns)
-            self._messages[entry] = _Message(topic, offset, assignment)
-            self._ids[topic, assignment.partition, offset] = entry
-        return entry
+            part = self._parts[topic, assignment.partition]
+            part.needed[message] = now_ns
+            part.next_offset = offset + 1
+        return message
 
     def skip(self, topic: str, offset: int, assignment: Assignment) -> None:
-        """Take note of a message that was read and is not needed."""
+        """Pass a message that is not needed."""
         with self._lock:
-            self._parts[topic, assignment.partition].skip(offset)
+            self._parts[topic, assignment.partition].next_offset = offset + 1
 
-    def done(self, entry: int) -> None:
-        """Take note that a message is needed no more."""
+    def done(self, message: BrokerMessage) -> None:
+        """Release a message."""
         with self._lock:
-            self._done(entry)
+            self._done(message)
 
-    def withdraw(self, entry: int) -> None:
-        """Take note that the message that was read last of its partition was not taken: it is read again."""
+    def withdraw(self, message: BrokerMessage) -> None:
+        """Read the newest message of its partition again: it was not taken."""
         with self._lock:
-            message = self._messages.get(entry)
-            part = None if message is None else self._parts.get((message.topic, message.assignment.partition))
-            self._done(entry)
-            if message is not None and part is not None:
+            if (part := self._done(message)) is not None:
                 part.next_offset = message.offset
 
-    def drop(self, assignment: Assignment) -> list[int]:
-        """Forget a partition that is lost; return the entries of its messages that are needed."""
+    def drop(self, assignment: Assignment) -> list[BrokerMessage]:
+        """Forget a lost partition; return its messages that are needed."""
         with self._lock:
-            lost = [entry for entry, message in self._messages.items() if message.assignment is assignment]
-            for entry in lost:
-                message = self._messages.pop(entry)
-                del self._ids[message.topic, assignment.partition, message.offset]
-            for part in [part for part in self._parts if part[1] == assignment.partition]:
-                del self._parts[part]
-        return lost
+            lost = [key for key in self._parts if key[1] == assignment.partition]
+            return [message for key in lost for message in self._parts.pop(key).needed]
 
     def position(self, topic: str, partition: int) -> int | None:
         """Return the offset of the next message to read; `None` where the partition is not read."""
@@ -186,62 +142,42 @@ class OffsetJournal:
             return None if part is None else part.next_offset
 
     def committable(self, now_ns: int) -> list[Committable]:
-        """Return what may be committed of each partition."""
+        """Return the offsets that may be committed, one a partition."""
         with self._lock:
-            return [
-                Committable(topic, partition, part.committable, part.next_offset, part.since_ns(now_ns))
-                for (topic, partition), part in self._parts.items()
-            ]
+            found: list[Committable] = []
+            for (topic, partition), part in self._parts.items():
+                first, since_ns = next(iter(part.needed.items()), (None, now_ns))
+                offset = part.next_offset if first is None else first.offset
+                found.append(Committable(topic, partition, offset, part.next_offset, since_ns))
+            return found
 
-    def older(self, than_ns: int) -> list[int]:
-        """Return the entries of needed messages that were read before this time."""
+    def older(self, than_ns: int) -> list[BrokerMessage]:
+        """Return needed messages that were read before this time."""
         with self._lock:
-            return [
-                self._ids[topic, partition, offset]
-                for (topic, partition), part in self._parts.items()
-                for offset in part.older(than_ns)
-            ]
+            old = (
+                itertools.takewhile(lambda one: one[1] < than_ns, part.needed.items()) for part in self._parts.values()
+            )
+            return [message for of_part in old for message, _ in of_part]
 
     @property
     def needed(self) -> int:
         """How many messages are needed."""
-        return len(self._messages)
+        with self._lock:
+            return sum(len(part.needed) for part in self._parts.values())
 
     def take_closed(self, *, undelivered: bool = False) -> Sequence[ClosedId]:
-        """Return the traces that have closed since this was asked last; also those with `undelivered` scores, if wanted."""
+        """Return the traces that have closed since the last call; also those with `undelivered` scores, if wanted."""
         with self._lock:
             closed, self._closed = self._closed, []
             if undelivered:
-                batches = {id(batch): batch for batch in self._undelivered.values()}
-                self._undelivered.clear()
-                for batch in batches.values():
+                for batch in {id(batch): batch for batch in self._undelivered.values()}.values():
                     closed.extend(batch.closed)
-        return closed
+                self._undelivered.clear()
+            return closed
 
-    def _wait_for(self, own: Sequence[int], closed: Sequence[ClosedId]) -> None:
-        of_partitions = [one for one in closed if one.partition is not None]
-        if not of_partitions:
-            return
-        if not own:
-            self._closed.extend(of_partitions)
-            return
-        batch = _Batch(set(own), of_partitions)
-        self._undelivered.update(dict.fromkeys(own, batch))
-
-    def _delivered(self, own: int) -> None:
-        batch = self._undelivered.pop(own, None)
-        if batch is None:
-            return
-        batch.undelivered.discard(own)
-        if not batch.undelivered:
-            self._closed.extend(batch.closed)
-
-    def _done(self, entry: int) -> None:
-        message = self._messages.pop(entry, None)
-        if message is None:
-            return
-        partition = message.assignment.partition
-        del self._ids[message.topic, partition, message.offset]
-        part = self._parts.get((message.topic, partition))
-        if part is not None:
-            part.done(message.offset)
+    def _done(self, message: BrokerMessage) -> _Partition | None:
+        """Return the partition that needed the message; `None` where it was not needed."""
+        part = self._parts.get((message.topic, message.assignment.partition))
+        if part is None or part.needed.pop(message, None) is None:
+            return None
+        return part

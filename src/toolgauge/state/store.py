@@ -1,8 +1,8 @@
 """The embedded store: one SQLite file in `state.directory`, opened by one process at a time.
 
-A save is one transaction: a process that is killed in the middle leaves what was saved before. A file that is damaged
-is moved aside and a new one begun with what can be read of it, because a service that runs is worth more. The detectors' rows
-are read and written here, those of the journal in `journal_rows`.
+A save is one transaction: a process that is killed in the middle leaves the earlier state. A damaged file is moved aside and a
+new one begun with its readable rows, because a running service is worth more. The detectors' rows are read and written here,
+those of the journal in `journal_rows`.
 """
 
 import fcntl
@@ -18,8 +18,7 @@ from pathlib import Path
 
 from toolgauge.model.errors import InUseError, StartError, StateError
 from toolgauge.settings import file_path
-from toolgauge.state.database import Transaction, connected, free_bytes, is_damage, is_full
-from toolgauge.state.salvage import salvage
+from toolgauge.state.database import Transaction, connected, free_bytes, is_damage, is_full, salvage
 from toolgauge.state.settings import StateSettings, Sync
 
 _LOG = logging.getLogger("toolgauge.state")
@@ -83,7 +82,7 @@ class StateStore:
 
     @contextmanager
     def transaction(self) -> Generator[sqlite3.Connection]:
-        """Write everything that is written within, or nothing. Raise `StateError` when it cannot be written."""
+        """Write everything within, or nothing. Raise `StateError` when it cannot be written."""
         with self._lock:
             try:
                 connection = self._usable("written")
@@ -93,10 +92,10 @@ class StateStore:
                 raise self._state_error("written", error) from error
 
     @contextmanager
-    def reading(self) -> Generator[sqlite3.Connection]:
+    def reading(self, what: str = "read") -> Generator[sqlite3.Connection]:
         """Read; other threads wait meanwhile. Raise `StateError` when it cannot be read."""
-        with self._in_use("read") as connection:
-            yield connection
+        with self._lock, self._as_state_errors(what):
+            yield self._usable(what)
 
     # -- when the disk is full or the file damaged --------------------------------------------------------------------
 
@@ -117,7 +116,7 @@ class StateStore:
 
     def has_room(self) -> bool:
         """Return whether there is room to write, apart from some that is kept for the time when the disk is full."""
-        with suppress(StateError), self._in_use("written") as connection:
+        with suppress(StateError), self.reading("written") as connection:
             _, in_log, done = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
             if in_log != done or not self._has_reserve():
                 return False
@@ -165,11 +164,6 @@ class StateStore:
         with suppress(sqlite3.Error):
             if connection is not None:
                 connection.close()
-
-    @contextmanager
-    def _in_use(self, what: str) -> Generator[sqlite3.Connection]:
-        with self._lock, self._as_state_errors(what):
-            yield self._usable(what)
 
     @contextmanager
     def _as_state_errors(self, what: str) -> Generator[None]:

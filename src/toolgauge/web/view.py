@@ -11,7 +11,7 @@ from toolgauge.model.delivery import Outgoing
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.pipeline.pipeline import ScorecardSink
+from toolgauge.pipeline.stages import ScorecardSink
 from toolgauge.score.scorer import ReadingScope
 from toolgauge.selfmetrics import SelfMetrics, WatchMetrics
 from toolgauge.service.health import Health

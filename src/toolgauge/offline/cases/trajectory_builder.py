@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from toolgauge.assemble.mcp_failures import mcp_failure
+from toolgauge.assemble.failures import mcp_failure
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded
 from toolgauge.model.json import Json
 from toolgauge.model.observations import CallError, ToolDefinition

@@ -9,7 +9,7 @@ from functools import partial
 from toolgauge.config.model import Config, Exporters, Receivers
 from toolgauge.export.recording_file import RecordingFile
 from toolgauge.offline.record.recognized import Recognized
-from toolgauge.pipeline.pipeline import ignore_split
+from toolgauge.pipeline.stages import ignore_split
 from toolgauge.service.pipeline_factory import make_pipeline
 from toolgauge.service.serve import make_service
 from toolgauge.service.service import Service

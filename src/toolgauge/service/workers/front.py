@@ -19,7 +19,7 @@ from toolgauge.model.delivery import Accepted, Answer, Invalid, Outgoing, Refuse
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.metrics import Counter, Gauge
 from toolgauge.otlp.parts import Divider, Part
-from toolgauge.pipeline.pipeline import ignore_regressions
+from toolgauge.pipeline.stages import ignore_regressions
 from toolgauge.recognize.conventions import CONVERSATION, SESSION
 from toolgauge.score.criterion import Criterion
 from toolgauge.score.scorer import reading_scope

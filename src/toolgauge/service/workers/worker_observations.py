@@ -23,7 +23,7 @@ from msgspec import Struct
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.outcomes import Scorecard, outcome_word
 from toolgauge.model.regressions import Regression
-from toolgauge.pipeline.pipeline import ScorecardSink
+from toolgauge.pipeline.stages import ScorecardSink
 from toolgauge.score.failing_calls import ResultCounts
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.process import Faults

@@ -1,20 +1,25 @@
-"""Distinguishes a call that was rejected before its tool ran from one whose tool failed.
+"""Reads errors and results: a call may wait for a person, be refused by one, be rejected before its tool ran, or have failed.
 
-Frameworks write both as a failed tool span or an error in the answer. Only texts that name this very tool or its
-arguments count: a tool may itself fail with a validation error about something else.
+Frameworks write all of them as a failed tool span, an exception, or fixed words in the answer. Only the classes and words below
+count, words of a decision only at the beginning of an answer, and rejections only where they name this very tool or its
+arguments: a tool may return any text, and fail with a validation error about something else.
 """
 
 import re
-from typing import Literal
+from typing import Literal, TypeAlias
+
+from msgspec.structs import replace
 
 from toolgauge.assemble.canonical import fold_name
 from toolgauge.model.content import Content, Recorded, Unparsed
 from toolgauge.model.json import JsonObject
-from toolgauge.model.observations import INVALID_ARGUMENTS, OTHER_ERROR, UNKNOWN_TOOL, CallError
+from toolgauge.model.mcp_results import failed_mcp_result, mcp_result
+from toolgauge.model.observations import INVALID_ARGUMENTS, OTHER_ERROR, PAUSED, REFUSED, UNKNOWN_TOOL, CallError
+from toolgauge.model.pausing_exceptions import PAUSING_EXCEPTIONS
 
 Rejection = Literal["unknown_tool", "invalid_arguments", "permission_denied"]
 
-_MAX_TEXT = 4096
+_MAX_SEARCHED = 4096
 _NO_SUCH_TOOL = re.compile(
     r"un(?:known|available) (?:tool|function)\b|(?:tool|function)_?not_?found|no_?such_?(?:tool|function)|could not find (?:the )?(?:tool|function)\b|no (?:such )?(?:tool|function)\b|not an? (?:valid|available|known) (?:tool|function)\b"
     r"|\b(?:tool|function)\b.{0,100}?\b(?:not (?:be )?(?:found|available|registered|defined|recognized)|n[o']t exist)\b",
@@ -41,7 +46,7 @@ _REFUSED = re.compile(r"Error: Argument parsing failed\.(?: Exception: .*)?", re
 # Rule: MCP servers that check arguments against the tool's schema begin their refusal in this way, without the tool's name.
 _MCP_REFUSED = re.compile(r"(?:Error: )?(?:MCP error -32602: )?Input validation error: \S")
 _PARAMETER = re.compile(r"\bParameter (\w{1,100}) is expected to be parsed to \S")
-_KINDS: dict[str, Rejection] = {
+_REJECTED_KINDS: dict[str, Rejection] = {
     "NoSuchToolError": UNKNOWN_TOOL,
     "AI_NoSuchToolError": UNKNOWN_TOOL,
     "ToolNotFoundError": UNKNOWN_TOOL,
@@ -68,12 +73,12 @@ _DENIED = re.compile(
 def rejection(name: str, arguments: Content, error: CallError, result: Content) -> Rejection | None:
     """Return why the failed call was rejected, `None` when nothing shows that its tool never ran."""
     kind = error.kind.rpartition(".")[2]
-    if kind in _KINDS:
-        return _KINDS[kind]
+    if kind in _REJECTED_KINDS:
+        return _REJECTED_KINDS[kind]
     if isinstance(arguments, Unparsed) and arguments.reason == "unparsable":
         return INVALID_ARGUMENTS
-    for text in (error.message, _text(result)):
-        if text and (found := _reason_in(name, arguments, kind, text[:_MAX_TEXT])) is not None:
+    for text in (error.message, _text_of(result)):
+        if text and (found := _reason_in(name, arguments, kind, text[:_MAX_SEARCHED])) is not None:
             return found
         if text and _DENIED.match(text):
             return "permission_denied"
@@ -133,7 +138,7 @@ def _is_about(arguments: Content, text: str) -> bool:
     )
 
 
-def _text(content: Content) -> str:
+def _text_of(content: Content) -> str:
     match content:
         case Recorded(value=str() as text) | Unparsed(text=text):
             return text
@@ -176,3 +181,90 @@ def _failure_in_object(answer: JsonObject) -> CallError | None:
     kinds = (inner.get("type"), answer.get("error_type"))
     kind = next((kind for kind in kinds if kind and isinstance(kind, str)), OTHER_ERROR)
     return CallError(kind=kind, message=message)
+
+
+def mcp_failure(result: Content) -> CallError | None:
+    """Return the failure that a result reports by its flag; its message is the text of the content blocks.
+
+    A failure flag beside content blocks is a failure, in any wrapper of a framework and with any status of the span. A flag
+    or an error without them is a value that the tool returned.
+    """
+    found = failed_mcp_result(result.value) if isinstance(result, Recorded) else None
+    return None if found is None else CallError(kind=OTHER_ERROR, message=found.text)
+
+
+def with_message(error: CallError, result: Content) -> CallError:
+    """Return the error with the text of the result's content blocks where its producer gave it no message."""
+    found = mcp_result(result.value) if not error.message and isinstance(result, Recorded) else None
+    return error if found is None else replace(error, message=found.text)
+
+
+NotExecuted: TypeAlias = Literal["paused", "refused"]
+
+# The most members of an answer that holds only a decision.
+_MAX_MEMBERS = 2
+_STOPPED_KINDS: dict[str, NotExecuted] = {
+    **dict.fromkeys(PAUSING_EXCEPTIONS, "paused"),
+    PAUSED: "paused",
+    REFUSED: "refused",
+}
+# A status without an exception event begins with the class: `GraphInterrupt((Interrupt(value=...),))`.
+_CLASS = re.compile(r"(?:[A-Za-z_]\w{0,60}\.){0,8}([A-Z]\w{2,60})(?=$|[(:])")
+_MAX_DECISION = 600
+# Google ADK and its security plugin; VoltAgent; Genkit for Go.
+_PAUSED_WORDS = re.compile(
+    r"(?:Error: )?(?:This tool call (?:requires confirmation, please approve or reject|needs external confirmation before completion)"
+    r"|Tool \S{1,200} requires approval\.\s*\Z"
+    r"|tool execution interrupted\b)"
+)
+# Claude Code; Pydantic AI; OpenAI Agents; Google ADK; LangChain and Agno; Haystack; Agent Framework; AG2; Mastra; the AI SDK; Codex;
+# the Gemini CLI; Strands; AutoGen; BeeAI.
+_REFUSED_WORDS = re.compile(
+    r"(?:Error: )?(?:The user doesn't want to (?:proceed with this tool use|take this action right now)\b"
+    r"|Permission for this tool use was denied\. The tool use was rejected\b"
+    r"|\[Request interrupted by user for tool use\]"
+    r"|User rejected the tool call for "
+    r"|Tool execution for '[^'\n]{1,200}' was rejected by the user\."
+    r"|\[Operation Cancelled\] Reason: User (?:denied execution|cancelled operation)\b"
+    r"|CONFIRMATION_FAILED: |Manual approval denied: |Code execution was not approved\."
+    r"|(?:The tool call was denied|Tool execution (?:was not approved|rejected)"
+    r"|This tool call is rejected|Tool call rejected from confirmation flow"
+    r"|(?:Function|Tool) call was rejected(?: by the user)?|Tool call invocation was rejected by user"
+    r"|User denied the tool call request|Tool call was not approved by the user|Tool call execution denied"
+    r"|(?:exec command|patch) rejected by user|user rejected MCP tool call|tool cancelled by user"
+    r"|This tool is not allowed to be used)\.?\s*\Z)"
+)
+# OpenAI Agents; a producer may write the name of an exception in front of it. It counts in errors alone.
+_REJECTED_BY_HAND = re.compile(r"\bTool execution for \S{1,200} was manually rejected by user\b")
+
+
+def not_executed(error: CallError | None, result: Content) -> NotExecuted | None:
+    """Return whether the call waits or was refused; `None` without evidence."""
+    if error is not None:
+        kind = error.kind.rpartition(".")[2]
+        return _STOPPED_KINDS.get(kind) or _in_message(error.message) or _in_words(error.message)
+    match result:
+        case Recorded(value=str() as text) | Unparsed(text=text):
+            return _in_words(text)
+        case Recorded(value=dict() as answer) if len(answer) <= _MAX_MEMBERS:
+            # Nothing but a decision: the AI SDK's `{"denied": true}`, UiPath's `{"meta": "Cancelled by user"}`.
+            is_denied = answer.get("denied") is True and answer.keys() <= {"denied", "reason"}
+            if is_denied or answer == {"meta": "Cancelled by user"}:
+                return "refused"
+            words = answer.get("error")
+            return _in_words(words) if isinstance(words, str) and len(answer) == 1 else None
+        case _:
+            return None
+
+
+def _in_message(message: str) -> NotExecuted | None:
+    raised = _CLASS.match(message)
+    if raised is not None and raised[1] in _STOPPED_KINDS:
+        return _STOPPED_KINDS[raised[1]]
+    return "refused" if _REJECTED_BY_HAND.search(message, 0, _MAX_DECISION) else None
+
+
+def _in_words(text: str) -> NotExecuted | None:
+    if _REFUSED_WORDS.match(text, 0, _MAX_DECISION):
+        return "refused"
+    return "paused" if _PAUSED_WORDS.match(text, 0, _MAX_DECISION) else None

@@ -1,0 +1,344 @@
+"""Builds the agent runs of a trajectory with their messages, offered tools and errors.
+
+A call is judged by the conversation as its own agent had it, not by messages of others at the same time. An error ends a run
+only where no model was asked again after it, and where no framework raised it to steer the run: a cancellation, an interrupt
+for a person, a hand-off, a guardrail that stopped an answer.
+"""
+
+import re
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from operator import itemgetter
+from typing import Literal, TypeAlias
+
+from msgspec.structs import replace
+
+from toolgauge.assemble.failures import not_executed
+from toolgauge.assemble.node import Node, NodeIndex
+from toolgauge.assemble.repair import History
+from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
+from toolgauge.model.observations import CallError, CallRequested, MessageSeen, ToolDefinition
+from toolgauge.model.records import SpanRef
+from toolgauge.model.trajectory import EarlierTurns, Message, Run, ToolCall
+
+# Classes without their modules. Python, .NET, the JVM, JavaScript and Go.
+_CANCELLATIONS = frozenset(
+    (
+        *("CancelledError", "KeyboardInterrupt", "GeneratorExit", "StopIteration", "StopAsyncIteration"),
+        *("OperationCanceledException", "TaskCanceledException", "CancellationException", "JobCancellationException"),
+        *("InterruptedException", "AbortError", "ResponseAborted", "ClientDisconnect"),
+        # As `error.type` of libraries without exceptions, and of gRPC.
+        *("canceled", "cancelled", "Canceled", "Cancelled", "CANCELLED"),
+    )
+)
+# A timeout may end its operation with one of these.
+_TIMED_OUT = re.compile(r"time[sd]?[ _-]?out|deadline", re.IGNORECASE)
+# LangGraph; OpenAI Agents.
+_STEERING = frozenset(
+    (
+        *("ParentCommand", "GraphBubbleUp"),
+        *("InputGuardrailTripwireTriggered", "OutputGuardrailTripwireTriggered"),
+        *("ToolInputGuardrailTripwireTriggered", "ToolOutputGuardrailTripwireTriggered"),
+    )
+)
+_MAX_TEXT = 600
+_WORDS_ALONE = frozenset(("canceled", "cancelled"))
+# A status without an exception event, which begins with the class or is the library's own words for a cancellation.
+_CLASS = re.compile(r"(?:[A-Za-z_]\w{0,60}\.){0,8}([A-Z]\w{2,60})(?=\s*$|[(:])")
+_WORDS = re.compile(
+    r"Command\(graph=|Guardrail tripwire triggered\b"
+    r"|(?:(?:rpc error: code = Canceled desc = )?context canceled|(?:This|The) operation was (?:aborted|cancel+ed)"
+    r"|(?:The )?(?:run|request|task|stream) (?:was |has been )?(?:aborted|cancel+ed)(?: by (?:the )?(?:user|client|caller))?)\.?\s*$",
+    re.IGNORECASE,
+)
+Role: TypeAlias = Literal["system", "user", "assistant"]
+# The newest texts of each role in one run.
+_Newest: TypeAlias = dict[Role, Collection[str]]
+# The time of some texts, the run and the role that they belong to.
+_Sight: TypeAlias = tuple[int, _Newest, Role, list[str]]
+_time: Callable[[_Sight], int] = itemgetter(0)
+# The time of an offer, and its tools.
+Offer: TypeAlias = tuple[int, tuple[ToolDefinition, ...]]
+
+
+# -- messages ---------------------------------------------------------------------------------------------------------
+
+
+def messages_of(speaking: Sequence[Node], turns_ns: Sequence[int]) -> tuple[Message, ...]:
+    """Return the messages in order of time. `speaking` nodes, and the turns that began at `turns_ns`, come in that order too."""
+    sights: list[_Sight] = []
+    by_run: dict[tuple[str, tuple[str, ...]], _Newest] = {}
+    for node in speaking:
+        newest = by_run.setdefault((node.ref.trace_id, node.branch.agents), {})
+        by_role: dict[Role, list[str]] = {}
+        for seen in node.messages:
+            role = seen.role
+            if role in by_role:
+                by_role[role].append(seen.text)
+            else:
+                # A model reads its input at its start, and writes its output at its end.
+                by_role[role] = texts = [seen.text]
+                sights.append((node.until_ns if role == "assistant" else node.time_ns, newest, role, texts))
+    messages: list[Message] = []
+    # Every model call of a run repeats the system prompt and the newest user text, and the run repeats its last
+    # answer; a text is new when it differs from the texts of the same role before it in the same run.
+    for time_ns, newest, role, texts in sorted(sights, key=_time):
+        before = newest.get(role, ())
+        if texts == before:
+            continue
+        turn = bisect_left(turns_ns, time_ns)
+        distinct = dict.fromkeys(texts) if len(texts) > 1 else texts
+        messages += [Message(role, text, turn, time_ns) for text in distinct if text not in before]
+        newest[role] = texts if len(texts) == 1 else frozenset(texts)
+    return tuple(messages)
+
+
+def has_beginning(speaking: Sequence[Node]) -> bool | None:
+    """Return whether the first model call had nothing earlier in its input; `None` where inputs do not repeat it."""
+    asked = _asked(speaking)
+    if not asked:
+        return None
+    first = asked[0]
+    user = next(seen for seen in first.messages if seen.role == "user")
+    # Answers to calls of others: one trace a model call, a turn that continues.
+    own = {request.call_id for request in first.requests}
+    if user.follows or (first.is_primary and any(answer.call_id not in own for answer in first.answers)):
+        return False
+    # A model that is given answers to its calls has no need of the user's text, unless the input is all there is.
+    return True if any(node.answers for node in asked) else None
+
+
+def earlier_turns(speaking: Sequence[Node], history: History) -> EarlierTurns | None:
+    """Return the turns in the input of the first model call; `None` where it lacks the result of any of their calls.
+
+    A history without calls may have been stripped of them.
+    """
+    asked = _asked(speaking)
+    answers = [answer for answer in asked[0].answers if not answer.by_provider] if asked else []
+    results = [answer.result for answer in answers]
+    if not answers or not all(
+        type(one) is Recorded or (type(one) is Unparsed and one.reason != "truncated") for one in results
+    ):
+        return None
+    past = history(asked[0].ref.span_id)
+    calls = [seen.call_id for seen in past if type(seen) is CallRequested]
+    # Producers without ids give the answers in the order of the calls.
+    if not calls or Counter(calls) != Counter(answer.call_id for answer in answers):
+        return None
+    texts = [seen.text for seen in past if type(seen) is MessageSeen]
+    return EarlierTurns(tuple(texts), tuple(results))
+
+
+def _asked(speaking: Sequence[Node]) -> list[Node]:
+    """Return the model calls with a text of the user in their input."""
+    models = (node for node in speaking if node.model_call is not None)
+    return [node for node in models if any(seen.role == "user" for seen in node.messages)]
+
+
+# -- offers -----------------------------------------------------------------------------------------------------------
+
+
+def new_offers(offering: Sequence[Node]) -> list[Offer]:
+    """Return the offers without repetitions: every model call of a run repeats the offer, mostly as the very same object."""
+    found: list[Offer] = []
+    newest: tuple[ToolDefinition, ...] | None = None
+    for node in offering:
+        for offer in node.offers:
+            if offer.tools != newest:
+                newest = offer.tools
+                found.append((node.time_ns, newest))
+    return found
+
+
+def tools_of(offers: Sequence[Offer]) -> tuple[ToolDefinition, ...] | None:
+    """Return all tools on offer, each once, with the first description and schema that was recorded."""
+    tools: dict[str, ToolDefinition] = {}
+    for _, offered in offers:
+        for tool in offered:
+            known = tools.setdefault(tool.name, tool)
+            if known is not tool and (known.description is None or known.parameters is None):
+                description = known.description if known.description is not None else tool.description
+                parameters = known.parameters if known.parameters is not None else tool.parameters
+                tools[tool.name] = replace(known, description=description, parameters=parameters)
+    return tuple(tools.values()) if offers else None
+
+
+def offer_turns(offers: Sequence[Offer], turns_ns: Sequence[int]) -> dict[str, int]:
+    """Return the first turn of calls that could know of each tool."""
+    first: dict[str, int] = {}
+    for time_ns, offered in offers:
+        turn = bisect_left(turns_ns, time_ns)
+        for tool in offered:
+            first.setdefault(tool.name, turn)
+    return first
+
+
+# -- runs -------------------------------------------------------------------------------------------------------------
+
+
+def runs_of(whole: Node, index: NodeIndex) -> Sequence[Run]:
+    """Return the runs of one trace; without agent runs it is one, that of `whole`."""
+    if len(index.running) <= 1:
+        return (_run(whole, index.speaking, index.offering),)
+    # By identity: hashing the names of spans would cost more than everything else here.
+    by_run: dict[int, tuple[Node, list[Node]]] = {}
+    for node in index.nodes:
+        run = node.branch.outermost or whole
+        known = by_run.get(id(run))
+        if known is None:
+            known = by_run[id(run)] = (run, [])
+        known[1].append(node)
+    runs: list[Run] = []
+    inner: dict[SpanRef, list[Run]] = {}
+    # The latest first: the text of an inner run is known when the turn of the outer one comes.
+    for run, together in reversed(by_run.values()):
+        # Spans outside of all runs are no run where there are others.
+        if run.agent_run is None:
+            continue
+        one = _run(run, [node for node in together if node.messages], [node for node in together if node.offers])
+        within = inner.get(one.span)
+        if within and one.prompt is None and one.response is None:
+            # A workflow around agents has no text of its own: theirs is.
+            prompts = (each.prompt for each in sorted(within, key=lambda each: each.start_ns))
+            responses = (each.response for each in sorted(within, key=lambda each: each.end_ns, reverse=True))
+            one = replace(one, prompt=_first(prompts), response=_first(responses))
+        runs.append(one)
+        if one.above is not None:
+            inner.setdefault(one.above, []).append(one)
+    return runs[::-1]
+
+
+def _run(run: Node, speaking: Sequence[Node], offering: Sequence[Node]) -> Run:
+    outer = run.above.branch.outermost if run.above is not None else None
+    if run.branch.tool_above is not None:
+        # The caller of the tool that started the run had another offer.
+        offering = [node for node in offering if node.branch.outermost is not None]
+    prompt, response = _text(run, "user"), _text(run, "assistant")
+    if prompt is None:
+        prompt = _first(_text(node, "user") for node in speaking)
+    if response is None:
+        # The last end first; among equals the earlier one stays first.
+        response = _first(_text(node, "assistant") for node in sorted(speaking, key=lambda node: -node.until_ns))
+    return Run(
+        span=run.ref,
+        above=outer.ref if outer is not None else None,
+        agent=run.agent_run.agent if run.agent_run is not None else None,
+        prompt=prompt,
+        response=response,
+        tools_offered=tools_of(new_offers(offering)),
+        start_ns=run.start_ns,
+        end_ns=run.end_ns,
+        is_agent=run.agent_run is not None,
+        has_history=has_beginning(speaking) is False,
+    )
+
+
+def _text(node: Node, role: str) -> str | None:
+    texts = dict.fromkeys(seen.text for seen in node.messages if seen.role == role and seen.text)
+    return "\n".join(texts) if texts else None
+
+
+def _first(texts: Iterator[str | None]) -> str | None:
+    return next((text for text in texts if text is not None), None)
+
+
+# -- errors -----------------------------------------------------------------------------------------------------------
+
+
+def with_errors(runs: Sequence[Run], whole: Node, index: NodeIndex, calls: Sequence[ToolCall]) -> Sequence[Run]:
+    """Return the runs of one trace, the outermost ones with the errors that they ended with.
+
+    `whole` stands for a trace in which no agent run was seen.
+    """
+    # When the last call that failed in the same words ended.
+    failed_ns: dict[str, int] = {}
+    for call in calls:
+        if call.error is not None and call.error.message:
+            words = _words(call.error)
+            failed_ns[words] = max(call.end_ns, failed_ns.get(words, 0))
+    models = [node for node in index.nodes if node.model_call is not None]
+    asked = max(models, key=lambda node: node.start_ns, default=None)
+    failed = {
+        node.ref: node.failure
+        for node in index.failing
+        if node.failure is not None and _ends_run(node, node.failure, failed_ns, asked)
+    }
+    if not failed:
+        return runs
+    nodes = {node.ref: node for node in index.nodes}
+    last_models = _last_models(index, whole)
+    errors: dict[SpanRef, CallError] = {}
+    passed: set[SpanRef] = set()
+    outermost = [nodes.get(run.span, whole) for run in runs if run.above is None]
+    # The latest first: a span around several runs failed with the last one.
+    for run in sorted(outermost, key=lambda node: (node.until_ns, node.place), reverse=True):
+        found: list[SpanRef] = []
+        at: Node | None = last_models.get(run.ref, run)
+        # From where a later run came by, all errors are that run's.
+        while at is not None and at.ref not in passed:
+            passed.add(at.ref)
+            if at.ref in failed:
+                found.append(at.ref)
+            at = at.above
+        if found:
+            # A run's own words say most; else those of the innermost span.
+            errors[run.ref] = failed[run.ref if run.ref in found else found[0]]
+    return [replace(run, error=errors[run.span]) if run.span in errors else run for run in runs]
+
+
+def _words(error: CallError) -> str:
+    """Return the message without the class that some producers write in front of it."""
+    return error.message.removeprefix(f"{error.kind}: ").removeprefix(f"{error.kind.rpartition('.')[2]}: ")
+
+
+def _ends_run(node: Node, failure: CallError, failed_ns: Mapping[str, int], asked: Node | None) -> bool:
+    """Return whether the error ended a run; `asked` is the model call that began last."""
+    message, kind = failure.message, failure.kind.rpartition(".")[2]
+    if not_executed(failure, NOT_RECORDED) is not None or _WORDS.match(message[:_MAX_TEXT]) is not None:
+        return False
+    raised = _CLASS.match(message, 0, _MAX_TEXT)
+    # A bare word at the beginning of a message is no class: `Canceled: no such card`.
+    names = {kind, raised[1] if raised is not None and raised[1].lower() not in _WORDS_ALONE else ""}
+    if names & _STEERING or (names & _CANCELLATIONS and _TIMED_OUT.search(message, 0, _MAX_TEXT) is None):
+        return False
+    # Rule: some producers copy the error of a tool to the spans around it. It is not theirs where a model answered after it.
+    ended_ns = failed_ns.get(_words(failure))
+    if ended_ns is None:
+        return True
+    if node.model_call is not None:
+        return not _has_output(node)
+    return asked is None or asked.start_ns < ended_ns or not _has_output(asked) or bool(asked.requests)
+
+
+def _has_output(node: Node) -> bool:
+    """Return whether anything shows that a model call ended with an output."""
+    is_counted = node.model_call is not None and bool(node.model_call.output_tokens)
+    return is_counted or bool(node.requests) or any(seen.role == "assistant" for seen in node.messages)
+
+
+def _last_models(index: NodeIndex, whole: Node) -> Mapping[SpanRef, Node]:
+    """Return the model call of each outermost run that ended last."""
+    outermost: dict[SpanRef, Node | None] = {}
+    last: dict[SpanRef, Node] = {}
+    for node in index.nodes:
+        run = _outermost(node, outermost) if index.running else whole
+        if node.model_call is not None and run is not None:
+            known = last.get(run.ref)
+            if known is None or node.until_ns >= known.until_ns:
+                last[run.ref] = node
+    return last
+
+
+def _outermost(node: Node, known: dict[SpanRef, Node | None]) -> Node | None:
+    """Return the outermost agent run that a span is part of; each span on the way is passed once."""
+    path: list[Node] = []
+    at: Node | None = node
+    while at is not None and at.ref not in known:
+        path.append(at)
+        at = at.above
+    found = known[at.ref] if at is not None else None
+    for one in reversed(path):
+        found = found if found is not None else one if one.agent_run is not None else None
+        known[one.ref] = found
+    return found

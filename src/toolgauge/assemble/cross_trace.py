@@ -1,0 +1,264 @@
+"""Bounded memories of earlier traces: recent spans, answers to calls, and calls that wait.
+
+Spans that alone open no trace complete chains of parents later: their ids stay in the heaps they came in until a trace opens
+that may need some of them. They are kept as runs of bytes: a hundred thousand objects would slow every garbage collection.
+
+A model client without a span around it gives one trace a model call: the call is in one trace, and its answer only in the
+history of the next. Which of both closes first is chance, so answers are remembered beyond that.
+
+A resumed run carries out, or answers, a call for which no model asked in its own trace. Without a memory of waiting calls it
+would look like a trace whose first half went to another process.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from toolgauge.assemble.canonical import arguments_key, fold_name
+from toolgauge.assemble.cutting import cut
+from toolgauge.assemble.misrouting import UNSEEN
+from toolgauge.assemble.weight import READING_BYTES, contents_of, memory_of
+from toolgauge.model.observations import CallAnswered, CallRequested, Reading
+from toolgauge.model.records import PackedHead, SpanHead, packed_head
+from toolgauge.model.trajectory import ToolCall, Trajectory
+
+# Flags of a span (OTLP, `SpanFlags`).
+_KNOWN_IS_REMOTE, _IS_REMOTE = 0x100, 0x200
+
+
+class _Generation:
+    """Spans that came in the same while, by trace; most traces leave one."""
+
+    __slots__ = ("_by_trace", "readings", "unsorted")
+
+    def __init__(self) -> None:
+        self.readings: dict[str, list[Reading]] = {}
+        self.unsorted: deque[Sequence[PackedHead]] = deque()
+        self._by_trace: dict[bytes, bytes | list[bytes]] = {}
+
+    def sort(self) -> None:
+        """Sort the heads by trace."""
+        by_trace = self._by_trace
+        while self.unsorted:
+            for trace_id, rest in self.unsorted.popleft():
+                together = by_trace.get(trace_id)
+                if together is None:
+                    by_trace[trace_id] = rest
+                elif isinstance(together, list):
+                    together.append(rest)
+                else:
+                    by_trace[trace_id] = [together, rest]
+
+    def take_heads(self, trace_id: bytes) -> list[bytes]:
+        self.sort()
+        packed = self._by_trace.pop(trace_id, None)
+        return [] if packed is None else [packed] if isinstance(packed, bytes) else packed
+
+
+class RecentSpans:
+    """Remembers at least the newest `capacity` spans, by trace; at most twice as many.
+
+    What takes the memory of several spans counts as several.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = max(1, capacity)
+        self._young = _Generation()
+        self._old = _Generation()
+        self._young_count = 0
+
+    def add(self, reading: Reading) -> None:
+        """Remember what was read from a span."""
+        self._young.readings.setdefault(reading.ref.trace_id, []).append(reading)
+        self._count(_spans_worth(reading))
+
+    def add_heads(self, heads: Sequence[PackedHead]) -> None:
+        """Remember the ids of spans that no dialect reads."""
+        first = 0
+        while first < len(heads):
+            some = heads[first : first + self._capacity - self._young_count]
+            first += len(some)
+            self._young.unsorted.append(some)
+            self._count(len(some))
+
+    def take(self, trace_id: str) -> list[Reading]:
+        """Give away what was read of a trace."""
+        young = self._young.readings.pop(trace_id, [])
+        self._young_count -= sum(map(_spans_worth, young))
+        return self._old.readings.pop(trace_id, []) + young
+
+    def take_heads(self, trace_id: bytes) -> list[SpanHead]:
+        """Give away the ids of a trace."""
+        young = self._young.take_heads(trace_id)
+        self._young_count -= len(young)
+        return [SpanHead(trace_id, rest) for rest in self._old.take_heads(trace_id) + young]
+
+    def _count(self, spans: int) -> None:
+        self._young_count += spans
+        if self._young_count >= self._capacity:
+            self._old, self._young, self._young_count = self._young, _Generation(), 0
+
+
+def _spans_worth(reading: Reading) -> int:
+    # A session's id, which is all that most of them hold, may be anything.
+    return 1 + reading.size_bytes // READING_BYTES
+
+
+def head_of(reading: Reading) -> SpanHead:
+    """Return the ids of a span that was read."""
+    flags = 0 if reading.parent_is_remote is None else _KNOWN_IS_REMOTE | (reading.parent_is_remote and _IS_REMOTE)
+    parent = raw_id(reading.parent_span_id or "")
+    return packed_head(raw_id(reading.ref.trace_id), raw_id(reading.ref.span_id), parent, flags=flags)
+
+
+def raw_id(written: str) -> bytes:
+    """Return the id as unread spans carry it. Readings may come from elsewhere, with ids of their own making."""
+    try:
+        return bytes.fromhex(written)
+    except ValueError:
+        return written.encode("utf-8", "surrogatepass")
+
+
+# A call takes three entries of about a hundred bytes.
+_MAX_ENTRIES = 100_000
+_MAX_CALLS = 100
+
+
+class WaitingCalls:
+    """Hashes of the ids, and of the names and arguments, of waiting calls with their service and conversation."""
+
+    def __init__(self, max_entries: int = _MAX_ENTRIES) -> None:
+        # In the order in which they were last seen to wait.
+        self._known: dict[int, None] = {}
+        self._max_entries = max_entries
+
+    def explained(self, trajectory: Trajectory) -> Trajectory:
+        """Return the trajectory of a trace without a split sign that an earlier waiting call explains; remember its own."""
+        if trajectory.conversation_id is None:
+            return trajectory
+        if trajectory.split_sign == UNSEEN:
+            is_resumed = _conversation(trajectory) in self._known
+        else:
+            keys = (key for call in trajectory.calls for key in _keys(trajectory, call))
+            is_resumed = trajectory.split_sign is not None and any(key in self._known for key in keys)
+        waiting = [call for call in trajectory.calls if call.state in ("paused", "requested_only")]
+        for call in waiting[:_MAX_CALLS]:
+            for key in (_conversation(trajectory), *_keys(trajectory, call)):
+                self._known.pop(key, None)
+                self._known[key] = None
+        while len(self._known) > self._max_entries:
+            del self._known[next(iter(self._known))]
+        return replace(trajectory, split_sign=None) if is_resumed else trajectory
+
+
+def _conversation(trajectory: Trajectory) -> int:
+    return hash((trajectory.service, trajectory.conversation_id))
+
+
+def _keys(trajectory: Trajectory, call: ToolCall) -> Iterator[int]:
+    conversation = _conversation(trajectory)
+    if call.call_id is not None:
+        yield hash((conversation, call.call_id))
+    key = arguments_key(call.arguments)
+    if key is not None:
+        yield hash((conversation, fold_name(call.name), key))
+
+
+_MAX_ANSWERS = 10_000
+# Most answers take one or two thousand; names may be anything.
+_MAX_BYTES = 32 * 1024 * 1024
+# What an answer takes beside its texts: its place in the table, with its key and the trace's id.
+_ENTRY_BYTES = 650
+# So many characters of a result are kept of each.
+_MAX_TEXT = 1024
+# No id is longer: some carry a model's thoughts along, a few thousand characters of them.
+_MAX_ID = 8192
+
+
+class _Remembered(Struct, frozen=True, eq=False):
+    """An answer, and where it was first seen."""
+
+    start_ns: int
+    trace_id: str
+    answer: CallAnswered
+    size_bytes: int
+
+
+class UnmatchedResults:
+    """The first answer to each call, by service and call id."""
+
+    def __init__(self, max_answers: int = _MAX_ANSWERS, max_bytes: int = _MAX_BYTES) -> None:
+        self._max_answers = max_answers
+        self._max_bytes = max_bytes
+        self._bytes = 0
+        self._known: dict[tuple[str | None, str], _Remembered] = {}
+
+    @property
+    def size_bytes(self) -> int:
+        """About how much memory they take."""
+        return self._bytes
+
+    def note(self, reading: Reading) -> None:
+        """Remember the answers in the history of a model call that is a trace of its own."""
+        if not _is_alone(reading):
+            return
+        start_ns, trace_id = reading.start_ns, reading.ref.trace_id
+        for seen in reading.observations:
+            if type(seen) is CallAnswered and seen.call_id is not None and _is_short(seen.call_id, seen.name):
+                key = (reading.service, seen.call_id)
+                known = self._known.get(key)
+                # Every later history repeats it: the first is remembered, whichever arrives first.
+                if known is None or (start_ns, trace_id) <= (known.start_ns, known.trace_id):
+                    cut_short = cut(seen, _MAX_TEXT)
+                    answer = cut_short if isinstance(cut_short, CallAnswered) else seen
+                    names = (reading.service, answer.name)
+                    size = (
+                        _ENTRY_BYTES
+                        + memory_of(contents_of(answer))
+                        + sum([name.__sizeof__() for name in names if name is not None])
+                    )
+                    self._known[key] = _Remembered(start_ns, trace_id, answer, size)
+                    self._bytes += size - (known.size_bytes if known is not None else 0)
+        while len(self._known) > self._max_answers or self._bytes > self._max_bytes:
+            self._bytes -= self._known.pop(next(iter(self._known))).size_bytes
+
+    def found(self, closing: Sequence[Reading]) -> Iterator[Reading]:
+        """Yield the answers that other traces hold, as log records of the spans that asked."""
+        # Nearly always there are none: most model calls are within a trace that has the answers too.
+        for reading in filter(_is_alone, closing) if self._known else ():
+            answers = tuple(self._answers(reading))
+            if answers:
+                yield Reading(
+                    ref=reading.ref,
+                    is_log=True,
+                    parent_span_id=None,
+                    parent_is_remote=None,
+                    start_ns=reading.end_ns,
+                    end_ns=reading.end_ns,
+                    service=reading.service,
+                    scope=reading.scope,
+                    dialect=reading.dialect,
+                    status="unset",
+                    observations=answers,
+                    size_bytes=0,
+                    resource=reading.resource,
+                )
+
+    def _answers(self, asking: Reading) -> Iterator[CallAnswered]:
+        for seen in asking.observations:
+            known = None
+            if type(seen) is CallRequested and seen.call_id is not None:
+                known = self._known.get((asking.service, seen.call_id))
+            # An id that is used again was answered before: that answer is about another call.
+            if known is not None and known.trace_id != asking.ref.trace_id and known.start_ns > asking.start_ns:
+                yield known.answer
+
+
+def _is_alone(reading: Reading) -> bool:
+    return reading.parent_span_id is None and not reading.is_log
+
+
+def _is_short(*names: str | None) -> bool:
+    return all(name is None or len(name) <= _MAX_ID for name in names)

@@ -1,0 +1,144 @@
+"""Keeps open traces and conversations within their limits: the oldest leave first, and wait here until they are closed.
+
+From half of the memory limit on, waiting model calls with long histories are read, because little of a history is kept.
+"""
+
+from collections import deque
+from typing import NamedTuple
+
+from toolgauge.assemble.open_trajectories import OpenConversation, OpenConversations, OpenTraces
+from toolgauge.assemble.settings import AssembleSettings
+from toolgauge.assemble.trace import OpenTrace
+from toolgauge.model.observations import UnreadSpan
+from toolgauge.model.trajectory import ClosedBecause
+
+# Larger spans are read when they arrive, and model calls above the other size when memory gets short. Parsed arguments and
+# results take more memory than their bytes.
+_LARGEST_WAITING = 64 * 1024
+_SMALL = 2048
+
+
+class Evicted(NamedTuple):
+    """A trace or conversation that left early, and when."""
+
+    ended: OpenTrace | OpenConversation
+    because: ClosedBecause
+    since_ns: int
+
+
+class Eviction:
+    """Evicts what exceeds `settings`, or the settings before them until everything fits the new ones."""
+
+    def __init__(self, settings: AssembleSettings, traces: OpenTraces, conversations: OpenConversations) -> None:
+        self._settings = settings
+        self._limits = settings
+        self._adopted_ns = 0
+        self._traces = traces
+        self._conversations = conversations
+        self._waiting: deque[Evicted] = deque()
+        self._is_short = False
+        self.waiting_bytes = 0
+        # While open traces take no more than this, none is evicted.
+        self.above_bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def open_bytes(self) -> int:
+        """About how much memory open traces and conversations take."""
+        return self._traces.size_bytes + self._conversations.size_bytes
+
+    def adopt(self, settings: AssembleSettings, now_ns: int) -> None:
+        """Use other settings. What exceeds them is due at once, but closes one by one: there may be thousands."""
+        self._settings = settings
+        self._adopted_ns = now_ns
+        if self._excess(settings) is None:
+            self._limits = settings
+        self.above_bytes = 0
+
+    def may_wait(self, span: UnreadSpan) -> bool:
+        """Return whether this span may wait as bytes until its trace is closed."""
+        size = len(span.raw)
+        return size <= _SMALL or (size <= _LARGEST_WAITING and not (self._is_short and span.operation == "model_call"))
+
+    def next_due_ns(self) -> int | None:
+        """Return since when something waits to be closed, or exceeds new settings."""
+        if self._waiting:
+            return self._waiting[0].since_ns
+        return self._adopted_ns if self._limits is not self._settings else None
+
+    def evict(self, now_ns: int) -> None:
+        """Evict what exceeds the limits."""
+        if not self._is_short and self.open_bytes > self._limits.max_open_bytes // 2:
+            self._is_short = True
+            for trace in self._traces:
+                self._traces.read_waiting(trace, lambda span: span.operation == "model_call" and len(span.raw) > _SMALL)
+        while (excess := self._excess(self._limits)) is not None:
+            self._evict(*excess, now_ns)
+        limit = self._limits.max_open_bytes if self._is_short else self._limits.max_open_bytes // 2
+        self.above_bytes = limit - self._conversations.size_bytes
+
+    def shed(self, now_ns: int) -> None:
+        """Evict the oldest until half of the bytes are left: memory is short."""
+        kept = self.open_bytes // 2
+        while self.open_bytes > kept and (oldest := self._oldest()) is not None:
+            self._evict(oldest, "memory", now_ns)
+
+    def relax(self) -> None:
+        """Let long histories wait again once memory has fallen to a quarter of the limit."""
+        if self._is_short and self.open_bytes < self._limits.max_open_bytes // 4:
+            self._is_short = False
+            self.above_bytes = 0
+
+    def take(self) -> Evicted | None:
+        """Return the first that waits to be closed."""
+        if not self._waiting:
+            return None
+        evicted = self._waiting.popleft()
+        self.waiting_bytes -= evicted.ended.size_bytes
+        return evicted
+
+    def take_excess(self, now_ns: int) -> Evicted | None:
+        """Return one that exceeds new settings; `None` once everything fits them."""
+        while self._limits is not self._settings:
+            excess = self._excess(self._settings)
+            if excess is not None:
+                self._evict(*excess, now_ns)
+                return self.take()
+            self._limits = self._settings
+            self.above_bytes = 0
+        return None
+
+    def take_lost(self) -> list[OpenTrace]:
+        """Return waiting traces of partitions that are lost."""
+        lost = [one for one in self._waiting if isinstance(one.ended, OpenTrace) and one.ended.is_lost]
+        for one in lost:
+            self._waiting.remove(one)
+            self.waiting_bytes -= one.ended.size_bytes
+        return [one.ended for one in lost if isinstance(one.ended, OpenTrace)]
+
+    def _excess(self, limits: AssembleSettings) -> tuple[OpenTrace | OpenConversation, ClosedBecause] | None:
+        """Return what has to leave next, and why."""
+        trace, conversation = self._traces.oldest, self._conversations.oldest
+        if trace is not None and len(self._traces) > limits.max_open:
+            return trace, "max_open"
+        if conversation is not None and len(self._conversations) > limits.max_open:
+            return conversation, "max_open"
+        oldest = self._oldest() if self.open_bytes > limits.max_open_bytes else None
+        return None if oldest is None else (oldest, "max_open_bytes")
+
+    def _oldest(self) -> OpenTrace | OpenConversation | None:
+        trace, conversation = self._traces.oldest, self._conversations.oldest
+        if trace is None or conversation is None:
+            return trace or conversation
+        return trace if trace.opened_ns <= conversation.opened_ns else conversation
+
+    def _evict(self, oldest: OpenTrace | OpenConversation, because: ClosedBecause, now_ns: int) -> None:
+        if isinstance(oldest, OpenTrace):
+            self._traces.take(oldest, now_ns)
+        else:
+            self._conversations.take(oldest, now_ns)
+        self._waiting.append(Evicted(oldest, because, now_ns))
+        self.waiting_bytes += oldest.size_bytes
+        self.relax()

@@ -1,0 +1,230 @@
+"""Finds spans that took a wrong way: split traces, whose other spans went to another process, and loops.
+
+A half that shows nothing missing looks like a whole run that did less, and its scores would be false. A sign has to be
+sound: frameworks run tools that no model asked for, take up runs of earlier traces, and Collectors filter spans.
+"""
+
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Collection, Hashable, Mapping, Sequence
+
+from msgspec import Struct
+
+from toolgauge.assemble.canonical import fold_name
+from toolgauge.assemble.node import Execution, Node, NodeIndex
+from toolgauge.assemble.pairing import Pair
+from toolgauge.model.records import SpanRef
+
+_NEWEST_TRAJECTORIES = 100
+_LEAST_SPLIT = 5
+_SPLIT_SHARE = 0.1
+# A share that rises and falls again is reported this often.
+_REPORT_AGAIN_NS = 3_600_000_000_000
+_WINDOW_NS = 60_000_000_000
+_MAX_REMEMBERED = 20_000
+_LOOP_SHARE = 0.5
+_LEAST_SPANS = 100
+_UNASKED = "a tool ran for which the request of the model never came"
+UNSEEN = "a model was given the answer to a call of which no span came"
+_ORPHANED = "spans of the run never came that others of its spans name as their parents"
+
+
+class SplitDetector:
+    """Suspects split traces by the share of newest trajectories with a sign.
+
+    A sender that loses a request now and then leaves such signs too; a share of them is a load balancer that does not route
+    by trace.
+    """
+
+    def __init__(self) -> None:
+        self._newest: deque[bool] = deque(maxlen=_NEWEST_TRAJECTORIES)
+        self._reported_ns: int | None = None
+        self.split_suspected = False
+
+    @property
+    def share(self) -> float:
+        """The share of trajectories with signs."""
+        return sum(self._newest) / len(self._newest) if self._newest else 0.0
+
+    def add(self, now_ns: int, *, has_sign: bool) -> bool:
+        """Count a trajectory with calls; return whether a new suspicion is to be reported."""
+        before = self.split_suspected
+        self._newest.append(has_sign)
+        self.split_suspected = sum(self._newest) >= _LEAST_SPLIT and self.share >= _SPLIT_SHARE
+        if before or not self.split_suspected:
+            return False
+        if self._reported_ns is not None and now_ns - self._reported_ns < _REPORT_AGAIN_NS:
+            return False
+        self._reported_ns = now_ns
+        return True
+
+
+class LoopDetector:
+    """Suspects a loop where most spans of a minute arrive twice: our output is sent back to us.
+
+    Senders repeat a request when its answer was lost, so some repetition is normal. Of a span only a hash is kept, since a
+    chance match in a million does not matter here.
+    """
+
+    def __init__(self) -> None:
+        self._began_ns = 0
+        self._newer: set[int] = set()
+        self._older: set[int] = set()
+        self._repeated = 0
+        self.loop_suspected = False
+
+    def add(self, ref: SpanRef, now_ns: int) -> None:
+        """Count one span."""
+        self.turn_over_if_due(now_ns)
+        known, newer = hash(ref), self._newer
+        if known in newer or known in self._older:
+            self._repeated += 1
+        elif len(newer) < _MAX_REMEMBERED:
+            newer.add(known)
+
+    def turn_over_if_due(self, now_ns: int) -> None:
+        """Begin a new window when the old one is over: a suspicion ends when no spans arrive."""
+        if now_ns - self._began_ns < _WINDOW_NS:
+            return
+        # A span that is not remembered could not be found again: it says nothing about the share.
+        seen = len(self._newer) + self._repeated
+        self.loop_suspected = seen >= _LEAST_SPANS and self._repeated >= _LOOP_SHARE * seen
+        self._older, self._newer = self._newer, set()
+        self._repeated = 0
+        self._began_ns = now_ns
+
+
+def split_sign(index: NodeIndex, pairs: Sequence[Pair], parents: Mapping[str, str | None]) -> str | None:
+    """Return the sign that spans inside a trace with these calls are missing, in words; `None` without one."""
+    if not index.running:
+        return None
+    calls = {pair.call_id for pair in pairs if pair.call_id is not None}
+    # Models ask for no steps of code agents: they write the code.
+    unasked = [
+        pair.execution
+        for pair in pairs
+        if pair.request is None and pair.execution is not None and pair.execution.kind == "tool"
+    ]
+    unseen = [node for node in index.answering if _is_model(node) and node.answers[-1].call_id not in calls]
+    orphans = [node for node in index.nodes if node.parent is not None and node.parent not in parents]
+    # Nearly always there is nothing to be explained.
+    if not unasked and not unseen and not orphans:
+        return None
+    models = _Models(index)
+    if any(models.asked_before(ran) for ran in unasked):
+        return _UNASKED
+    if any(models.lacks_before(node, calls) for node in unseen):
+        return UNSEEN
+    return _ORPHANED if orphans and _lacks_inside(index, orphans, parents) else None
+
+
+class _ModelsOfRun(Struct):
+    """The model calls of one agent run in order of time."""
+
+    models: list[Node]
+    times_ns: list[int]
+    shortest_ns: int
+
+
+class _Models:
+    """The model calls of a trace by agent run, and the tools that models ask for."""
+
+    def __init__(self, index: NodeIndex) -> None:
+        self._by_run: dict[int, _ModelsOfRun] = {}
+        for node in index.nodes:
+            if _is_model(node) and node.branch.inside is not None:
+                took_ns = node.until_ns - node.time_ns
+                run = self._by_run.setdefault(id(node.branch.inside), _ModelsOfRun([], [], took_ns))
+                run.models.append(node)
+                run.times_ns.append(node.time_ns)
+                run.shortest_ns = min(run.shortest_ns, took_ns)
+        self._answered = {answer.call_id for node in index.answering for answer in node.answers}
+        requested = {request.name for node in index.requesting for request in node.requests}
+        offered = {tool.name for node in index.offering for offer in node.offers for tool in offer.tools}
+        self._names = set(map(fold_name, requested | offered))
+
+    def asked_before(self, ran: Execution) -> bool:
+        """Return whether a model call of the run must have come before this execution, and is missing.
+
+        Models ask for this call: code of the application runs tools as well.
+        """
+        is_for_models = (ran.call_id is not None and ran.call_id in self._answered) or fold_name(
+            ran.name
+        ) in self._names
+        return is_for_models and ran.run is not None and self._is_missing(ran.run, ran.node)
+
+    def lacks_before(self, node: Node, calls: Collection[str | None]) -> bool:
+        """Return whether the newest answer in a model's input is to a call that was made within its run.
+
+        Not `calls`, which were seen: others in the input may be of earlier turns, unless they follow one that was seen.
+        """
+        run, answered = node.branch.inside, node.answers[-1].call_id
+        if run is None or answered is None:
+            return False
+        before = self._newest_before(run, node)
+        if before is not None and before.answers and before.answers[-1].call_id == answered:
+            return False
+        is_of_later_turn = any(seen.role == "user" and seen.follows for seen in node.messages)
+        if is_of_later_turn and not any(answer.call_id in calls for answer in node.answers):
+            return False
+        return self._is_missing(run, node)
+
+    def _newest_before(self, run: Node, node: Node) -> Node | None:
+        of_run = self._by_run.get(id(run))
+        place = 0 if of_run is None else bisect_left(of_run.times_ns, node.time_ns)
+        return of_run.models[place - 1] if of_run is not None and place else None
+
+    def _is_missing(self, run: Node, node: Node) -> bool:
+        before, of_run = self._newest_before(run, node), self._by_run.get(id(run))
+        if before is not None:
+            # Some producers write down the text of an output and not its calls, or not those that the provider runs.
+            return bool(before.requests)
+        # A resumed run continues where it was; before another one, a model took its time.
+        shortest_ns = 0 if of_run is None else of_run.shortest_ns
+        return shortest_ns != 0 and node.time_ns - run.time_ns >= shortest_ns
+
+
+def _is_model(node: Node) -> bool:
+    return node.model_call is not None and node.is_primary
+
+
+def _lacks_inside(index: NodeIndex, orphans: Sequence[Node], parents: Mapping[str, str | None]) -> bool:
+    """Return whether a run that has ended lacks parents of some spans, while others of their kind have theirs.
+
+    Where the spans between are filtered out, the parents of all of a kind are missing, unless one of them is in another.
+    """
+    ended = next((run for run in index.running if run.is_outermost_run and _is_below_top(run, parents)), None)
+    if ended is None:
+        return False
+    service = ended.first.service
+    kinds = {_kind(node) for node in orphans if node.first.service == service and not node.first.parent_is_remote}
+    kinds.discard(None)
+    if not kinds:
+        return False
+    kind_of = {node.ref.span_id: _kind(node) for node in index.nodes}
+    return any(
+        node.parent is not None and node.parent in parents and kind_of.get(node.parent) != kind_of[node.ref.span_id]
+        for node in index.nodes
+        if kind_of[node.ref.span_id] in kinds
+    )
+
+
+def _is_below_top(run: Node, parents: Mapping[str, str | None]) -> bool:
+    at: str | None = run.ref.span_id
+    passed: set[str] = set()
+    while at is not None and at in parents and at not in passed:
+        passed.add(at)
+        at = parents[at]
+    return at is None
+
+
+def _kind(node: Node) -> Hashable | None:
+    """Return scope and kind of a span; `None` for those within tools, whose two sides are apart."""
+    if node.from_log_only or node.branch.tool_above is not None:
+        return None
+    if node.executions:
+        is_protocol = any(execution.is_protocol for execution in node.executions)
+        return None if is_protocol else (node.first.scope, "tool")
+    if node.agent_run is not None:
+        return (node.first.scope, "agent")
+    return (node.first.scope, "model") if node.model_call is not None else None

@@ -1,0 +1,398 @@
+"""Open traces and conversations: by id, in the order in which they opened, with their memory and due times.
+
+A turn of a dialogue is often a trace of its own: closed traces are gathered by conversation id until the conversation is idle.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from hashlib import blake2b
+from heapq import heapify, heappop, heappush
+from itertools import islice
+
+from msgspec.structs import replace
+
+from toolgauge.assemble.cross_trace import raw_id
+from toolgauge.assemble.join import GatheredTrace, join
+from toolgauge.assemble.settings import AssembleSettings
+from toolgauge.assemble.trace import OpenTrace
+from toolgauge.model.delivery import Source
+from toolgauge.model.observations import CallAnswered, Reading, UnreadSpan
+from toolgauge.model.records import SpanHead
+from toolgauge.model.trajectory import ClosedBecause, Trajectory
+
+_ID_BYTES = 16
+# Looking for the front of a table passes over all that was taken from there: so much of it is taken at a time.
+_AT_A_TIME = 16
+
+
+class ClosedIds:
+    """Remembers ids for `keep_ns` after they were last heard of, and never more than `capacity` of them."""
+
+    def __init__(self, capacity: int, keep_ns: int) -> None:
+        self._capacity = capacity
+        self._keep_ns = keep_ns
+        # Closed at, and for what came late, closed at and heard of at; the least recently heard of first.
+        self._closed: dict[bytes, int | tuple[int, int]] = {}
+        self._forget_at_ns: int | None = None
+
+    def add(self, closed_id: str, now_ns: int) -> None:
+        """Remember that something was closed."""
+        self._forget(now_ns)
+        key = _compact(closed_id)
+        self._closed.pop(key, None)
+        self._closed[key] = now_ns
+        if len(self._closed) > self._capacity:
+            for oldest in list(islice(self._closed, self._capacity // _AT_A_TIME + 1)):
+                del self._closed[oldest]
+
+    def restore(self, closed_id: str, closed_ns: int, now_ns: int) -> None:
+        """Remember on from now what an earlier process closed."""
+        self.add(closed_id, now_ns)
+        self._closed[_compact(closed_id)] = (closed_ns, now_ns)
+
+    def remove(self, closed_id: str) -> None:
+        """Forget that something was closed."""
+        self._closed.pop(_compact(closed_id), None)
+
+    def holds(self, closed_id: str, now_ns: int) -> bool:
+        """Return whether it is known to be closed."""
+        entry = self._closed.get(_compact(closed_id)) if self._closed else None
+        return entry is not None and now_ns - _heard_ns(entry) <= self._keep_ns
+
+    def late_by_ns(self, closed_id: str, now_ns: int) -> int | None:
+        """Return how long ago it was closed, and remember it on: who is late once may be late again."""
+        if not self.holds(closed_id, now_ns):
+            return None
+        key = _compact(closed_id)
+        entry = self._closed.pop(key)
+        closed_ns = entry if isinstance(entry, int) else entry[0]
+        self._closed[key] = (closed_ns, now_ns)
+        return now_ns - closed_ns
+
+    def _forget(self, now_ns: int) -> None:
+        if self._forget_at_ns is not None and now_ns < self._forget_at_ns:
+            return
+        expired: list[bytes] = []
+        oldest_ns = now_ns
+        for key, entry in self._closed.items():
+            heard_ns = _heard_ns(entry)
+            if now_ns - heard_ns <= self._keep_ns:
+                oldest_ns = heard_ns
+                break
+            expired.append(key)
+        for key in expired:
+            del self._closed[key]
+        self._forget_at_ns = max(oldest_ns + self._keep_ns, now_ns + self._keep_ns // _AT_A_TIME) + 1
+
+
+def _heard_ns(entry: int | tuple[int, int]) -> int:
+    return entry if isinstance(entry, int) else entry[1]
+
+
+def _compact(closed_id: str) -> bytes:
+    """Return 16 bytes that stand for the id: a trace id's own, else a digest."""
+    if len(closed_id) == 2 * _ID_BYTES:
+        try:
+            raw = bytes.fromhex(closed_id)
+        except ValueError:
+            raw = b""
+        # Conversations choose their ids: letters in capitals are another id.
+        if raw.hex() == closed_id:
+            return raw
+    return blake2b(closed_id.encode("utf-8", "surrogatepass"), digest_size=_ID_BYTES).digest()
+
+
+_MOSTLY_STALE = 4
+_ALLOWED_STALE = 1000
+
+
+class Schedule:
+    """Keys by the time at which they are due; `due_of` returns the true time of a key, `None` when it is gone.
+
+    Of keys that are due at the same moment the one that was noted first comes first: turns of a conversation that arrive together
+    close in their order.
+    """
+
+    def __init__(self, due_of: Callable[[str], int | None]) -> None:
+        self._due_of = due_of
+        self._heap: list[tuple[int, int, str]] = []
+        # The entry in the heap that counts for a key, which is never later than the true time, and the key's number.
+        self._entry: dict[str, tuple[int, int]] = {}
+        self._notes = 0
+
+    def note(self, key: str, due_ns: int) -> None:
+        """Note that a key may be due at this time; a later time than noted before is ignored."""
+        entry = self._entry.get(key)
+        if entry is None:
+            self._notes += 1
+        if entry is None or due_ns < entry[0]:
+            self._note(key, due_ns, self._notes if entry is None else entry[1])
+
+    def _note(self, key: str, due_ns: int, number: int) -> None:
+        self._entry[key] = (due_ns, number)
+        heappush(self._heap, (due_ns, number, key))
+        if len(self._heap) > _MOSTLY_STALE * len(self._entry) + _ALLOWED_STALE:
+            self._drop_stale()
+
+    def next_due_ns(self) -> int | None:
+        """Return when the first key is due."""
+        while self._heap:
+            entry_ns, number, key = self._heap[0]
+            if self._entry.get(key) != (entry_ns, number):
+                heappop(self._heap)
+                continue
+            due_ns = self._due_of(key)
+            if due_ns is not None and due_ns <= entry_ns:
+                return due_ns
+            heappop(self._heap)
+            del self._entry[key]
+            if due_ns is not None:
+                self._note(key, due_ns, number)
+        return None
+
+    def pop_due(self, now_ns: int) -> str | None:
+        """Take away the first key if it is due."""
+        due_ns = self.next_due_ns()
+        if due_ns is None or due_ns > now_ns:
+            return None
+        key = heappop(self._heap)[2]
+        del self._entry[key]
+        return key
+
+    def forget(self, key: str) -> None:
+        """Drop a key; its entry in the heap goes when its time comes, or when too many such entries wait."""
+        self._entry.pop(key, None)
+
+    def _drop_stale(self) -> None:
+        # A trace that ended waits no longer for the parent it lacked, but the time of that wait is in the heap.
+        self._heap = [(*entry, key) for key, entry in self._entry.items()]
+        heapify(self._heap)
+
+
+class OpenTraces:
+    """Open traces by id and raw id, and the ids of closed ones."""
+
+    def __init__(self, settings: AssembleSettings) -> None:
+        self.size_bytes = 0
+        self.by_id: dict[str, OpenTrace] = {}
+        # The ids of most spans are raw bytes.
+        self.by_raw_id: dict[bytes, OpenTrace] = {}
+        self.closed = ClosedIds(settings.late_memory.traces, settings.late_memory.for_)
+        self._by_conversation: dict[str, set[str]] = {}
+        self._schedule = Schedule(self._due_ns)
+        # Traces whose due time may have changed since the schedule was last asked: each span changes that of its trace.
+        self._moved: dict[OpenTrace, None] = {}
+
+    def __len__(self) -> int:
+        return len(self.by_id)
+
+    def __iter__(self) -> Iterator[OpenTrace]:
+        return iter(self.by_id.values())
+
+    @property
+    def oldest(self) -> OpenTrace | None:
+        """The trace that was opened first."""
+        return next(iter(self.by_id.values()), None)
+
+    def open(self, trace: OpenTrace) -> None:
+        """Add a trace."""
+        self.by_id[trace.trace_id] = trace
+        self.by_raw_id[raw_id(trace.trace_id)] = trace
+        self.size_bytes += trace.size_bytes
+
+    def add(self, trace: OpenTrace, reading: Reading | UnreadSpan, now_ns: int, given: UnreadSpan | None) -> None:
+        """Add a reading to its trace."""
+        before_bytes, conversation = trace.size_bytes, trace.conversation
+        try:
+            trace.add(reading, now_ns, given)
+        finally:
+            self.size_bytes += trace.size_bytes - before_bytes
+        self._moved[trace] = None
+        if trace.conversation is not conversation:
+            self._leave_conversation(trace, conversation)
+            self._enter_conversation(trace)
+
+    def add_head(self, trace: OpenTrace, head: SpanHead, now_ns: int) -> None:
+        """Add the ids of a span that no dialect reads to its trace."""
+        before_bytes = trace.size_bytes
+        parent = head.parent_span_id.hex() or None
+        trace.add_ids(head.span_id.hex(), parent, is_remote=head.parent_is_remote is True, now_ns=now_ns)
+        self.size_bytes += trace.size_bytes - before_bytes
+        self._moved[trace] = None
+
+    def read_waiting(self, trace: OpenTrace, which: Callable[[UnreadSpan], bool]) -> None:
+        """Read waiting spans of a trace, which may show its conversation."""
+        before_bytes, conversation = trace.size_bytes, trace.conversation
+        try:
+            trace.read_waiting(which)
+        finally:
+            self.size_bytes += trace.size_bytes - before_bytes
+        self._leave_conversation(trace, conversation)
+        self._enter_conversation(trace)
+
+    def postpone(self, trace: OpenTrace, by_ns: int) -> None:
+        """Close a trace later: nothing of it could arrive meanwhile."""
+        trace.postpone(by_ns)
+        self._moved[trace] = None
+
+    def take(self, trace: OpenTrace, now_ns: int) -> None:
+        """Remove a trace, which is closed from here on."""
+        self.remove(trace)
+        self.closed.add(trace.trace_id, now_ns)
+
+    def remove(self, trace: OpenTrace) -> None:
+        """Remove a trace without closing it."""
+        del self.by_id[trace.trace_id]
+        del self.by_raw_id[raw_id(trace.trace_id)]
+        self.size_bytes -= trace.size_bytes
+        self._moved.pop(trace, None)
+        self._schedule.forget(trace.trace_id)
+        self._leave_conversation(trace, trace.conversation)
+
+    def next_due_ns(self) -> int | None:
+        """Return when a trace may be due."""
+        self._note_moved()
+        return self._schedule.next_due_ns()
+
+    def pop_due(self, now_ns: int) -> OpenTrace | None:
+        """Return a trace that is due, which is still open; it is not returned again unless it moves."""
+        self._note_moved()
+        trace_id = self._schedule.pop_due(now_ns)
+        return None if trace_id is None else self.by_id[trace_id]
+
+    def _note_moved(self) -> None:
+        for trace in self._moved:
+            self._schedule.note(trace.trace_id, trace.due()[0])
+        self._moved.clear()
+
+    def conversation_due_ns(self, conversation_id: str) -> int | None:
+        """Return when an open trace of the conversation is due; `None` without one.
+
+        Any of them will do, there may be thousands: when its time has come, another one is asked.
+        """
+        trace_id = next(iter(self._by_conversation.get(conversation_id, ())), None)
+        return None if trace_id is None else self._due_ns(trace_id)
+
+    def _due_ns(self, trace_id: str) -> int | None:
+        trace = self.by_id.get(trace_id)
+        return trace.due()[0] if trace is not None else None
+
+    def _enter_conversation(self, trace: OpenTrace) -> None:
+        if trace.conversation is not None:
+            self._by_conversation.setdefault(trace.conversation[1], set()).add(trace.trace_id)
+
+    def _leave_conversation(self, trace: OpenTrace, conversation: tuple[int, str] | None) -> None:
+        if conversation is not None and (together := self._by_conversation.get(conversation[1])) is not None:
+            together.discard(trace.trace_id)
+            if not together:
+                del self._by_conversation[conversation[1]]
+
+
+class OpenConversation:
+    """A conversation that is not closed yet."""
+
+    def __init__(self, conversation_id: str, settings: AssembleSettings, now_ns: int) -> None:
+        self.conversation_id = conversation_id
+        self.opened_ns = now_ns
+        self.active_ns = now_ns
+        self.size_bytes = 0
+        self.traces: list[GatheredTrace] = []
+        # Each once for every trace that needs it.
+        self.entries: list[Source] = []
+        # Why one of the traces may lack spans.
+        self.incomplete: str | None = None
+        self.is_scored = False
+        self._settings = settings
+
+    def answered_ids(self) -> set[str]:
+        """Return the ids of all calls that models were given answers to, those in their histories included."""
+        seen = (one for trace in self.traces for reading in trace.readings for one in reading.observations)
+        return {one.call_id for one in seen if type(one) is CallAnswered and one.call_id is not None}
+
+    def due(self) -> tuple[int, ClosedBecause]:
+        """Return when the conversation closes if no trace of it comes, and why."""
+        idle_ns = self.active_ns + self._settings.conversation_idle_timeout
+        last_ns = self.opened_ns + self._settings.max_duration
+        return (idle_ns, "conversation_idle") if idle_ns <= last_ns else (last_ns, "max_duration")
+
+    def trajectory(self, because: ClosedBecause) -> Trajectory | None:
+        """Join the traces: an answer may be in another trace than its call."""
+        joined = join(self.traces, scope="conversation", closed_because=because)
+        return replace(joined, conversation_id=self.conversation_id) if joined is not None else None
+
+
+class OpenConversations:
+    """Open conversations by id, and the ids of closed ones."""
+
+    def __init__(self, settings: AssembleSettings, traces: OpenTraces) -> None:
+        self.size_bytes = 0
+        self.settings = settings
+        self.by_id: dict[str, OpenConversation] = {}
+        self.closed = ClosedIds(settings.late_memory.traces, settings.late_memory.for_)
+        self._traces = traces
+        self._schedule = Schedule(self._due_ns)
+
+    def __len__(self) -> int:
+        return len(self.by_id)
+
+    @property
+    def oldest(self) -> OpenConversation | None:
+        """The conversation that was opened first."""
+        return next(iter(self.by_id.values()), None)
+
+    def add(
+        self,
+        conversation_id: str,
+        trace: GatheredTrace,
+        size_bytes: int,
+        now_ns: int,
+        *,
+        entries: Iterable[Source],
+        incomplete: str | None,
+    ) -> int | None:
+        """Add a closed trace; return how late it is where its conversation was closed before."""
+        conversation = self.by_id.get(conversation_id)
+        if conversation is None:
+            late_ns = self.closed.late_by_ns(conversation_id, now_ns)
+            if late_ns is not None:
+                return late_ns
+            conversation = self.by_id[conversation_id] = OpenConversation(conversation_id, self.settings, now_ns)
+        conversation.traces.append(trace)
+        conversation.entries.extend(entries)
+        conversation.incomplete = conversation.incomplete or incomplete
+        conversation.active_ns = now_ns
+        conversation.size_bytes += size_bytes
+        self.size_bytes += size_bytes
+        self._schedule.note(conversation_id, conversation.due()[0])
+        return None
+
+    def next_due_ns(self) -> int | None:
+        """Return when a conversation may close."""
+        return self._schedule.next_due_ns()
+
+    def take_due(self, now_ns: int) -> tuple[OpenConversation, ClosedBecause] | None:
+        """Remove a conversation that is due, if there is one."""
+        conversation_id = self._schedule.pop_due(now_ns)
+        if conversation_id is None:
+            return None
+        conversation = self.by_id[conversation_id]
+        self.take(conversation, now_ns)
+        return conversation, conversation.due()[1]
+
+    def take(self, conversation: OpenConversation, now_ns: int) -> None:
+        """Remove a conversation, which is closed from here on."""
+        del self.by_id[conversation.conversation_id]
+        self.size_bytes -= conversation.size_bytes
+        self._schedule.forget(conversation.conversation_id)
+        self.closed.add(conversation.conversation_id, now_ns)
+
+    def _due_ns(self, conversation_id: str) -> int | None:
+        conversation = self.by_id.get(conversation_id)
+        if conversation is None:
+            return None
+        due_ns, because = conversation.due()
+        open_until_ns = self._traces.conversation_due_ns(conversation_id)
+        if because == "max_duration" or open_until_ns is None:
+            return due_ns
+        # A turn that is still running is activity, however long its model takes.
+        last_ns = conversation.opened_ns + self.settings.max_duration
+        return min(last_ns, max(due_ns, open_until_ns + self.settings.conversation_idle_timeout))

@@ -1,0 +1,158 @@
+"""Scores closed trajectories, and hands each scorecard to its consumers in order.
+
+Answers of judges make scorecards of their own, which arrive later and take the same way.
+"""
+
+from collections import deque
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from toolgauge.assemble.misrouting import SplitDetector
+from toolgauge.export.results import Annotations
+from toolgauge.model.judging import Answers
+from toolgauge.model.outcomes import Reason, Result, Scorecard
+from toolgauge.model.records import SpanRef
+from toolgauge.model.trajectory import Trajectory
+from toolgauge.pipeline.egress import Egress
+from toolgauge.pipeline.stages import Parts, PipelineSettings
+from toolgauge.score.scorer import Scorer
+
+_UNREAD = "requests passed unread while it was open, or shortly before"
+
+
+class Scoring:
+    """Scores by the criteria of `scorer`, which may be exchanged between two trajectories."""
+
+    def __init__(self, parts: Parts, egress: Egress) -> None:
+        self._parts = parts
+        self._egress = egress
+        self._metrics = parts.metrics
+        self._split_detector = SplitDetector()
+        self._answers: deque[Answers] = deque()
+        self._consumers: tuple[Callable[[Scorecard], None], ...] = (
+            parts.sink.record,
+            egress.scorecards.append,
+            self._annotate,
+            parts.feedback.observe,
+            self._watch,
+        )
+        self._is_interrupted = False
+        # Trajectories that left unscored because of `interrupt`.
+        self.interrupted = 0
+        # When requests last passed unread.
+        self.unread_until_ns: int | None = None
+        self.adopt(parts.scorer, parts.settings)
+        parts.metrics.criteria_unmatched.observe = lambda: self.scorer.unmatched.states
+        parts.metrics.split_suspected.observe = lambda: {(): float(self._split_detector.split_suspected)}
+
+    def adopt(self, scorer: Scorer, settings: PipelineSettings) -> None:
+        """Score by other criteria from here on."""
+        self.scorer = scorer
+        self._settings = settings
+        self._annotations = Annotations(settings.redactor)
+
+    def interrupt(self) -> None:
+        """Score no more: trajectories that close from here on are `incomplete`. From any thread."""
+        self._is_interrupted = True
+
+    def finish(self, trajectory: Trajectory, now_ns: int, due_ns: int) -> None:
+        """Score a trajectory that fell due at `due_ns`."""
+        parts = self._parts
+        started = parts.clock()
+        lacking: Reason = "incomplete"
+        # Its spans may be in requests that passed unread.
+        if self.unread_until_ns is not None and (
+            trajectory.opened_ns <= self.unread_until_ns + parts.assembler.run_end_grace_ns
+        ):
+            trajectory, lacking = replace(trajectory, incomplete=_UNREAD), "overload"
+        self._look_for_split(trajectory, now_ns)
+        completed = trajectory
+        if self.scorer.wants_earlier_values:
+            completed = parts.earlier_traces.with_earlier(trajectory)
+        is_overloaded = self._is_overloaded(trajectory)
+        results = self.scorer.overloaded(completed) if is_overloaded else self._results(completed, now_ns, lacking)
+        if trajectory.earlier_turns is not None:
+            # Only evaluators look at it, and it may be long.
+            trajectory = replace(trajectory, earlier_turns=None)
+        ended = parts.clock()
+        self._metrics.scoring_duration.record((ended - started) / 1e9)
+        self._metrics.scoring_delay.record((max(0, now_ns - due_ns) + ended - started) / 1e9)
+        try:
+            if completed.earlier is not None:
+                self._remember_values(completed, is_overloaded=is_overloaded)
+            # Not before: a trajectory that is stuck in an evaluator is not closed.
+            self._egress.closed_entries += parts.assembler.take_released()
+            self._publish(Scorecard(trajectory=trajectory, results=results, scored_at_ns=now_ns))
+        finally:
+            # Judges answer late; nothing waits for them.
+            inquiries = self.scorer.inquiries(trajectory, lacking=lacking)
+            if inquiries:
+                parts.judging.put(trajectory, inquiries)
+
+    def take_answers(self, now_ns: int) -> None:
+        """Make scorecards of the answers that judges have given."""
+        self._answers.extend(self._parts.judging.take())
+        while self._answers:
+            # Taken out first: one that fails stops none of those behind it.
+            answers = self._answers.popleft()
+            results = self.scorer.judged(answers)
+            self._publish(
+                Scorecard(trajectory=answers.trajectory, results=results, scored_at_ns=now_ns, by_judges=True)
+            )
+
+    def _publish(self, scorecard: Scorecard) -> None:
+        for consume in self._consumers:
+            consume(scorecard)
+
+    def _look_for_split(self, trajectory: Trajectory, now_ns: int) -> None:
+        sign = trajectory.split_sign
+        # A trajectory that lacks spans for another reason shows the same signs.
+        is_counted = trajectory.scope == "trace" and trajectory.incomplete == sign and bool(sign or trajectory.calls)
+        if is_counted and self._split_detector.add(now_ns, has_sign=sign is not None):
+            self._parts.on_split(self._split_detector.share)
+
+    def _is_overloaded(self, trajectory: Trajectory) -> bool:
+        evicted, settings = self._parts.assembler.eviction, self._settings
+        # Given up for want of memory: it is only a part, and scoring takes memory too.
+        is_short = trajectory.closed_because == "memory"
+        return is_short or len(evicted) > settings.max_queue or evicted.waiting_bytes > settings.max_queue_bytes
+
+    def _results(self, trajectory: Trajectory, now_ns: int, lacking: Reason) -> tuple[Result, ...]:
+        results = () if self._is_interrupted else self.scorer.score(trajectory, now_ns, lacking=lacking)
+        # Asked again: a trajectory that was cut off in the middle is not scored either.
+        if self._is_interrupted:
+            self.interrupted += 1
+            return self.scorer.interrupted(trajectory)
+        return results
+
+    def _remember_values(self, trajectory: Trajectory, *, is_overloaded: bool) -> None:
+        """Remember the values of a trace for later traces of its conversation."""
+        earlier_traces = self._parts.earlier_traces
+        if is_overloaded:
+            earlier_traces.forget(trajectory)
+        else:
+            earlier_traces.remember(trajectory)
+        if self._parts.ledger is not None:
+            self._egress.shown += earlier_traces.take_changes()
+
+    def _annotate(self, scorecard: Scorecard) -> None:
+        """Release the held spans of a trace with their scores."""
+        if scorecard.trajectory.scope != "trace":
+            return
+        annotated: list[SpanRef] = []
+        if not scorecard.by_judges:
+            held = self._parts.hold.take(scorecard.trajectory.trace_id)
+            annotated = self._egress.release_annotated(held, self._annotations.collect(scorecard))
+        # Scorecard spans are counted where they are written; a judged span that neither form reaches is missed.
+        if annotated:
+            self._metrics.annotations.add(len(annotated), ("attribute",))
+        if self._settings.annotate == "hold":
+            judged = {result.target for result in scorecard.results if result.target and result.enforce == "live"}
+            self._metrics.annotations.add(len(judged.difference(annotated)), ("missed",))
+
+    def _watch(self, scorecard: Scorecard) -> None:
+        if self._parts.watcher is not None:
+            regressions = self._parts.watcher.observe(scorecard)
+            if regressions:
+                self._parts.on_regressions(regressions)

@@ -74,8 +74,8 @@ for file in sorted(pathlib.Path("src/toolgauge/demo/traffic").glob("openinferenc
 """,
 }
 _LISTENS = re.compile(r"^((?:\S*/)?toolgauge (serve|record)\b)")
-_RUNS_ON = re.compile(r"(?:\S*/)?toolgauge (?:serve|record|demo --stay|learn --live)\b")
-_ASKS_A_SERVE = re.compile(r"localhost:(?:13133|9464|8317|4318)|toolgauge (?:ack|learn --live)\b")
+_RUNS_ON = re.compile(r"(?:\S*/)?toolgauge (?:serve|record|demo --stay)\b")
+_ASKS_A_SERVE = re.compile(r"localhost:(?:13133|9464|8317|4318)|toolgauge ack\b")
 _RECORDING = re.compile(r"[\w-]+\.otlp(?:\.xz|\.pb)?|(?:traffic|before|after|runs)/?")
 _SHELL = re.compile(r"[|<>&;${}()\n]")
 
@@ -147,8 +147,6 @@ class Reader:
             process.kill()
 
     def _start(self, text: str) -> tuple[int, str]:
-        if "learn --live" in text:
-            return self._learn_live(text)
         ended = self.close()
         if ended[0]:
             return ended
@@ -164,18 +162,8 @@ class Reader:
             self._send()
         return process.poll() or 0, output.read_text()
 
-    def _learn_live(self, text: str) -> tuple[int, str]:
-        """Interrupt it as soon as it has learned from some runs: it writes what it has."""
-        process, output = self._process(text)
-        until(lambda: process.poll() is not None or "learning" in output.read_text(), "learning")
-        self._send_and_wait_for_scores()
-        process.send_signal(signal.SIGINT)
-        return process.wait(60), output.read_text()
-
     def _process(self, text: str) -> tuple[forked.Running, Path]:
         text = _LISTENS.sub(self._listening, text)
-        if "--live" in text and "learn" in text:
-            text = text.replace("--live", f"--admin http://localhost:{self.ports[13133]} --live")
         commands = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
         env = environment(PATH=commands, HOME=str(self.folder), GITHUB_STEP_SUMMARY=str(self.folder / "summary.md"))
         env |= {"HTTP_PORT": str(self.ports[4318]), "GRPC_PORT": str(self.ports[4317])}

@@ -96,5 +96,5 @@ def test_words_that_are_not_ours_go_to_pytest(
 
 
 def test_tests_that_are_started_with_interrupts_ignored_can_interrupt_a_child():
-    printed = pytest_of("tests/wire/test_learning.py", "-k", "without_traffic")
+    printed = pytest_of("tests/wire/test_record.py", "-k", "all_commands_read")
     assert "1 passed" in printed, printed

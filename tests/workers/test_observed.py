@@ -1,4 +1,4 @@
-"""What two workers hand over makes one watch, one view, one summary and one learning: those of one process."""
+"""What two workers hand over makes one watch, one view and one summary: those of one process."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
@@ -13,14 +13,9 @@ from tests.watch.support import MINUTE, SECOND, START, scorecard, settings
 from tests.web.support import recorded_scorecards
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.json import Json
-from toolgauge.model.learning import EndLearning
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.regressions import Arm, Regression, StreamStatus
-from toolgauge.model.trajectory import Trajectory
-from toolgauge.offline.learn.live_learning import Clocks, LiveSession
-from toolgauge.score.criterion import ToolKinds
-from toolgauge.score.scorer import ReadingScope
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.workers.observed import Observations, Viewers
 from toolgauge.service.workers.observed_messages import trajectories_of
@@ -44,25 +39,6 @@ class Sink:
         return ()
 
 
-class Learning:
-    """Learns from all that it is given; no time passes."""
-
-    def __init__(self) -> None:
-        kinds, scope = ToolKinds(read_only=(), writes=(), neutral=()), ReadingScope(conversations=False, content=True)
-        clocks = Clocks(passed=lambda: START, cpu_time=lambda: START)
-        self.session = LiveSession(3600 * SECOND, scope, kinds, clocks)
-        self.is_learning = True
-
-    def learn(self, read: Callable[[], Trajectory]) -> None:
-        self.session.add(read)
-
-    def leave_out(self, runs: int) -> None:
-        self.session.leave_out(runs)
-
-    def text(self) -> str:
-        return self.session.learned(EndLearning(id="", min_runs=1, tolerance=0.01, false_alarms=0.05)).text
-
-
 class Front:
     """The front's side of two workers, whose messages wait until the test has them read."""
 
@@ -77,7 +53,6 @@ class Front:
         self.screen = Screen()
         self.lines = on(self.screen)
         self.store = TrajectoryStore(1000, 1 << 30)
-        self.learning = Learning()
         self.is_full = False
         self.observations = Observations(
             watcher=self.watcher,
@@ -87,7 +62,6 @@ class Front:
                 shown=shown,
                 shown_per_second=shown_per_second,
                 count=self.lines.count,
-                learning=self.learning,
             ),
             metrics=SelfMetrics(MetricRegistry()),
             clock=clock,
@@ -126,10 +100,6 @@ def worker_of(card: Scorecard) -> int:
     return int(card.trajectory.trace_id, 16) % WORKERS
 
 
-def trajectory_of(card: Scorecard) -> Trajectory:
-    return card.trajectory
-
-
 def bare(statuses: Sequence[StreamStatus]) -> list[tuple[object, ...]]:
     return sorted((repr(one.stream), one.state, one.observations, round(one.evidence, 9)) for one in statuses)
 
@@ -162,9 +132,9 @@ def test_messages_that_are_read_at_once_give_the_detectors_of_one_process():
 
 @examples(max_examples=20)
 @given(st.data())
-def test_messages_in_any_order_give_what_one_process_shows_counts_and_learns(data: st.DataObject):
+def test_messages_in_any_order_give_what_one_process_shows_and_counts(data: st.DataObject):
     front, alone = Front(), watcher()
-    store, screen, learning = TrajectoryStore(1000, 1 << 30), Screen(), Learning()
+    store, screen = TrajectoryStore(1000, 1 << 30), Screen()
     lines = on(screen)
     for card in recorded():
         front.sinks[worker_of(card)].record(card)
@@ -173,7 +143,6 @@ def test_messages_in_any_order_give_what_one_process_shows_counts_and_learns(dat
         alone.observe(card)
         store.add(card)
         lines.show(card)
-        learning.learn(partial(trajectory_of, card))
     for observer in front.observers:
         observer.flush()
     while any(front.waiting):
@@ -185,8 +154,6 @@ def test_messages_in_any_order_give_what_one_process_shows_counts_and_learns(dat
     front.lines.summary()
     lines.summary()
     assert summary(front.screen) == summary(screen)
-    assert front.learning.session.state() == learning.session.state()
-    assert sorted(front.learning.text().splitlines()) == sorted(learning.text().splitlines())
 
 
 def test_a_conversation_whose_traces_are_scored_by_both_workers_is_one_observation():
@@ -212,7 +179,6 @@ def test_a_drop_that_both_workers_see_a_part_of_is_one_incident():
 def test_a_busy_worker_hands_over_some_of_each_second_and_counts_the_others():
     now_ns = START
     front = Front(shown=10, shown_per_second=5, clock=lambda: now_ns)
-    front.learning.is_learning = False
     front.observers[0].control(front.observations.wishes())
     for number in range(100):
         front.sinks[0].record(scorecard(number, [("find", 1.0)], at_ns=START))

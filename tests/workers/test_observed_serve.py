@@ -1,9 +1,8 @@
-"""Two workers behind one front are one to look at: one watch, one web view, one learning, one line a trajectory."""
+"""Two workers behind one front are one to look at: one watch, one web view, one line a trajectory."""
 
 import itertools
 import json
 import re
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +10,12 @@ from tests.cli.command import run
 from tests.wire.alertmanager import webhook_listening
 from tests.wire.destination import receiving
 from tests.wire.support import (
-    Process,
     Toolgauge,
     a_minute_ago,
     free_port,
     get,
     serving,
     to_grpc,
-    toolgauge_command,
     until,
     until_equal,
 )
@@ -84,25 +81,13 @@ def observed(admin: int) -> int:
     return sum(arm["observations"] for arm in arms if arm["stream"]["criterion"] == "default.coverage")
 
 
-def test_runs_of_both_workers_are_printed_and_learned_from(tmp_path: Path):
-    admin, web, file = free_port(), free_port(), tmp_path / "envelope.yaml"
-    url = f"http://127.0.0.1:{admin}"
+def test_runs_of_both_workers_are_printed(tmp_path: Path):
+    admin, web = free_port(), free_port()
     release = Release(version="1.0", failures=0)
     with serving(tmp_path, *settings(admin, web), options=("--print", "all")) as toolgauge:
-        client = Process(
-            toolgauge_command("learn", "--live", "1h", "--admin", url, "-o", str(file)), tmp_path / "learn.log"
-        )
-        try:
-            until(lambda: "learning for 1h" in client.said(), "learning to begin")
-            for body in itertools.islice(drawn(shop(), release, seed=1, clock=a_minute_ago), RUNS):
-                toolgauge.send(body, "http")
-            all_are_shown(toolgauge, web, RUNS)
-            client.signal(signal.SIGINT)
-            assert client.ended() == 0, client.said()
-        finally:
-            client.close()
-        assert re.search(r"shop-assistant: \d+ runs, \d+ calls, \d criteria\n", client.said()), client.said()
-        assert file.exists()
+        for body in itertools.islice(drawn(shop(), release, seed=1, clock=a_minute_ago), RUNS):
+            toolgauge.send(body, "http")
+        all_are_shown(toolgauge, web, RUNS)
         toolgauge.signal()
         assert toolgauge.ended() == 0
     assert f"{RUNS} trajectories, " in toolgauge.said()

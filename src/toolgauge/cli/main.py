@@ -60,7 +60,7 @@ _COMMANDS = {
     "inspect": "Print the trajectories found in recorded traffic.",
     "doctor": "Tell what producers leave out, and what turns it on.",
     "replay": "Score recorded traffic as if it came in live.",
-    "learn": "Learn criteria from recorded or live traffic, for a person to review.",
+    "learn": "Learn criteria from recorded traffic, for a person to review.",
     "backtest": "Count how often criteria would have fired, and on which runs.",
     "expect": "Turn good recorded runs into references, and failing ones into cases.",
     "explain": "Show what decided the verdicts of one criterion.",

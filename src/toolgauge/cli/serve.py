@@ -21,7 +21,6 @@ from toolgauge.config.model import Config
 from toolgauge.config.sources import find_sources
 from toolgauge.net.listen import check_endpoints
 from toolgauge.net.settings import ListenerSettings
-from toolgauge.offline.learn.live_learning import LiveLearning
 from toolgauge.pipeline.pipeline import ScorecardSink
 from toolgauge.score.criterion import Criterion
 from toolgauge.selfmetrics import SelfMetrics
@@ -29,7 +28,7 @@ from toolgauge.service.config_watch import ConfigWatch
 from toolgauge.service.criteria_factory import load_configuration, unusable_files
 from toolgauge.service.losses import Losses
 from toolgauge.service.own_evaluators import evaluator_files
-from toolgauge.service.pipeline_factory import VERSION, redactor, tool_kinds
+from toolgauge.service.pipeline_factory import VERSION, redactor
 from toolgauge.service.process import Faults, freeze_loaded_objects, handle_stop_signals, tune_process
 from toolgauge.service.reload import Load, Reloader, ReloadLoop
 from toolgauge.service.serve import make_service
@@ -152,15 +151,13 @@ async def _serve(
     check_endpoints(listener_endpoints(config))
     take_over_journals(config.state)
     view = _web_view(config, criteria, lines)
-    learning = LiveLearning(tool_kinds(config))
-    observers = [observer.observe for observer in (lines, view, learning) if observer is not None]
+    observers = [observer.observe for observer in (lines, view) if observer is not None]
     observing = partial(_observed, observers)
-    service = make_service(config, criteria, observing=observing, learning=learning, is_live=True)
-    learning.start(service)
+    service = make_service(config, criteria, observing=observing, is_live=True)
     service.metrics.log_dropped.observe = lambda: {(): log.dropped}
     freeze_loaded_objects()
 
-    adopt = partial(_adopt, log, lines, view, learning)
+    adopt = partial(_adopt, log, lines, view)
     reloader = Reloader(service, config, criteria, load=load, adopt_view=adopt, files=files)
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -189,7 +186,6 @@ async def _serve(
     service.health.enter("stopping")
     watching.cancel()
     await reloader.stop()
-    await learning.stop()
     lost = await _stop(service, view)
     signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGHUP,))
     code = _log_end(lost, is_leaf=_is_leaf(service))
@@ -217,15 +213,11 @@ async def _serve_with_workers(
         raise unusable
     check_endpoints(listener_endpoints(config))
     view = _web_view(config, criteria, lines)
-    learning = LiveLearning(tool_kinds(config))
-    front = make_front(
-        config, criteria, config_options, viewers=_viewers(config, lines, view, learning), learning=learning
-    )
-    learning.start(front)
+    front = make_front(config, criteria, config_options, viewers=_viewers(config, lines, view))
     front.metrics.log_dropped.observe = lambda: {(): log.dropped}
     freeze_loaded_objects()
 
-    adopt = partial(_adopt, log, lines, view, learning)
+    adopt = partial(_adopt, log, lines, view)
     reloader = FrontReloader(front, config, criteria, load=load, adopt_view=adopt, files=files)
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -252,7 +244,6 @@ async def _serve_with_workers(
     front.health.enter("stopping")
     watching.cancel()
     await reloader.stop()
-    await learning.stop()
     lost = await _stop(front, view)
     signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGHUP,))
     code = _log_end(lost, is_leaf=not _destinations(config))
@@ -262,7 +253,7 @@ async def _serve_with_workers(
     return code
 
 
-def _viewers(config: Config, lines: LiveLines | None, view: WebView | None, learning: LiveLearning) -> Viewers:
+def _viewers(config: Config, lines: LiveLines | None, view: WebView | None) -> Viewers:
     """Have workers hand over as many scorecards as pages keep and lines show."""
     at_once = 0 if lines is None else LINES_PER_SECOND
     return Viewers(
@@ -270,7 +261,6 @@ def _viewers(config: Config, lines: LiveLines | None, view: WebView | None, lear
         shown=at_once if config.web is None else max(at_once, config.web.max_trajectories),
         shown_per_second=max(1, ADMITTED_PER_SECOND // number_of_workers(config)),
         count=None if lines is None else lines.count,
-        learning=learning,
     )
 
 
@@ -278,17 +268,15 @@ def _adopt(
     log: LogThread,
     lines: LiveLines | None,
     view: WebView | None,
-    learning: LiveLearning,
     new: Config,
     criteria: Sequence[Criterion],
 ) -> None:
-    """Log, show and learn by another configuration."""
+    """Log and show by another configuration."""
     log_to_stderr(new.log, log)
     if lines is not None:
         lines.adopt(redactor(new), _pass_at(criteria))
     if view is not None:
         view.adopt(redactor(new), new.trace_url, _pass_at(criteria))
-    learning.adopt(tool_kinds(new))
 
 
 def _observed(observers: Sequence[Callable[[ScorecardSink], ScorecardSink]], sink: ScorecardSink) -> ScorecardSink:
@@ -376,7 +364,7 @@ def _announce_addresses(service: Service | Front, config: Config, view: WebView 
     if service.admin is not None and config.admin is not None:
         port = service.admin.port
         _LOG.info(
-            "health on port %d (%s), and for administration /status, /streams, /comparison, /ack, /learn, /learning and /learned",
+            "health on port %d (%s), and for administration /status, /streams, /comparison and /ack",
             port,
             _url(config.admin, port),
             extra={"port": port},

@@ -1,10 +1,9 @@
 """Trajectories in, one reviewable criteria file out."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from toolgauge.model.learning import ServiceSummary
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.offline.learn.evidence import Requirements
 from toolgauge.offline.learn.learned_criteria import learn
@@ -32,6 +31,19 @@ class Options:
 
     requirements: Requirements
     most_alarms: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceSummary:
+    """The traffic of one service and the criteria made of it."""
+
+    service: str | None
+    runs: int
+    calls: int
+    criteria: int
+    needed: int
+    alarms: int
+    versions: Mapping[str, int]
 
 
 class Learner:
@@ -83,8 +95,8 @@ class Learner:
         """How many runs were seen."""
         return self.cut_short + sum(usage.all.runs for usage in self._services.values())
 
-    def result(self, options: Options, notes: Sequence[str] = ()) -> tuple[str, tuple[ServiceSummary, ...]]:
-        """Write the criteria file, with notes at its top, and sum up what it is made of."""
+    def result(self, options: Options) -> tuple[str, tuple[ServiceSummary, ...]]:
+        """Return the text of the criteria file and a summary of each service."""
         entries: list[Written] = []
         summaries: list[ServiceSummary] = []
         slugs = _slugs(self._services.keys())
@@ -109,7 +121,7 @@ class Learner:
             summaries.append(summary)
             for place, criterion in enumerate(learned.criteria):
                 entries.append(Commented(criterion, above=_head(summary) if place == 0 else ()))
-        return yaml_text({"criteria": entries}, (*(_HEADER if entries else _NOTHING_LEARNED), *notes)), tuple(summaries)
+        return yaml_text({"criteria": entries}, _HEADER if entries else _NOTHING_LEARNED), tuple(summaries)
 
 
 def _slugs(services: Iterable[str | None]) -> Mapping[str | None, str]:

@@ -56,7 +56,7 @@ def make_front(
     config_options: Sequence[str],
     *,
     viewers: Viewers,
-    learning: Learning,
+    learning: Learning | None = None,
 ) -> Front:
     """Put the front together; `config_options` are what its workers read the same configuration from.
 

@@ -4,9 +4,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.score.support import trajectory
+from toolgauge.cases.actual import trajectory_of
 from toolgauge.model.expected import ExpectedCall
 from toolgauge.model.json import JsonObject
-from toolgauge.offline.cases.actual import trajectory_of
 from toolgauge.score.align import MAX_PAIRS, Alignment, Order, align
 from toolgauge.score.arguments import ArgumentComparer, Schemas, Terms
 from toolgauge.score.rules import ArgumentRules

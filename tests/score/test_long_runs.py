@@ -5,6 +5,7 @@ import time
 import pytest
 
 from tests.score.support import expected, scored
+from toolgauge.cases.actual import trajectory_of
 from toolgauge.evaluators.tool_call_accuracy import ToolCallAccuracy
 from toolgauge.evaluators.tool_call_args import ToolCallArgs
 from toolgauge.evaluators.tool_call_f1 import ToolCallF1
@@ -12,7 +13,6 @@ from toolgauge.evaluators.tool_call_order import ToolCallOrder
 from toolgauge.model.expected import ExpectedCall
 from toolgauge.model.json import Json
 from toolgauge.model.ports import Evaluator
-from toolgauge.offline.cases.actual import trajectory_of
 
 CALLS = 5_000
 

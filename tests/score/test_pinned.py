@@ -7,6 +7,7 @@ import pytest
 
 from tests.score.support import expected
 from tests.score.support import scored as scored_run
+from toolgauge.cases.actual import trajectory_of
 from toolgauge.evaluators.tool_call_accuracy import ToolCallAccuracy
 from toolgauge.evaluators.tool_call_args import ToolCallArgs
 from toolgauge.evaluators.tool_call_f1 import ToolCallF1
@@ -16,7 +17,6 @@ from toolgauge.model.expected import ExpectedCall
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import Scored
 from toolgauge.model.ports import Evaluator
-from toolgauge.offline.cases.actual import trajectory_of
 from toolgauge.score.align import Item, align
 from toolgauge.score.rules import ArgumentRules
 

@@ -12,7 +12,7 @@ from toolgauge.api.notebook import NotebookWriter
 from toolgauge.api.source_requests import Path, Source, is_path, requests
 from toolgauge.api.written_criterion import Criterion
 from toolgauge.export.explanations import VerdictWriter
-from toolgauge.offline.replay.recordings import scorecards
+from toolgauge.recordings.recorded_requests import scorecards
 from toolgauge.service.criteria_factory import load_for_replay
 from toolgauge.service.pipeline_factory import offline_pipeline, redactor
 from toolgauge.web.trajectory_view import TrajectoryWriter

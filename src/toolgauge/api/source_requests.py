@@ -16,8 +16,8 @@ from opentelemetry.sdk.trace import ReadableSpan
 from toolgauge.export.sdk import trace_request
 from toolgauge.model.delivery import Signal
 from toolgauge.model.errors import RecordingError
-from toolgauge.offline.replay.recordings import RecordedRequest, find_files, read
 from toolgauge.otlp.request import newest_time_ns
+from toolgauge.recordings.recorded_requests import RecordedRequest, find_files, read
 
 Message: TypeAlias = ExportTraceServiceRequest | TracesData | ExportLogsServiceRequest | LogsData
 Path: TypeAlias = str | os.PathLike[str]

@@ -6,17 +6,17 @@ from pathlib import Path
 
 import click
 
+from toolgauge.authoring.backtest_report import Report
+from toolgauge.authoring.costs import CountedJudges, Stopwatch
+from toolgauge.authoring.firings import Backtest
+from toolgauge.authoring.labels import Labelled, LabelSet, RecordedFeedback, read_labels
 from toolgauge.cli.loaded_criteria import load_to_score
 from toolgauge.cli.main import EXIT_CODES, configuration_options, criteria_option
 from toolgauge.cli.output import reading_progress, terminal_style
 from toolgauge.model.errors import ConfigError, RecordingError
-from toolgauge.offline.backtest.costs import CountedJudges, Stopwatch
-from toolgauge.offline.backtest.firings import Backtest
-from toolgauge.offline.backtest.labels import Labelled, LabelSet, RecordedFeedback, read_labels
-from toolgauge.offline.backtest.report import Report
-from toolgauge.offline.replay.recordings import scorecards
 from toolgauge.offline.terminal import printable
 from toolgauge.recognize.label_values import PLAIN_VERDICTS
+from toolgauge.recordings.recorded_requests import scorecards
 from toolgauge.score.criterion import register, with_writing_tools
 from toolgauge.score.scorer import no_deadline
 from toolgauge.score.unmatched import Unmatched, UnmatchedCriteria

@@ -10,11 +10,11 @@ import click
 from toolgauge.cli.main import EXIT_CODES, configuration_options
 from toolgauge.cli.output import reading_progress, terminal_style
 from toolgauge.config.load import load
-from toolgauge.offline.replay.doctor import Diagnosis, Doctor, diagnosis_lines, diagnosis_object
-from toolgauge.offline.replay.recordings import scorecards
-from toolgauge.offline.replay.requirements import Requirements
-from toolgauge.offline.replay.stats import Tally
-from toolgauge.offline.replay.unread_tools import UnreadTools, unread_lines, unread_object
+from toolgauge.recordings.doctor import Diagnosis, Doctor, diagnosis_lines, diagnosis_object
+from toolgauge.recordings.recorded_requests import scorecards
+from toolgauge.recordings.requirements import Requirements
+from toolgauge.recordings.stats import Tally
+from toolgauge.recordings.unread_tools import UnreadTools, unread_lines, unread_object
 from toolgauge.service.pipeline_factory import offline_pipeline
 
 

@@ -7,19 +7,19 @@ from typing import Literal
 
 import click
 
+from toolgauge.authoring.acceptance import acceptance_lines
+from toolgauge.authoring.choosing import Counted, choose_runs, with_runs_put_together
+from toolgauge.authoring.documents import Document, document
+from toolgauge.authoring.labels import LabelSet, read_labels
+from toolgauge.authoring.reference_text import criteria_lines, reference_lines
+from toolgauge.authoring.tasks import Choice, Chooser
 from toolgauge.cli.loaded_criteria import load_to_score
 from toolgauge.cli.main import EXIT_CODES, configuration_options, criteria_option
 from toolgauge.cli.output import reading_progress
 from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.model.trajectory import TrajectoryScope
-from toolgauge.offline.backtest.labels import LabelSet, read_labels
-from toolgauge.offline.expect.acceptance import acceptance_lines
-from toolgauge.offline.expect.choosing import Counted, choose_runs, with_runs_put_together
-from toolgauge.offline.expect.documents import Document, document
-from toolgauge.offline.expect.reference_text import criteria_lines, reference_lines
-from toolgauge.offline.expect.tasks import Choice, Chooser
-from toolgauge.offline.replay.recordings import STDIN
 from toolgauge.offline.terminal import counted, printable
+from toolgauge.recordings.recorded_requests import STDIN
 
 
 @click.command("expect", epilog=EXIT_CODES)

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import click
 
+from toolgauge.authoring.evidence import Requirements
+from toolgauge.authoring.learner import Learner, Options
+from toolgauge.authoring.starter import SeenTraffic, configuration, criteria_file, packs
+from toolgauge.authoring.wanted_runs import Wanted
 from toolgauge.cli.learn import learned_from
 from toolgauge.cli.main import EXIT_CODES, configuration_options
 from toolgauge.model.errors import ConfigError, ToolgaugeError
-from toolgauge.offline.init.starter import SeenTraffic, configuration, criteria_file, packs
-from toolgauge.offline.learn.evidence import Requirements
-from toolgauge.offline.learn.learner import Learner, Options
-from toolgauge.offline.learn.wanted_runs import Wanted
 from toolgauge.score.criterion import ToolKinds
 from toolgauge.service.criteria_factory import load_for_replay
 from toolgauge.service.pipeline_factory import tool_kinds

@@ -11,9 +11,9 @@ from toolgauge.cli.output import reading_progress, terminal_style
 from toolgauge.config.load import load
 from toolgauge.config.model import Config
 from toolgauge.offline.replay.descriptions import trajectory_lines, trajectory_object
-from toolgauge.offline.replay.recordings import scorecards
 from toolgauge.offline.replay.shown_values import ValueWriter
-from toolgauge.offline.replay.stats import Stats, Tally
+from toolgauge.recordings.recorded_requests import scorecards
+from toolgauge.recordings.stats import Stats, Tally
 from toolgauge.service.pipeline_factory import offline_pipeline, redactor
 
 

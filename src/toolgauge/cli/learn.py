@@ -6,13 +6,13 @@ from pathlib import Path
 
 import click
 
+from toolgauge.authoring.evidence import Requirements
+from toolgauge.authoring.labels import read_labels
+from toolgauge.authoring.learner import Learner, Options, ServiceSummary
+from toolgauge.authoring.wanted_runs import Wanted, learn_recording
 from toolgauge.cli.main import configuration_options
 from toolgauge.cli.output import reading_progress
 from toolgauge.model.errors import RecordingError, ToolgaugeError
-from toolgauge.offline.backtest.labels import read_labels
-from toolgauge.offline.learn.evidence import Requirements
-from toolgauge.offline.learn.learner import Learner, Options, ServiceSummary
-from toolgauge.offline.learn.wanted_runs import Wanted, learn_recording
 from toolgauge.offline.terminal import shortened
 from toolgauge.service.criteria_factory import load_for_replay
 

@@ -20,13 +20,13 @@ from toolgauge.config.model import Config
 from toolgauge.export.regression_events import sentence
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.regressions import Regression
-from toolgauge.offline.replay.criteria_table import Summary
 from toolgauge.offline.replay.descriptions import trajectory_head
-from toolgauge.offline.replay.recordings import scorecards
 from toolgauge.offline.replay.result_lines import ResultLines, result_objects
 from toolgauge.offline.reports.gate import FailOn
 from toolgauge.offline.reports.rows import Report
 from toolgauge.offline.terminal import printable
+from toolgauge.recordings.criteria_table import Summary
+from toolgauge.recordings.recorded_requests import scorecards
 from toolgauge.score.criterion import Criterion, register, with_writing_tools
 from toolgauge.score.unmatched import Unmatched, UnmatchedCriteria
 from toolgauge.service.pipeline_factory import offline_pipeline, redactor, tool_kinds

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import click
 
+from toolgauge.cases.case import Case, Unreadable, check_files, lines, parse
+from toolgauge.cases.scoring import CaseResult, Cases, explanation, result_object, value_and_reason
 from toolgauge.cli.main import configuration_options
 from toolgauge.cli.output import terminal_style
 from toolgauge.cli.report_files import CaseRows, Reports, report_options
@@ -19,11 +21,9 @@ from toolgauge.export.explanations import comparison, shown_difference
 from toolgauge.export.redact import Redactor
 from toolgauge.model.errors import RecordingError
 from toolgauge.model.outcomes import Errored, Scored, outcome_word
-from toolgauge.offline.cases.case import Case, Unreadable, check_files, lines, parse
-from toolgauge.offline.cases.scoring import CaseResult, Cases, explanation, result_object, value_and_reason
-from toolgauge.offline.replay.recordings import STDIN
 from toolgauge.offline.reports.rows import Report
 from toolgauge.offline.terminal import Style, indented, printable
+from toolgauge.recordings.recorded_requests import STDIN
 from toolgauge.service.pipeline_factory import redactor
 
 _INDENT = " " * 4

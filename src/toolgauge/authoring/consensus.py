@@ -1,0 +1,164 @@
+"""Several runs of one task -> the calls that are expected of the next one.
+
+The calls of the runs are aligned one run after the other. A call that all runs have is expected, one that only some have is
+optional, and the values of its arguments are what these runs agree on.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from toolgauge.authoring.agreement import Agreement, Given, agreement, without
+from toolgauge.authoring.runs import RecordedCall
+from toolgauge.model.json import JsonObject
+from toolgauge.score.align import Item, align
+from toolgauge.score.equality import Identities
+from toolgauge.score.origins.value_origin import Value, is_id
+
+_MAX_SHOWN = 5
+# 500 by 500 calls that all differ take 3 s for each run without it.
+_MAX_PAIRS = 40_000
+_NOTHING = Given(value=None, is_there=False, free={})
+
+
+class HasCalls(Protocol):
+    """Anything with calls, which can be aligned."""
+
+    @property
+    def calls(self) -> tuple[RecordedCall, ...]:
+        """The calls in order."""
+        ...
+
+
+@dataclass(slots=True)
+class Slot:
+    """One expected call, and the calls that are it, by the number of their run."""
+
+    name: str
+    calls: dict[int, RecordedCall] = field(default_factory=dict[int, RecordedCall])
+    # The distinct ones of the first, as they are compared with further ones.
+    shown: list["Shown"] = field(default_factory=list["Shown"])
+
+    def add(self, number: int, call: RecordedCall, shown: "Shown") -> None:
+        """Add the call of a run."""
+        self.calls[number] = call
+        if len(self.shown) < _MAX_SHOWN and shown not in self.shown:
+            self.shown.append(shown)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The arguments of a call by name, a number for equal values; without those that the run leaves free."""
+
+    values: Mapping[str, int] | None
+    free: frozenset[str]
+
+    def likeness(self, other: "Shown") -> float:
+        """Return the share of arguments that two calls of a tool have in common, of those that neither leaves free."""
+        if self.values is None or other.values is None:
+            return 0.0
+        names = (self.values.keys() | other.values.keys()) - self.free - other.free
+        if not names:
+            return 1.0
+        return sum(self.values.get(name) == other.values.get(name) for name in names) / len(names)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedSlot:
+    """One expected call. `arguments` is `None` where any arguments will do; `why` has notes on the call for people."""
+
+    name: str
+    is_optional: bool
+    arguments: dict[str, Agreement] | None
+    why: tuple[str, ...] = ()
+
+
+def expected_slots(runs: Sequence[HasCalls]) -> tuple[ExpectedSlot, ...]:
+    """Find the calls that are expected of a run, in the order in which they were made."""
+    # The longest run comes first: what others have beside it is then rare, and stands in its place.
+    ordered = sorted(range(len(runs)), key=lambda number: (-len(_worked(runs[number])), number))
+    slots: list[Slot] = []
+    identities = Identities()
+    for number in ordered:
+        calls = _worked(runs[number])
+        _lay_over(slots, number, [(call, _shown(call, identities)) for call in calls])
+    return tuple(_settled(slot, len(runs)) for slot in slots)
+
+
+def slot_of(call: RecordedCall) -> ExpectedSlot:
+    """Expect one call as it was made."""
+    return _settled(Slot(call.name, {0: call}), 1)
+
+
+def _worked(run: HasCalls) -> list[RecordedCall]:
+    return [call for call in run.calls if call.failure is None]
+
+
+def _lay_over(slots: list[Slot], number: int, calls: Sequence[tuple[RecordedCall, Shown]]) -> None:
+    """Add the calls of one run to the slots that they are, and make slots for the others behind those before them."""
+
+    def weigh(slot: int, call: int) -> float:
+        return max(shown.likeness(calls[call][1]) for shown in slots[slot].shown)
+
+    expected = [_item(slot.name, slot.shown[0], -1 - place) for place, slot in enumerate(slots)]
+    actual = [_item(call.name, shown, place) for place, (call, shown) in enumerate(calls)]
+    # What is equal is paired first: likeness is a share of equal arguments.
+    alignment = align(expected, actual, weigh, peel=True, max_pairs=_MAX_PAIRS)
+    slot_of = {pair.actual: pair.expected for pair in alignment.pairs}
+    inserted: dict[int, list[Slot]] = {}
+    place = 0
+    for index, (call, shown) in enumerate(calls):
+        found = slot_of.get(index)
+        if found is None:
+            slot = Slot(call.name)
+            inserted.setdefault(place, []).append(slot)
+        else:
+            slot, place = slots[found], found + 1
+        slot.add(number, call, shown)
+    kept = [slot for place in range(len(slots) + 1) for slot in (*inserted.get(place, ()), *slots[place : place + 1])]
+    slots[:] = kept
+
+
+def _shown(call: RecordedCall, identities: Identities) -> Shown:
+    if call.args is None:
+        return Shown(None, frozenset())
+    free = frozenset(place[0] for place in call.free if len(place) == 1 and place[0] is not None)
+    values = {name: without(value, (name,), call.free) for name, value in call.args.items() if name not in free}
+    return Shown(identities.of_members(values), free)
+
+
+def _item(name: str, shown: Shown, place: int) -> Item:
+    return Item(kind=name, key=place if shown.values is None else frozenset(shown.values.items()))
+
+
+def _settled(slot: Slot, runs: int) -> ExpectedSlot:
+    calls = [slot.calls[number] for number in sorted(slot.calls)]
+    is_optional = len(calls) < runs
+    why = (f"in {len(calls)} of {runs} runs",) if is_optional else ()
+    unread = next((call.unread for call in calls if call.args is None), None)
+    if unread is not None:
+        return ExpectedSlot(
+            name=slot.name, is_optional=is_optional, arguments=None, why=(*why, f"any arguments: {unread}")
+        )
+    names = dict.fromkeys(name for call in calls for name in call.args or {})
+    arguments = {name: agreement((name,), [_given(call, name) for call in calls]) for name in names}
+    if len(calls) == 1:
+        _free_order(calls[0].args or {}, arguments)
+    return ExpectedSlot(name=slot.name, is_optional=is_optional, arguments=arguments, why=why)
+
+
+def _free_order(args: JsonObject, arguments: Mapping[str, Agreement]) -> None:
+    """Let ids stand in any order, which one run cannot show; but where two lists may belong together by place."""
+    lengths = [len(value) for value in args.values() if isinstance(value, list)]
+    for name, found in arguments.items():
+        value = args[name]
+        if not isinstance(value, list) or len(value) < 2 or lengths.count(len(value)) > 1 or found.why_free is not None:
+            continue
+        if all(isinstance(one, str | int) and is_id(Value((name,), name, one)) for one in value):
+            found.rules[name,] = "lenient"
+
+
+def _given(call: RecordedCall, name: str) -> Given:
+    if call.args is None or name not in call.args:
+        return _NOTHING
+    return Given(value=call.args[name], is_there=True, free=call.free)

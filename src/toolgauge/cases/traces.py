@@ -1,0 +1,232 @@
+"""Sessions as Strands writes them: one trace a user turn, agent spans and tool spans with times, as a trajectory.
+
+What a call could have known is a matter of time here: what ended at or before its start, the order of the list deciding
+at the same instant. So a turn of calls ends where something more is known.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from toolgauge.cases.case import CaseError
+from toolgauge.cases.trajectory_builder import SECOND_NS, given_arguments
+from toolgauge.model.content import NOT_RECORDED, Content, Recorded
+from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.observations import OTHER_ERROR, CallError, ToolDefinition
+from toolgauge.model.records import SpanRef
+from toolgauge.model.trajectory import CASE_DIALECT, Message, Run, ToolCall, Trajectory
+from toolgauge.recognize.values import as_list, as_object, as_str, identifier, result
+
+_MAX_SECONDS = 1e12
+
+
+def trajectory_of_traces(written: Json) -> Trajectory:
+    """Make one trajectory of a session; of several traces it is a conversation."""
+    session = _Session()
+    traces = as_list(written)
+    if not isinstance(written, list) or not all(isinstance(trace, dict) for trace in traces):
+        raise CaseError("invalid_case", "`traces` must be a list of objects with `spans`")
+    for number, trace in enumerate(traces, 1):
+        session.add(f"{number:032x}", _spans(trace))
+    return session.trajectory(len(traces))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Timed:
+    """One span with its times; an end before the start is the start."""
+
+    ref: SpanRef
+    parent_id: str | None
+    written: JsonObject
+    start_ns: int
+    end_ns: int
+
+    @property
+    def is_tool(self) -> bool:
+        return self.written.get("type") == "tool"
+
+
+def _spans(trace: Json) -> list[JsonObject]:
+    spans = as_object(trace).get("spans")
+    found = [span for span in as_list(spans) if isinstance(span, dict) and span.get("type") in ("agent", "tool")]
+    if len(found) != len(as_list(spans)):
+        raise CaseError("invalid_case", "`type` of a span of a trace must be agent or tool")
+    return found
+
+
+class _Session:
+    def __init__(self) -> None:
+        self._calls: list[ToolCall] = []
+        self._messages: list[Message] = []
+        self._runs: list[Run] = []
+        self._turns = 0
+
+    def add(self, trace_id: str, written: Sequence[JsonObject]) -> None:
+        spans = [_timed(trace_id, number, span) for number, span in enumerate(written, 1)]
+        by_id = {as_str(span.written.get("span_id")): span for span in spans}
+        agents = [span for span in spans if not span.is_tool]
+        for span in agents:
+            self._runs.append(_run(span, _run_above(span, by_id)))
+        root = min((span for span in agents if span.parent_id not in by_id), key=_start, default=None)
+        if root is not None:
+            self._add_message("user", root.written.get("user"))
+        self._add_calls([span for span in spans if span.is_tool], by_id)
+        if root is not None:
+            self._add_message("assistant", root.written.get("response"))
+
+    def _add_message(self, role: str, text: Json) -> None:
+        if isinstance(text, str) and text:
+            self._messages.append(Message(role="user" if role == "user" else "assistant", text=text, turn=self._turns))
+
+    def _add_calls(self, spans: Sequence[_Timed], by_id: dict[str | None, _Timed]) -> None:
+        """Add the calls in the order of the list, each in the turn that its time gives it."""
+        known = [_known(spans, number) for number in range(len(spans))]
+        turns = [self._turns] * len(spans)
+        before: int | None = None
+        for number in sorted(range(len(spans)), key=lambda number: spans[number].start_ns):
+            if before is not None and known[number] != known[before]:
+                self._turns += 1
+            turns[number] = self._turns
+            before = number
+        self._turns += bool(spans)
+        for number, span in enumerate(spans):
+            knowing = [turn for turn, seen in zip(turns, known, strict=True) if number in seen]
+            self._calls.append(
+                _call(
+                    span,
+                    order=len(self._calls),
+                    turn=turns[number],
+                    position=turns[:number].count(turns[number]),
+                    result_turn=min(knowing, default=self._turns),
+                    run=_run_above(span, by_id),
+                )
+            )
+
+    def trajectory(self, traces: int) -> Trajectory:
+        outermost = [run for run in self._runs if run.above is None]
+        offered = [run.tools_offered for run in outermost if run.tools_offered is not None]
+        last = outermost[-1] if outermost else None
+        return Trajectory(
+            scope="conversation" if traces > 1 else "trace",
+            trace_id=f"{max(traces, 1):032x}",
+            conversation_id="case" if traces > 1 else None,
+            service=None,
+            agents=tuple(dict.fromkeys(run.agent for run in self._runs if run.agent is not None)),
+            root=None if last is None else last.span,
+            calls=tuple(self._calls),
+            tools_offered=offered[-1] if offered else None,
+            messages=tuple(self._messages),
+            attributes={},
+            closed_because="run_ended",
+            start_ns=0,
+            end_ns=max((call.end_ns for call in self._calls), default=0),
+            runs=tuple(self._runs),
+        )
+
+
+def _timed(trace_id: str, number: int, written: JsonObject) -> _Timed:
+    start_ns = _nanoseconds(written, "start")
+    return _Timed(
+        # Ids are texts of any form in a case; the place in the list tells spans apart.
+        ref=SpanRef(trace_id, f"{number:016x}"),
+        parent_id=as_str(written.get("parent_span_id")),
+        written=written,
+        start_ns=start_ns,
+        end_ns=max(start_ns, _nanoseconds(written, "end")),
+    )
+
+
+def _nanoseconds(written: JsonObject, key: str) -> int:
+    seconds = written.get(key)
+    if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not abs(seconds) < _MAX_SECONDS:
+        raise CaseError("invalid_case", f"`{key}` of a span of a trace must be a number of seconds")
+    return round(seconds * SECOND_NS)
+
+
+def _known(spans: Sequence[_Timed], target: int) -> frozenset[int]:
+    """Find the calls that had ended when a call started."""
+    moment = (spans[target].start_ns, target)
+    return frozenset(number for number, span in enumerate(spans) if number != target and (span.end_ns, number) < moment)
+
+
+def _start(span: _Timed) -> int:
+    return span.start_ns
+
+
+def _run_above(span: _Timed, by_id: dict[str | None, _Timed]) -> _Timed | None:
+    """Find the nearest agent above a span; a circle of parents ends the search."""
+    seen: set[str] = set()
+    parent = span.parent_id
+    while parent is not None and parent not in seen and (above := by_id.get(parent)) is not None:
+        if not above.is_tool:
+            return above
+        seen.add(parent)
+        parent = above.parent_id
+    return None
+
+
+def _agent(span: _Timed | None) -> str | None:
+    return None if span is None else as_str(span.written.get("name")) or as_str(span.written.get("agent"))
+
+
+def _run(span: _Timed, above: _Timed | None) -> Run:
+    return Run(
+        span=span.ref,
+        above=None if above is None else above.ref,
+        agent=_agent(span),
+        prompt=as_str(span.written.get("user")),
+        response=as_str(span.written.get("response")),
+        tools_offered=_tools(span.written.get("available_tools")),
+        start_ns=span.start_ns,
+        end_ns=span.end_ns,
+        error=_error(span.written.get("error")) if above is None else None,
+    )
+
+
+def _error(written: Json) -> CallError | None:
+    return CallError(kind=OTHER_ERROR, message=written) if isinstance(written, str) else None
+
+
+def _tools(written: Json) -> tuple[ToolDefinition, ...] | None:
+    if not isinstance(written, list):
+        return None
+    return tuple(
+        ToolDefinition(
+            name=as_str(tool.get("name")) or "",
+            description=as_str(tool.get("description")),
+            parameters=as_object(tool["parameters"]) if "parameters" in tool else None,
+        )
+        for tool in written
+        if isinstance(tool, dict)
+    )
+
+
+def _call(span: _Timed, *, order: int, turn: int, position: int, result_turn: int, run: _Timed | None) -> ToolCall:
+    agent = _agent(run)
+    return ToolCall(
+        order=order,
+        turn=turn,
+        position=position,
+        name=as_str(span.written.get("name")) or "",
+        arguments=given_arguments(span.written),
+        result=_result(span.written),
+        error=None,
+        call_id=identifier(span.written.get("call_id")),
+        agent=agent,
+        agent_path=() if agent is None else (agent,),
+        state="executed",
+        span=span.ref,
+        requested_by=None,
+        executed_by=span.ref,
+        dialect=CASE_DIALECT,
+        start_ns=span.start_ns,
+        end_ns=span.end_ns,
+        result_turn=result_turn,
+        run=None if run is None else run.ref,
+    )
+
+
+def _result(written: JsonObject) -> Content:
+    if "result" not in written:
+        return NOT_RECORDED
+    value = written["result"]
+    return result(value) if isinstance(value, str) else Recorded(value)

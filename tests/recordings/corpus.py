@@ -1,13 +1,11 @@
 """Recorded runs of real producers, diagnosed and counted as the commands do it."""
 
-from functools import cache
 from pathlib import Path
 
 from toolgauge.config.model import Config
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.recordings.doctor import Diagnosis, Doctor
 from toolgauge.recordings.recorded_requests import find_files, read, scorecards
-from toolgauge.recordings.requirements import Requirements
 from toolgauge.recordings.stats import Stats, Tally
 from toolgauge.service.pipeline_factory import offline_pipeline
 
@@ -21,16 +19,10 @@ def recordings(folder: str, scenario: str = "*") -> list[str]:
     return found
 
 
-@cache
-def _requirements() -> Requirements:
-    """Try all evaluators once for all tests: that takes longer than to read most recordings."""
-    return Requirements()
-
-
 def diagnosed_with_trajectories(paths: list[str]) -> tuple[list[Diagnosis], list[Trajectory]]:
     """Diagnose the producers of a recording, and return its trajectories as well."""
     tally = Tally()
-    doctor = Doctor(tally, _requirements())
+    doctor = Doctor(tally)
     recording = tally.counted(read(find_files(paths), lambda _size: None))
     found: list[Trajectory] = []
     for scorecard in scorecards(recording, offline_pipeline(Config(), (), tally.recognizer)):

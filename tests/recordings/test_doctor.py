@@ -13,7 +13,6 @@ from toolgauge.recognize.producers import Producer, producer_of
 from toolgauge.recognize.remedies import Fact
 from toolgauge.recognize.remedy_table import ROWS, remedy
 from toolgauge.recordings.doctor import Diagnosis, diagnosis_lines, diagnosis_object
-from toolgauge.recordings.requirements import Requirements
 
 CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 TRACE = "5b8efff798038103d269b633813fc60c"
@@ -138,27 +137,11 @@ def test_one_capture_without_content_is_seen_among_healthy_ones_of_the_same_prod
     assert arguments.what == "no arguments in 3 of 6 calls"
 
 
-def test_what_cannot_be_evaluated_is_found_by_trying():
-    needs = Requirements()
-    assert {"tool_call_args"} <= set(needs.of("arguments"))
-    assert "tool_success" not in needs.of("arguments")
-    assert needs.of("tool_definitions") == ("arguments_schema", "known_tool")
-    assert needs.of("conversation_id") == ()
-    assert needs.shown_less("conversation_id") == ()
-    assert {"known_tool", "tool_call_args", "tool_call_f1", "tool_success"} <= set(needs.of("calls"))
-
-
-def test_a_judge_that_cannot_be_asked_is_told_from_one_that_is_shown_less():
-    needs = Requirements()
-    judges = {"tool_parameter_accuracy", "tool_selection_accuracy", "trajectory_judge", "faithfulness"}
-    assert judges <= set(needs.of("calls"))
-    assert judges & set(needs.of("arguments")) == {"tool_parameter_accuracy"}
-    assert judges & set(needs.shown_less("arguments")) == judges - {"tool_parameter_accuracy"}
-    assert judges & set(needs.of("user_text")) == {"tool_parameter_accuracy", "tool_selection_accuracy"}
-    assert judges & set(needs.shown_less("user_text")) == {"trajectory_judge", "faithfulness"}
-    assert judges & set(needs.shown_less("results")) == judges
-    assert judges & set(needs.shown_less("tool_definitions")) == {"tool_parameter_accuracy", "tool_selection_accuracy"}
-    assert needs.shown_less("calls") == ()
+def test_evaluators_that_cannot_judge_without_a_fact_are_installed():
+    (diagnosis,) = diagnosed(recordings("pydantic-ai", "content_off"))
+    named = {name for missing in diagnosis.missing for name in (*missing.not_evaluated, *missing.shown_less)}
+    assert named <= set(plugins.names(plugins.EVALUATORS))
+    assert {"tool_call_args", "grounded_arguments", "trajectory_judge"} <= named
 
 
 def test_a_report_says_which_judges_cannot_be_asked_and_which_are_shown_less():

@@ -11,7 +11,6 @@ from tests.walk.support import key_value
 from toolgauge.config.load import load
 from toolgauge.recordings.doctor import Doctor
 from toolgauge.recordings.recorded_requests import read, scorecards
-from toolgauge.recordings.requirements import Requirements
 from toolgauge.recordings.stats import Tally
 from toolgauge.recordings.unread_tools import UnreadTools, looks_like_tool_call, unread_lines, unread_object
 from toolgauge.service.pipeline_factory import offline_pipeline
@@ -21,7 +20,7 @@ MAPPING = "dialects.acme.spans=[{match: {acme.tool.name: true}, reads: tool_call
 
 def left_over(*files: Path, overrides: tuple[str, ...] = ()) -> list[UnreadTools]:
     tally = Tally()
-    doctor = Doctor(tally, Requirements())
+    doctor = Doctor(tally)
     make = offline_pipeline(load((), overrides, {}), (), tally.recognizer)
     for card in scorecards(tally.counted(read([*map(str, files)], lambda _size: None)), make):
         doctor.add(card.trajectory)

@@ -12,7 +12,6 @@ from toolgauge.cli.output import reading_progress, terminal_style
 from toolgauge.config.load import load
 from toolgauge.recordings.doctor import Diagnosis, Doctor, diagnosis_lines, diagnosis_object
 from toolgauge.recordings.recorded_requests import scorecards
-from toolgauge.recordings.requirements import Requirements
 from toolgauge.recordings.stats import Tally
 from toolgauge.recordings.unread_tools import UnreadTools, unread_lines, unread_object
 from toolgauge.service.pipeline_factory import offline_pipeline
@@ -35,7 +34,7 @@ def command(files: tuple[str, ...], config_paths: tuple[str, ...], overrides: tu
     """
     config = load([Path(path) for path in config_paths], overrides, os.environ)
     tally = Tally()
-    doctor = Doctor(tally, Requirements())
+    doctor = Doctor(tally)
     with reading_progress(files) as recording:
         for scorecard in scorecards(tally.counted(recording), offline_pipeline(config, (), tally.recognizer)):
             doctor.add(scorecard.trajectory)

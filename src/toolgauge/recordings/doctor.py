@@ -1,20 +1,37 @@
 """What each producer of a recording leaves out, what turns it on, and what cannot be evaluated meanwhile."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.json import JsonObject
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.offline.terminal import PLAIN, Style, counted, shortened
 from toolgauge.recognize.producers import Producer
 from toolgauge.recognize.remedies import Fact, Remedy
-from toolgauge.recognize.shortfalls import COSTS, NAMES, PROBLEMS, Shortfall, Shortfalls
-from toolgauge.recordings.requirements import Requirements
+from toolgauge.recognize.shortfalls import COSTS, NAMES, PROBLEMS, Shortfalls
 from toolgauge.recordings.stats import ProducerCounts, Tally
 
 Grade: TypeAlias = Literal["problem", "note"]
+
+_NAME_LENGTH = 200
+_MAX_UNREAD_LINES = 10
+# The evaluators that score, or ask a judge, with a fact and not without it.
+_NEEDED_BY: Mapping[Fact, Sequence[str]] = {
+    "calls": ["adk.tool_parameter_match", "adk.tool_trajectory", "agentevals.trajectory_match", "arguments_schema", "coverage", "deepeval.argument_correctness", "deepeval.tool_correctness", "faithfulness", "grounded_arguments", "known_tool", "output_judge", "ragas.tool_call_accuracy", "ragas.tool_call_f1", "repeated_calls", "run_completed", "strands.any_order_match_scorer", "strands.exact_match_scorer", "strands.faithfulness", "strands.in_order_match_scorer", "strands.tool_called", "strands.tool_parameter_accuracy", "strands.tool_selection_accuracy", "strands.trajectory_judge", "tool_call_accuracy", "tool_call_args", "tool_call_f1", "tool_call_order", "tool_call_output", "tool_parameter_accuracy", "tool_parameter_match", "tool_selection_accuracy", "tool_success", "tool_trajectory", "tool_use", "trajectory_judge", "uipath.tool_call_args", "uipath.tool_call_count", "uipath.tool_call_order", "uipath.tool_call_output"],
+    "arguments": ["adk.tool_parameter_match", "adk.tool_trajectory", "agentevals.trajectory_match", "arguments_schema", "grounded_arguments", "ragas.tool_call_accuracy", "ragas.tool_call_f1", "repeated_calls", "tool_call_accuracy", "tool_call_args", "tool_call_f1", "tool_parameter_accuracy", "tool_parameter_match", "tool_trajectory", "uipath.tool_call_args"],
+    "results": ("grounded_arguments", "tool_call_output", "uipath.tool_call_output"),
+    "tool_definitions": ("arguments_schema", "known_tool"),
+    "user_text": ("tool_parameter_accuracy", "tool_selection_accuracy"),
+}
+# The evaluators that ask a judge without the fact, too, and show it less.
+_SHOWN_LESS: Mapping[Fact, Sequence[str]] = {
+    "arguments": ["deepeval.argument_correctness", "faithfulness", "strands.faithfulness", "strands.tool_parameter_accuracy", "strands.tool_selection_accuracy", "strands.trajectory_judge", "tool_selection_accuracy", "trajectory_judge"],
+    "results": ["deepeval.argument_correctness", "faithfulness", "strands.faithfulness", "strands.tool_parameter_accuracy", "strands.tool_selection_accuracy", "strands.trajectory_judge", "tool_parameter_accuracy", "tool_selection_accuracy", "trajectory_judge"],
+    "tool_definitions": ["strands.tool_parameter_accuracy", "strands.tool_selection_accuracy", "tool_parameter_accuracy", "tool_selection_accuracy"],
+    "user_text": ["deepeval.argument_correctness", "faithfulness", "output_judge", "strands.faithfulness", "strands.tool_parameter_accuracy", "strands.tool_selection_accuracy", "strands.trajectory_judge", "trajectory_judge"],
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,9 +44,16 @@ class Missing:
     of: int
     unit: str
     remedy: Remedy
-    # Evaluators that cannot judge, and those whose judge is shown less.
-    not_evaluated: tuple[str, ...]
-    shown_less: tuple[str, ...]
+
+    @property
+    def not_evaluated(self) -> Sequence[str]:
+        """The evaluators that cannot judge without it."""
+        return _NEEDED_BY.get(self.fact, ())
+
+    @property
+    def shown_less(self) -> Sequence[str]:
+        """The evaluators whose judge is shown less."""
+        return _SHOWN_LESS.get(self.fact, ())
 
     @property
     def what(self) -> str:
@@ -65,9 +89,8 @@ class Diagnosis:
 class Doctor:
     """Takes the trajectories of a recording, and diagnoses its producers at the end."""
 
-    def __init__(self, tally: Tally, requirements: Requirements) -> None:
+    def __init__(self, tally: Tally) -> None:
         self._tally = tally
-        self._requirements = requirements
         self._shortfalls = Shortfalls()
         # Trajectories with calls, and those that show that spans of them went elsewhere.
         self.with_calls = 0
@@ -92,7 +115,17 @@ class Doctor:
         for producer, sent in sorted(self._tally.producers.items(), key=lambda entry: entry[0]):
             calls = self._shortfalls.calls(producer)
             found = self._shortfalls.of(producer, sent.dialects, sent.without_trace)
-            missing = tuple(self._missing(shortfall, sent, calls) for shortfall in found)
+            missing = tuple(
+                Missing(
+                    fact=shortfall.fact,
+                    grade="problem" if shortfall.fact in PROBLEMS else "note",
+                    count=shortfall.count,
+                    of=shortfall.of,
+                    unit=_unit(shortfall.fact, sent, calls),
+                    remedy=shortfall.remedy,
+                )
+                for shortfall in found
+            )
             yield Diagnosis(
                 producer=producer,
                 sent=sent,
@@ -101,19 +134,6 @@ class Doctor:
                 code_steps=self._code_steps[producer],
                 failed_code_steps=self._failed_code_steps[producer],
             )
-
-    def _missing(self, shortfall: Shortfall, sent: ProducerCounts, calls: int) -> Missing:
-        fact = shortfall.fact
-        return Missing(
-            fact=fact,
-            grade="problem" if fact in PROBLEMS else "note",
-            count=shortfall.count,
-            of=shortfall.of,
-            unit=_unit(fact, sent, calls),
-            remedy=shortfall.remedy,
-            not_evaluated=self._requirements.of(fact),
-            shown_less=self._requirements.shown_less(fact),
-        )
 
 
 def _unit(fact: Fact, sent: ProducerCounts, calls: int) -> str:
@@ -126,13 +146,9 @@ def _unit(fact: Fact, sent: ProducerCounts, calls: int) -> str:
             return "traces"
 
 
-_NAME_LENGTH = 200
-_MAX_UNREAD_LINES = 10
-
-
 def diagnosis_object(diagnosis: Diagnosis) -> JsonObject:
     """Describe one producer for `doctor --json`."""
-    return {
+    found: JsonObject = {
         "service": diagnosis.producer.service or None,
         "scope": diagnosis.producer.scope,
         "version": diagnosis.producer.version or None,
@@ -142,40 +158,31 @@ def diagnosis_object(diagnosis: Diagnosis) -> JsonObject:
         "log_records": diagnosis.sent.log_records,
         "calls": diagnosis.calls,
         "ok": not diagnosis.has_problems,
-        "missing": [_missing_object(missing) for missing in diagnosis.missing],
-        **_unread_object(diagnosis),
-        **_code_object(diagnosis),
+        "missing": [
+            {
+                "what": missing.fact,
+                "grade": missing.grade,
+                "count": missing.count,
+                "of": missing.of,
+                "unit": missing.unit,
+                "never_recorded": missing.remedy.never,
+                "switches": list(missing.remedy.switches),
+                "advice": missing.remedy.how,
+                "not_evaluated": list(missing.not_evaluated),
+                "shown_less": list(missing.shown_less),
+                "cost": missing.cost,
+            }
+            for missing in diagnosis.missing
+        ],
     }
-
-
-def _unread_object(diagnosis: Diagnosis) -> JsonObject:
-    found: list[Json] = [
-        {"name": name, "operation": operation or None, "spans": count}
-        for (name, operation), count in diagnosis.sent.unread.most_common(_MAX_UNREAD_LINES)
-    ]
-    return {"unread": found} if found and not diagnosis.calls else {}
-
-
-def _code_object(diagnosis: Diagnosis) -> JsonObject:
-    if not diagnosis.code_steps:
-        return {}
-    return {"code_steps": diagnosis.code_steps, "failed_code_steps": diagnosis.failed_code_steps}
-
-
-def _missing_object(missing: Missing) -> JsonObject:
-    return {
-        "what": missing.fact,
-        "grade": missing.grade,
-        "count": missing.count,
-        "of": missing.of,
-        "unit": missing.unit,
-        "never_recorded": missing.remedy.never,
-        "switches": list(missing.remedy.switches),
-        "advice": missing.remedy.how,
-        "not_evaluated": list(missing.not_evaluated),
-        "shown_less": list(missing.shown_less),
-        "cost": missing.cost,
-    }
+    if diagnosis.sent.unread and not diagnosis.calls:
+        found["unread"] = [
+            {"name": name, "operation": operation or None, "spans": count}
+            for (name, operation), count in diagnosis.sent.unread.most_common(_MAX_UNREAD_LINES)
+        ]
+    if diagnosis.code_steps:
+        found |= {"code_steps": diagnosis.code_steps, "failed_code_steps": diagnosis.failed_code_steps}
+    return found
 
 
 def diagnosis_lines(diagnosis: Diagnosis, style: Style = PLAIN) -> Iterator[str]:
@@ -188,7 +195,10 @@ def diagnosis_lines(diagnosis: Diagnosis, style: Style = PLAIN) -> Iterator[str]
     language = f"{producer.language}; " if producer.language else ""
     yield f"  {language}dialect {dialects}: {sent.spans} spans{records}; tells of {counted(diagnosis.calls, 'call')}"
     if diagnosis.code_steps:
-        yield from _code_lines(diagnosis, style)
+        steps, failed = counted(diagnosis.code_steps, "step"), diagnosis.failed_code_steps
+        yield f"  {style.doubtful('note')}: a code agent: {steps} wrote code, {failed} of them failed by their own code"
+        yield "    calls inside the code show only where their tools have spans; all other calls are unknown"
+        yield "    judged: each failed step, as a call of kind `code`, by `tool_success`; each call with a span, by every evaluator"
     # One switch mostly governs several facts: they are listed together.
     alike: dict[tuple[str, Remedy], list[Missing]] = {}
     for missing in diagnosis.missing:
@@ -199,13 +209,6 @@ def diagnosis_lines(diagnosis: Diagnosis, style: Style = PLAIN) -> Iterator[str]
         yield from _unread_lines(diagnosis, style)
     elif not diagnosis.missing:
         yield f"  {style.good('nothing is missing')}" if diagnosis.calls else "  no tool call: nothing to judge"
-
-
-def _code_lines(diagnosis: Diagnosis, style: Style) -> Iterator[str]:
-    steps, failed = counted(diagnosis.code_steps, "step"), diagnosis.failed_code_steps
-    yield f"  {style.doubtful('note')}: a code agent: {steps} wrote code, {failed} of them failed by their own code"
-    yield "    calls inside the code show only where their tools have spans; all other calls are unknown"
-    yield "    judged: each failed step, as a call of kind `code`, by `tool_success`; each call with a span, by every evaluator"
 
 
 def _unread_lines(diagnosis: Diagnosis, style: Style) -> Iterator[str]:

@@ -2,8 +2,8 @@
 
 A file is one request (`*.otlp.pb`, `*.logs.otlp.pb`), OTLP JSON (one request, or one a line), or a stream of
 length-delimited requests (`*.otlp`), each optionally compressed (`.gz`, `.xz`). Files given together are one
-recording: their requests are merged by time, whatever their names. Streams are read as they are used. How a file begins
-shows how it is compressed, as standard input has no name, and names may be wrong.
+recording: their requests are merged by time. Streams are read as they are used. The first bytes of a file show its
+compression: standard input has no name, and names may be wrong.
 """
 
 import gzip
@@ -15,6 +15,7 @@ import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TypeAlias
 
@@ -25,7 +26,6 @@ from toolgauge.otlp.framing import signal_and_body
 from toolgauge.otlp.otlp_json import requests_from_json
 from toolgauge.otlp.request import newest_time_ns
 from toolgauge.pipeline.pipeline import Pipeline
-from toolgauge.recordings.other_forms import KNOWN_FORMS, hint_for
 
 _LOG = logging.getLogger("toolgauge.offline")
 STDIN = "-"
@@ -53,10 +53,15 @@ def decompressed(source: io.BufferedReader) -> io.BufferedReader | gzip.GzipFile
 
 _ENDINGS = (".otlp.pb", ".otlp", ".json", ".jsonl")
 _COMPRESSIONS = (".gz", ".xz")
-_LEFT_OUT = "warning: %s: it was left out"
 _MAX_REQUEST_BYTES = 1 << 30
 _SNIFFED_BYTES = 1 << 16
 _OTLP_KEYS = (b'"resourceSpans"', b'"resourceLogs"', b'"resourceMetrics"')
+_KNOWN_FORMS = (
+    "a recording is OTLP: `*.otlp.pb` (one request), `*.otlp` (length-delimited requests) or OTLP JSON"
+    " (`*.json`, `*.jsonl`: one request, or one a line), each optionally compressed (`.gz`, `.xz`)"
+)
+# A request, or why it cannot be read.
+_Found: TypeAlias = tuple[Signal, bytes] | str
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -131,64 +136,34 @@ def _without_compression(name: str) -> str:
 
 
 def _requests(file: str) -> Iterator[RecordedRequest]:
-    is_first = True
-    try:
-        for request in _timed(file):
-            yield request
-            is_first = False
-    except _NotOtlpError as error:
-        raise RecordingError(error.message, hint=_hint(file, is_first=is_first)) from error
+    """Yield the requests of a file. A request that cannot be read is logged and skipped, so that the others are read.
 
-
-class _NotOtlpError(RecordingError):
-    """What was read is no OTLP: the file may be something else."""
-
-
-# A request, or why it cannot be read.
-_Found: TypeAlias = tuple[Signal, bytes] | _NotOtlpError
-
-
-def _hint(file: str, *, is_first: bool) -> str | None:
-    """Look at a file that could not be read; one that was OTLP before needs no word on what a recording is."""
-    known = KNOWN_FORMS if is_first else None
-    if file == STDIN:
-        return known
-    try:
-        with opened(file) as source, decompressed(source) as stream:
-            return hint_for(stream.read(_SNIFFED_BYTES)) or known
-    except UNREADABLE:
-        return known
-
-
-def _timed(file: str) -> Iterator[RecordedRequest]:
-    """Yield the requests of a file. A request that cannot be read is named and left out, so that the others are read.
-
-    Without a request that has a time the file may be something else: then it is an error.
+    Before the first request with a time the file may be something else: if none follows, it is an error.
     """
     newest = 0
-    first: _NotOtlpError | None = None
+    is_otlp = False
+    first_problem: str | None = None
     for position, found in enumerate(_bodies(file), start=1):
-        request = found if isinstance(found, _NotOtlpError) else _recorded(file, position, *found, newest)
-        if isinstance(request, RecordedRequest):
-            newest = request.time_ns
-            if newest and first is not None:
-                _LOG.warning(_LEFT_OUT, first.message)
-                first = None
-            if first is None:
-                yield request
-        elif newest:
-            _LOG.warning(_LEFT_OUT, request.message)
+        problem = request = None
+        if isinstance(found, str):
+            problem = found
         else:
-            first = first or request
-    if first is not None:
-        raise first
-
-
-def _recorded(file: str, position: int, signal: Signal, body: bytes, newest: int) -> "RecordedRequest | _NotOtlpError":
-    try:
-        return RecordedRequest(max(newest, newest_time_ns(signal, body)), signal, body)
-    except DecodeError as error:
-        return _NotOtlpError(f"`{file}`, request {position}: not an OTLP request ({error})")
+            try:
+                newest = max(newest, newest_time_ns(*found))
+                request = RecordedRequest(newest, *found)
+            except DecodeError as error:
+                problem = f"`{file}`, request {position}: not an OTLP request ({error})"
+        if newest:
+            for skipped in filter(None, (first_problem, problem)):
+                _LOG.warning("warning: %s: it was left out", skipped)
+            first_problem = None
+        else:
+            first_problem = first_problem or problem
+        if request is not None and first_problem is None:
+            yield request
+            is_otlp = True
+    if first_problem is not None:
+        raise RecordingError(first_problem, hint=None if is_otlp else _KNOWN_FORMS)
 
 
 def _bodies(file: str) -> Iterator[_Found]:
@@ -212,34 +187,26 @@ def _bodies(file: str) -> Iterator[_Found]:
 
 
 def _json_bodies(file: str, stream: io.BufferedIOBase) -> Iterator[_Found]:
-    """One document, or one a line: a first line that is a document by itself decides."""
-    for number, text in _json_documents(stream):
-        try:
-            yield from requests_from_json(text)
-        except DecodeError as error:
-            yield _NotOtlpError(f"`{file}`, line {number}: not OTLP JSON ({error})")
-
-
-def _json_documents(stream: io.BufferedIOBase) -> Iterator[tuple[int, bytes]]:
-    first = stream.readline()
-    number = 1
-    while first and not first.strip():
-        first = stream.readline()
-        number += 1
+    """Read one document, or one a line: a first line that is a document by itself decides."""
+    number, first = next(((number, line) for number, line in enumerate(stream, 1) if line.strip()), (1, b""))
+    documents = [(number, first)]
     if not first.rstrip().endswith(b"}") or first.strip() == b"{":
-        yield number, first + stream.read()
-        return
-    yield number, first
-    for line in stream:
-        number += 1
-        if line.strip():
-            yield number, line
+        documents = [(number, first + stream.read())]
+    for place, text in chain(documents, enumerate(stream, number + 1)):
+        if place == number or text.strip():
+            try:
+                yield from requests_from_json(text)
+            except DecodeError as error:
+                yield f"`{file}`, line {place}: not OTLP JSON ({error})"
 
 
 def _delimited(file: str, signal: Signal, stream: io.BufferedIOBase) -> Iterator[tuple[Signal, bytes]]:
     position = 0
     try:
-        while (size := _varint(file, stream)) is not None:
+        while (size := _varint(stream)) is not None:
+            if size > _MAX_REQUEST_BYTES:
+                text = f"`{file}` is not a stream of length-delimited OTLP requests"
+                raise RecordingError(text, hint=None if position else _KNOWN_FORMS)
             body = stream.read(size)
             if len(body) < size:
                 raise EOFError
@@ -249,16 +216,17 @@ def _delimited(file: str, signal: Signal, stream: io.BufferedIOBase) -> Iterator
             if of != "metrics":
                 yield of, body
     except EOFError:
-        # What was recorded is cut off where the process was killed, or has not been written to its end yet.
+        # The recording process was killed, or is still writing.
         text = f"`{file}` is cut off in request {position + 1}"
         if not position:
-            raise _NotOtlpError(text) from None
+            raise RecordingError(text, hint=_KNOWN_FORMS) from None
         _LOG.warning("warning: %s: the requests before it were read", text)
 
 
-def _varint(file: str, stream: io.BufferedIOBase) -> int | None:
-    value = shift = 0
-    while True:
+def _varint(stream: io.BufferedIOBase) -> int | None:
+    """Read the size of a request; `None` at the end."""
+    value = 0
+    for shift in range(0, 70, 7):
         byte = stream.read(1)
         if not byte:
             if shift:
@@ -267,11 +235,6 @@ def _varint(file: str, stream: io.BufferedIOBase) -> int | None:
         value |= (byte[0] & 0x7F) << shift
         if byte[0] < 0x80:
             break
-        shift += 7
-        if shift > 63:
-            break
-    if value > _MAX_REQUEST_BYTES:
-        raise _NotOtlpError(f"`{file}` is not a stream of length-delimited OTLP requests")
     return value
 
 

@@ -1,9 +1,8 @@
 """What fires on a run, and what labels make of it."""
 
 from tests.score.support import trajectory
-from toolgauge.authoring.firings import Backtest
+from toolgauge.authoring.firings import Backtest, Share
 from toolgauge.authoring.labels import Labelled, LabelSet
-from toolgauge.authoring.shares import Share
 from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, Result, Scorecard, Scored
 from toolgauge.service.criteria_factory import default_criteria
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolgauge.authoring.shares import Share
+from toolgauge.authoring.firings import Share
 
 
 @pytest.mark.parametrize(

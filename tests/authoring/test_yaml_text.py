@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolgauge.authoring.yaml_text import Commented, Written, yaml_text
+from toolgauge.authoring.criteria_yaml import Commented, Written, yaml_text
 from toolgauge.config.nodes import plain
 from toolgauge.config.parse import parse_yaml
 

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from tests.recordings.support import counts, stream
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.regressions import Stream
+from toolgauge.recordings.comparison import Filters, Versions, choose_versions, pair_streams
 from toolgauge.recordings.conversation_means import Observed, StreamCounts
-from toolgauge.recordings.versions import Filters, Versions, choose_versions, pair_streams
 
 SEEN: Mapping[str | None, Mapping[str, int]] = {
     "shop": {"1.0": 1, "1.1": 3, "0.9": 0},

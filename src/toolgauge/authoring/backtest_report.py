@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from toolgauge.authoring.firings import Agreement, Backtest, Firings, ResultCounts
+from toolgauge.authoring.firings import Agreement, Backtest, Firings, ResultCounts, Share
 from toolgauge.authoring.labels import LabelSet
-from toolgauge.authoring.shares import Share
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import OutcomeWord
 from toolgauge.offline.terminal import PLAIN, Style, printable, shortened

@@ -1,18 +1,234 @@
 """Tasks -> a document: for each case the expected calls and notes for people, and the rules that criteria share."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import TypeAlias
 
-from toolgauge.authoring.consensus import ExpectedSlot, expected_slots, slot_of
+from msgspec.structs import replace
+
+from toolgauge.authoring.consensus import Agreement, ExpectedSlot, RuleWord, expected_slots, slot_of, without
 from toolgauge.authoring.convert.draft import criterion_name
-from toolgauge.authoring.drafts import DraftCall, Drafter, Rules
-from toolgauge.authoring.promotion import PLACEHOLDER, Judged, judged
-from toolgauge.authoring.runs import Case, RecordedRun, case_text
+from toolgauge.authoring.freedoms import Place
+from toolgauge.authoring.runs import Case, Fault, RecordedCall, RecordedRun, case_text
 from toolgauge.authoring.tasks import Task
 from toolgauge.model.errors import RecordingError
+from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.trajectory import TrajectoryScope
 from toolgauge.offline.terminal import shortened
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+# The longest key of a rule, and the characters that are no names in `volatile`.
+_MAX_KEY = 160
+_WILD = frozenset("*?")
+_Arguments: TypeAlias = Mapping[str, Agreement]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftCall:
+    """One expected call as it is written. `args` is `None` where any will do."""
+
+    name: str
+    args: JsonObject | None
+    is_optional: bool
+    why: tuple[str, ...]
+
+    def as_json(self) -> Json:
+        """Return it as it stands in a reference."""
+        written: JsonObject = {"name": self.name}
+        if self.args is not None:
+            written["args"] = self.args
+        if self.is_optional:
+            written["optional"] = True
+        return written
+
+
+@dataclass(slots=True)
+class Rules:
+    """The rules that all calls of a criterion share; each with its reason where a place is left free."""
+
+    arguments: dict[str, tuple[RuleWord | str, str]] = field(default_factory=dict[str, tuple[RuleWord | str, str]])
+    volatile: dict[str, str] = field(default_factory=dict[str, str])
+
+
+class Drafter:
+    """Writes the expected calls of all cases of one criterion. All slots are needed first: rules are for all of them."""
+
+    def __init__(self, cases: Sequence[Sequence[ExpectedSlot]]) -> None:
+        self.rules = Rules()
+        self._unspelled: set[str] = set()
+        self._words: dict[tuple[str, str], RuleWord] = {}
+        self._ignored: dict[tuple[str, str], set[Place]] = {}
+        by_argument: dict[tuple[str, str], list[Agreement]] = {}
+        for slots in cases:
+            for slot in slots:
+                for name, found in (slot.arguments or {}).items():
+                    by_argument.setdefault((slot.name, name), []).append(found)
+        for (tool, name), found in by_argument.items():
+            self._decide(tool, name, found)
+
+    def calls(self, slots: Sequence[ExpectedSlot]) -> Iterator[DraftCall]:
+        """Yield the expected calls of one case."""
+        for slot in slots:
+            if slot.arguments is None or slot.name in self._unspelled:
+                why = (
+                    slot.why
+                    if slot.arguments is None
+                    else (*slot.why, "any arguments: their names cannot be written in a rule")
+                )
+                yield DraftCall(name=slot.name, args=None, is_optional=slot.is_optional, why=why)
+                continue
+            args, free = self._args(slot.name, slot.arguments)
+            yield DraftCall(name=slot.name, args=args, is_optional=slot.is_optional, why=(*slot.why, *free))
+
+    def _decide(self, tool: str, name: str, found: Sequence[Agreement]) -> None:
+        """Find the rules for one argument of one tool, in all calls of it."""
+        whys = _joined([one.why_free for one in found])
+        bound = [one for one in found if one.why_free is None]
+        glob = f"{tool}.{name}"
+        if bound and whys and not _WILD.isdisjoint(glob):
+            # A glob cannot be written as a plain name: free in one call is then free in all.
+            bound = []
+        word = _common([one.rule for one in bound], bound)
+        places = {place for one in bound for place in one.why}
+        if word == "one_of" and places:
+            # Accepted values are compared as a whole: what is free within one of them would not be.
+            bound, whys = [], "differs from run to run"
+        if not bound:
+            self._ignore(tool, (name,), whys)
+            self._ignored[tool, name] = {(name,)}
+            return
+        if whys:
+            self.rules.volatile[glob] = whys
+        for place in sorted(places, key=repr):
+            self._ignore(tool, place, _joined([one.why.get(place) for one in bound]))
+        self._ignored[tool, name] = places
+        self._words[tool, name] = word
+        self._name_rules(tool, name, word, bound)
+
+    def _name_rules(self, tool: str, name: str, word: RuleWord, bound: Sequence[Agreement]) -> None:
+        if word != "exact":
+            self._rule(tool, (name,), word, _REASONS[word])
+        within = {place: rule for one in bound for place, rule in one.rules.items() if place != one.place}
+        for place, rule in sorted(within.items(), key=repr):
+            self._rule(tool, place, rule, _REASONS[rule])
+
+    def _ignore(self, tool: str, place: Place, why: str) -> None:
+        self._rule(tool, place, "ignore", why)
+
+    def _rule(self, tool: str, place: Place, word: str, why: str) -> None:
+        key = spelled(tool, place)
+        if len(key) > _MAX_KEY:
+            self._unspelled.add(tool)
+        else:
+            self.rules.arguments[key] = (word, why)
+
+    def _args(self, tool: str, arguments: _Arguments) -> tuple[JsonObject, list[str]]:
+        args: JsonObject = {}
+        free: list[str] = []
+        for name, found in arguments.items():
+            ignored = self._ignored[tool, name]
+            if (name,) in ignored:
+                continue
+            if found.why_free is not None:
+                free.append(f"free: {name} ({found.why_free})")
+                continue
+            values = [without(value, (name,), ignored) for value in found.values]
+            args[name] = values if self._words[tool, name] == "one_of" else values[0]
+        return args, free
+
+
+_REASONS: Mapping[str, str] = {
+    "casefold": "the runs differ in upper and lower case",
+    "datetime": "the runs write the same time in several ways",
+    "lenient": "in any order",
+    "one_of": "any of the values that the runs had",
+}
+
+
+def _joined(whys: Sequence[str | None]) -> str:
+    return "; ".join(dict.fromkeys(why for why in whys if why is not None))
+
+
+def _common(words: Sequence[RuleWord], bound: Sequence[Agreement]) -> RuleWord:
+    """Return the rule for calls that need these rules; accepted values can stand for any of them."""
+    needed = set(words) - {"exact"}
+    if not needed:
+        return "exact"
+    if len(needed) > 1:
+        return "one_of"
+    (word,) = needed
+    is_list_rule = word == "lenient"
+    if is_list_rule and not all(isinstance(value, list) for one in bound for value in one.values):
+        return "one_of"
+    return word
+
+
+def spelled(tool: str, place: Place) -> str:
+    """Write the key of a rule: a tool, an argument, and a path below it."""
+    key = _step(tool)
+    for step in place:
+        if step is None:
+            key += "[*]"
+        elif _PLAIN.fullmatch(step):
+            key += f".{step}"
+        else:
+            key += f"[{json.dumps(step)}]"
+    return key
+
+
+def _step(tool: str) -> str:
+    return tool if _PLAIN.fullmatch(tool) else f"[{json.dumps(tool)}]"
+
+
+# A call that no run makes: the case fails until somebody has put the right calls in its place.
+PLACEHOLDER = "correct_this_case"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """The calls of a failing run, and for each why it may be wrong; empty for one that nothing faults."""
+
+    calls: tuple[RecordedCall, ...]
+    doubts: tuple[tuple[str, ...], ...]
+    # What failed of the run as a whole.
+    whole: tuple[str, ...]
+
+    @property
+    def needs_placeholder(self) -> bool:
+        """Whether nothing would be expected, or just what the run has done."""
+        doubted = [call for call, doubts in zip(self.calls, self.doubts, strict=True) if doubts]
+        return len(doubted) == len(self.calls) or all(call.failure is not None for call in doubted)
+
+
+def judged(run: RecordedRun) -> Judged:
+    """Find the calls of a run that are at fault."""
+    doubts = [tuple(_doubts(call, run.faults)) for call in run.calls]
+    whole = tuple(dict.fromkeys(_words(fault) for fault in run.faults if not _is_of_any(fault, run.calls)))
+    calls = [_as_made(call) if doubted else call for call, doubted in zip(run.calls, doubts, strict=True)]
+    return Judged(calls=tuple(calls), doubts=tuple(doubts), whole=whole)
+
+
+def _as_made(call: RecordedCall) -> RecordedCall:
+    """Show a call as it was made, but for secrets: a value that came from nowhere is what may have to be corrected."""
+    return replace(call, free={place: freedom for place, freedom in call.free.items() if freedom.is_certain})
+
+
+def _doubts(call: RecordedCall, faults: Sequence[Fault]) -> Iterator[str]:
+    if call.failure is not None:
+        yield call.failure
+    yield from dict.fromkeys(_words(fault) for fault in faults if fault.call == call.key)
+
+
+def _is_of_any(fault: Fault, calls: Sequence[RecordedCall]) -> bool:
+    return fault.call is not None and any(call.key == fault.call for call in calls)
+
+
+def _words(fault: Fault) -> str:
+    return f"{fault.criterion}: {fault.explanation}"
+
 
 _MAX_TRACES = 5
 _CORRECTION = DraftCall(

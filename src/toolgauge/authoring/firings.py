@@ -5,16 +5,105 @@ a labelled trace or conversation; without a label a conversation, or a trace whe
 run share their fate: counted one by one they would pretend to be more than they are.
 """
 
+import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from math import sqrt
 from typing import TypeAlias
 
 from toolgauge.authoring.labels import Labelled, LabelSet
-from toolgauge.authoring.shares import Share
+from toolgauge.judge.disabled import DisabledJudges
+from toolgauge.judge.inquiry import questions
+from toolgauge.model.json import JsonObject
+from toolgauge.model.judging import Answers, Inquiry, Question
 from toolgauge.model.outcomes import NotEvaluated, OutcomeWord, Scorecard, outcome_word
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.criterion import Criterion
+
+
+class Stopwatch:
+    """Measures evaluators, as a `score.scorer.Deadline` that cuts none off."""
+
+    def __init__(self) -> None:
+        self.evaluations: Counter[str] = Counter()
+        self.taken_ns: Counter[str] = Counter()
+
+    @contextmanager
+    def measure(self, criterion: Criterion) -> Generator[None]:
+        """Measure one evaluation."""
+        started_ns = time.perf_counter_ns()
+        try:
+            yield
+        finally:
+            self.taken_ns[criterion.name] += time.perf_counter_ns() - started_ns
+            self.evaluations[criterion.name] += 1
+
+
+class CountedJudges:
+    """Implements `model.judging.Judging`: counts the questions, asks none, and answers with `judge_budget`."""
+
+    def __init__(self) -> None:
+        self._disabled = DisabledJudges("backtest asks no judge")
+        self.calls: Counter[str] = Counter()
+
+    def put(self, trajectory: Trajectory, inquiries: tuple[Inquiry, ...]) -> None:
+        """Count what would be asked."""
+        for inquiry in inquiries:
+            self.calls[inquiry.criterion] += sum(isinstance(asked, Question) for _, asked in questions(inquiry))
+        self._disabled.put(trajectory, inquiries)
+
+    def take(self) -> list[Answers]:
+        """Return the inquiries since the last time, unanswered."""
+        return self._disabled.take()
+
+
+_Z = 1.959963984540054
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """`count` of `of`."""
+
+    count: int
+    of: int
+
+    @property
+    def value(self) -> float | None:
+        """The share; `None` of nothing."""
+        return self.count / self.of if self.of else None
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Wilson's interval: it stays within 0 and 1, and is honest where nothing, or everything, was counted."""
+        if not self.of:
+            return None
+        share, square = self.count / self.of, _Z * _Z
+        middle = share + square / (2 * self.of)
+        reach = _Z * sqrt(share * (1 - share) / self.of + square / (4 * self.of * self.of))
+        whole = 1 + square / self.of
+        # Rounding must not turn the ends of what is exactly 0 or 1 into something else.
+        low = 0.0 if self.count == 0 else (middle - reach) / whole
+        high = 1.0 if self.count == self.of else (middle + reach) / whole
+        return low, high
+
+    def as_object(self) -> JsonObject:
+        """Describe it for `--json`."""
+        interval = self.interval
+        return {
+            "count": self.count,
+            "of": self.of,
+            "share": None if self.value is None else round(self.value, 6),
+            "interval": None if interval is None else [round(end, 6) for end in interval],
+        }
+
+    def __str__(self) -> str:
+        if self.value is None or self.interval is None:
+            return "-"
+        low, high = self.interval
+        return f"{self.value:.2f} [{low:.2f}, {high:.2f}]"
+
 
 EXAMPLES = 5
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
-from toolgauge.authoring.yaml_text import Commented, Written, yaml_text
+from toolgauge.authoring.criteria_yaml import Commented, Written, yaml_text
 
 _START = "criteria:\n"
 _CONFIGURATION = """\

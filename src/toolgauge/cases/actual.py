@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 from difflib import get_close_matches
 
 from toolgauge.cases.case import CaseError
-from toolgauge.cases.traces import trajectory_of_traces
-from toolgauge.cases.trajectory_builder import (
+from toolgauge.cases.trajectories import (
     ARGUMENT_KEYS,
     ActualCall,
     TrajectoryBuilder,
     given_arguments,
+    trajectory_of_traces,
 )
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded
 from toolgauge.model.json import Json, JsonObject

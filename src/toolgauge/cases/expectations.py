@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from toolgauge.cases.actual import call_name, item_call, message_calls
 from toolgauge.cases.case import CaseError
-from toolgauge.cases.trajectory_builder import ARGUMENT_KEYS, ActualCall
+from toolgauge.cases.trajectories import ARGUMENT_KEYS, ActualCall
 from toolgauge.config.problems import suggestion
 from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.expected import Expected, ExpectedCall, ExpectedOutput

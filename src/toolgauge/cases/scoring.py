@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from toolgauge.cases.actual import records_trajectory, trajectory_of
 from toolgauge.cases.case import Case, CaseError
 from toolgauge.cases.expectations import expected_of
-from toolgauge.cases.trajectory_builder import TrajectoryBuilder
+from toolgauge.cases.trajectories import TrajectoryBuilder
 from toolgauge.judge.inquiry import scripted
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.expected import Expected

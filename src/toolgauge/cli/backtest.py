@@ -7,8 +7,7 @@ from pathlib import Path
 import click
 
 from toolgauge.authoring.backtest_report import Report
-from toolgauge.authoring.costs import CountedJudges, Stopwatch
-from toolgauge.authoring.firings import Backtest
+from toolgauge.authoring.firings import Backtest, CountedJudges, Stopwatch
 from toolgauge.authoring.labels import Labelled, LabelSet, RecordedFeedback, read_labels
 from toolgauge.cli.loaded_criteria import load_to_score
 from toolgauge.cli.main import EXIT_CODES, configuration_options, criteria_option

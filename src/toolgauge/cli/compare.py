@@ -14,14 +14,28 @@ from toolgauge.model.errors import ConfigError, ToolgaugeError
 from toolgauge.model.records import ENVIRONMENT, VERSION
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.net.admin_client import read_token
-from toolgauge.recordings.comparison import Comparison, compare
+from toolgauge.recordings.comparison import (
+    BASE,
+    NEW,
+    Comparison,
+    Filters,
+    Versions,
+    choose_versions,
+    compare,
+    observe,
+    set_beside,
+)
 from toolgauge.recordings.comparison_tables import comparison_object, conclusion, markdown_lines, quoted, table_lines
-from toolgauge.recordings.conversation_means import SERVICE, Observations, Observed, attribute, observed_live
-from toolgauge.recordings.live import fetch_arms
+from toolgauge.recordings.conversation_means import (
+    SERVICE,
+    Observations,
+    Observed,
+    attribute,
+    fetch_arms,
+    observed_live,
+)
 from toolgauge.recordings.recorded_requests import scorecards
-from toolgauge.recordings.two_recordings import BASE, NEW, observe, set_beside
 from toolgauge.recordings.verdict import Answer, Question
-from toolgauge.recordings.versions import Filters, Versions, choose_versions
 from toolgauge.service.pipeline_factory import offline_pipeline
 
 _EXIT_CODES: dict[Answer, int] = {"no_worse": 0, "worse": 1, "not_enough_data": 3}

@@ -12,8 +12,7 @@ from toolgauge.cli.output import reading_progress, terminal_style
 from toolgauge.config.load import load
 from toolgauge.recordings.doctor import Diagnosis, Doctor, diagnosis_lines, diagnosis_object
 from toolgauge.recordings.recorded_requests import scorecards
-from toolgauge.recordings.stats import Tally
-from toolgauge.recordings.unread_tools import UnreadTools, unread_lines, unread_object
+from toolgauge.recordings.stats import Tally, UnreadTools, unread_lines, unread_object
 from toolgauge.service.pipeline_factory import offline_pipeline
 
 

@@ -7,12 +7,10 @@ from typing import Literal
 
 import click
 
-from toolgauge.authoring.acceptance import acceptance_lines
-from toolgauge.authoring.choosing import Counted, choose_runs, with_runs_put_together
 from toolgauge.authoring.documents import Document, document
 from toolgauge.authoring.labels import LabelSet, read_labels
-from toolgauge.authoring.reference_text import criteria_lines, reference_lines
-from toolgauge.authoring.tasks import Choice, Chooser
+from toolgauge.authoring.reference_text import acceptance_lines, criteria_lines, reference_lines
+from toolgauge.authoring.tasks import Choice, Chooser, Counted, choose_runs, with_runs_put_together
 from toolgauge.cli.loaded_criteria import load_to_score
 from toolgauge.cli.main import EXIT_CODES, configuration_options, criteria_option
 from toolgauge.cli.output import reading_progress

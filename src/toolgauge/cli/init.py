@@ -6,9 +6,8 @@ from pathlib import Path
 import click
 
 from toolgauge.authoring.evidence import Requirements
-from toolgauge.authoring.learner import Learner, Options
+from toolgauge.authoring.learner import Learner, Options, Wanted
 from toolgauge.authoring.starter import SeenTraffic, configuration, criteria_file, packs
-from toolgauge.authoring.wanted_runs import Wanted
 from toolgauge.cli.learn import learned_from
 from toolgauge.cli.main import EXIT_CODES, configuration_options
 from toolgauge.model.errors import ConfigError, ToolgaugeError

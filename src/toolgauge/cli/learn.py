@@ -8,8 +8,7 @@ import click
 
 from toolgauge.authoring.evidence import Requirements
 from toolgauge.authoring.labels import read_labels
-from toolgauge.authoring.learner import Learner, Options, ServiceSummary
-from toolgauge.authoring.wanted_runs import Wanted, learn_recording
+from toolgauge.authoring.learner import Learner, Options, ServiceSummary, Wanted, learn_recording
 from toolgauge.cli.main import configuration_options
 from toolgauge.cli.output import reading_progress
 from toolgauge.model.errors import RecordingError, ToolgaugeError

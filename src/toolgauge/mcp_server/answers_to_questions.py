@@ -38,8 +38,8 @@ from toolgauge.mcp_server.trajectory_list import list_lines, trajectory_list
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.json import JsonObject
 from toolgauge.offline.terminal import counted
+from toolgauge.recordings.comparison import Filters as StreamFilters
 from toolgauge.recordings.verdict import Question
-from toolgauge.recordings.versions import Filters as StreamFilters
 from toolgauge.web.filters import Filters
 from toolgauge.web.kept import KeptTrajectory
 

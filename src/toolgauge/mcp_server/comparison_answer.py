@@ -9,12 +9,10 @@ from msgspec import Meta, Struct, convert, field
 from toolgauge.mcp_server.plain_text import more
 from toolgauge.mcp_server.scored_recordings import ScoredRecordings, Work
 from toolgauge.mcp_server.scoring_files import Scoring
-from toolgauge.recordings.comparison import Comparison, compare
+from toolgauge.recordings.comparison import BASE, NEW, Comparison, Filters, compare, observe_as, set_beside
 from toolgauge.recordings.comparison_tables import comparison_object, conclusion, table_lines
 from toolgauge.recordings.conversation_means import Observations
-from toolgauge.recordings.two_recordings import BASE, NEW, observe_as, set_beside
 from toolgauge.recordings.verdict import Answer, Question, Verdict
-from toolgauge.recordings.versions import Filters
 
 _MAX_STREAMS = 40
 _WORST_FIRST: Mapping[Verdict, int] = {"worse": 0, "not_enough_data": 1, "better": 2, "no_difference_seen": 3}

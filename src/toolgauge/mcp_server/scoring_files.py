@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from toolgauge.authoring.choosing import with_runs_put_together
+from toolgauge.authoring.tasks import with_runs_put_together
 from toolgauge.config.model import Config
 from toolgauge.config.sources import FileState, Sources, find_sources
 from toolgauge.export.redact import Redactor

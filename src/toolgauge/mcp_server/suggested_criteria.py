@@ -6,14 +6,12 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from toolgauge.authoring.choosing import Counted, choose_runs
 from toolgauge.authoring.documents import document
 from toolgauge.authoring.evidence import Requirements
 from toolgauge.authoring.labels import read_labels
-from toolgauge.authoring.learner import Options
+from toolgauge.authoring.learner import Options, Wanted, learn_recording
 from toolgauge.authoring.reference_text import criteria_lines
-from toolgauge.authoring.tasks import Choice
-from toolgauge.authoring.wanted_runs import Wanted, learn_recording
+from toolgauge.authoring.tasks import Choice, Counted, choose_runs
 from toolgauge.mcp_server.scored_recordings import Work
 from toolgauge.mcp_server.scoring_files import ScoringFiles
 from toolgauge.model.errors import ConfigError, RecordingError

@@ -8,13 +8,35 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from toolgauge.model.outcomes import NotEvaluated, Result, Scorecard, Scored
 from toolgauge.model.records import ENVIRONMENT
 from toolgauge.model.regressions import Arm, Stream
 from toolgauge.model.trajectory import Trajectory
+from toolgauge.net.admin_client import ask, check_url, not_toolgauge
 from toolgauge.recordings.two_samples import Sample
+
+_PATH = "/comparison"
+_MAX_BYTES = 64 << 20
+
+
+class _Answer(Struct):
+    arms: list[Arm]
+
+
+def fetch_arms(url: str, token: str | None = None) -> list[Arm]:
+    """Return what the process at `url` has observed; raise `ToolgaugeError` when it does not answer."""
+    check_url(url, "--live")
+    admin = url.rstrip("/").removesuffix(_PATH)
+    body = ask(admin, _PATH, token=token, max_bytes=_MAX_BYTES)
+    try:
+        return msgspec.json.decode(body, type=_Answer).arms
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise not_toolgauge(admin) from error
+
 
 SERVICE = "service.name"
 NOTHING = Sample(0, 0.0, 0.0)

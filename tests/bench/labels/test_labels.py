@@ -14,7 +14,7 @@ from tests.bench.labels.comparison import Comparison, FailedSteps, Place, Verdic
 from tests.bench.labels.labelled_runs import LabelledError, LabelledRun, Step, read_sets, write_set
 from tests.bench.labels.tables import Measured, rewrite, tables
 from tests.bench.labels.trail import converted
-from toolgauge.authoring.shares import Share
+from toolgauge.authoring.firings import Share
 from toolgauge.cli.main import main
 
 RUN, OTHER = "a" * 32, "b" * 32

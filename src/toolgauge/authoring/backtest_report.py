@@ -104,7 +104,13 @@ class Report:
             ]
             rows.append(_agreement_row(TOGETHER, agreements[-1]))
             yield from _table(_LABEL_HEADS, rows, style)
-        yield from self._examples(style)
+        found = [(what, traces) for what, traces in self._traces() if traces]
+        if found:
+            yield ""
+            yield style.head("traces to look at first, as in `toolgauge explain CRITERION FILE... --trace ID`")
+        for what, traces in found:
+            yield f"  {what}"
+            yield from (f"    {trace}" for trace in traces)
         if any(self.judge_calls.values()):
             total = sum(self.judge_calls.values())
             yield ""
@@ -125,15 +131,6 @@ class Report:
         count = counts.words["not_evaluated"]
         unseen = f"{count}: {', '.join(f'{reason} {of}' for reason, of in _by_count(counts))}" if count else "0"
         return (_title(criterion), criterion.evaluator.level, *words, fired, share, unseen)
-
-    def _examples(self, style: Style) -> Iterator[str]:
-        found = [(what, traces) for what, traces in self._traces() if traces]
-        if found:
-            yield ""
-            yield style.head("traces to look at first, as in `toolgauge explain CRITERION FILE... --trace ID`")
-        for what, traces in found:
-            yield f"  {what}"
-            yield from (f"    {trace}" for trace in traces)
 
     def _traces(self) -> Iterator[tuple[str, Sequence[str]]]:
         """Yield traces with a heading; a failure that a single criterion misses may be found by another."""

@@ -105,7 +105,9 @@ def _are_lists_of_objects(contents: Sequence[Json]) -> bool:
 def _settle_single(found: Agreement, place: Place, contents: Sequence[Json]) -> None:
     first, *others = contents
     for word, rule in _RULES:
-        if all(_meets(rule, first, other) for other in others) and (word == "exact" or _is_for(word, contents)):
+        if all(_meets(rule, first, other) for other in others) and (
+            word == "exact" or all(isinstance(value, list if word == "lenient" else str) for value in contents)
+        ):
             if word != "exact":
                 found.rules[place] = word
             return
@@ -122,11 +124,6 @@ _RULES: tuple[tuple[RuleWord, Rule], ...] = (
     ("datetime", DateTime()),
     ("lenient", Lenient()),
 )
-
-
-def _is_for(word: RuleWord, contents: Sequence[Json]) -> bool:
-    """Return whether a rule is meant for such values: of `lenient`, only that lists have no order."""
-    return all(isinstance(value, list if word == "lenient" else str) for value in contents)
 
 
 def _meets(rule: Rule, first: Json, other: Json) -> bool:

@@ -207,13 +207,13 @@ def judged(run: RecordedRun) -> Judged:
     """Find the calls of a run that are at fault."""
     doubts = [tuple(_doubts(call, run.faults)) for call in run.calls]
     whole = tuple(dict.fromkeys(_words(fault) for fault in run.faults if not _is_of_any(fault, run.calls)))
-    calls = [_as_made(call) if doubted else call for call, doubted in zip(run.calls, doubts, strict=True)]
+    calls = [
+        replace(call, free={place: freedom for place, freedom in call.free.items() if freedom.is_certain})
+        if doubted
+        else call
+        for call, doubted in zip(run.calls, doubts, strict=True)
+    ]
     return Judged(calls=tuple(calls), doubts=tuple(doubts), whole=whole)
-
-
-def _as_made(call: RecordedCall) -> RecordedCall:
-    """Show a call as it was made, but for secrets: a value that came from nowhere is what may have to be corrected."""
-    return replace(call, free={place: freedom for place, freedom in call.free.items() if freedom.is_certain})
 
 
 def _doubts(call: RecordedCall, faults: Sequence[Fault]) -> Iterator[str]:

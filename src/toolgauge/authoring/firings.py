@@ -199,7 +199,13 @@ class Backtest:
             if trajectory.start_ns > 0:
                 self.first_ns = min(self.first_ns or trajectory.start_ns, trajectory.start_ns)
             self.last_ns = max(self.last_ns, trajectory.end_ns)
-        unit = self._unit(trajectory)
+        is_conversation = trajectory.scope == "conversation" and trajectory.conversation_id is not None
+        name = trajectory.conversation_id if is_conversation else None
+        place = Labelled(is_conversation=is_conversation, id=name or trajectory.trace_id)
+        unit = self._units.get(place)
+        if unit is None:
+            unit = _Unit(trajectory.trace_id, trajectory.conversation_id, is_conversation)
+            self._units[place] = unit
         for result in scorecard.results:
             word = outcome_word(result.outcome)
             counts = self.results[result.criterion]
@@ -210,16 +216,6 @@ class Backtest:
                 unit.judged |= self._bits[result.criterion] | self._together
             if word == "fail":
                 unit.fired |= self._bits[result.criterion] | self._together
-
-    def _unit(self, trajectory: Trajectory) -> _Unit:
-        is_conversation = trajectory.scope == "conversation" and trajectory.conversation_id is not None
-        name = trajectory.conversation_id if is_conversation else None
-        place = Labelled(is_conversation=is_conversation, id=name or trajectory.trace_id)
-        unit = self._units.get(place)
-        if unit is None:
-            unit = _Unit(trajectory.trace_id, trajectory.conversation_id, is_conversation)
-            self._units[place] = unit
-        return unit
 
     @property
     def runs(self) -> int:

@@ -79,7 +79,10 @@ class Freedoms:
         """Take the ids that first appear in the result of a call which changed something: it has made them."""
         if not isinstance(call.result, Recorded):
             return
-        given = {_text_of(value.content) for value in values_of(_arguments(call))}
+        given = {
+            _text_of(value.content)
+            for value in values_of(call.arguments.value if isinstance(call.arguments, Recorded) else None)
+        }
         for value in values_of(result_value(call.result.value)):
             text = _text_of(value.content)
             if not is_id(value) or text in given or len(self._made) >= _MAX_MADE:
@@ -140,9 +143,6 @@ class Freedoms:
             return Freedom(why=f"made in the run by {shown(made_by)}")
         if isinstance(content, str):
             return self._of_text(value, content, tool)
-        return self._of_number(value, content, tool)
-
-    def _of_number(self, value: Value, content: float, tool: str) -> Freedom | None:
         if not abs(content) < _LARGEST_NUMBER:
             return _UNWRITABLE
         if abs(content) >= _LONG_NUMBER and self._redactor.masked(str(int(content))) != str(int(content)):
@@ -244,7 +244,3 @@ def place_of(steps: tuple[str | int | None, ...]) -> Place:
 def _text_of(content: str | float) -> str:
     """Write a value as text; numbers that are too large to be ids are none."""
     return content if isinstance(content, str) else str(content) if abs(content) < _LARGEST_NUMBER else ""
-
-
-def _arguments(call: ToolCall) -> Json:
-    return call.arguments.value if isinstance(call.arguments, Recorded) else None

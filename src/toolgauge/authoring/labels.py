@@ -128,7 +128,7 @@ def read_labels(path: Path, pass_at: float | None = None) -> LabelSet:
         elif passed is None:
             problems.append(f"line {number}: `{shortened(row[_VERDICT], _SHOWN_LENGTH)}` is no verdict")
         elif labels.verdicts.setdefault(labelled, passed) != passed:
-            words = [_word(verdict=verdict) for verdict in (passed, not passed)]
+            words = [("passed" if verdict else "failed") for verdict in (passed, not passed)]
             problems.append(f"line {number}: {labelled} {words[0]}, and in line {lines[labelled]} it {words[1]}")
         else:
             lines.setdefault(labelled, number)
@@ -137,10 +137,6 @@ def read_labels(path: Path, pass_at: float | None = None) -> LabelSet:
     if not labels.verdicts:
         raise ConfigError(f"`{path}` has no labels", hint=f"one line for each, below `{_TRACE},{_VERDICT}`")
     return labels
-
-
-def _word(*, verdict: bool) -> str:
-    return "passed" if verdict else "failed"
 
 
 def _error(path: Path, problems: Sequence[str]) -> ConfigError:

@@ -83,7 +83,11 @@ def _criterion_lines(document: Document, criterion: DraftCriterion, references: 
 def _keys(document: Document, criterion: DraftCriterion, references: str | None) -> Iterator[str]:
     yield "evaluator: tool_call_f1"
     if references is None:
-        yield from _when(document, criterion)
+        case = criterion.cases[0].case
+        if case is None:
+            yield _comment("every run is held against this: a `when` names those that are meant")
+        else:
+            yield f"when: {as_yaml_line({'attributes': {document.case_key: case}})}"
     if document.scope == "conversation":
         yield "scope: conversation"
     match document.tools:
@@ -99,14 +103,6 @@ def _keys(document: Document, criterion: DraftCriterion, references: str | None)
     else:
         yield f"reference: {as_yaml_line({'file': references, 'key': document.case_key})}"
     yield from _rules(criterion.rules)
-
-
-def _when(document: Document, criterion: DraftCriterion) -> Iterator[str]:
-    case = criterion.cases[0].case
-    if case is None:
-        yield _comment("every run is held against this: a `when` names those that are meant")
-    else:
-        yield f"when: {as_yaml_line({'attributes': {document.case_key: case}})}"
 
 
 def _expected(case: DraftCase) -> Iterator[str]:
@@ -182,15 +178,15 @@ def acceptance_lines(
         for result in scorecard.results:
             words[result.criterion][outcome_word(result.outcome)] += 1
     # That a criterion accepts the one run that it was made of shows nothing.
-    accepting = {name: found["pass"] for name, found in words.items() if found["pass"] > 1 and _rejects_none(found)}
+    accepting = {
+        name: found["pass"]
+        for name, found in words.items()
+        if found["pass"] > 1 and (not found["fail"] and not found["error"])
+    }
     for name, runs in [*accepting.items()][:_MAX_SHOWN]:
         yield f"`{name}` accepts every one of the {runs:,} runs: it will find nothing in runs like these"
     if len(accepting) > _MAX_SHOWN:
         yield f"{len(accepting) - _MAX_SHOWN} more criteria accept every run"
-
-
-def _rejects_none(found: Counter[OutcomeWord]) -> bool:
-    return not found["fail"] and not found["error"]
 
 
 def _loaded(written: Document, config: Config, *, has_references: bool) -> Sequence[Criterion]:

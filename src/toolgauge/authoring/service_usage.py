@@ -154,7 +154,10 @@ class ServiceUsage:
             self.versions[version] += 1
         self._add_offer(trajectory)
         self.error_results.add(trajectory)
-        by_tool = self._by_tool(trajectory)
+        by_tool: defaultdict[str, list[ToolCall]] = defaultdict(list)
+        for call in trajectory.calls:
+            if self._tool(call.name) is not None:
+                by_tool[call.name].append(call)
         self._add_calls(run, trajectory, by_tool)
         for name in by_tool.keys() - self.called.keys():
             self.called[name] = earlier.copy()
@@ -182,13 +185,6 @@ class ServiceUsage:
                 return None
             self.tools[name] = ToolUsage(name)
         return self.tools[name]
-
-    def _by_tool(self, trajectory: Trajectory) -> Mapping[str, list[ToolCall]]:
-        by_tool: defaultdict[str, list[ToolCall]] = defaultdict(list)
-        for call in trajectory.calls:
-            if self._tool(call.name) is not None:
-                by_tool[call.name].append(call)
-        return by_tool
 
     def _add_calls(self, run: int, trajectory: Trajectory, by_tool: Mapping[str, list[ToolCall]]) -> None:
         self.calls += len(trajectory.calls)

@@ -310,10 +310,7 @@ def choose_runs(
     """Take the runs of a recording that are asked for. They have to pass the criteria that people wrote."""
     required = frozenset(criterion.name for criterion in criteria if not criterion.is_default)
     reader = RunReader(
-        counts=counted.matcher(config),
-        kinds=tool_kinds(config),
-        redactor=redactor(config),
-        case_key=counted.case_key,
+        counts=counted.matcher(config), kinds=tool_kinds(config), redactor=redactor(config), case_key=counted.case_key
     )
     labels = () if choice.label_attribute is None else (choice.label_attribute.name,)
     chooser = Chooser(reader, replace(choice, required=required))

@@ -129,7 +129,14 @@ def _invocations(builder: TrajectoryBuilder, written: Json) -> None:
 
 def _calls(builder: TrajectoryBuilder, written: Json) -> None:
     for item in _objects("calls", written):
-        _refuse_misspelt(call_name(item), item)
+        # Raise `CaseError` for a key that is nearly one of ours: a call without its error, for example, is one that worked.
+        name = call_name(item)
+        for key in item:
+            meant = () if key in _CALL_KEYS else get_close_matches(key.lower(), _CALL_KEYS, n=1, cutoff=0.85)
+            if meant:
+                raise CaseError(
+                    "invalid_case", f"unknown key `{key[:80]}` of call `{name}` (did you mean `{meant[0]}`?)"
+                )
         builder.begin_turn()
         output = _output(item["output"]) if "output" in item else NOT_RECORDED
         builder.call(
@@ -141,14 +148,6 @@ def _calls(builder: TrajectoryBuilder, written: Json) -> None:
                 error=_error(item.get("error")),
             )
         )
-
-
-def _refuse_misspelt(name: str, item: JsonObject) -> None:
-    """Raise `CaseError` for a key that is nearly one of ours: a call without its error, for example, is one that worked."""
-    for key in item:
-        meant = () if key in _CALL_KEYS else get_close_matches(key.lower(), _CALL_KEYS, n=1, cutoff=0.85)
-        if meant:
-            raise CaseError("invalid_case", f"unknown key `{key[:80]}` of call `{name}` (did you mean `{meant[0]}`?)")
 
 
 def _trajectory(builder: TrajectoryBuilder, written: Json) -> None:

@@ -4,7 +4,6 @@ One bad line never keeps the others from being scored. `1`, `1.0` and `true` sta
 distinguish them.
 """
 
-import io
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -134,11 +133,7 @@ def _problem(written: JsonObject) -> str | None:
     pass_at = written.get("pass_at", 1.0)
     if not isinstance(pass_at, int | float) or isinstance(pass_at, bool) or not 0 <= pass_at <= 1:
         return f"case `{name}`: `pass_at` must be a number from 0 to 1"
-    return _slip(written)
-
-
-def _slip(written: JsonObject) -> str | None:
-    """Find a key that is nearly one of ours: a case may carry what else it likes, but not `pas_at`."""
+    # Find a key that is nearly one of ours: a case may carry what else it likes, but not `pas_at`.
     for key in written:
         meant = "pass_at" if key == "threshold" and "pass_at" not in written else _meant(key)
         if meant is not None:
@@ -167,7 +162,13 @@ def lines(files: Sequence[str]) -> Iterator[Line]:
         shown = "standard input" if file == STDIN else file
         try:
             with opened(file) as source, decompressed(source) as stream:
-                yield from _lines_of(shown, source, stream)
+                before = 0
+                for number, content in enumerate(stream, 1):
+                    if content.strip():
+                        # Of a compressed file less is read than comes out.
+                        after = source.tell() if source.seekable() else before
+                        yield Line(place=f"{shown}:{number}", content=content, read=after - before)
+                        before = after
         except UNREADABLE as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else error
             raise RecordingError(f"cannot read `{shown}`: {reason}") from error
@@ -179,13 +180,3 @@ def check_files(files: Sequence[str]) -> None:
         if file != STDIN and not Path(file).is_file() and not Path(file).is_fifo():
             problem = "this is a directory" if Path(file).is_dir() else "no such file"
             raise RecordingError(f"{problem}: `{file}`", hint="cases are read from files, one JSON object a line")
-
-
-def _lines_of(file: str, source: io.BufferedReader, stream: Iterable[bytes]) -> Iterator[Line]:
-    before = 0
-    for number, content in enumerate(stream, 1):
-        if content.strip():
-            # Of a compressed file less is read than comes out.
-            after = source.tell() if source.seekable() else before
-            yield Line(place=f"{file}:{number}", content=content, read=after - before)
-            before = after

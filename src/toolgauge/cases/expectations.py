@@ -102,14 +102,12 @@ def _refuse_unknown(owner: str, item: JsonObject, known: Sequence[str]) -> None:
 def _repeat(written: Json) -> tuple[int, int]:
     """Read `3` as exactly three, `[0, 3]` as a range."""
     match written if isinstance(written, list) else [written, written]:
-        case [int() as least, int() as most] if _is_range(least, most):
+        case [int() as least, int() as most] if (
+            not isinstance(least, bool) and not isinstance(most, bool) and 0 <= least <= most <= _MANY and most > 0
+        ):
             return least, most
         case _:
             raise CaseError("invalid_case", f"`repeat` must be 1 to {_MANY}, or `[least, most]`")
-
-
-def _is_range(least: int, most: int) -> bool:
-    return not isinstance(least, bool) and not isinstance(most, bool) and 0 <= least <= most <= _MANY and most > 0
 
 
 def _order(written: Json) -> tuple[ExpectedCall, ...]:

@@ -140,7 +140,7 @@ class Cases:
         trajectory = trajectory_of(case.actual)
         if self._registered_tools:
             trajectory = replace(trajectory, registered_tools=self._registered_tools)
-        results = _score(case, evaluator, trajectory, expected_of(case.expected))
+        results = _results(_scorer(case, evaluator, trajectory, expected_of(case.expected)), trajectory)
         if evaluator.level == "trajectory":
             outcome = results[-1].outcome
             original = evaluator.original(outcome) if isinstance(evaluator, ScriptedEvaluator) else {}
@@ -191,10 +191,6 @@ def _is_for_cases(evaluator: object, case: Case) -> bool:
         return False
     expected_shapes: tuple[str, ...] = getattr(evaluator, "expected_shapes", tuple(case.expected))
     return not case.expected or any(key in case.expected for key in expected_shapes)
-
-
-def _score(case: Case, evaluator: Evaluator, trajectory: Trajectory, expected: Expected | None) -> tuple[Result, ...]:
-    return _results(_scorer(case, evaluator, trajectory, expected), trajectory)
 
 
 def _scorer(case: Case, evaluator: Evaluator, trajectory: Trajectory, expected: Expected | None) -> Scorer:

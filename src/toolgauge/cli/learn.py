@@ -123,10 +123,7 @@ def _attribute(text: str) -> tuple[str, str]:
 
 
 def learned_from(
-    files: Sequence[str],
-    wanted: Wanted,
-    config_paths: Sequence[str],
-    overrides: Sequence[str],
+    files: Sequence[str], wanted: Wanted, config_paths: Sequence[str], overrides: Sequence[str]
 ) -> Learner:
     """Read recordings as one, with progress, and take the wanted runs."""
     config, _ = load_for_replay(config_paths, overrides, (), os.environ)

@@ -31,7 +31,7 @@ from toolgauge.model.observations import (
 from toolgauge.model.plain_words import state_words
 from toolgauge.model.ports import Dialect
 from toolgauge.model.records import SDK_LANGUAGE, LogRecord, Record, Span, SpanRef
-from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.model.trajectory import Trajectory
 from toolgauge.offline.terminal import PLAIN, Style, counted, shortened
 from toolgauge.otlp.envelope import parse_request
 from toolgauge.otlp.views import Views
@@ -115,7 +115,11 @@ class UnreadToolSpans:
 
     def add(self, trajectory: Trajectory) -> None:
         """Take note of the traces of a trajectory in which it was seen what became of calls."""
-        self._seen.update(call.span.trace_id for call in trajectory.calls if _is_whole(call))
+        self._seen.update(
+            call.span.trace_id
+            for call in trajectory.calls
+            if (call.state != "requested_only" or not isinstance(call.result, NotRecorded))
+        )
 
     def left_over(self) -> list[UnreadTools]:
         """Return what was not read, by producer, the most first."""
@@ -124,10 +128,6 @@ class UnreadToolSpans:
             unread = found.setdefault(waiting.producer, UnreadTools(waiting.producer))
             unread.add(waiting.name, is_alone=ref.trace_id not in self._seen)
         return sorted(found.values(), key=lambda unread: (-unread.spans, unread.producer))
-
-
-def _is_whole(call: ToolCall) -> bool:
-    return call.state != "requested_only" or not isinstance(call.result, NotRecorded)
 
 
 def looks_like_tool_call(span: SpanMessage) -> bool:
@@ -350,15 +350,12 @@ class Stats:
         else:
             self._without_calls += 1
         for call in trajectory.calls:
-            self._add_call(call)
-
-    def _add_call(self, call: ToolCall) -> None:
-        self._calls[call.dialect] += 1
-        self._states[call.state] += 1
-        self._arguments[_state_of(call.arguments)] += 1
-        # A call that failed has an error in place of a result.
-        self._results["error" if call.error is not None else _state_of(call.result)] += 1
-        self._not_observable["call_id"] += call.call_id is None
+            self._calls[call.dialect] += 1
+            self._states[call.state] += 1
+            self._arguments[_state_of(call.arguments)] += 1
+            # A call that failed has an error in place of a result.
+            self._results["error" if call.error is not None else _state_of(call.result)] += 1
+            self._not_observable["call_id"] += call.call_id is None
 
     def as_object(self) -> JsonObject:
         """Describe the recording for `inspect --stats --json`."""

@@ -90,10 +90,7 @@ def always_valid_p(first: Sample, second: Sample, difference: float) -> float:
 def interval(p_value: PValue, first: Sample, second: Sample, alpha: float) -> tuple[float, float]:
     """Return the differences of the means (second minus first) that are not rejected at the level `alpha`."""
     seen = second.mean - first.mean
-    return (
-        _last_kept(p_value, first, second, alpha, seen, -1.0),
-        _last_kept(p_value, first, second, alpha, seen, 1.0),
-    )
+    return (_last_kept(p_value, first, second, alpha, seen, -1.0), _last_kept(p_value, first, second, alpha, seen, 1.0))
 
 
 def _last_kept(p_value: PValue, first: Sample, second: Sample, alpha: float, kept: float, rejected: float) -> float:

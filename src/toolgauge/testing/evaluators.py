@@ -20,9 +20,7 @@ _MAX_IGNORED = 20_000
 
 
 def check_evaluator(
-    evaluator: Evaluator,
-    trajectories: Sequence[Trajectory] = (),
-    expectations: Sequence[Expected | None] = (),
+    evaluator: Evaluator, trajectories: Sequence[Trajectory] = (), expectations: Sequence[Expected | None] = ()
 ) -> None:
     """Raise `AssertionError` unless the evaluator keeps its contract, on the samples and on further trajectories."""
     name = type(evaluator).__name__

@@ -107,7 +107,13 @@ class _Writer:
         self._names: set[str] = set()
 
     def criterion(self, draft: Draft) -> JsonObject:
-        name = self._unique(draft.name)
+        number = 1
+        unique = draft.name
+        while unique in self._names:
+            number += 1
+            unique = f"{draft.name}-{number}"
+        self._names.add(unique)
+        name = unique
         written: JsonObject = {"name": name, "evaluator": draft.evaluator}
         if draft.only_case is not None:
             written["when"] = {"attributes": {self._key: draft.only_case}}
@@ -122,15 +128,6 @@ class _Writer:
         if draft.pass_at is not None:
             written["pass_at"] = draft.pass_at
         return written
-
-    def _unique(self, name: str) -> str:
-        number = 1
-        unique = name
-        while unique in self._names:
-            number += 1
-            unique = f"{name}-{number}"
-        self._names.add(unique)
-        return unique
 
     def _reference_file(self, name: str, cases: Mapping[str, JsonObject]) -> Path:
         if self._file is None:

@@ -27,7 +27,14 @@ def drafts(documents: Sequence[Document], notes: Notes) -> Iterator[Draft]:
     All have the cases of all eval sets. A configuration alone gives criteria that lack expected calls, with a note.
     """
     configs = [document for document in documents if "criteria" in document.entries]
-    sets = [document for document in documents if _is_eval_set(document.content)]
+    sets = [
+        document
+        for document in documents
+        if (
+            isinstance(document.content, list)
+            or either(as_object(document.content), "eval_cases", "evalCases") is not None
+        )
+    ]
     cases: dict[str, JsonObject] = {}
     for document in sets:
         for number, (name, turns) in enumerate(_cases(document, notes), 1):
@@ -41,10 +48,6 @@ def drafts(documents: Sequence[Document], notes: Notes) -> Iterator[Draft]:
         if not cases:
             notes.lines.append(f"criterion `{draft.name}`: {_NO_CASES}")
         yield replace(draft, scope="conversation" if longest > 1 else None, cases=cases or None)
-
-
-def _is_eval_set(content: Json) -> bool:
-    return isinstance(content, list) or either(as_object(content), "eval_cases", "evalCases") is not None
 
 
 def _configured(configs: Sequence[Document], notes: Notes) -> Iterator[Draft]:

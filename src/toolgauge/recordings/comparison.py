@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from msgspec.structs import replace
 
@@ -63,10 +62,6 @@ class ChangedCriterion:
     new_revisions: tuple[str, ...]
 
 
-# A stream whatever the revision of its criterion.
-_Unrevised: TypeAlias = Stream
-
-
 def choose_versions(observed: Observed, base: str | None, new: str | None) -> Iterator[Versions]:
     """Yield the two versions of each service that has them.
 
@@ -99,37 +94,30 @@ def pair_streams(
             old, current = base.get(stream, {}), new.get(stream, {})
             shared = old.keys() & current.keys()
             if old and current and not shared:
-                change = ChangedCriterion(stream=stream, base_revisions=(*old,), new_revisions=(*current,))
-                changed.append(change)
+                changed.append(ChangedCriterion(stream=stream, base_revisions=(*old,), new_revisions=(*current,)))
                 continue
+            # A tool by itself is often called too rarely; those of an agent decide together, unless a tool is asked for.
+            is_whole = stream.tool is None or filters.names_tools
             for revision in sorted(shared or old.keys() | current.keys()):
-                revised = replace(stream, revision=revision)
-                pairings.append(_pairing(revised, chosen, old.get(revision), current.get(revision), filters))
+                counts = old.get(revision, _NO_COUNTS)
+                pairing = Pairing(
+                    stream=replace(stream, revision=revision),
+                    base_version=chosen.base,
+                    new_version=chosen.new,
+                    base=counts,
+                    new=current.get(revision, _NO_COUNTS),
+                    # A stream without observations in the base has nothing to be compared with.
+                    decides=is_whole and bool(counts.sample.count),
+                )
+                pairings.append(pairing)
     return tuple(pairings), tuple(changed)
-
-
-def _pairing(
-    stream: Stream, versions: Versions, base: StreamCounts | None, new: StreamCounts | None, filters: Filters
-) -> Pairing:
-    # A tool by itself is often called too rarely; those of an agent decide together, unless a tool is asked for.
-    is_whole = stream.tool is None or filters.names_tools
-    old = base or _NO_COUNTS
-    return Pairing(
-        stream=stream,
-        base_version=versions.base,
-        new_version=versions.new,
-        base=old,
-        new=new or _NO_COUNTS,
-        # What the base lacks has nothing to be compared with.
-        decides=is_whole and bool(old.sample.count),
-    )
 
 
 def _by_revision(
     observed: Observed, version: str, service: str | None, filters: Filters
-) -> Mapping[_Unrevised, Mapping[str, StreamCounts]]:
+) -> Mapping[Stream, Mapping[str, StreamCounts]]:
     """Return the streams of one version of a service, with their counts by revision."""
-    found: defaultdict[_Unrevised, dict[str, StreamCounts]] = defaultdict(dict)
+    found: defaultdict[Stream, dict[str, StreamCounts]] = defaultdict(dict)
     for stream, counts in observed.streams.get(version, {}).items():
         if stream.service == service and filters.let_through(stream):
             found[replace(stream, revision="")][stream.revision] = counts

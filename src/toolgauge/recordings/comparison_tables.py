@@ -13,7 +13,7 @@ from toolgauge.offline.markdown_text import code
 from toolgauge.offline.terminal import PLAIN, Style, printable, shortened
 from toolgauge.recordings.comparison import Comparison
 from toolgauge.recordings.conversation_means import StreamCounts
-from toolgauge.recordings.verdict import Judged, Missing, Question, Verdict
+from toolgauge.recordings.verdict import Judged
 
 _NAME_LENGTH = 60
 _HEADS = ("agent", "tool", "base", "new", "difference", "verdict")
@@ -30,7 +30,22 @@ def comparison_object(comparison: Comparison) -> JsonObject:
         "versions": [
             {"service": chosen.service, "base": chosen.base, "new": chosen.new} for chosen in comparison.versions
         ],
-        "streams": [_stream_object(one) for one in comparison.streams],
+        "streams": [
+            {
+                **_names(one.pairing.stream),
+                "revision": one.pairing.stream.revision,
+                "base": _counts_object(one.pairing.base_version, one.pairing.base),
+                "new": _counts_object(one.pairing.new_version, one.pairing.new),
+                "difference": one.difference,
+                "interval": list(one.interval),
+                "p_value": one.p_value,
+                "verdict": one.verdict,
+                "within_margin": one.within_margin,
+                "decides": one.pairing.decides,
+                "more_conversations": one.missing and {"base": one.missing.base, "new": one.missing.new},
+            }
+            for one in comparison.streams
+        ],
         "changed_criteria": [
             {
                 **_names(change.stream),
@@ -39,23 +54,6 @@ def comparison_object(comparison: Comparison) -> JsonObject:
             }
             for change in comparison.changed
         ],
-    }
-
-
-def _stream_object(judged: Judged) -> JsonObject:
-    pairing, missing = judged.pairing, judged.missing
-    return {
-        **_names(pairing.stream),
-        "revision": pairing.stream.revision,
-        "base": _counts_object(pairing.base_version, pairing.base),
-        "new": _counts_object(pairing.new_version, pairing.new),
-        "difference": judged.difference,
-        "interval": list(judged.interval),
-        "p_value": judged.p_value,
-        "verdict": judged.verdict,
-        "within_margin": judged.within_margin,
-        "decides": pairing.decides,
-        "more_conversations": None if missing is None else {"base": missing.base, "new": missing.new},
     }
 
 
@@ -89,12 +87,23 @@ def table_lines(comparison: Comparison, style: Style = PLAIN) -> Iterator[str]:
         streams = list(group)
         first = streams[0]
         yield style.head(f"{_place(first.pairing.stream)}: {_versions(first)}")
-        rows = [_row(one) for one in streams]
+        rows = [
+            (
+                shortened(one.pairing.stream.agent or "-", _NAME_LENGTH),
+                _tool(one.pairing.stream),
+                _mean(one.pairing.base),
+                _mean(one.pairing.new),
+                _difference(one),
+                _verdict(one) + _beside(one.pairing.base, one.pairing.new),
+            )
+            for one in streams
+        ]
         widths = [max(map(len, column)) for column in zip(_HEADS, *rows, strict=True)]
         yield "  " + style.aside(_line(_HEADS, widths))
         for one, row in zip(streams, rows, strict=True):
+            colour = style.doubtful if one.verdict == "not_enough_data" else style.good
             # The colour goes on last: its letters take no room.
-            yield f"  {_line((*row[:-1], '|'), widths)[:-1]}{_coloured(one, row[-1], style)}"
+            yield f"  {_line((*row[:-1], '|'), widths)[:-1]}{(style.bad if one.is_too_bad else colour)(row[-1])}"
         yield ""
 
 
@@ -111,18 +120,6 @@ def _place(stream: Stream) -> str:
 def _versions(judged: Judged) -> str:
     pairing = judged.pairing
     return f"{shortened(pairing.base_version, _NAME_LENGTH)} -> {shortened(pairing.new_version, _NAME_LENGTH)}"
-
-
-def _row(judged: Judged) -> tuple[str, ...]:
-    pairing = judged.pairing
-    return (
-        shortened(pairing.stream.agent or "-", _NAME_LENGTH),
-        _tool(pairing.stream),
-        _mean(pairing.base),
-        _mean(pairing.new),
-        _difference(judged),
-        _verdict(judged) + _beside(pairing.base, pairing.new),
-    )
 
 
 def _tool(stream: Stream) -> str:
@@ -163,20 +160,6 @@ def _beside(base: StreamCounts, new: StreamCounts) -> str:
     return f" ({found})" if found else ""
 
 
-def _coloured(judged: Judged, text: str, style: Style) -> str:
-    if judged.is_too_bad:
-        return style.bad(text)
-    return style.doubtful(text) if judged.verdict == "not_enough_data" else style.good(text)
-
-
-_MARKS: dict[Verdict, str] = {
-    "better": "better",
-    "worse": "**worse**",
-    "no_difference_seen": "no difference seen",
-    "not_enough_data": "not enough data",
-}
-
-
 def markdown_lines(comparison: Comparison) -> Iterator[str]:
     """Describe the comparison for a pull request."""
     yield f"### Tool calls: {comparison.answer.replace('_', ' ')}"
@@ -191,7 +174,7 @@ def markdown_lines(comparison: Comparison) -> Iterator[str]:
         stream = one.pairing.stream
         names = [code(stream.criterion), code(stream.service), code(stream.agent)]
         tool = code(stream.tool) if stream.tool is not None else _tool(stream)
-        verdict = _MARKS[one.verdict] + (", within the margin" if one.verdict == "worse" and one.within_margin else "")
+        verdict = _verdict(one).replace("worse", "**worse**", 1)
         cells = [*names, tool, _mean(one.pairing.base), _mean(one.pairing.new), _difference(one)]
         yield f"| {' | '.join(cells)} | {verdict}{_beside(one.pairing.base, one.pairing.new)} |"
     yield ""
@@ -207,7 +190,19 @@ def quoted(name: str | None) -> str:
 def conclusion(comparison: Comparison, name: Callable[[str | None], str] = quoted) -> Iterator[str]:
     """Yield sentences: the answer, then streams that are worse, open, or not comparable."""
     question = comparison.question
-    yield _answer(comparison, question)
+    deciding = sum(one.pairing.decides for one in comparison.streams)
+    match comparison.answer:
+        case "no_worse":
+            sure = f"{question.confidence:.0%} confidence"
+            yield f"no worse: no stream of {deciding} fell by more than {question.margin:g} ({sure})"
+        case "worse":
+            worse = sum(one.is_too_bad for one in comparison.streams)
+            yield f"worse: {worse} of {len(comparison.streams)} streams fell"
+        case "not_enough_data":
+            still = sum(one.is_open for one in comparison.streams)
+            yield "not enough data: " + (
+                f"{still} of {deciding} streams are open" if deciding else "nothing that was scored under both"
+            )
     for one in comparison.streams:
         if one.verdict == "worse":
             within = ", within the margin" if one.within_margin else ""
@@ -221,22 +216,6 @@ def conclusion(comparison: Comparison, name: Callable[[str | None], str] = quote
         yield f"not comparable: {stream}: the criterion was changed between the two, so they were measured differently"
 
 
-def _answer(comparison: Comparison, question: Question) -> str:
-    deciding = sum(one.pairing.decides for one in comparison.streams)
-    match comparison.answer:
-        case "no_worse":
-            sure = f"{question.confidence:.0%} confidence"
-            return f"no worse: no stream of {deciding} fell by more than {question.margin:g} ({sure})"
-        case "worse":
-            worse = sum(one.is_too_bad for one in comparison.streams)
-            return f"worse: {worse} of {len(comparison.streams)} streams fell"
-        case "not_enough_data":
-            if not deciding:
-                return "not enough data: nothing that was scored under both"
-            still = sum(one.is_open for one in comparison.streams)
-            return f"not enough data: {still} of {deciding} streams are open"
-
-
 def _stream(stream: Stream, name: Callable[[str | None], str]) -> str:
     tool = "" if stream.tool is None else f" of tool {name(stream.tool)}"
     agent = "" if stream.agent is None else f" of agent {name(stream.agent)}"
@@ -248,13 +227,11 @@ def _needed(judged: Judged, name: Callable[[str | None], str]) -> str:
     missing, pairing = judged.missing, judged.pairing
     if missing is None:
         return "the difference seen is just the margin, no number of conversations will decide it soon"
-    return f"about {_more(missing, name(pairing.base_version), name(pairing.new_version))}"
-
-
-def _more(missing: Missing, base: str, new: str) -> str:
-    if not missing.base:
-        return f"{_rounded(missing.new)} more conversations of {new}"
-    return f"{_rounded(missing.base)} more conversations of {base} and {_rounded(missing.new)} of {new}"
+    more = f"{_rounded(missing.new)} more conversations of {name(pairing.new_version)}"
+    if missing.base:
+        base = f"{_rounded(missing.base)} more conversations of {name(pairing.base_version)}"
+        more = f"{base} and {_rounded(missing.new)} of {name(pairing.new_version)}"
+    return f"about {more}"
 
 
 def _rounded(count: int) -> int:

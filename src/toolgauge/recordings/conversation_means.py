@@ -129,18 +129,17 @@ class Observations:
         for version, tallies in self._tallies.items():
             joined: defaultdict[Stream, _Tally] = defaultdict(_Tally)
             for stream, tally in tallies.items():
-                joined[_without(stream, left_out)].join(tally)
+                environment = None if ENVIRONMENT in left_out else stream.environment
+                service = None if SERVICE in left_out else stream.service
+                joined[replace(stream, environment=environment, service=service)].join(tally)
             streams[version] = {stream: tally.counts() for stream, tally in joined.items()}
-        return Observed(streams=streams, first_seen_ns=self._seen(SERVICE in left_out))
-
-    def _seen(self, without_service: bool) -> Mapping[str | None, Mapping[str, int]]:  # noqa: FBT001 (what `without` says)
-        if not without_service:
-            return self._first_seen_ns
+        if SERVICE not in left_out:
+            return Observed(streams=streams, first_seen_ns=self._first_seen_ns)
         seen: dict[str, int] = {}
         for versions in self._first_seen_ns.values():
             for version, first_ns in versions.items():
                 seen[version] = min(seen.get(version, first_ns), first_ns)
-        return {None: seen}
+        return Observed(streams=streams, first_seen_ns={None: seen})
 
 
 def observed_live(arms: Iterable[Arm]) -> Observed:
@@ -181,9 +180,3 @@ def _streams(trajectory: Trajectory, result: Result) -> Iterator[Stream]:
     yield stream
     if call is not None and result.level == "call":
         yield replace(stream, tool=call.name)
-
-
-def _without(stream: Stream, left_out: frozenset[str]) -> Stream:
-    if ENVIRONMENT in left_out:
-        stream = replace(stream, environment=None)
-    return replace(stream, service=None) if SERVICE in left_out else stream

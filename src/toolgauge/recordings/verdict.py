@@ -1,12 +1,11 @@
-"""Streams of two versions come in, side by side; per stream a verdict goes out, and one for all.
+"""Streams under two versions in, a verdict for each stream and one for all out.
 
-A stream is *worse* where its mean is shown to be below, *better* where it is shown to be above; many streams are compared at
-once, so both are by Holm's method: however many there are, the chance that any of them is called worse or better by accident
-is at most 1 - confidence. "No worse" has to hold for all streams together, so each of them has to show it by itself and no
-correction is due: the lower end of its interval lies above -margin.
+Many streams are compared at once, so *worse* and *better* are decided by Holm's method: however many there are, the chance
+that any of them is called so by accident is at most 1 - confidence. *No worse* has to hold for all streams together, so each
+shows it by itself, without a correction: the lower end of its interval lies above -margin.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -70,12 +69,12 @@ class Judged:
     """
 
     pairing: Pairing
-    difference: float | None
-    interval: tuple[float, float]
-    p_value: float
-    verdict: Verdict
-    within_margin: bool
-    missing: Missing | None
+    difference: float | None = None
+    interval: tuple[float, float] = (-1.0, 1.0)
+    p_value: float = 1.0
+    verdict: Verdict = "not_enough_data"
+    within_margin: bool = False
+    missing: Missing | None = None
 
     @property
     def is_too_bad(self) -> bool:
@@ -91,14 +90,17 @@ class Judged:
 def judge_streams(pairings: Sequence[Pairing], question: Question) -> tuple[Judged, ...]:
     """Judge all streams together."""
     p_values = [question.p_value(pairing.base.sample, pairing.new.sample, 0.0) for pairing in pairings]
-    compared = [
-        number for number, pairing in enumerate(pairings) if pairing.base.sample.count and pairing.new.sample.count
-    ]
-    shown = set(_holm([(p_values[number], number) for number in compared], question.alpha))
+    compared = [number for number, one in enumerate(pairings) if one.base.sample.count and one.new.sample.count]
+    # Holm's method: the numbers of the streams whose means differ, when all are tested at the level alpha together.
+    differing: set[int] = set()
+    for p_value, number in sorted((p_values[number], number) for number in compared):
+        if p_value > question.alpha / (len(compared) - len(differing)):
+            break
+        differing.add(number)
     # About the level at which the next stream is called worse.
-    level = question.alpha / max(1, len(compared) - len(shown))
+    level = question.alpha / max(1, len(compared) - len(differing))
     return tuple(
-        _judged(pairing, p_values[number], question, is_shown=number in shown, level=level)
+        _judged(pairing, p_values[number], question, differs=number in differing, level=level)
         for number, pairing in enumerate(pairings)
     )
 
@@ -113,32 +115,15 @@ def answer_of(judged: Sequence[Judged]) -> Answer:
     return "no_worse"
 
 
-def _holm(p_values: list[tuple[float, int]], alpha: float) -> Iterator[int]:
-    """Yield the numbers of those that are rejected, when all are tested at the level `alpha` together."""
-    left = len(p_values)
-    for p_value, number in sorted(p_values):
-        if p_value > alpha / left:
-            return
-        yield number
-        left -= 1
-
-
-def _judged(pairing: Pairing, p_value: float, question: Question, *, is_shown: bool, level: float) -> Judged:
+def _judged(pairing: Pairing, p_value: float, question: Question, *, differs: bool, level: float) -> Judged:
     base, new = pairing.base.sample, pairing.new.sample
     if not base.count or not new.count:
-        missing = _missing(base, new, question, level) if base.count else None
-        return Judged(
-            pairing=pairing,
-            difference=None,
-            interval=(-1.0, 1.0),
-            p_value=1.0,
-            verdict="not_enough_data",
-            within_margin=False,
-            missing=missing,
-        )
+        return Judged(pairing=pairing, missing=_missing(base, new, question, level) if base.count else None)
     difference = new.mean - base.mean
     within = _is_within(base, new, question)
-    verdict = _verdict(difference, is_shown=is_shown, is_within=within)
+    verdict: Verdict = "no_difference_seen" if within else "not_enough_data"
+    if differs:
+        verdict = "worse" if difference < 0 else "better"
     return Judged(
         pairing=pairing,
         difference=difference,
@@ -148,12 +133,6 @@ def _judged(pairing: Pairing, p_value: float, question: Question, *, is_shown: b
         within_margin=within,
         missing=_missing(base, new, question, level) if verdict == "not_enough_data" else None,
     )
-
-
-def _verdict(difference: float, *, is_shown: bool, is_within: bool) -> Verdict:
-    if is_shown:
-        return "worse" if difference < 0 else "better"
-    return "no_difference_seen" if is_within else "not_enough_data"
 
 
 def _is_within(base: Sample, new: Sample, question: Question) -> bool:

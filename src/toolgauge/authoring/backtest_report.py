@@ -39,7 +39,17 @@ class Report:
             "runs": backtest.runs,
             "first_ns": backtest.first_ns,
             "last_ns": backtest.last_ns or None,
-            "labels": [self._labels_object(labels) for labels in self.labels],
+            "labels": [
+                {
+                    "name": labels.name,
+                    "passed": sum(verdict is True for verdict in labels.verdicts.values()),
+                    "failed": sum(verdict is False for verdict in labels.verdicts.values()),
+                    "contradicted": labels.contradicted,
+                    "unread": labels.unread,
+                    "unmatched": len(labels.unmatched(set(backtest.seen()))),
+                }
+                for labels in self.labels
+            ],
             "criteria": [
                 {**self._results_object(criterion), **self._runs_object(number, can_fail=criterion.pass_at > 0)}
                 for number, criterion in enumerate(backtest.criteria)
@@ -47,20 +57,8 @@ class Report:
             "all_together": self._runs_object(together, can_fail=True),
         }
 
-    def _labels_object(self, labels: LabelSet) -> JsonObject:
-        verdicts = list(labels.verdicts.values())
-        return {
-            "name": labels.name,
-            "passed": verdicts.count(True),
-            "failed": verdicts.count(False),
-            "contradicted": labels.contradicted,
-            "unread": labels.unread,
-            "unmatched": len(labels.unmatched(set(self.backtest.seen()))),
-        }
-
     def _results_object(self, criterion: Criterion) -> JsonObject:
         counts = self.backtest.results[criterion.name]
-        reasons: Json = dict(_by_count(counts))
         return {
             "criterion": criterion.name,
             "revision": criterion.revision,
@@ -69,21 +67,18 @@ class Report:
             "enforce": criterion.enforce,
             "can_fail": criterion.pass_at > 0,
             "results": {word: counts.words[word] for word in _WORDS},
-            "reasons": reasons,
+            "reasons": dict(_by_count(counts)),
             "judge_calls": self.judge_calls.get(criterion.name, 0),
         }
 
     def _runs_object(self, number: int, *, can_fail: bool) -> JsonObject:
-        found: JsonObject = {
-            "fired": self.firings[number].runs.as_object(),
-            "trace_ids": list(self.firings[number].trace_ids),
-        }
         labels: Json = [
             {"label": labels.name, **_agreement_object(agreements[number])}
             for labels, agreements in zip(self.labels, self.agreements, strict=True)
             if can_fail
         ]
-        return {**found, "labels": labels}
+        fired, trace_ids = self.firings[number].runs.as_object(), list[Json](self.firings[number].trace_ids)
+        return {"fired": fired, "trace_ids": trace_ids, "labels": labels}
 
     def lines(self, style: Style = PLAIN) -> Iterator[str]:
         """Write tables: results and runs of each criterion, then the criteria beside each label set, then traces to look at."""
@@ -96,7 +91,11 @@ class Report:
         yield from _table(_HEADS, rows, style)
         for labels, agreements in zip(self.labels, self.agreements, strict=True):
             yield ""
-            yield _labels_line(labels)
+            verdicts = list(labels.verdicts.values())
+            parts = [f"{verdicts.count(True)} passed", f"{verdicts.count(False)} failed"]
+            if labels.contradicted:
+                parts.append(f"{labels.contradicted} with different verdicts, left out")
+            yield f"labels `{_shown_name(labels.name)}`: {', '.join(parts)}"
             rows = [
                 _agreement_row(_title(criterion), agreements[number])
                 for number, criterion in self._shown()
@@ -114,7 +113,10 @@ class Report:
         if any(self.judge_calls.values()):
             total = sum(self.judge_calls.values())
             yield ""
-            yield f"judge calls that `toolgauge serve` would make: at least {total} ({_counts(self.judge_calls)})"
+            calls = ", ".join(
+                f"`{printable(name)}` {count}" for name, count in sorted(self.judge_calls.items()) if count
+            )
+            yield f"judge calls that `toolgauge serve` would make: at least {total} ({calls})"
 
     def _shown(self) -> Iterator[tuple[int, Criterion]]:
         """Leave out default criteria without results."""
@@ -152,10 +154,6 @@ def _by_count(counts: ResultCounts) -> list[tuple[str, int]]:
     return sorted(counts.reasons.items(), key=lambda entry: (-entry[1], entry[0]))
 
 
-def _counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"`{printable(name)}` {count}" for name, count in sorted(counts.items()) if count)
-
-
 def _agreement_object(agreement: Agreement) -> JsonObject:
     return {
         "passed_runs": agreement.passed.as_object(),
@@ -177,14 +175,6 @@ def _agreement_row(title: str, agreement: Agreement) -> tuple[str, ...]:
 
 def _plain(share: Share) -> str:
     return f"{share.count} of {share.of}"
-
-
-def _labels_line(labels: LabelSet) -> str:
-    verdicts = list(labels.verdicts.values())
-    parts = [f"{verdicts.count(True)} passed", f"{verdicts.count(False)} failed"]
-    if labels.contradicted:
-        parts.append(f"{labels.contradicted} with different verdicts, left out")
-    return f"labels `{_shown_name(labels.name)}`: {', '.join(parts)}"
 
 
 def _shown_name(name: str) -> str:

@@ -252,7 +252,7 @@ class Backtest:
                 failed=_share(failed, bit),
                 not_judged=sum(not run.judged & bit for run in runs),
                 false_alarms=tuple(examples.get((bit, True), ())),
-                missed=tuple(_missed(failed, bit)),
+                missed=tuple(run.first_trace for run in failed if run.judged & bit and not run.fired & bit)[:EXAMPLES],
             )
             for bit in self._all_bits()
         )
@@ -287,11 +287,3 @@ def _unlabelled(unit: _Unit) -> Labelled:
 
 def _share(runs: Sequence[_Run], bit: int) -> Share:
     return Share(sum(bool(run.fired & bit) for run in runs), sum(bool(run.judged & bit) for run in runs))
-
-
-def _missed(failed: Sequence[_Run], bit: int) -> Iterator[str]:
-    left = EXAMPLES
-    for run in failed:
-        if left and run.judged & bit and not run.fired & bit:
-            left -= 1
-            yield run.first_trace

@@ -121,7 +121,12 @@ def read_labels(path: Path, pass_at: float | None = None) -> LabelSet:
     lines: dict[Labelled, int] = {}
     problems: list[str] = []
     for number, row in _rows(path):
-        labelled = _labelled(row)
+        # The trace where both are filled in, as it is the narrower one.
+        labelled = None
+        if trace_id := row.get(_TRACE):
+            labelled = Labelled(is_conversation=False, id=trace_id.lower())
+        elif conversation_id := row.get(_CONVERSATION):
+            labelled = Labelled(is_conversation=True, id=conversation_id)
         passed = verdict_of(row[_VERDICT], pass_at)
         if labelled is None:
             problems.append(f"line {number}: neither `{_TRACE}` nor `{_CONVERSATION}` is filled in")
@@ -133,20 +138,16 @@ def read_labels(path: Path, pass_at: float | None = None) -> LabelSet:
         else:
             lines.setdefault(labelled, number)
     if problems:
-        raise _error(path, problems)
+        hint = f"a verdict is {PLAIN_VERDICTS}" if any("is no verdict" in problem for problem in problems) else None
+        if len(problems) == 1:
+            raise ConfigError(f"`{path}`, {problems[0]}", hint=hint)
+        shown = [f"{len(problems)} problems in `{path}`", *(f"  {problem}" for problem in problems[:_SHOWN_PROBLEMS])]
+        if len(problems) > _SHOWN_PROBLEMS:
+            shown.append(f"  and {len(problems) - _SHOWN_PROBLEMS} more")
+        raise ConfigError("\n".join(shown), hint=hint)
     if not labels.verdicts:
         raise ConfigError(f"`{path}` has no labels", hint=f"one line for each, below `{_TRACE},{_VERDICT}`")
     return labels
-
-
-def _error(path: Path, problems: Sequence[str]) -> ConfigError:
-    hint = f"a verdict is {PLAIN_VERDICTS}" if any("is no verdict" in problem for problem in problems) else None
-    if len(problems) == 1:
-        return ConfigError(f"`{path}`, {problems[0]}", hint=hint)
-    shown = [f"  {problem}" for problem in problems[:_SHOWN_PROBLEMS]]
-    if len(problems) > len(shown):
-        shown.append(f"  and {len(problems) - len(shown)} more")
-    return ConfigError("\n".join((f"{len(problems)} problems in `{path}`", *shown)), hint=hint)
 
 
 def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
@@ -180,12 +181,3 @@ def _check_columns(path: Path, columns: Sequence[str]) -> None:
     there = ", ".join(f"`{shortened(name, _SHOWN_LENGTH)}`" for name in columns[:20]) or "none"
     hint = f"the first line names the columns: {ids}, and `{_VERDICT}`; there is {there}"
     raise ConfigError(f"`{path}`, line 1: no column {missing}", hint=printable(hint))
-
-
-def _labelled(row: Mapping[str, str]) -> Labelled | None:
-    """Find what a row is about: the trace where both are filled in, as it is the narrower one."""
-    if trace_id := row.get(_TRACE):
-        return Labelled(is_conversation=False, id=trace_id.lower())
-    if conversation_id := row.get(_CONVERSATION):
-        return Labelled(is_conversation=True, id=conversation_id)
-    return None

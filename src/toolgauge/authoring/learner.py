@@ -1,4 +1,7 @@
-"""Which runs of a recording are learned from: those with some attributes, and those that passed by some labels."""
+"""Recorded runs in, one criteria file for review out, each line with its evidence.
+
+Criteria are written in terms of the evaluators that anybody can name in a criterion: nothing in them depends on this module.
+"""
 
 import math
 from collections import Counter, defaultdict
@@ -20,33 +23,32 @@ from toolgauge.score.selection import CUT_SHORT, without_code
 from toolgauge.service.criteria_factory import default_criteria
 from toolgauge.service.pipeline_factory import offline_pipeline, tool_kinds
 
+_MAX_SERVICES = 200
 _MAX_RULES = 100
-# A limit is this much above what was seen.
+# A limit is this much above the figures seen.
 _MARGIN = 1.25
 _QUANTILES = (0.5, 0.9, 0.99)
 _HIGHEST = 0.999
-_CONVERSATION = "conversation"
+_HEADER = (
+    "Learned from traffic by `toolgauge learn`: what was usual, not what is right. Read it, delete what should not",
+    "hold, and run it with `toolgauge replay --criteria` or as one of `criteria_files` of `toolgauge serve`.",
+    "A comment is the evidence for its line. A share of 1 % of runs may break a rule that is written, by default.",
+)
+# `toolgauge init` writes such a file: with the criteria of packs, or without any.
+_NOTHING_LEARNED = (
+    "Nothing is learned from traffic here: no rule has enough runs as evidence. `toolgauge learn` writes criteria from more.",
+)
 
 Criterion = dict[str, Written]
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule that may be written, and what speaks for it."""
+    """A rule that may be written, and its evidence."""
 
     evidence: Evidence
     written: Written
     key: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Learned:
-    """The criteria of one service; `alarms` of `runs` would have failed criteria learned from the others."""
-
-    criteria: Sequence[Written]
-    requirements: Requirements
-    runs: int
-    alarms: int
 
 
 class Candidates:
@@ -54,20 +56,33 @@ class Candidates:
 
     def __init__(self, usage: ServiceUsage) -> None:
         self._usage = usage
-        self._tools = {
-            name: tool
-            for name, tool in sorted(usage.tools.items())
-            if tool.calls
-            and not tool.is_invented
-            and may_be_written(name, is_offered=tool.is_offered, runs=tool.all.runs)
-        }
-        plain = [name for name in self._tools if is_plain(name)]
-        self._plain = {name: self._tools[name] for name in plain}
-        self.before = [rule for name in plain for rule in self._before(name)]
-        self.confirmed = [rule for name in plain for rule in self._confirmed(name)]
-        self.sources = [rule for name in plain for rule in self._sources(name)]
-        self.always = [rule for name in plain for rule in self._always(name)]
+        self._tools = _writable_tools(usage)
+        self._plain = {name: tool for name, tool in self._tools.items() if is_plain(name)}
+        self.before: list[Rule] = []
+        self.confirmed: list[Rule] = []
+        self.sources: list[Rule] = []
+        self.always: list[Rule] = []
         self.figures = {name: figure for name, figure in usage.figures.items() if figure.quantiles.count}
+        for name, tool in self._plain.items():
+            tools, evidence = tool.before.best(self._plain.keys() - {name})
+            if tools:
+                rule = {"before": name, "call": tools[0] if len(tools) == 1 else tools}
+                self.before.append(Rule(evidence, Commented(rule, _share_of_runs(evidence))))
+            if tool.confirmed.runs:
+                rule = Commented({"requires_confirmation": name}, _share_of_runs(tool.confirmed))
+                self.confirmed.append(Rule(tool.confirmed, rule))
+            for argument, alternatives in sorted(tool.sources.items()):
+                tools, evidence = alternatives.best(self._plain.keys())
+                # The same few values again and again show little: runs of one customer are one observation here.
+                evidence.runs = min(evidence.runs, tool.arguments.distinct(argument))
+                if tools and tool.arguments.is_public(argument):
+                    sources = [{"tool": source} for source in tools]
+                    share = f"{evidence.held} of {evidence.judged} calls, in {evidence.runs} runs"
+                    rule = Commented({"from": sources[0] if len(sources) == 1 else sources}, share)
+                    place = f'["{name}"]' if any(letter in name for letter in ".:/") else name
+                    self.sources.append(Rule(evidence, rule, f"{place}.{argument}"))
+            called = usage.called[name]
+            self.always.append(Rule(called, Commented(">= 1", _share_of_runs(called)), name))
 
     def evidence(self) -> Iterator[Evidence]:
         """Yield the evidence for all of them."""
@@ -84,72 +99,44 @@ class Candidates:
     def criteria(self, prefix: str, service: str | None, requirements: Requirements) -> Iterator[Criterion]:
         """Yield the criteria that have enough evidence."""
         common: Criterion = {} if service is None else {"when": {"service": as_glob(service)}}
-        common["scope"] = _CONVERSATION if self._usage.has_conversations else "trace"
+        common["scope"] = "conversation" if self._usage.has_conversations else "trace"
+        order = [rule.written for rule in _met((*self.before, *self.confirmed), requirements)]
+        origins = {rule.key: rule.written for rule in _met(self.sources, requirements)}
+        always = {rule.key: rule.written for rule in _met(self.always, requirements)}
         for kind, evaluator, parameters in (
             ("tools", "policy", self._allowed(requirements)),
             ("arguments", "arguments_schema", self._schemas(requirements)),
-            ("order", "order_rules", _as_list("rules", (*self.before, *self.confirmed), requirements)),
-            ("origins", "data_flow", _as_mapping("rules", self.sources, requirements)),
-            ("always", "tool_call_count", _as_mapping("counts", self.always, requirements)),
+            ("order", "order_rules", {"rules": order} if order else {}),
+            ("origins", "data_flow", {"rules": origins} if origins else {}),
+            ("always", "tool_call_count", {"counts": always} if always else {}),
             ("budget", "budget", self._budget(requirements)),
             ("failures", "tool_success", self._failures(requirements)),
         ):
             if parameters:
                 yield {"name": f"{prefix}.{kind}", "evaluator": evaluator, **common, **parameters}
 
-    def _before(self, name: str) -> Iterator[Rule]:
-        others = self._plain.keys() - {name}
-        tools, evidence = self._plain[name].before.best(others)
-        if tools:
-            call = tools[0] if len(tools) == 1 else tools
-            yield Rule(evidence, Commented({"before": name, "call": call}, _share(evidence, "runs")))
-
-    def _confirmed(self, name: str) -> Iterator[Rule]:
-        evidence = self._plain[name].confirmed
-        if evidence.runs:
-            yield Rule(evidence, Commented({"requires_confirmation": name}, _share(evidence, "runs")))
-
-    def _sources(self, name: str) -> Iterator[Rule]:
-        tool = self._plain[name]
-        for argument, alternatives in sorted(tool.sources.items()):
-            tools, evidence = alternatives.best(self._plain.keys())
-            # The same few values again and again show little: runs of one customer are one observation here.
-            evidence.runs = min(evidence.runs, tool.arguments.distinct(argument))
-            if tools and tool.arguments.is_public(argument):
-                sources = [{"tool": source} for source in tools]
-                rule = {"from": sources[0] if len(sources) == 1 else sources}
-                yield Rule(evidence, Commented(rule, _share(evidence, "calls")), f"{_quoted(name)}.{argument}")
-
-    def _always(self, name: str) -> Iterator[Rule]:
-        evidence = self._usage.called[name]
-        yield Rule(evidence, Commented(">= 1", _share(evidence, "runs")), name)
-
     def _allowed(self, requirements: Requirements) -> Criterion:
         usage = self._usage
         if usage.all.runs < requirements.runs or not self._tools:
             return {}
-        agents = sorted(usage.agents)
-        if len(agents) <= 1 or not all(may_be_written(a, is_offered=False, runs=usage.agents[a]) for a in agents):
-            return self._allowing([{"tool": [self._tool_line(tool) for tool in self._tools.values()]}])
-        # Calls of which the agent is not known are bound by no rule that names one.
-        rules = [
-            {"agent": agent, "tool": lines}
-            for agent in agents
-            if (lines := [self._tool_line(tool, agent) for tool in self._tools.values() if tool.agents[agent]])
-        ]
-        return self._allowing(rules)
-
-    def _allowing(self, rules: Sequence[Written]) -> Criterion:
-        others = sum(1 for tool in self._usage.tools.values() if tool.calls) - len(self._tools)
+        agents: list[str | None] = [*sorted(usage.agents)]
+        if len(agents) <= 1 or not all(may_be_written(a, is_offered=False, runs=n) for a, n in usage.agents.items()):
+            agents = [None]
+        rules: list[Written] = []
+        for agent in agents:
+            lines: list[Written] = []
+            for tool in self._tools.values():
+                calls = tool.calls if agent is None else tool.agents[agent]
+                failed = f", {tool.failed} failed" if tool.failed else ""
+                note = f"{calls} calls, in {tool.all.runs} of {usage.all.runs} runs{failed}"
+                if calls:
+                    lines.append(Commented(as_glob(tool.name), note))
+            if lines:
+                # Calls of which the agent is not known are bound by no rule that names one.
+                rules.append({"tool": lines} if agent is None else {"agent": agent, "tool": lines})
+        others = sum(1 for tool in usage.tools.values() if tool.calls) - len(self._tools)
         note = f"not allowed: {others} called in one run alone, or never on offer" if others else ""
         return {"allow_only": Commented(rules, note)}
-
-    def _tool_line(self, tool: ToolUsage, agent: str | None = None) -> Written:
-        calls = tool.calls if agent is None else tool.agents[agent]
-        failed = f", {tool.failed} failed" if tool.failed else ""
-        return Commented(
-            as_glob(tool.name), f"{calls} calls, in {tool.all.runs} of {self._usage.all.runs} runs{failed}"
-        )
 
     def _schemas(self, requirements: Requirements) -> Criterion:
         schemas = {
@@ -180,45 +167,24 @@ class Candidates:
         return limits
 
 
-def learn(
-    usage: ServiceUsage, *, prefix: str, service: str | None, requirements: Requirements, most_alarms: float
-) -> Learned:
-    """Write the criteria of a service, with requirements that keep false alarms few."""
-    candidates = Candidates(usage)
-    needed, alarms = raised(list(candidates.evidence()), requirements, runs=usage.all.runs, most_alarms=most_alarms)
-    return Learned(
-        criteria=list(candidates.criteria(prefix, service, needed)),
-        requirements=needed,
-        runs=usage.all.runs,
-        alarms=alarms,
-    )
+def _writable_tools(usage: ServiceUsage) -> dict[str, ToolUsage]:
+    """Return the tools that were called, as far as their names may be written."""
+    return {
+        name: tool
+        for name, tool in sorted(usage.tools.items())
+        if tool.calls and not tool.is_invented and may_be_written(name, is_offered=tool.is_offered, runs=tool.all.runs)
+    }
 
 
-def _written(rules: Sequence[Rule], requirements: Requirements) -> list[Rule]:
+def _met(rules: Sequence[Rule], requirements: Requirements) -> list[Rule]:
     """Return the rules with enough evidence; of too many those with the most."""
     good = [rule for rule in rules if requirements.met_by(rule.evidence)]
     most = sorted(good, key=lambda rule: -rule.evidence.runs)[:_MAX_RULES]
     return [rule for rule in good if rule in most]
 
 
-def _as_list(key: str, rules: Sequence[Rule], requirements: Requirements) -> Criterion:
-    good = _written(rules, requirements)
-    return {key: [rule.written for rule in good]} if good else {}
-
-
-def _as_mapping(key: str, rules: Sequence[Rule], requirements: Requirements) -> Criterion:
-    good = _written(rules, requirements)
-    return {key: {rule.key: rule.written for rule in good}} if good else {}
-
-
-def _share(evidence: Evidence, unit: str) -> str:
-    if unit == "runs":
-        return f"{evidence.runs - evidence.broken} of {evidence.runs} runs"
-    return f"{evidence.held} of {evidence.judged} calls, in {evidence.runs} runs"
-
-
-def _quoted(name: str) -> str:
-    return f'["{name}"]' if "." in name or ":" in name or "/" in name else name
+def _share_of_runs(evidence: Evidence) -> str:
+    return f"{evidence.runs - evidence.broken} of {evidence.runs} runs"
 
 
 def _above(figure: float, *, is_errors: bool) -> float:
@@ -227,11 +193,8 @@ def _above(figure: float, *, is_errors: bool) -> float:
 
 
 def _limit(name: str, figure: Figure) -> Written:
-    highest = figure.quantiles.quantile(_HIGHEST) or 0.0
-    limit = _above(highest, is_errors=name == "errors")
-    if name == "duration":
-        return f"{max(limit, 0.001):g}s"
-    return math.ceil(limit)
+    limit = _above(figure.quantiles.quantile(_HIGHEST) or 0.0, is_errors=name == "errors")
+    return f"{max(limit, 0.001):g}s" if name == "duration" else math.ceil(limit)
 
 
 def _spread(name: str, figure: Figure) -> str:
@@ -250,19 +213,6 @@ def _of_largest(largest: Largest) -> Evidence:
     return Evidence(runs=largest.runs, broken=int(is_alarm), breaking=[largest.run] * is_alarm)
 
 
-_MAX_SERVICES = 200
-_PREFIX = "learned"
-_HEADER = (
-    "Learned from traffic by `toolgauge learn`: what was usual, not what is right. Read it, delete what should not",
-    "hold, and run it with `toolgauge replay --criteria` or as one of `criteria_files` of `toolgauge serve`.",
-    "A comment is the evidence for its line. A share of 1 % of runs may break a rule that is written, by default.",
-)
-# `toolgauge init` writes such a file: with the criteria of packs, or without any.
-_NOTHING_LEARNED = (
-    "Nothing is learned from traffic here: no rule has enough runs as evidence. `toolgauge learn` writes criteria from more.",
-)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """What a rule needs, and how many runs may fail by mistake."""
@@ -273,7 +223,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceSummary:
-    """The traffic of one service and the criteria made of it."""
+    """The traffic of one service and its criteria; `alarms` of `runs` would have failed criteria learned from the others."""
 
     service: str | None
     runs: int
@@ -290,7 +240,6 @@ class Learner:
     def __init__(self) -> None:
         self._services: dict[str | None, ServiceUsage] = {}
         self.cut_short = 0
-        self.further_services = 0
 
     def add(self, trajectory: Trajectory) -> None:
         """Add one run, unless it was not seen to its end: that is not what runs usually are."""
@@ -298,12 +247,8 @@ class Learner:
             self.cut_short += 1
             return
         service = trajectory.service
-        if service not in self._services:
-            if len(self._services) == _MAX_SERVICES:
-                self.further_services += 1
-                return
-            self._services[service] = ServiceUsage()
-        self._services[service].add(without_code(trajectory))
+        if service in self._services or len(self._services) < _MAX_SERVICES:
+            self._services.setdefault(service, ServiceUsage()).add(without_code(trajectory))
 
     @property
     def calls(self) -> int:
@@ -317,16 +262,7 @@ class Learner:
 
     def tool_names(self) -> list[str]:
         """Name the tools that were called, as far as their names may be written."""
-        names = {
-            name
-            for usage in self._services.values()
-            for name, tool in usage.tools.items()
-            if tool.calls
-            and not tool.is_invented
-            and is_plain(name)
-            and may_be_written(name, is_offered=tool.is_offered, runs=tool.all.runs)
-        }
-        return sorted(names)
+        return sorted({name for usage in self._services.values() for name in _writable_tools(usage) if is_plain(name)})
 
     @property
     def runs(self) -> int:
@@ -340,25 +276,22 @@ class Learner:
         slugs = _slugs(self._services.keys())
         for service in sorted(self._services, key=lambda name: (name is not None, name or "")):
             usage = self._services[service]
-            learned = learn(
-                usage,
-                prefix=f"{_PREFIX}.{slugs[service]}",
-                service=service,
-                requirements=options.requirements,
-                most_alarms=options.most_alarms,
-            )
+            runs, candidates = usage.all.runs, Candidates(usage)
+            evidence = list(candidates.evidence())
+            needed, alarms = raised(evidence, options.requirements, runs=runs, most_alarms=options.most_alarms)
+            criteria = list(candidates.criteria(f"learned.{slugs[service]}", service, needed))
             summary = ServiceSummary(
                 service=service,
-                runs=usage.all.runs,
+                runs=runs,
                 calls=usage.calls,
-                criteria=len(learned.criteria),
-                needed=learned.requirements.runs,
-                alarms=learned.alarms,
+                criteria=len(criteria),
+                needed=needed.runs,
+                alarms=alarms,
                 versions=dict(sorted(usage.versions.items())),
             )
             summaries.append(summary)
-            for place, criterion in enumerate(learned.criteria):
-                entries.append(Commented(criterion, above=_head(summary) if place == 0 else ()))
+            head = _head(summary)
+            entries.extend(Commented(one, above=() if place else head) for place, one in enumerate(criteria))
         return yaml_text({"criteria": entries}, _HEADER if entries else _NOTHING_LEARNED), tuple(summaries)
 
 
@@ -375,18 +308,19 @@ def _slugs(services: Iterable[str | None]) -> Mapping[str | None, str]:
 
 
 def _head(summary: ServiceSummary) -> tuple[str, ...]:
+    service = "a service without a name" if summary.service is None else summary.service
     versions = ", ".join(f"{version} ({runs} runs)" for version, runs in list(summary.versions.items())[:5])
-    lines = [
-        f"{summary.runs} runs with {summary.calls} calls of {'a service without a name' if summary.service is None else summary.service}"
+    return (
+        "",
+        f"{summary.runs} runs with {summary.calls} calls of {service}"
         + (f"; versions: {versions}" if versions else ""),
         f"A rule needs {summary.needed} runs. {summary.alarms} of {summary.runs} runs would fail what is learned from the others.",
-    ]
-    return ("", *lines)
+    )
 
 
 @dataclass(slots=True)
 class Wanted:
-    """Which runs are learned from: those with some attributes, and those that passed by some labels."""
+    """The runs to learn from: those with these attributes, and those that passed by these labels."""
 
     attributes: tuple[tuple[str, str], ...] = ()
     labels: LabelSet | None = None
@@ -407,16 +341,15 @@ class Wanted:
         return labelled is not None and self.labels.verdicts[labelled] is True
 
     def why_none(self) -> str | None:
-        """Name what left no run to learn from; `None` where it is the traffic itself."""
+        """Explain why no run is left to learn from; `None` where it is the traffic itself."""
         if self.seen and not self.with_attributes:
             return "no run has " + " and ".join(f"`{key}={value}`" for key, value in self.attributes)
         if self.labels is None or not self.seen:
             return None
+        name = self.labels.name
         if not self.labelled:
-            return (
-                f"none of the {len(self.labels.verdicts)} labels of `{self.labels.name}` is on a run of the recording"
-            )
-        return f"no run with tool calls passed by the labels of `{self.labels.name}` ({self.labelled} runs have one)"
+            return f"none of the {len(self.labels.verdicts)} labels of `{name}` is on a run of the recording"
+        return f"no run with tool calls passed by the labels of `{name}` ({self.labelled} runs have one)"
 
 
 def learn_recording(recording: Iterable[RecordedRequest], wanted: Wanted, config: Config) -> Learner:

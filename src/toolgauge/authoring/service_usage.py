@@ -1,9 +1,10 @@
-"""What the runs of one service do: trajectories come one after the other, counts stay."""
+"""Counts over the runs of one service: its tools, agents and figures, and results that read like errors."""
 
 import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from toolgauge.authoring.criteria_yaml import Commented, Written, as_glob
 from toolgauge.authoring.evidence import Evidence, Largest
@@ -29,19 +30,19 @@ _CLASS = re.compile(r"[\w.]+(?:Error|Exception):")
 _MEMBERS = ("error", "errors", "error_message", "errorMessage")
 
 
+@dataclass(slots=True)
 class _Counts:
     """The results with one beginning: all, and those before a repeat of a tool that never worked in the run."""
 
-    def __init__(self) -> None:
-        self.results = 0
-        self.runs = 0
-        self.before_repeats = 0
-        self.repeating_runs = 0
-        self.tools: set[str] = set()
+    results: int = 0
+    runs: int = 0
+    before_repeats: int = 0
+    repeating_runs: int = 0
+    tools: set[str] = field(default_factory=set[str])
 
 
 class ErrorResults:
-    """Counts results that read like errors, by how they begin."""
+    """Counts results that read like errors by their beginnings, as far as these hold no value."""
 
     def __init__(self) -> None:
         self._counts: dict[str, _Counts] = {}
@@ -126,17 +127,15 @@ class Figure:
 
 
 class ServiceUsage:
-    """Counts what the runs of a service do."""
+    """Counts over the runs of a service."""
 
     def __init__(self) -> None:
         self.all = Evidence()
-        self.without_calls = 0
         self.calls = 0
         self.has_conversations = False
         self.versions: Counter[str] = Counter()
         self.agents: Counter[str] = Counter()
         self.tools: dict[str, ToolUsage] = {}
-        self.further_tools = 0
         # The runs in which a tool was called, of all.
         self.called: dict[str, Evidence] = {}
         self.figures: dict[str, Figure] = {name: Figure() for name in FIGURES}
@@ -152,7 +151,14 @@ class ServiceUsage:
         version = trajectory.resource.get(VERSION)
         if version is not None and (version in self.versions or len(self.versions) < _MAX_NAMES):
             self.versions[version] += 1
-        self._add_offer(trajectory)
+        if trajectory.tools_offered is not None:
+            offered = {tool.name: tool for tool in trajectory.tools_offered}
+            for name in dict.fromkeys((*(call.name for call in trajectory.calls), *offered)):
+                tool = self._tool(name)
+                if tool is not None and name in offered:
+                    tool.offer(offered[name])
+                elif tool is not None:
+                    tool.was_missing = True
         self.error_results.add(trajectory)
         by_tool: defaultdict[str, list[ToolCall]] = defaultdict(list)
         for call in trajectory.calls:
@@ -163,32 +169,24 @@ class ServiceUsage:
             self.called[name] = earlier.copy()
         for name, evidence in self.called.items():
             evidence.add(run, holds=name in by_tool)
-        if not trajectory.hidden_turns:
-            self._add_figures(run, trajectory, by_tool)
-
-    def _add_offer(self, trajectory: Trajectory) -> None:
-        if trajectory.tools_offered is None:
+        if trajectory.hidden_turns:
             return
-        for name in {call.name for call in trajectory.calls} - {tool.name for tool in trajectory.tools_offered}:
-            tool = self._tool(name)
-            if tool is not None:
-                tool.was_missing = True
-        for definition in trajectory.tools_offered:
-            tool = self._tool(definition.name)
-            if tool is not None:
-                tool.offer(definition)
+        for score in scores(_MEASURE, trajectory):
+            for name, part in FIGURES.items():
+                if part in score.parts:
+                    self.figures[name].add(run, score.parts[part])
+        for name, calls in by_tool.items():
+            self.calls_of[name].add(run, len(calls))
 
     def _tool(self, name: str) -> ToolUsage | None:
         if name not in self.tools:
             if len(self.tools) == _MAX_TOOLS:
-                self.further_tools += 1
                 return None
             self.tools[name] = ToolUsage(name)
         return self.tools[name]
 
     def _add_calls(self, run: int, trajectory: Trajectory, by_tool: Mapping[str, list[ToolCall]]) -> None:
         self.calls += len(trajectory.calls)
-        self.without_calls += not trajectory.calls
         source = trajectory.conversation_id or trajectory.trace_id
         before = dict(_tools_before(trajectory))
         for name, calls in by_tool.items():
@@ -205,14 +203,6 @@ class ServiceUsage:
         for call in trajectory.calls:
             if call.name in by_tool and any(True for _ in identifying_values(call)):
                 self.tools[call.name].add_sources(run, call, sources)
-
-    def _add_figures(self, run: int, trajectory: Trajectory, by_tool: Mapping[str, list[ToolCall]]) -> None:
-        for score in scores(_MEASURE, trajectory):
-            for name, part in FIGURES.items():
-                if part in score.parts:
-                    self.figures[name].add(run, score.parts[part])
-        for name, calls in by_tool.items():
-            self.calls_of[name].add(run, len(calls))
 
 
 def _tools_before(trajectory: Trajectory) -> Iterator[tuple[str, frozenset[str]]]:

@@ -1,17 +1,20 @@
-"""What the runs of one service do with one tool: its arguments, what comes before it, where its values come from."""
+"""The calls of one tool in the runs of a service: arguments, the tools called before, and where values come from.
+
+Keys of arguments are data, too: one that is no plain name, or that few runs have, is never written.
+"""
 
 import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from toolgauge.authoring.criteria_yaml import Commented, Written
 from toolgauge.authoring.evidence import Evidence, Requirements
-from toolgauge.authoring.value_profiles import MIN_SOURCES, VARYING, Form, Profile, Summary, form_of, is_id_name
+from toolgauge.authoring.value_profiles import MIN_SOURCES, VARYING, Form, Profile, form_of, is_id_name
 from toolgauge.evaluators.order_rules import OrderRules
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import ToolDefinition
@@ -128,13 +131,19 @@ class ArgumentNode:
     def schema(self, requirements: Requirements, definition: str) -> _Schema:
         """Write the JSON Schema of the values."""
         summary = self.profile.summary(definition)
-        schema: _Schema = {"type": _types(summary)}
+        types = sorted({_TYPES.get(form, "string") for form in summary.forms})
+        if "number" in types and "integer" in types:
+            types.remove("integer")
+        schema: _Schema = {"type": types[0] if len(types) == 1 else types}
         if summary.labels is not None:
             schema["enum"] = [*summary.labels, *([None] if "null" in summary.forms else [])]
         elif summary.pattern is not None and summary.distinct >= requirements.runs:
             schema["pattern"] = f"^(?:{summary.pattern})$"
         if summary.low is not None and summary.high is not None and summary.distinct >= MIN_SOURCES:
-            schema["minimum"], schema["maximum"] = _widened(summary.low, summary.high)
+            margin = _MARGIN * (summary.high - summary.low or abs(summary.high))
+            lower = summary.low - margin
+            schema["minimum"] = 0 if summary.low >= 0 > lower else math.floor(lower)
+            schema["maximum"] = math.ceil(summary.high + margin)
         if self._items is not None and summary.form == "list":
             schema["items"] = self._items.schema(requirements, definition)
         if summary.form == "object":
@@ -162,17 +171,13 @@ class ArgumentNode:
         member = (self.members or {}).get(key)
         return 0 if member is None else member.profile.summary().distinct
 
-    def sources(self, key: str) -> int:
-        """Count the conversations with a key."""
-        member = (self.members or {}).get(key)
-        return 0 if member is None else member.profile.summary().sources
-
     def is_public(self, key: str, definition: str = "") -> bool:
         """Return whether a key may be written."""
         if not _KEY.fullmatch(key):
             return False
         is_declared = re.search(rf"(?<!\w){re.escape(key)}(?!\w)", definition) is not None
-        return is_declared or self.sources(key) >= MIN_SOURCES
+        member = (self.members or {}).get(key)
+        return is_declared or (member is not None and member.profile.summary().sources >= MIN_SOURCES)
 
     def comment(self, present: Evidence, definition: str) -> str:
         """Name the evidence."""
@@ -180,19 +185,6 @@ class ArgumentNode:
         forms = ", ".join(f"{count} {form}" for form, count in summary.forms.items())
         varied = f", {summary.distinct} different texts" if summary.labels is None and summary.distinct > 1 else ""
         return f"in {present.held} of {present.judged} calls: {forms}{varied}"
-
-
-def _types(summary: Summary) -> Written:
-    types = sorted({_TYPES.get(form, "string") for form in summary.forms})
-    if "number" in types and "integer" in types:
-        types.remove("integer")
-    return types[0] if len(types) == 1 else types
-
-
-def _widened(low: float, high: float) -> tuple[int, int]:
-    margin = _MARGIN * (high - low or abs(high))
-    lower = low - margin
-    return 0 if low >= 0 > lower else math.floor(lower), math.ceil(high + margin)
 
 
 _MAX_SETS = 500
@@ -225,32 +217,24 @@ class Alternatives:
         chosen: tuple[str, ...] = ()
         left: dict[frozenset[str], Evidence] = {} if self.sets is None else self.sets
         while len(chosen) < _MAX_ALTERNATIVES and left:
-            counts = _counted(left, allowed)
+            counts: Counter[str] = Counter()
+            for tools, evidence in left.items():
+                counts.update(dict.fromkeys(tools & allowed, evidence.judged))
             if not counts:
                 break
             most = max(counts.values())
             chosen = (*chosen, min(tool for tool, count in counts.items() if count == most))
             left = {tools: evidence for tools, evidence in left.items() if chosen[-1] not in tools}
-        return chosen, self._evidence(left.values())
-
-    def _evidence(self, left: Iterable[Evidence]) -> Evidence:
-        missed = list(left)
+        missed = list(left.values())
         breaking = sorted({run for evidence in missed for run in evidence.first})
-        return Evidence(
+        evidence = Evidence(
             runs=self.all.runs,
-            broken=max(len(breaking), *(evidence.runs for evidence in missed), 0) if missed else 0,
+            broken=max(len(breaking), *(one.runs for one in missed)) if missed else 0,
             breaking=breaking,
             judged=self.all.judged,
-            held=self.all.judged - sum(evidence.judged for evidence in missed),
+            held=self.all.judged - sum(one.judged for one in missed),
         )
-
-
-def _counted(sets: Mapping[frozenset[str], Evidence], allowed: AbstractSet[str]) -> Counter[str]:
-    counts: Counter[str] = Counter()
-    for tools, evidence in sets.items():
-        for tool in tools & allowed:
-            counts[tool] += evidence.judged
-    return counts
+        return chosen, evidence
 
 
 def scores(evaluator: Evaluator, trajectory: Trajectory) -> Iterator[Scored]:

@@ -41,8 +41,8 @@ _PATTERNS: Mapping[Form, str] = {
     "email": r"[^@\s]+@[^@\s]+",
 }
 # What differs from one conversation to the next, and has to be left free where one conversation stands for others.
-VARYING: frozenset[Form] = frozenset(
-    {
+VARYING: frozenset[Form] = frozenset[Form](
+    (
         "date",
         "datetime",
         "time",
@@ -56,7 +56,7 @@ VARYING: frozenset[Form] = frozenset(
         "name",
         "address",
         "text",
-    }
+    )
 )
 # A label is written down when at least so many conversations, or users, have it.
 MIN_SOURCES = 5
@@ -147,28 +147,9 @@ _FIXED_FORMS: tuple[tuple[TextForm, re.Pattern[str]], ...] = (
     ("url", _URL),
     ("decimal", _DECIMAL),
 )
-
-
-def _form_of_words(text: str) -> TextForm:
-    words = text.split()
-    if len(words) == 1:
-        if len(text) <= _LONGEST_LABEL and _LABEL.fullmatch(text):
-            return "label"
-        if any(letter.isdigit() for letter in text):
-            return "identifier"
-        return "name" if _CAPITAL.match(text) else "text"
-    if _ADDRESS.fullmatch(text):
-        return "address"
-    return "name" if len(words) <= 5 and all(map(_is_of_name, words)) else "text"
-
-
-def _is_of_name(word: str) -> bool:
-    """Return whether a word may be part of a name: it has a capital letter, or is a particle as in `van der Berg`."""
-    return _CAPITAL.match(word) is not None or word in _PARTICLES
-
-
+# Lower-case words in names, as in `van der Berg`.
 _PARTICLES = frozenset(
-    (
+    [
         "van",
         "von",
         "der",
@@ -187,8 +168,22 @@ _PARTICLES = frozenset(
         "y",
         "zu",
         "of",
-    )
+    ]
 )
+
+
+def _form_of_words(text: str) -> TextForm:
+    words = text.split()
+    if len(words) == 1:
+        if len(text) <= _LONGEST_LABEL and _LABEL.fullmatch(text):
+            return "label"
+        if any(letter.isdigit() for letter in text):
+            return "identifier"
+        return "name" if _CAPITAL.match(text) else "text"
+    if _ADDRESS.fullmatch(text):
+        return "address"
+    is_name = len(words) <= 5 and all(_CAPITAL.match(word) or word in _PARTICLES for word in words)
+    return "name" if is_name else "text"
 
 
 def is_personal(name: str) -> bool:
@@ -210,12 +205,11 @@ def is_declared(text: str, definition: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """What all values at one place have in common; everything in it may be written down.
+    """The common features of all values at one place; all of it may be written down.
 
-    `form` is the form that all values but null have, `None` when they differ. `labels` are all values where they are few labels
-    that many sources share, `None` otherwise. `pattern` is an RE2 pattern that all ids, days, UUIDs or
-    e-mail addresses match, `None` where their shapes differ. `low` and `high` are rounded outwards, `None` where numbers are ids. `distinct` counts different values up
-    to a bound.
+    `form` is that of all values but null, `None` where they differ. `labels` are all values where they are few labels that many
+    sources share, else `None`. `pattern` is an RE2 pattern that all ids, days, UUIDs or e-mail addresses match, `None` where
+    their shapes differ. `low` and `high` are rounded outwards, `None` where numbers are ids. `distinct` is counted up to a bound.
     """
 
     observations: int
@@ -229,12 +223,6 @@ class Summary:
     distinct: int
 
 
-@dataclass(slots=True)
-class _Label:
-    count: int = 0
-    sources: set[str] = field(default_factory=set[str])
-
-
 class Profile:
     """Collects the values at one place in bounded memory; the order in which they come makes no difference.
 
@@ -245,7 +233,7 @@ class Profile:
         self._is_personal = is_personal(name)
         self._is_id = is_id_name(name)
         self._forms: Counter[Form] = Counter()
-        self._labels: dict[str, _Label] | None = {}
+        self._labels: dict[str, set[str]] | None = {}
         self._shapes: _Shapes | None = _Shapes()
         self._figures = Quantiles()
         self._has_large = False
@@ -265,27 +253,25 @@ class Profile:
             self._hashes.add(hash(value))
         if isinstance(value, str):
             self._has_other_dates = self._has_other_dates or (form == "date" and not _ISO_DATE.fullmatch(value))
-            self._add_text(value.strip(), form, source)
+            text = value.strip()
+            self._add_label(text, source)
+            if form == "identifier" and self._shapes is not None:
+                self._shapes = self._shapes.with_(text)
         elif isinstance(value, int | float) and not isinstance(value, bool):
             self._has_large = self._has_large or not abs(value) < _LARGEST_FIGURE
             if not self._has_large:
                 self._figures.add(float(value))
 
-    def _add_text(self, text: str, form: Form, source: str) -> None:
-        if self._labels is not None:
-            if len(text) > _LONGEST_DECLARED or (text not in self._labels and len(self._labels) == _MAX_LABELS):
-                self._labels = None
-            else:
-                label = self._labels.setdefault(text, _Label())
-                label.count += 1
-                if len(label.sources) < MIN_SOURCES:
-                    label.sources.add(source)
-        if form == "identifier" and self._shapes is not None:
-            self._add_shape(text)
-
-    def _add_shape(self, text: str) -> None:
-        if self._shapes is not None:
-            self._shapes = self._shapes.with_(text)
+    def _add_label(self, text: str, source: str) -> None:
+        labels = self._labels
+        if labels is None:
+            return
+        if len(text) > _LONGEST_DECLARED or (text not in labels and len(labels) == _MAX_LABELS):
+            self._labels = None
+            return
+        sources = labels.setdefault(text, set())
+        if len(sources) < MIN_SOURCES:
+            sources.add(source)
 
     def summary(self, definition: str = "") -> Summary:
         """Return what may be written down of the values so far.
@@ -299,42 +285,31 @@ class Profile:
         form = next(iter(present)) if len(present) == 1 else None
         is_figure = form in ("integer", "number") and not self._is_id and not self._is_personal and not self._has_large
         spread = self._figures.spread() if is_figure else None
+        pattern = None if form is None or (form == "date" and self._has_other_dates) else _PATTERNS.get(form)
+        if form == "identifier" and self._shapes is not None:
+            pattern = self._shapes.pattern()
         return Summary(
             observations=self._forms.total(),
             sources=len(self._sources),
             forms=dict(sorted(self._forms.items())),
             form=form,
             labels=self._public_labels(present, definition),
-            pattern=self._pattern(form),
+            pattern=pattern,
             low=None if spread is None else spread[0],
             high=None if spread is None else spread[1],
             distinct=len(self._hashes),
         )
 
-    def _pattern(self, form: Form | None) -> str | None:
-        match form:
-            case "identifier":
-                return None if self._shapes is None else self._shapes.pattern()
-            case "date" if self._has_other_dates:
-                return None
-            case None:
-                return None
-            case _:
-                return _PATTERNS.get(form)
-
     def _public_labels(self, present: Collection[Form], definition: str) -> tuple[str, ...] | None:
         labels = self._labels
         if not labels or not present or any(form in _NEVER for form in present):
             return None
-        if not all(self._is_public(text, label, definition) for text, label in labels.items()):
-            return None
+        for text, sources in labels.items():
+            is_label = len(text) <= _LONGEST_LABEL and _LABEL.fullmatch(text) is not None
+            is_shared = len(sources) >= MIN_SOURCES and not self._is_personal and not self._is_id
+            if not (is_label and is_shared) and not is_declared(text, definition):
+                return None
         return tuple(sorted(labels))
-
-    def _is_public(self, text: str, label: _Label, definition: str) -> bool:
-        if is_declared(text, definition):
-            return True
-        is_label = len(text) <= _LONGEST_LABEL and _LABEL.fullmatch(text) is not None
-        return is_label and not self._is_personal and not self._is_id and len(label.sources) >= MIN_SOURCES
 
 
 # Forms that have no labels among them, not even where a tool's definition has an example of one.

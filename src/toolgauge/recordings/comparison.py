@@ -1,4 +1,9 @@
-"""Two versions are compared: observations and a question come in, all that can be answered goes out."""
+"""Chooses the versions to compare and the streams that stand side by side, and has them judged.
+
+Without a choice, the newest version of each service is compared with the one seen before it. A criterion that was changed in
+between measures differently: its two revisions are never compared. Of two recordings, one is the old version and the other the
+new one; a service or an environment that only one of them has is left out of the streams.
+"""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -295,22 +295,17 @@ def diagnosis_lines(diagnosis: Diagnosis, style: Style = PLAIN) -> Iterator[str]
     for (grade, shared), group in alike.items():
         yield from _missing_lines(grade, shared, group, style)
     if sent.unread and not diagnosis.calls:
-        yield from _unread_lines(diagnosis, style)
+        # The calls may be on the spans from which nothing was read.
+        spans, name = counted(sent.unread.total(), "span"), shortened(producer.scope or "(no scope)", _NAME_LENGTH)
+        yield f"  {style.doubtful('note')}: no tool call; nothing was read from {spans} of scope `{name}`:"
+        for (name, operation), count in sent.unread.most_common(_MAX_UNREAD_LINES):
+            named = f"operation `{shortened(operation, _NAME_LENGTH)}`" if operation else "no `gen_ai.operation.name`"
+            yield f"    {count} `{shortened(name, _NAME_LENGTH)}`, {named}"
+        if len(sent.unread) > _MAX_UNREAD_LINES:
+            yield f"    and {len(sent.unread) - _MAX_UNREAD_LINES} more names"
+        yield "    do: if calls are on these spans, map their attributes in the section `dialects` of the configuration"
     elif not diagnosis.missing:
         yield f"  {style.good('nothing is missing')}" if diagnosis.calls else "  no tool call: nothing to judge"
-
-
-def _unread_lines(diagnosis: Diagnosis, style: Style) -> Iterator[str]:
-    """Name the spans on which nothing was found: without any call, the calls may be on these."""
-    unread = diagnosis.sent.unread
-    scope = shortened(diagnosis.producer.scope or "(no scope)", _NAME_LENGTH)
-    yield f"  {style.doubtful('note')}: no tool call; nothing was read from {counted(unread.total(), 'span')} of scope `{scope}`:"
-    for (name, operation), count in unread.most_common(_MAX_UNREAD_LINES):
-        named = f"operation `{shortened(operation, _NAME_LENGTH)}`" if operation else "no `gen_ai.operation.name`"
-        yield f"    {count} `{shortened(name, _NAME_LENGTH)}`, {named}"
-    if len(unread) > _MAX_UNREAD_LINES:
-        yield f"    and {len(unread) - _MAX_UNREAD_LINES} more names"
-    yield "    do: if calls are on these spans, map their attributes in the section `dialects` of the configuration"
 
 
 def _missing_lines(grade: str, remedy: Remedy, group: Sequence[Missing], style: Style) -> Iterator[str]:

@@ -6,13 +6,12 @@ Reading may lag behind, and what it cannot keep up with is written without being
 import asyncio
 import uuid
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from toolgauge.config.model import Config, Exporters
 from toolgauge.export.recording_file import RecordingFile
 from toolgauge.model.delivery import Outgoing
-from toolgauge.model.json import Value
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.observations import Reading
 from toolgauge.model.outcomes import Scorecard
@@ -22,6 +21,7 @@ from toolgauge.offline.terminal import counted, shortened
 from toolgauge.otlp.request import Request
 from toolgauge.pipeline.pipeline import Pipeline, ignore_split
 from toolgauge.recognize.recognizer import Recognizer
+from toolgauge.recordings.stats import CountingRecognizer
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.destinations import make_outbox
 from toolgauge.service.evaluation_limit import EvaluationLimit
@@ -40,7 +40,7 @@ _OTHERS = "(other services)"
 
 @dataclass(slots=True)
 class ServiceCounts:
-    """What was recognised of one service; `dialects` counts spans and log records."""
+    """The readings, trajectories and calls of one service; `dialects` counts spans and log records."""
 
     dialects: Counter[str] = field(default_factory=Counter[str])
     read: int = 0
@@ -63,7 +63,7 @@ class Recognized:
 
     def recognizer(self, dialects: Sequence[Dialect], metrics: SelfMetrics, wanted: Collection[str] = ()) -> Recognizer:
         """Make a recognizer that counts here what it reads."""
-        return _CountingRecognizer(dialects, metrics, wanted, self.note)
+        return CountingRecognizer(dialects, metrics, wanted, self.note)
 
     def accept(self, request: Request) -> None:
         """Count a request that was accepted."""
@@ -71,12 +71,16 @@ class Recognized:
         if request.signal != "metrics":
             self.records += request.count
 
-    def note(self, record: Record, dialect: str) -> None:
-        """Count what a dialect read."""
-        service = record.resource.service
+    def note(self, record: Record, reading: Reading) -> None:
+        """Count a reading, and report the first one of a service and a dialect."""
+        dialect, service = reading.dialect, record.resource.service
+        if dialect is None:
+            return
         counts = self._counts(service)
         if not counts.dialects[dialect]:
-            self._on_first(f"service {_named(service)}: dialect {dialect} ({_scope(record)})")
+            scope = f"{record.scope.name} {record.scope.version or ''}".strip()
+            shown = shortened(scope, _NAME_LENGTH) if scope else "no scope"
+            self._on_first(f"service {_named(service)}: dialect {dialect} ({shown})")
         counts.dialects[dialect] += 1
         counts.read += 1
 
@@ -114,42 +118,12 @@ class Recognized:
         return self.services.setdefault(name, ServiceCounts())
 
 
-class _CountingRecognizer(Recognizer):
-    """A recognizer that reports what it reads."""
-
-    def __init__(
-        self,
-        dialects: Sequence[Dialect],
-        metrics: SelfMetrics,
-        wanted: Collection[str],
-        note: Callable[[Record, str], None],
-    ) -> None:
-        super().__init__(dialects, metrics, wanted)
-        self._note = note
-
-    def operation(self, attributes: Mapping[str, Value], name: str, scope: str) -> None:
-        """Have all spans read when they arrive: that is where they are counted."""
-        del attributes, name, scope
-
-    def read(self, record: Record) -> Reading | None:
-        """Read the record as any recognizer does."""
-        reading = super().read(record)
-        if reading is not None and reading.dialect is not None:
-            self._note(record, reading.dialect)
-        return reading
-
-
 def _work(trajectories: int, calls: int) -> str:
     return f"{counted(trajectories, 'trajectory', 'trajectories')}, {counted(calls, 'tool call')}"
 
 
 def _named(service: str | None) -> str:
     return f"`{shortened(service, _NAME_LENGTH)}`" if service else "without a name"
-
-
-def _scope(record: Record) -> str:
-    name = f"{record.scope.name} {record.scope.version or ''}".strip()
-    return shortened(name, _NAME_LENGTH) if name else "no scope"
 
 
 _GRACE_S = 2.0

@@ -1,18 +1,18 @@
 """A recording in figures: what was read, by which dialects, from which producers, and what was not observed and why.
 
-A recording's spans pass as they do live; the recognizer made here counts what it reads by producer and by trace. What is
-kept of a trace is the producer of each of its spans, until the trace is taken.
+A recording's spans pass as they do live; `CountingRecognizer` reports each reading. Of a trace only the producer of each span
+is kept, until the trace is taken. Spans that look like tool calls and that no dialect reads are listed by producer.
 """
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from google.protobuf.message import DecodeError as NotProtobufError
 from msgspec.structs import replace
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
@@ -51,7 +51,6 @@ _KEY = re.compile(
     re.IGNORECASE,
 )
 _SERVICE = "service.name"
-_LONGEST_TOOL_NAME = 256
 _MAX_ATTRIBUTES = 128
 # Spans that wait to be read, and different names of a producer that are kept.
 _MAX_WAITING = 200_000
@@ -81,17 +80,11 @@ class UnreadTools:
             self.names[name] += 1
 
 
-@dataclass(frozen=True, slots=True)
-class _Waiting:
-    producer: Producer
-    name: str
-
-
 class UnreadToolSpans:
     """Takes the spans of a recording, and knows at the end which of them look like tool calls and were not read."""
 
     def __init__(self) -> None:
-        self._waiting: dict[SpanRef, _Waiting] = {}
+        self._waiting: dict[SpanRef, tuple[Producer, str]] = {}
         self._seen: set[str] = set()
 
     def see(self, request: RecordedRequest) -> None:
@@ -103,11 +96,14 @@ class UnreadToolSpans:
         except NotProtobufError:
             return  # counted by the pipeline
         for group in body.resource_spans:
+            known = {pair.key: pair.value.string_value for pair in group.resource.attributes}
             for scope_group in group.scope_spans:
+                scope = scope_group.scope
+                producer = producer_of(known.get(_SERVICE), scope.name, scope.version, known.get(SDK_LANGUAGE, ""))
                 for span in scope_group.spans:
                     if len(self._waiting) < _MAX_WAITING and looks_like_tool_call(span):
                         ref = SpanRef(span.trace_id.hex(), span.span_id.hex())
-                        self._waiting[ref] = _Waiting(_producer_of(group, scope_group), span.name[:_LONGEST_TOOL_NAME])
+                        self._waiting[ref] = (producer, span.name[:_LONGEST_NAME])
 
     def was_read(self, ref: SpanRef) -> None:
         """Take note of a span that a dialect read."""
@@ -124,24 +120,16 @@ class UnreadToolSpans:
     def left_over(self) -> list[UnreadTools]:
         """Return what was not read, by producer, the most first."""
         found: dict[Producer, UnreadTools] = {}
-        for ref, waiting in self._waiting.items():
-            unread = found.setdefault(waiting.producer, UnreadTools(waiting.producer))
-            unread.add(waiting.name, is_alone=ref.trace_id not in self._seen)
+        for ref, (producer, name) in self._waiting.items():
+            found.setdefault(producer, UnreadTools(producer)).add(name, is_alone=ref.trace_id not in self._seen)
         return sorted(found.values(), key=lambda unread: (-unread.spans, unread.producer))
 
 
 def looks_like_tool_call(span: SpanMessage) -> bool:
     """Return whether the span's name, or the key of an attribute, speaks of a tool's execution."""
-    if _NAME.search(span.name[:_LONGEST_TOOL_NAME]):
+    if _NAME.search(span.name[:_LONGEST_NAME]):
         return True
-    return any(_KEY.search(pair.key[:_LONGEST_TOOL_NAME]) for pair in span.attributes[:_MAX_ATTRIBUTES])
-
-
-def _producer_of(group: ResourceSpans, scope_group: ScopeSpans) -> Producer:
-    known = {pair.key: pair.value.string_value for pair in group.resource.attributes}
-    return producer_of(
-        known.get(_SERVICE), scope_group.scope.name, scope_group.scope.version, known.get(SDK_LANGUAGE, "")
-    )
+    return any(_KEY.search(pair.key[:_LONGEST_NAME]) for pair in span.attributes[:_MAX_ATTRIBUTES])
 
 
 def unread_object(unread: UnreadTools) -> JsonObject:
@@ -217,7 +205,7 @@ class Tally:
     def recognizer(self, dialects: Sequence[Dialect], metrics: SelfMetrics, wanted: Collection[str] = ()) -> Recognizer:
         """Make a recognizer that counts in this tally what it reads."""
         self._metrics = metrics
-        return _CountingRecognizer(dialects, metrics, wanted, self)
+        return CountingRecognizer(dialects, metrics, wanted, self.note, self.note_without_trace)
 
     @property
     def undecodable(self) -> int:
@@ -232,7 +220,11 @@ class Tally:
     def counted(self, recording: Iterable[RecordedRequest]) -> Iterator[RecordedRequest]:
         """Count all spans and log records of a recording by their scope, and pass it on."""
         for request in recording:
-            self._count_scopes(request.body)
+            with suppress(DecodeError):  # counted by the pipeline
+                for resource_group in parse_request(request.body).resource_groups:
+                    for group in resource_group.scope_groups:
+                        if group.items:
+                            self.in_recording[self._views.scope(group.scope).scope.name] += len(group.items)
             self.unread_tools.see(request)
             yield request
 
@@ -245,7 +237,7 @@ class Tally:
         if reading.dialect is None:
             return
         producer = _producer(record)
-        counts = self._counts(producer)
+        counts = self.producers.setdefault(producer, ProducerCounts())
         counts.dialects[reading.dialect] += 1
         self.dialects[reading.dialect] += 1
         self.read[producer.scope] += 1
@@ -256,19 +248,6 @@ class Tally:
             if isinstance(record, Span) and all(isinstance(seen, ConversationSeen) for seen in reading.observations):
                 counts.add_unread(record)
             self.unread_tools.was_read(reading.ref)
-        self._note_trace(reading, producer)
-
-    def note_without_trace(self, record: Record, reading: Reading) -> None:
-        """Take note of a log record that a dialect could read and that names no trace."""
-        if reading.dialect is not None and any(isinstance(seen, _CONTENT) for seen in reading.observations):
-            counts = self._counts(_producer(record))
-            counts.dialects[reading.dialect] += 1
-            counts.without_trace += 1
-
-    def _counts(self, producer: Producer) -> ProducerCounts:
-        return self.producers.setdefault(producer, ProducerCounts())
-
-    def _note_trace(self, reading: Reading, producer: Producer) -> None:
         trace = self._traces.setdefault(reading.ref.trace_id, TraceCounts())
         if not reading.is_log:
             trace.spans[reading.ref.span_id] = producer
@@ -283,25 +262,28 @@ class Tally:
             if isinstance(observation, _CONTENT):
                 trace.has_content = True
 
-    def _count_scopes(self, body: bytes) -> None:
-        try:
-            request = parse_request(body)
-        except DecodeError:
-            return  # counted by the pipeline
-        for resource_group in request.resource_groups:
-            for group in resource_group.scope_groups:
-                if group.items:
-                    self.in_recording[self._views.scope(group.scope).scope.name] += len(group.items)
+    def note_without_trace(self, record: Record, reading: Reading) -> None:
+        """Take note of a log record that a dialect could read and that names no trace."""
+        if reading.dialect is not None and any(isinstance(seen, _CONTENT) for seen in reading.observations):
+            counts = self.producers.setdefault(_producer(record), ProducerCounts())
+            counts.dialects[reading.dialect] += 1
+            counts.without_trace += 1
 
 
-class _CountingRecognizer(Recognizer):
-    """A recognizer that counts what it reads."""
+class CountingRecognizer(Recognizer):
+    """A recognizer that reads every span when it arrives, and reports what it read; of a log record without a trace separately."""
 
     def __init__(
-        self, dialects: Sequence[Dialect], metrics: SelfMetrics, wanted: Collection[str], tally: Tally
+        self,
+        dialects: Sequence[Dialect],
+        metrics: SelfMetrics,
+        wanted: Collection[str],
+        note: Callable[[Record, Reading], None],
+        note_without_trace: Callable[[Record, Reading], None] | None = None,
     ) -> None:
         super().__init__(dialects, metrics, wanted)
-        self._tally = tally
+        self._note = note
+        self._note_without_trace = note_without_trace
 
     def operation(self, attributes: Mapping[str, Value], name: str, scope: str) -> None:
         """Have all spans read when they arrive: that is where they are counted."""
@@ -311,11 +293,11 @@ class _CountingRecognizer(Recognizer):
         """Read the record as any recognizer does."""
         reading = super().read(record)
         if reading is not None:
-            self._tally.note(record, reading)
-        elif isinstance(record, LogRecord) and record.ref is None:
+            self._note(record, reading)
+        elif self._note_without_trace is not None and isinstance(record, LogRecord) and record.ref is None:
             placed = super().read(replace(record, ref=_ANY_SPAN))
             if placed is not None:
-                self._tally.note_without_trace(record, placed)
+                self._note_without_trace(record, placed)
         return reading
 
 

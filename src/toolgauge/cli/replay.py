@@ -21,12 +21,12 @@ from toolgauge.export.regression_events import sentence
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.regressions import Regression
 from toolgauge.offline.criterion_counts import CriterionCounts
+from toolgauge.offline.replay.criteria_table import Summary
 from toolgauge.offline.replay.descriptions import trajectory_head
 from toolgauge.offline.replay.result_lines import ResultLines, result_objects
 from toolgauge.offline.reports.gate import FAIL_ON, FailOn, Gate
 from toolgauge.offline.reports.rows import Check, Report
 from toolgauge.offline.terminal import printable
-from toolgauge.recordings.criteria_table import Summary
 from toolgauge.recordings.recorded_requests import scorecards
 from toolgauge.score.criterion import Criterion, register, with_writing_tools
 from toolgauge.score.unmatched import Unmatched, UnmatchedCriteria

@@ -14,7 +14,7 @@ from toolgauge.mcp_server.scoring_files import Scoring
 from toolgauge.model.errors import RecordingError
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.recordings.criteria_table import Summary
+from toolgauge.offline.replay.criteria_table import Summary
 from toolgauge.recordings.recorded_requests import RecordedRequest, read, scorecards
 from toolgauge.score.criterion import register, with_writing_tools
 from toolgauge.score.unmatched import Unmatched, UnmatchedCriteria

@@ -6,7 +6,7 @@ from typing import TypeAlias
 from toolgauge.api.evaluation import CriterionResult
 from toolgauge.model.outcomes import OutcomeWord
 from toolgauge.offline.criterion_counts import CriterionCounts
-from toolgauge.recordings.criteria_table import table_lines
+from toolgauge.offline.replay.criteria_table import table_lines
 
 # The attribute of a test's last report that has them; `hooks` looks for it by its name, without importing this.
 RESULTS = "toolgauge"

@@ -51,22 +51,42 @@ def table_lines(
     """Write a table with a line for each row."""
     if not rows:
         return
-    titles = [(printable(row.name) + (_SHADOW if row.is_shadow else "")) for row in rows]
+    titles = [_title(row) for row in rows]
     width = max(len(_HEAD), *map(len, titles))
     head = f"{_HEAD:<{width}}  {'pass':>6}  {'fail':>6}  {'error':>6}  {'mean':>5}  {'of':>6}  not evaluated"
     yield style.head(head)
     for row, title in zip(rows, titles, strict=True):
-        if not row.words:
+        if row.words:
+            yield f"{title:<{width}}  {_figures(row, style)}"
+        else:
             why = "matched nothing" if row.name in unmatched else "no result"
             yield f"{title:<{width}}  {style.doubtful(why)}"
-            continue
-        counts = [
-            outcome_styled(style, word, f"{row.words[word]:>6}") if row.words[word] else f"{0:>6}" for word in _COLUMNS
-        ]
-        mean = "-" if row.mean is None else f"{row.mean:.3f}"
-        unscored, total = row.words["not_evaluated"], row.words.total()
-        # A share is not rounded to nothing or to all.
-        percent = round(100 * unscored / total)
-        share = "<1 %" if percent == 0 else ">99 %" if percent == 100 and unscored < total else f"{percent} %"
-        why = style.doubtful(f"{unscored} ({share}): {row.reasons_text}") if unscored else "0"
-        yield f"{title:<{width}}  {'  '.join(counts)}  {mean:>5}  {row.scored:>6}  {why}"
+
+
+def _title(row: CriterionCounts) -> str:
+    return printable(row.name) + (_SHADOW if row.is_shadow else "")
+
+
+def _figures(row: CriterionCounts, style: Style) -> str:
+    counts = "  ".join(_count(row.words[word], word, style) for word in _COLUMNS)
+    mean = "-" if row.mean is None else f"{row.mean:.3f}"
+    return f"{counts}  {mean:>5}  {row.scored:>6}  {_not_evaluated(row, style)}"
+
+
+def _not_evaluated(row: CriterionCounts, style: Style) -> str:
+    count = row.words["not_evaluated"]
+    if not count:
+        return "0"
+    return style.doubtful(f"{count} ({_share(count, row.words.total())}): {row.reasons_text}")
+
+
+def _count(count: int, word: OutcomeWord, style: Style) -> str:
+    return outcome_styled(style, word, f"{count:>6}") if count else f"{count:>6}"
+
+
+def _share(count: int, total: int) -> str:
+    """Write a share without rounding it to nothing or to all."""
+    percent = round(100 * count / total)
+    if percent == 0:
+        return "<1 %"
+    return ">99 %" if percent == 100 and count < total else f"{percent} %"

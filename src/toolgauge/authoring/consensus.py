@@ -11,7 +11,7 @@ from typing import Literal, Protocol, TypeAlias
 from toolgauge.authoring.freedoms import Freedom, Place
 from toolgauge.authoring.runs import RecordedCall
 from toolgauge.authoring.value_profiles import VARYING, form_of
-from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.json import Json
 from toolgauge.score.align import Item, align
 from toolgauge.score.compare import compare
 from toolgauge.score.equality import Identities
@@ -73,33 +73,23 @@ def _settle(found: Agreement, place: Place, values: Sequence[_Value]) -> None:
     """Decide about a place, and about those within it where they differ or are free."""
     freedoms = [free[place] for _, free in values if place in free]
     certain = next((one for one in freedoms if one.is_certain), None)
-    contents = [value for value, _ in values]
+    objects = [(value, free) for value, free in values if isinstance(value, dict)]
+    lists = [value for value, _ in values if isinstance(value, list)]
+    hold_objects = all(any(isinstance(item, dict | list) for item in value) for value in lists)
     if certain is not None or (freedoms and len(values) == 1):
         _free(found, place, (certain or freedoms[0]).why)
-    elif all(isinstance(value, dict) for value in contents):
-        _settle_members(found, place, values)
-    elif _are_lists_of_objects(contents):
-        for items in zip(*[value for value in contents if isinstance(value, list)], strict=True):
+    elif len(objects) == len(values):
+        for key in dict.fromkeys(key for value, _ in objects for key in value):
+            with_key = [(value[key], free) for value, free in objects if key in value]
+            if len(with_key) < len(objects):
+                _free(found, (*place, key), f"given in {len(with_key)} of {len(objects)} runs")
+            else:
+                _settle(found, (*place, key), with_key)
+    elif len(lists) == len(values) and hold_objects and len({len(value) for value in lists}) == 1:
+        for items in zip(*lists, strict=True):
             _settle(found, (*place, None), [(item, free) for item, (_, free) in zip(items, values, strict=True)])
     else:
-        _settle_single(found, place, contents)
-
-
-def _settle_members(found: Agreement, place: Place, values: Sequence[_Value]) -> None:
-    objects = [(value, free) for value, free in values if isinstance(value, dict)]
-    for key in dict.fromkeys(key for value, _ in objects for key in value):
-        with_key = [(value[key], free) for value, free in objects if key in value]
-        if len(with_key) < len(objects):
-            _free(found, (*place, key), f"given in {len(with_key)} of {len(objects)} runs")
-        else:
-            _settle(found, (*place, key), with_key)
-
-
-def _are_lists_of_objects(contents: Sequence[Json]) -> bool:
-    lengths = {len(value) if isinstance(value, list) else -1 for value in contents}
-    return len(lengths) == 1 and all(
-        isinstance(value, list) and any(isinstance(item, dict | list) for item in value) for value in contents
-    )
+        _settle_single(found, place, [value for value, _ in values])
 
 
 def _settle_single(found: Agreement, place: Place, contents: Sequence[Json]) -> None:
@@ -112,7 +102,10 @@ def _settle_single(found: Agreement, place: Place, contents: Sequence[Json]) -> 
                 found.rules[place] = word
             return
     distinct = _distinct(contents)
-    if len(place) == 1 and _are_alternatives(distinct, len(contents)):
+    forms = {form_of(value) for value in distinct}
+    # Few values of an argument are alternatives: words and switches, and values that come again.
+    is_few = len(place) == 1 and len(distinct) <= _MAX_ALTERNATIVES and "object" not in forms and not forms & VARYING
+    if is_few and (forms <= {"label", "boolean", "null"} or 2 * len(distinct) <= len(contents)):
         found.rules[place] = "one_of"
     else:
         _free(found, place, f"differs from run to run: {len(distinct)} values in {len(contents)} runs")
@@ -128,14 +121,6 @@ _RULES: tuple[tuple[RuleWord, Rule], ...] = (
 
 def _meets(rule: Rule, first: Json, other: Json) -> bool:
     return compare(rule, first, other, where="").value == 1.0
-
-
-def _are_alternatives(distinct: Sequence[Json], runs: int) -> bool:
-    """Return whether few values are alternatives: words and switches, and values that come again."""
-    if len(distinct) > _MAX_ALTERNATIVES or any(isinstance(value, dict) for value in distinct):
-        return False
-    forms = {form_of(value) for value in distinct}
-    return not forms & VARYING and (forms <= {"label", "boolean", "null"} or 2 * len(distinct) <= runs)
 
 
 def _free(found: Agreement, place: Place, why: str) -> None:
@@ -287,24 +272,21 @@ def _settled(slot: Slot, runs: int) -> ExpectedSlot:
             name=slot.name, is_optional=is_optional, arguments=None, why=(*why, f"any arguments: {unread}")
         )
     names = dict.fromkeys(name for call in calls for name in call.args or {})
-    arguments = {name: agreement((name,), [_given(call, name) for call in calls]) for name in names}
-    if len(calls) == 1:
-        _free_order(calls[0].args or {}, arguments)
-    return ExpectedSlot(name=slot.name, is_optional=is_optional, arguments=arguments, why=why)
-
-
-def _free_order(args: JsonObject, arguments: Mapping[str, Agreement]) -> None:
-    """Let ids stand in any order, which one run cannot show; but where two lists may belong together by place."""
+    given = {
+        name: [
+            Given(value=call.args[name], is_there=True, free=call.free) if call.args and name in call.args else _NOTHING
+            for call in calls
+        ]
+        for name in names
+    }
+    arguments = {name: agreement((name,), values) for name, values in given.items()}
+    args = calls[0].args or {}
     lengths = [len(value) for value in args.values() if isinstance(value, list)]
-    for name, found in arguments.items():
+    for name, found in arguments.items() if len(calls) == 1 else ():
         value = args[name]
+        # One run cannot show whether ids may stand in any order: they may, unless two lists may belong together by place.
         if not isinstance(value, list) or len(value) < 2 or lengths.count(len(value)) > 1 or found.why_free is not None:
             continue
         if all(isinstance(one, str | int) and is_id(Value((name,), name, one)) for one in value):
             found.rules[name,] = "lenient"
-
-
-def _given(call: RecordedCall, name: str) -> Given:
-    if call.args is None or name not in call.args:
-        return _NOTHING
-    return Given(value=call.args[name], is_there=True, free=call.free)
+    return ExpectedSlot(name=slot.name, is_optional=is_optional, arguments=arguments, why=why)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from toolgauge.authoring.consensus import Agreement, ExpectedSlot, RuleWord, expected_slots, slot_of, without
 from toolgauge.authoring.convert.draft import criterion_name
 from toolgauge.authoring.freedoms import Place
-from toolgauge.authoring.runs import Case, Fault, RecordedCall, RecordedRun, case_text
+from toolgauge.authoring.runs import Case, RecordedCall, RecordedRun, case_text
 from toolgauge.authoring.tasks import Task
 from toolgauge.model.errors import RecordingError
 from toolgauge.model.json import Json, JsonObject
@@ -97,26 +97,20 @@ class Drafter:
             # Accepted values are compared as a whole: what is free within one of them would not be.
             bound, whys = [], "differs from run to run"
         if not bound:
-            self._ignore(tool, (name,), whys)
+            self._rule(tool, (name,), "ignore", whys)
             self._ignored[tool, name] = {(name,)}
             return
         if whys:
             self.rules.volatile[glob] = whys
         for place in sorted(places, key=repr):
-            self._ignore(tool, place, _joined([one.why.get(place) for one in bound]))
+            self._rule(tool, place, "ignore", _joined([one.why.get(place) for one in bound]))
         self._ignored[tool, name] = places
         self._words[tool, name] = word
-        self._name_rules(tool, name, word, bound)
-
-    def _name_rules(self, tool: str, name: str, word: RuleWord, bound: Sequence[Agreement]) -> None:
         if word != "exact":
             self._rule(tool, (name,), word, _REASONS[word])
         within = {place: rule for one in bound for place, rule in one.rules.items() if place != one.place}
         for place, rule in sorted(within.items(), key=repr):
             self._rule(tool, place, rule, _REASONS[rule])
-
-    def _ignore(self, tool: str, place: Place, why: str) -> None:
-        self._rule(tool, place, "ignore", why)
 
     def _rule(self, tool: str, place: Place, word: str, why: str) -> None:
         key = spelled(tool, place)
@@ -160,15 +154,13 @@ def _common(words: Sequence[RuleWord], bound: Sequence[Agreement]) -> RuleWord:
     if len(needed) > 1:
         return "one_of"
     (word,) = needed
-    is_list_rule = word == "lenient"
-    if is_list_rule and not all(isinstance(value, list) for one in bound for value in one.values):
-        return "one_of"
-    return word
+    holds_lists = all(isinstance(value, list) for one in bound for value in one.values)
+    return word if word != "lenient" or holds_lists else "one_of"
 
 
 def spelled(tool: str, place: Place) -> str:
     """Write the key of a rule: a tool, an argument, and a path below it."""
-    key = _step(tool)
+    key = tool if _PLAIN.fullmatch(tool) else f"[{json.dumps(tool)}]"
     for step in place:
         if step is None:
             key += "[*]"
@@ -177,10 +169,6 @@ def spelled(tool: str, place: Place) -> str:
         else:
             key += f"[{json.dumps(step)}]"
     return key
-
-
-def _step(tool: str) -> str:
-    return tool if _PLAIN.fullmatch(tool) else f"[{json.dumps(tool)}]"
 
 
 # A call that no run makes: the case fails until somebody has put the right calls in its place.
@@ -205,29 +193,19 @@ class Judged:
 
 def judged(run: RecordedRun) -> Judged:
     """Find the calls of a run that are at fault."""
-    doubts = [tuple(_doubts(call, run.faults)) for call in run.calls]
-    whole = tuple(dict.fromkeys(_words(fault) for fault in run.faults if not _is_of_any(fault, run.calls)))
-    calls = [
-        replace(call, free={place: freedom for place, freedom in call.free.items() if freedom.is_certain})
-        if doubted
-        else call
-        for call, doubted in zip(run.calls, doubts, strict=True)
-    ]
-    return Judged(calls=tuple(calls), doubts=tuple(doubts), whole=whole)
-
-
-def _doubts(call: RecordedCall, faults: Sequence[Fault]) -> Iterator[str]:
-    if call.failure is not None:
-        yield call.failure
-    yield from dict.fromkeys(_words(fault) for fault in faults if fault.call == call.key)
-
-
-def _is_of_any(fault: Fault, calls: Sequence[RecordedCall]) -> bool:
-    return fault.call is not None and any(call.key == fault.call for call in calls)
-
-
-def _words(fault: Fault) -> str:
-    return f"{fault.criterion}: {fault.explanation}"
+    words = {fault: f"{fault.criterion}: {fault.explanation}" for fault in run.faults}
+    keys = {call.key for call in run.calls}
+    whole = dict.fromkeys(text for fault, text in words.items() if fault.call is None or fault.call not in keys)
+    calls: list[RecordedCall] = []
+    doubts: list[tuple[str, ...]] = []
+    for call in run.calls:
+        failure = () if call.failure is None else (call.failure,)
+        faults = dict.fromkeys(text for fault, text in words.items() if fault.call == call.key)
+        doubts.append((*failure, *faults))
+        # A call is shown as it was made, but for secrets: a value that came from nowhere may have to be corrected.
+        certain = {place: freedom for place, freedom in call.free.items() if freedom.is_certain}
+        calls.append(replace(call, free=certain) if doubts[-1] else call)
+    return Judged(calls=tuple(calls), doubts=tuple(doubts), whole=tuple(whole))
 
 
 _MAX_TRACES = 5
@@ -307,7 +285,22 @@ def document(
     is_one_criterion: bool,
 ) -> Document:
     """Put together the document: one criterion for all cases, or one a case."""
-    found = [_promoted(task.runs[0]) if is_promoted else _agreed(task) for task in tasks]
+    found: list[_Slots] = []
+    for task in tasks:
+        if is_promoted:
+            run = task.runs[0]
+            failing = judged(run)
+            case = _Slots(
+                case=run.case if run.case is not None else f"promoted-{run.trace_id[:16]}",
+                slots=tuple(slot_of(call) for call in failing.calls),
+                doubts=failing.doubts,
+                notes=tuple(_promotion_notes(run, failing)),
+                needs_placeholder=failing.needs_placeholder,
+            )
+        else:
+            slots = expected_slots(task.runs)
+            case = _Slots(case=task.case, slots=slots, doubts=((),) * len(slots), notes=tuple(_notes(task, slots)))
+        found.append(case)
     if is_one_criterion:
         _check_cases(found)
     runs = [run for task in tasks for run in task.runs]
@@ -326,39 +319,22 @@ def document(
     )
 
 
-def _agreed(task: Task) -> _Slots:
-    slots = expected_slots(task.runs)
-    notes = (*_origin_notes(task), *_warnings(task, slots))
-    return _Slots(case=task.case, slots=slots, doubts=((),) * len(slots), notes=notes)
-
-
-def _promoted(run: RecordedRun) -> _Slots:
-    found = judged(run)
-    return _Slots(
-        case=run.case if run.case is not None else f"promoted-{run.trace_id[:16]}",
-        slots=tuple(slot_of(call) for call in found.calls),
-        doubts=found.doubts,
-        notes=tuple(_promotion_notes(run, found)),
-        needs_placeholder=found.needs_placeholder,
-    )
-
-
 def _criterion(name: str, cases: Sequence[_Slots]) -> DraftCriterion:
     drafter = Drafter([case.slots for case in cases])
-    drafts = tuple(_case(case, drafter) for case in cases)
-    return DraftCriterion(name=name, cases=drafts, rules=drafter.rules)
+    drafts: list[DraftCase] = []
+    for case in cases:
+        calls: list[DraftCall | DoubtfulCall] = [
+            DoubtfulCall(call=call, doubts=doubts) if doubts else call
+            for call, doubts in zip(drafter.calls(case.slots), case.doubts, strict=True)
+        ]
+        if case.needs_placeholder:
+            calls.append(_CORRECTION)
+        drafts.append(DraftCase(case=case.case, calls=tuple(calls), notes=case.notes))
+    return DraftCriterion(name=name, cases=tuple(drafts), rules=drafter.rules)
 
 
-def _case(case: _Slots, drafter: Drafter) -> DraftCase:
-    calls: list[DraftCall | DoubtfulCall] = []
-    for call, doubts in zip(drafter.calls(case.slots), case.doubts, strict=True):
-        calls.append(DoubtfulCall(call=call, doubts=doubts) if doubts else call)
-    if case.needs_placeholder:
-        calls.append(_CORRECTION)
-    return DraftCase(case=case.case, calls=tuple(calls), notes=case.notes)
-
-
-def _origin_notes(task: Task) -> Iterator[str]:
+def _notes(task: Task, slots: Sequence[ExpectedSlot]) -> Iterator[str]:
+    """Yield the traces of a task, and doubts about them."""
     runs = task.runs
     traces = [run.trace_id for run in runs[:_MAX_TRACES]]
     more = [f"and {len(runs) - _MAX_TRACES} more"] if len(runs) > _MAX_TRACES else []
@@ -366,10 +342,6 @@ def _origin_notes(task: Task) -> Iterator[str]:
     yield f"{'' if task.case is None else f'case {task.case}: '}{number}: trace {', '.join([*traces, *more])}"
     if task.more:
         yield f"{task.more} further runs were not compared"
-
-
-def _warnings(task: Task, slots: Sequence[ExpectedSlot]) -> Iterator[str]:
-    runs = task.runs
     for word, values in (("versions", {run.version for run in runs}), ("services", {run.service for run in runs})):
         if len(values) > 1:
             yield f"the runs are of several {word}: {', '.join(sorted(value or 'unknown' for value in values))}"

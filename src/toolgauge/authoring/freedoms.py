@@ -5,7 +5,7 @@ have in common can only be known of values that had been seen before the call. S
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TypeAlias
 
@@ -93,7 +93,7 @@ class Freedoms:
 
     def too_much(self, args: JsonObject) -> str | None:
         """Return why arguments are no reference for others; `None` where they can be one."""
-        values = 0
+        values, masked = 0, self._redactor.masked
         stack: list[tuple[Json, int]] = [(args, 0)]
         while stack:
             node, depth = stack.pop()
@@ -104,26 +104,13 @@ class Freedoms:
                 stack += [(member, depth + 1) for member in node]
             elif isinstance(node, dict):
                 stack += [(member, depth + 1) for member in node.values()]
-                if not all(map(self._is_plain, node)):
+                if not all(len(key) <= _MAX_KEY and is_writable(key) and masked(key) == key for key in node):
                     return "a key in its arguments is very long, or looks like a secret"
         return None
 
-    def _is_plain(self, key: str) -> bool:
-        return len(key) <= _MAX_KEY and is_writable(key) and self._redactor.masked(key) == key
-
     def of(self, call: ToolCall, args: JsonObject) -> Mapping[Place, Freedom]:
         """Return the places whose value holds for this run only."""
-        free: dict[Place, Freedom] = dict(self._private(args))
-        for value in values_of(args):
-            found = self._of_value(value, call.name)
-            place = place_of(value.steps)
-            # A list has one place for all of its items: the secret among them decides.
-            if found is not None and (found.is_certain or place not in free):
-                free[place] = found
-        return free
-
-    def _private(self, args: JsonObject) -> Iterator[tuple[Place, Freedom]]:
-        """Yield the places whose key is one of secrets, whatever stands there."""
+        free: dict[Place, Freedom] = {}
         stack: list[tuple[Place, Json]] = [((), args)]
         while stack:
             place, node = stack.pop()
@@ -132,9 +119,16 @@ class Freedoms:
             elif isinstance(node, dict):
                 for key, member in node.items():
                     if self._redactor.is_private(key):
-                        yield place_of((*place, key)), _SECRET
+                        free[place_of((*place, key))] = _SECRET
                     else:
                         stack.append(((*place, key), member))
+        for value in values_of(args):
+            found = self._of_value(value, call.name)
+            place = place_of(value.steps)
+            # A list has one place for all of its items: the secret among them decides.
+            if found is not None and (found.is_certain or place not in free):
+                free[place] = found
+        return free
 
     def _of_value(self, value: Value, tool: str) -> Freedom | None:
         content = value.content

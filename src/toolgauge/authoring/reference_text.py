@@ -1,12 +1,13 @@
-"""Tries written criteria on the recording that they were made of.
+"""References as text: a criteria file with comments, and the lines of a reference file; and the criteria tried on their recording.
 
-A criterion that accepts every run, bad ones among them, finds nothing in runs like these: people should know before they rely on it.
+Names and values come from spans. All of them are written by a YAML or JSON library, and comments are one printable line each,
+so that no text can end a value, a comment or the document.
 """
 
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,7 +22,6 @@ from toolgauge.model.json import JsonObject
 from toolgauge.model.outcomes import OutcomeWord, outcome_word
 from toolgauge.offline.terminal import shortened
 from toolgauge.recordings.recorded_requests import RecordedRequest, scorecards
-from toolgauge.score.criterion import Criterion
 from toolgauge.service.criteria_factory import make_criteria
 from toolgauge.service.pipeline_factory import offline_pipeline
 
@@ -42,7 +42,10 @@ def criteria_lines(document: Document, references: str | None) -> Iterator[str]:
         )
     yield "criteria:"
     for criterion in document.criteria:
-        yield from _indented(_criterion_lines(document, criterion, references), 1)
+        for case in criterion.cases if references is None else ():
+            yield from _indented(chain.from_iterable(map(_comments, case.notes)), 1)
+        yield f"{_STEP}- name: {criterion.name}"
+        yield from _indented(_keys(document, criterion, references), 2)
 
 
 def reference_lines(document: Document) -> Iterator[str]:
@@ -71,13 +74,6 @@ def _case_notes(case: DraftCase) -> Iterator[str]:
             case DoubtfulCall(call=doubtful, doubts=doubts):
                 made = json.dumps(doubtful.as_json())
                 yield shortened(f"CORRECT: {', '.join(doubts)}", _COMMENT_LENGTH) + f": {made}"
-
-
-def _criterion_lines(document: Document, criterion: DraftCriterion, references: str | None) -> Iterator[str]:
-    for case in criterion.cases if references is None else ():
-        yield from chain.from_iterable(map(_comments, case.notes))
-    yield f"- name: {criterion.name}"
-    yield from _indented(_keys(document, criterion, references), 1)
 
 
 def _keys(document: Document, criterion: DraftCriterion, references: str | None) -> Iterator[str]:
@@ -172,7 +168,14 @@ def acceptance_lines(
     recording: Iterable[RecordedRequest], written: Document, config: Config, *, has_references: bool
 ) -> Iterator[str]:
     """Name the criteria that accept every run that they judge in the recording."""
-    criteria = _loaded(written, config, has_references=has_references)
+    # As `replay --criteria` loads them, from files of their own: the files that were written may not be known here.
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "criteria.yaml")
+        lines = criteria_lines(written, _REFERENCES if has_references else None)
+        path.write_text("\n".join(lines), encoding="utf-8")
+        Path(folder, _REFERENCES).write_text("\n".join(reference_lines(written)), encoding="utf-8")
+        made = make_criteria(config, load_criteria_files([path], os.environ))
+    criteria = [criterion for criterion in made if not criterion.is_default]
     words: dict[str, Counter[OutcomeWord]] = {criterion.name: Counter() for criterion in criteria}
     for scorecard in scorecards(recording, offline_pipeline(config, criteria)):
         for result in scorecard.results:
@@ -187,14 +190,3 @@ def acceptance_lines(
         yield f"`{name}` accepts every one of the {runs:,} runs: it will find nothing in runs like these"
     if len(accepting) > _MAX_SHOWN:
         yield f"{len(accepting) - _MAX_SHOWN} more criteria accept every run"
-
-
-def _loaded(written: Document, config: Config, *, has_references: bool) -> Sequence[Criterion]:
-    """Load the criteria as `replay --criteria` does, from files of their own: where they were written to is not known here."""
-    with TemporaryDirectory() as folder:
-        path = Path(folder, "criteria.yaml")
-        lines = criteria_lines(written, _REFERENCES if has_references else None)
-        path.write_text("\n".join(lines), encoding="utf-8")
-        Path(folder, _REFERENCES).write_text("\n".join(reference_lines(written)), encoding="utf-8")
-        made = make_criteria(config, load_criteria_files([path], os.environ))
-    return [criterion for criterion in made if not criterion.is_default]

@@ -146,25 +146,27 @@ class RunReader:
         for call in without_code(trajectory).calls:
             freedoms.before(call)
             if self._counts(call.name):
-                yield self._call(call, freedoms)
+                failure = "it was rejected" if call.has_failed else None
+                if call.has_failed and call.error is not None:
+                    kind = error_words(call.error.kind)
+                    failure = "it failed" if kind == "failed" else f"it failed with {self._redactor.masked(kind)}"
+                args, unread = _readable(call)
+                if args is not None:
+                    unread = freedoms.too_much(args)
+                free: Mapping[Place, Freedom] = {}
+                if args is not None and unread is None:
+                    free = freedoms.of(call, args)
+                    args = {name: without_long_texts(value) for name, value in args.items()}
+                yield RecordedCall(
+                    key=key_of(call),
+                    name=call.name,
+                    args=args if unread is None else None,
+                    unread=unread,
+                    free=free,
+                    failure=failure,
+                )
             if self._kinds.writes(call.name) and not call.has_failed:
                 freedoms.note_made(call)
-
-    def _call(self, call: ToolCall, freedoms: Freedoms) -> RecordedCall:
-        failure = None
-        if call.has_failed:
-            failure = "it was rejected"
-            if call.error is not None:
-                kind = error_words(call.error.kind)
-                failure = "it failed" if kind == "failed" else f"it failed with {self._redactor.masked(kind)}"
-        args, unread = _readable(call)
-        if args is not None:
-            unread = freedoms.too_much(args)
-        if args is None or unread is not None:
-            return RecordedCall(key=key_of(call), name=call.name, args=None, unread=unread, failure=failure)
-        free = freedoms.of(call, args)
-        kept = {name: without_long_texts(value) for name, value in args.items()}
-        return RecordedCall(key=key_of(call), name=call.name, args=kept, free=free, failure=failure)
 
 
 def inputs_of(trajectory: Trajectory, redactor: Redactor) -> Iterator[str]:

@@ -1,20 +1,16 @@
 """A recording -> the runs that become references: scored, so that a run which fails what it must pass is left out."""
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 
 from toolgauge.authoring.labels import LabelSet
 from toolgauge.authoring.runs import Case, Fault, RecordedRun, RunReader, case_text, not_whole
-from toolgauge.config.model import Config
 from toolgauge.model.errors import RecordingError
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.trajectory import Trajectory, TrajectoryScope
 from toolgauge.offline.terminal import shortened
-from toolgauge.recordings.recorded_requests import RecordedRequest, scorecards
-from toolgauge.score.criterion import Criterion
 from toolgauge.score.patterns import Globs
-from toolgauge.service.pipeline_factory import offline_pipeline, redactor, tool_kinds
 
 MAX_RUNS = 50
 MAX_TASKS = 10_000
@@ -139,17 +135,34 @@ class Chooser:
         why = self._why_not(trajectory, traces, faults, is_asked=bool(asked))
         if why is not None:
             self._leave_out(trajectory.trace_id, why)
-        elif case is None and len(self._unnamed()) > _MAX_SHOWN:
+            return
+        if case is None and len(self._unnamed()) > _MAX_SHOWN:
             # They are named in a message at most.
             return
-        elif (task := self._full_task(case)) is not None:
-            task.more += 1
-        else:
-            self._keep(self._reader.read(trajectory, traces, faults))
-
-    def _full_task(self, case: Case | None) -> Task | None:
         task = None if case is None else self._tasks.get(_key_of_case(case))
-        return None if task is None or len(task.runs) < MAX_RUNS else task
+        if task is None or len(task.runs) < MAX_RUNS:
+            run = self._reader.read(trajectory, traces, faults)
+            task = self._task_of(run)
+            if len(task.runs) < MAX_RUNS:
+                task.runs.append(run)
+                return
+        task.more += 1
+
+    def _task_of(self, run: RecordedRun) -> Task:
+        key: tuple[str, object] = ("input", run.inputs or run.trace_id)
+        if self._choice.only_failing:
+            # A failing run says nothing about another one.
+            key = ("run", run.trace_id)
+        elif run.case is not None:
+            key = _key_of_case(run.case)
+        elif self._choice.traces:
+            key = ("asked", None)
+        if key not in self._tasks and len(self._tasks) >= MAX_TASKS:
+            raise RecordingError(
+                f"the recording holds runs of more than {MAX_TASKS} tasks",
+                hint="choose some with `--case` or `--trace`",
+            )
+        return self._tasks.setdefault(key, Task(run.case))
 
     def _why_not(
         self, trajectory: Trajectory, traces: Sequence[str], faults: Sequence[Fault], *, is_asked: bool
@@ -190,31 +203,6 @@ class Chooser:
             else f"its label is `{'failed' if has_failed else 'passed'}`"
         )
 
-    def _keep(self, run: RecordedRun) -> None:
-        key = self._key(run)
-        task = self._tasks.get(key)
-        if task is None:
-            if len(self._tasks) >= MAX_TASKS:
-                raise RecordingError(
-                    f"the recording holds runs of more than {MAX_TASKS} tasks",
-                    hint="choose some with `--case` or `--trace`",
-                )
-            task = self._tasks[key] = Task(run.case)
-        if len(task.runs) < MAX_RUNS:
-            task.runs.append(run)
-        else:
-            task.more += 1
-
-    def _key(self, run: RecordedRun) -> tuple[str, object]:
-        if self._choice.only_failing:
-            # A failing run says nothing about another one.
-            return "run", run.trace_id
-        if run.case is not None:
-            return _key_of_case(run.case)
-        if self._choice.traces:
-            return "asked", None
-        return "input", run.inputs or run.trace_id
-
     def _unnamed(self) -> list[Task]:
         if self._choice.only_failing or self._choice.traces:
             return []
@@ -233,11 +221,12 @@ class Chooser:
         return RecordingError(f"no trace `{shortened(trace, _SHOWN_LENGTH)}` in the recording", hint=hint)
 
     def _several_tasks(self, tasks: Sequence[Task]) -> RecordingError:
-        lines = [_described(task.runs[0]) for task in tasks[:_MAX_SHOWN]]
-        more = ["..."] if len(tasks) > _MAX_SHOWN else []
-        text = "the users of these runs wrote different texts, and no attribute names the tasks:"
+        lines = ["the users of these runs wrote different texts, and no attribute names the tasks:"]
+        for run in (task.runs[0] for task in tasks[:_MAX_SHOWN]):
+            words = f': "{shortened(run.inputs[0], _SHOWN_LENGTH)}"' if run.inputs else ", whose input was not recorded"
+            lines.append(f"trace {run.trace_id}{words}")
         return RecordingError(
-            "\n  ".join([text, *lines, *more]),
+            "\n  ".join([*lines, "..."] if len(tasks) > _MAX_SHOWN else lines),
             hint="name the runs of one task with `--trace ID --trace ID`, or the attribute that names tasks with `--key`",
         )
 
@@ -248,11 +237,7 @@ class Chooser:
             return RecordingError(
                 "the recording holds no trajectory", hint="`toolgauge doctor` shows what was read and what was not"
             )
-        return self._no_case()
-
-    def _no_case(self) -> RecordingError:
-        known = [case_text(case) for case in self._cases]
-        asked = self._choice.cases[0]
+        known, asked = [case_text(case) for case in self._cases], self._choice.cases[0]
         near = get_close_matches(asked, known, n=3) or known[:3]
         hint = f"there is {', '.join(f'`{shortened(one, _SHOWN_LENGTH)}`' for one in near)}" if near else None
         return RecordingError(f"no run of a case `{shortened(asked, _SHOWN_LENGTH)}`", hint=hint)
@@ -274,49 +259,3 @@ def _check_conversations(task: Task) -> None:
                 f"traces `{other}` and `{run.trace_id}` are parts of one conversation, and no two runs of a task",
                 hint="`--scope conversation` takes the whole conversation as one run",
             )
-
-
-def _described(run: RecordedRun) -> str:
-    words = f': "{shortened(run.inputs[0], _SHOWN_LENGTH)}"' if run.inputs else ", whose input was not recorded"
-    return f"trace {run.trace_id}{words}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counted:
-    """Which calls are expected: `tools` is `writes`, names and globs, or `None` for all. `case_key` names the task of a run."""
-
-    tools: str | tuple[str, ...] | None = "writes"
-    case_key: str = "eval.case.id"
-
-    def matcher(self, config: Config) -> Callable[[str], bool]:
-        """Return what decides by its name whether a tool's calls are expected."""
-        if self.tools is None:
-            return bool
-        return Globs(self.tools).match if isinstance(self.tools, tuple) else tool_kinds(config).writes
-
-
-def with_runs_put_together(scope: TrajectoryScope, overrides: Sequence[str]) -> tuple[str, ...]:
-    """Return what to set so that runs arrive whole: conversations are put together where a criterion is for them."""
-    return (f"defaults.scope={scope}", *overrides, "defaults.enabled=true", "defaults.tool_use=true")
-
-
-def choose_runs(
-    recording: Iterable[RecordedRequest],
-    choice: Choice,
-    counted: Counted,
-    config: Config,
-    criteria: Sequence[Criterion],
-) -> Chooser:
-    """Take the runs of a recording that are asked for. They have to pass the criteria that people wrote."""
-    required = frozenset(criterion.name for criterion in criteria if not criterion.is_default)
-    reader = RunReader(
-        counts=counted.matcher(config), kinds=tool_kinds(config), redactor=redactor(config), case_key=counted.case_key
-    )
-    labels = () if choice.label_attribute is None else (choice.label_attribute.name,)
-    chooser = Chooser(reader, replace(choice, required=required))
-    make = offline_pipeline(config, criteria, attributes=(counted.case_key, *labels))
-    for scorecard in scorecards(recording, make):
-        chooser.add(scorecard)
-        if chooser.is_done:
-            break
-    return chooser

@@ -3,21 +3,22 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
-from toolgauge.authoring.convert import from_adk, from_agentevals, from_promptfoo, from_ragas, from_uipath
-from toolgauge.authoring.convert.draft import Document, Draft, Notes, Reader
+from toolgauge.authoring.convert import from_adk, from_promptfoo, from_samples, from_uipath
+from toolgauge.authoring.convert.draft import Document, Draft, Format, Notes
 from toolgauge.config.references import read_references
 from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.service.criteria_factory import make_evaluator
 
-FORMATS: Mapping[str, Reader] = {
-    "UiPath": from_uipath,
-    "ADK": from_adk,
-    "Ragas": from_ragas,
-    "agentevals": from_agentevals,
-    "promptfoo": from_promptfoo,
+FORMATS: Mapping[str, Format] = {
+    "UiPath": Format(from_uipath.claims, from_uipath.drafts),
+    "ADK": Format(from_adk.claims, from_adk.drafts),
+    "Ragas": Format(from_samples.claims_ragas, from_samples.ragas_drafts),
+    "agentevals": Format(from_samples.claims_agentevals, from_samples.agentevals_drafts),
+    "promptfoo": Format(from_promptfoo.claims, from_promptfoo.drafts),
 }
 
 
@@ -37,26 +38,21 @@ def convert(documents: Sequence[Document], references: Path | None, key: str) ->
     `ConfigError` when there are several cases and no file for them.
     """
     notes = Notes()
-    drafts = list(_loadable(_drafts(documents, notes), notes))
+    claimed: dict[str, list[Document]] = {name: [] for name in FORMATS}
+    for document in documents:
+        name = next((name for name, each in FORMATS.items() if each.claims(document.content)), None)
+        if name is None:
+            notes.add(document, "document", f"none of the known formats ({', '.join(FORMATS)})")
+        else:
+            claimed[name].append(document)
+    found = chain.from_iterable(FORMATS[name].drafts(of, notes) for name, of in claimed.items() if of)
+    drafts = list(_loadable(found, notes))
     if not drafts:
         known = ", ".join(FORMATS)
         raise RecordingError("; ".join(["nothing could be carried over", *notes.lines]), hint=f"known formats: {known}")
     writer = _Writer(references, key)
     criteria = [writer.criterion(draft) for draft in drafts]
     return Converted(criteria=list(criteria), references=writer.references, notes=notes.lines)
-
-
-def _drafts(documents: Sequence[Document], notes: Notes) -> Iterator[Draft]:
-    claimed: dict[str, list[Document]] = {name: [] for name in FORMATS}
-    for document in documents:
-        name = next((name for name, reader in FORMATS.items() if reader.claims(document.content)), None)
-        if name is None:
-            notes.add(document, "document", f"none of the known formats ({', '.join(FORMATS)})")
-        else:
-            claimed[name].append(document)
-    for name, found in claimed.items():
-        if found:
-            yield from FORMATS[name].drafts(found, notes)
 
 
 def _loadable(drafts: Iterator[Draft], notes: Notes) -> Iterator[Draft]:

@@ -1,11 +1,11 @@
-"""What the readers of other tools' definitions share: files in, criteria in the making out, with notes on what was not converted."""
+"""Definitions of other tools as drafts of criteria, with notes on the parts that were not converted: shared by all readers."""
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, cast
+from typing import cast
 
 from toolgauge.config.nodes import plain
 from toolgauge.config.parse import parse_yaml
@@ -56,16 +56,12 @@ class Notes:
         self.lines.append(f"{document.name}: {path}: {problem}")
 
 
-class Reader(Protocol):
-    """One foreign format: a module."""
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A foreign format: whether a document is of it, and its reader, which gets all of them, as some refer to others."""
 
-    def claims(self, content: Json) -> bool:
-        """Return whether the document is of this format."""
-        ...
-
-    def drafts(self, documents: Sequence[Document], notes: Notes) -> Iterator[Draft]:
-        """Read all documents of this format together: some refer to others."""
-        ...
+    claims: Callable[[Json], bool]
+    drafts: Callable[[Sequence[Document], Notes], Iterator[Draft]]
 
 
 def criterion_name(text: str) -> str:

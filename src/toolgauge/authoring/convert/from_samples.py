@@ -1,4 +1,4 @@
-"""agentevals: `reference_outputs` (chat messages) with the parameters of the trajectory match beside them."""
+"""Samples with reference calls: agentevals (`reference_outputs`, chat messages) and Ragas (`reference_tool_calls`)."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -7,22 +7,48 @@ from toolgauge.authoring.convert.draft import Document, Draft, Notes, as_list, a
 from toolgauge.model.json import Json, JsonObject
 
 _PARAMETERS = ("trajectory_match_mode", "tool_args_match_mode", "tool_args_match_overrides")
-_KNOWN = (*_PARAMETERS, "reference_outputs", "outputs", "inputs", "id", "name", "config")
+_KNOWN_AGENTEVALS = (*_PARAMETERS, "reference_outputs", "outputs", "inputs", "id", "name", "config", "examples")
+_KNOWN_RAGAS = ("user_input", "reference_tool_calls", "id", "name", "case")
 
 
-def claims(content: Json) -> bool:
+def claims_agentevals(content: Json) -> bool:
     """Recognize trajectories by their key."""
-    return any("reference_outputs" in example for _, example in _examples(content))
+    return any("reference_outputs" in example for _, example in _samples(content, "examples"))
 
 
-def drafts(documents: Sequence[Document], notes: Notes) -> Iterator[Draft]:
+def claims_ragas(content: Json) -> bool:
+    """Recognize samples by their key."""
+    return any("reference_tool_calls" in sample for _, sample in _samples(content, "samples"))
+
+
+def ragas_drafts(documents: Sequence[Document], notes: Notes) -> Iterator[Draft]:
+    """Make both metrics of Ragas that compare calls."""
+    cases: dict[str, JsonObject] = {}
+    for document in documents:
+        for place, sample in _samples(document.content, "samples"):
+            for key in sample:
+                if key not in _KNOWN_RAGAS and sample[key] is not None:
+                    notes.add(document, f"{place}{key}", "is not compared")
+            calls = sample.get("reference_tool_calls")
+            if not isinstance(calls, list):
+                notes.add(document, f"{place}reference_tool_calls", "no list of calls: the sample is left out")
+                continue
+            items = [call_item(as_object(call).get("name"), as_object(call).get("args")) for call in calls]
+            name = either(sample, "id", "name", "case")
+            cases[unique_case(cases, name, len(cases) + 1)] = {"expected": list[Json](items)}
+    if cases:
+        yield Draft(name="ragas-tool-call-accuracy", evaluator="ragas.tool_call_accuracy", cases=cases)
+        yield Draft(name="ragas-tool-call-f1", evaluator="ragas.tool_call_f1", cases=cases)
+
+
+def agentevals_drafts(documents: Sequence[Document], notes: Notes) -> Iterator[Draft]:
     """Make one criterion for each set of parameters that occurs."""
     found: dict[str, tuple[JsonObject, dict[str, JsonObject]]] = {}
     for document in documents:
         shared = _parameters(document.entries)
-        for place, example in _examples(document.content):
+        for place, example in _samples(document.content, "examples"):
             for key in example:
-                if key not in _KNOWN and key != "examples":
+                if key not in _KNOWN_AGENTEVALS:
                     notes.add(document, f"{place}{key}", "is not compared")
             parameters = {**shared, **_parameters(example)}
             _, cases = found.setdefault(json.dumps(parameters, sort_keys=True), (parameters, {}))
@@ -38,14 +64,14 @@ def drafts(documents: Sequence[Document], notes: Notes) -> Iterator[Draft]:
             yield Draft(name=name, evaluator="agentevals.trajectory_match", parameters=parameters, cases=cases)
 
 
-def _examples(content: Json) -> Iterator[tuple[str, JsonObject]]:
+def _samples(content: Json, key: str) -> Iterator[tuple[str, JsonObject]]:
+    """Yield each sample with the beginning of its place: a single one, a list of them, or those under `key`."""
     entries = as_object(content)
-    if isinstance(content, dict) and "examples" not in entries:
+    if isinstance(content, dict) and key not in entries:
         yield "", entries
         return
-    prefix = "examples" if entries else ""
-    for number, example in enumerate(as_list(entries.get("examples", content))):
-        yield f"{prefix}[{number}].", as_object(example)
+    for number, sample in enumerate(as_list(entries.get(key, content))):
+        yield f"{key if entries else ''}[{number}].", as_object(sample)
 
 
 def _parameters(entries: JsonObject) -> JsonObject:

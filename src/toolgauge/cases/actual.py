@@ -14,7 +14,7 @@ from toolgauge.cases.trajectories import (
     given_arguments,
     trajectory_of_traces,
 )
-from toolgauge.model.content import NOT_RECORDED, Content, Recorded
+from toolgauge.model.content import NOT_RECORDED, Recorded
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import CallError
 from toolgauge.model.records import Resource, Scope, Span, SpanRef
@@ -57,7 +57,22 @@ def records_trajectory(actual: JsonObject) -> bool:
 def _spans(builder: TrajectoryBuilder, written: Json) -> None:
     """Add the calls that UiPath sees in spans."""
     for item in _objects("spans", written):
-        span = _span(item)
+        span = Span(
+            ref=_REF,
+            parent_span_id=None,
+            parent_is_remote=None,
+            name=as_str(item.get("name")) or "",
+            kind="internal",
+            start_ns=0,
+            end_ns=0,
+            attributes=as_object(item.get("attributes")),
+            events=(),
+            status="unset",
+            status_message="",
+            resource=_RESOURCE,
+            scope=_SCOPE,
+            size_bytes=0,
+        )
         name = span.attributes.get(_TOOL_NAME)
         if not name or is_synthesized(span):
             continue
@@ -71,25 +86,6 @@ def _spans(builder: TrajectoryBuilder, written: Json) -> None:
                 result=answer.result,
             )
         )
-
-
-def _span(item: JsonObject) -> Span:
-    return Span(
-        ref=_REF,
-        parent_span_id=None,
-        parent_is_remote=None,
-        name=as_str(item.get("name")) or "",
-        kind="internal",
-        start_ns=0,
-        end_ns=0,
-        attributes=as_object(item.get("attributes")),
-        events=(),
-        status="unset",
-        status_message="",
-        resource=_RESOURCE,
-        scope=_SCOPE,
-        size_bytes=0,
-    )
 
 
 def _messages(builder: TrajectoryBuilder, written: Json) -> None:
@@ -138,14 +134,20 @@ def _calls(builder: TrajectoryBuilder, written: Json) -> None:
                     "invalid_case", f"unknown key `{key[:80]}` of call `{name}` (did you mean `{meant[0]}`?)"
                 )
         builder.begin_turn()
-        output = _output(item["output"]) if "output" in item else NOT_RECORDED
+        output, error = item.get("output"), item.get("error")
+        # The reason why a call failed is a text, or true where there is none.
+        if error is not None and not isinstance(error, bool | str):
+            raise CaseError("invalid_case", "`error` of a call must be a text, or true")
+        content = result(output) if isinstance(output, str) else Recorded(output)
         builder.call(
             ActualCall(
                 name=call_name(item),
                 call_id=identifier(item.get("id")),
                 arguments=given_arguments(item),
-                result=output,
-                error=_error(item.get("error")),
+                result=content if "output" in item else NOT_RECORDED,
+                error=CallError(kind="", message=error if isinstance(error, str) else "")
+                if error is not None and error is not False
+                else None,
             )
         )
 
@@ -172,19 +174,6 @@ def call_name(call: JsonObject) -> str:
     if not isinstance(name, str):
         raise CaseError("invalid_case", "`name` of a call must be a text")
     return name
-
-
-def _output(value: Json) -> Content:
-    return result(value) if isinstance(value, str) else Recorded(value)
-
-
-def _error(written: Json) -> CallError | None:
-    """Read why a call failed: a text, or true where there is none."""
-    if written is None or written is False:
-        return None
-    if written is not True and not isinstance(written, str):
-        raise CaseError("invalid_case", "`error` of a call must be a text, or true")
-    return CallError(kind="", message="" if written is True else written)
 
 
 def _objects(key: str, written: Json) -> list[JsonObject]:

@@ -5,7 +5,7 @@ distinguish them.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
@@ -106,16 +106,14 @@ def _is_too_deep(written: Json, content: bytes) -> bool:
         return False
     level: list[Json] = [written]
     for _ in range(_MAX_DEPTH):
-        level = [inner for item in level for inner in _below(item)]
+        level = [
+            inner
+            for item in level
+            for inner in (item.values() if isinstance(item, dict) else item if isinstance(item, list) else ())
+        ]
         if not level:
             return False
     return True
-
-
-def _below(item: Json) -> Iterable[Json]:
-    if isinstance(item, dict):
-        return item.values()
-    return item if isinstance(item, list) else ()
 
 
 def _problem(written: JsonObject) -> str | None:

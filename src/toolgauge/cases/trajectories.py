@@ -1,4 +1,4 @@
-"""Sessions as Strands writes them: one trace a user turn, agent spans and tool spans with times, as a trajectory.
+"""Trajectories of cases: built call by call, and of sessions as Strands writes them: one trace a user turn, agent spans and tool spans with times, as a trajectory.
 
 What a call could have known is a matter of time here: what ended at or before its start, the order of the list deciding
 at the same instant. So a turn of calls ends where something more is known.
@@ -35,9 +35,6 @@ class ActualCall:
     result: Content = NOT_RECORDED
     error: CallError | None = None
     call_id: str | None = None
-    agent: str | None = None
-    start_ns: int | None = None
-    end_ns: int | None = None
 
 
 class TrajectoryBuilder:
@@ -49,11 +46,6 @@ class TrajectoryBuilder:
         self._position = 0
         self._turns = 0
 
-    @property
-    def calls(self) -> tuple[ToolCall, ...]:
-        """The calls so far."""
-        return tuple(self._calls)
-
     def begin_turn(self) -> None:
         """Begin a turn: calls added from here on were requested together."""
         if self._position:
@@ -64,7 +56,7 @@ class TrajectoryBuilder:
         """Add a call to the turn that is open."""
         order = len(self._calls)
         span = SpanRef(_TRACE_ID, f"{order + _FIRST_CALL:016x}")
-        start_ns = order * SECOND_NS if made.start_ns is None else made.start_ns
+        start_ns = order * SECOND_NS
         self._calls.append(
             ToolCall(
                 order=order,
@@ -75,15 +67,15 @@ class TrajectoryBuilder:
                 result=made.result,
                 error=made.error or mcp_failure(made.result),
                 call_id=made.call_id,
-                agent=made.agent,
-                agent_path=() if made.agent is None else (made.agent,),
+                agent=None,
+                agent_path=(),
                 state="executed",
                 span=span,
                 requested_by=None,
                 executed_by=span,
                 dialect=CASE_DIALECT,
                 start_ns=start_ns,
-                end_ns=start_ns + SECOND_NS // 2 if made.end_ns is None else made.end_ns,
+                end_ns=start_ns + SECOND_NS // 2,
                 result_turn=self._turns + 1,
             )
         )
@@ -96,10 +88,6 @@ class TrajectoryBuilder:
         unnamed = [call for call in waiting if call_id is None or call.call_id is None]
         for call in [*named, *unnamed][:1]:
             self._calls[call.order] = replace(call, result=result, error=call.error or mcp_failure(result))
-
-    def add(self, message: Message) -> None:
-        """Add a message whose turn is known."""
-        self._messages.append(message)
 
     def user(self, text: str) -> None:
         """Add a message of the user; calls added next are a new turn."""
@@ -115,17 +103,17 @@ class TrajectoryBuilder:
         """Add instructions."""
         self._messages.append(Message(role="system", text=text, turn=self._turns))
 
-    def trajectory(self, tools_offered: tuple[ToolDefinition, ...] | None = None) -> Trajectory:
+    def trajectory(self) -> Trajectory:
         """Make the trajectory."""
         return Trajectory(
             scope="trace",
             trace_id=_TRACE_ID,
             conversation_id=None,
             service=None,
-            agents=tuple(dict.fromkeys(call.agent for call in self._calls if call.agent is not None)),
+            agents=(),
             root=_ROOT,
-            calls=self.calls,
-            tools_offered=tools_offered,
+            calls=tuple(self._calls),
+            tools_offered=None,
             messages=tuple(self._messages),
             attributes={},
             closed_because="run_ended",
@@ -201,7 +189,19 @@ class _Session:
         by_id = {as_str(span.written.get("span_id")): span for span in spans}
         agents = [span for span in spans if not span.is_tool]
         for span in agents:
-            self._runs.append(_run(span, _run_above(span, by_id)))
+            above, error = _run_above(span, by_id), as_str(span.written.get("error"))
+            run = Run(
+                span=span.ref,
+                above=None if above is None else above.ref,
+                agent=_agent(span),
+                prompt=as_str(span.written.get("user")),
+                response=as_str(span.written.get("response")),
+                tools_offered=_tools(span.written.get("available_tools")),
+                start_ns=span.start_ns,
+                end_ns=span.end_ns,
+                error=CallError(kind=OTHER_ERROR, message=error) if above is None and error is not None else None,
+            )
+            self._runs.append(run)
         root = min((span for span in agents if span.parent_id not in by_id), key=_start, default=None)
         if root is not None:
             self._add_message("user", root.written.get("user"))
@@ -304,24 +304,6 @@ def _agent(span: _Timed | None) -> str | None:
     return None if span is None else as_str(span.written.get("name")) or as_str(span.written.get("agent"))
 
 
-def _run(span: _Timed, above: _Timed | None) -> Run:
-    return Run(
-        span=span.ref,
-        above=None if above is None else above.ref,
-        agent=_agent(span),
-        prompt=as_str(span.written.get("user")),
-        response=as_str(span.written.get("response")),
-        tools_offered=_tools(span.written.get("available_tools")),
-        start_ns=span.start_ns,
-        end_ns=span.end_ns,
-        error=_error(span.written.get("error")) if above is None else None,
-    )
-
-
-def _error(written: Json) -> CallError | None:
-    return CallError(kind=OTHER_ERROR, message=written) if isinstance(written, str) else None
-
-
 def _tools(written: Json) -> tuple[ToolDefinition, ...] | None:
     if not isinstance(written, list):
         return None
@@ -337,14 +319,15 @@ def _tools(written: Json) -> tuple[ToolDefinition, ...] | None:
 
 
 def _call(span: _Timed, *, order: int, turn: int, position: int, result_turn: int, run: _Timed | None) -> ToolCall:
-    agent = _agent(run)
+    agent, answer = _agent(run), span.written.get("result")
+    content = result(answer) if isinstance(answer, str) else Recorded(answer)
     return ToolCall(
         order=order,
         turn=turn,
         position=position,
         name=as_str(span.written.get("name")) or "",
         arguments=given_arguments(span.written),
-        result=_result(span.written),
+        result=content if "result" in span.written else NOT_RECORDED,
         error=None,
         call_id=identifier(span.written.get("call_id")),
         agent=agent,
@@ -359,10 +342,3 @@ def _call(span: _Timed, *, order: int, turn: int, position: int, result_turn: in
         result_turn=result_turn,
         run=None if run is None else run.ref,
     )
-
-
-def _result(written: JsonObject) -> Content:
-    if "result" not in written:
-        return NOT_RECORDED
-    value = written["result"]
-    return result(value) if isinstance(value, str) else Recorded(value)

@@ -168,9 +168,8 @@ def _write(written: Document, references: Path | None, output: Path | None, *, i
     if references is not None:
         lines = tuple(reference_lines(written))
         if not is_forced and _holds_others(references, lines):
-            raise ConfigError(
-                f"`{references}` holds other cases", hint="name another file, or replace it with `--force`"
-            )
+            hint = "name another file, or replace it with `--force`"
+            raise ConfigError(f"`{references}` holds other cases", hint=hint)
         _write_file(references, lines)
     if output is not None:
         _write_file(output, criteria_lines(written, looked_up))
@@ -206,11 +205,8 @@ def _print_summary(written: Document, chooser: Chooser) -> None:
     optional = sum(call.is_optional for call in calls)
     doubtful = sum(len(case.doubtful) for case in cases)
     free = sum(word == "ignore" for one in written.criteria for word, _ in one.rules.arguments.values())
-    parts = [
-        f"{counted(len(calls), 'call')} expected",
-        f"{optional} of them optional",
-        f"{counted(free, 'argument')} left free",
-    ]
+    parts = [f"{counted(len(calls), 'call')} expected", f"{optional} of them optional"]
+    parts.append(f"{counted(free, 'argument')} left free")
     if doubtful:
         parts.append(f"{counted(doubtful, 'call')} to correct")
     click.echo(f"{counted(len(cases), 'case')} from {counted(written.runs, 'run')}: {', '.join(parts)}", err=True)

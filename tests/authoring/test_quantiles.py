@@ -1,6 +1,6 @@
 """Quantiles in bounded memory."""
 
-from toolgauge.authoring.quantiles import Quantiles, outwards
+from toolgauge.authoring.value_profiles import Quantiles, outwards
 
 
 def of(*numbers: float) -> Quantiles:

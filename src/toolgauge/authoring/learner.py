@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from toolgauge.authoring.criteria_yaml import Commented, Written, as_glob, is_plain, may_be_written, slug, yaml_text
 from toolgauge.authoring.evidence import Evidence, Largest, Requirements, raised
 from toolgauge.authoring.labels import LabelSet
-from toolgauge.authoring.quantiles import outwards
 from toolgauge.authoring.service_usage import Figure, ServiceUsage
 from toolgauge.authoring.tool_usage import ToolUsage
+from toolgauge.authoring.value_profiles import outwards
 from toolgauge.config.model import Config, Defaults
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.recordings.conversation_means import attribute

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from toolgauge.authoring.criteria_yaml import Commented, Written, as_glob
 from toolgauge.authoring.evidence import Evidence, Largest
-from toolgauge.authoring.quantiles import Quantiles
 from toolgauge.authoring.tool_usage import ToolUsage, identifying_values, scores, trails
+from toolgauge.authoring.value_profiles import Quantiles
 from toolgauge.evaluators.budget import Budget
 from toolgauge.model.content import Content, Recorded, Unparsed
 from toolgauge.model.records import VERSION

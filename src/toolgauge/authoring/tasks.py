@@ -112,7 +112,17 @@ class Chooser:
         if self._missing:
             raise self._no_such_trace(sorted(self._missing)[0])
         for task in self._tasks.values():
-            _check_conversations(task)
+            # Raise `RecordingError` where parts of one run would be taken for several runs of a task.
+            seen: dict[str, str] = {}
+            for run in task.runs:
+                if run.conversation_id is None:
+                    continue
+                other = seen.setdefault(run.conversation_id, run.trace_id)
+                if other != run.trace_id:
+                    raise RecordingError(
+                        f"traces `{other}` and `{run.trace_id}` are parts of one conversation, and no two runs of a task",
+                        hint="`--scope conversation` takes the whole conversation as one run",
+                    )
         unnamed = self._unnamed()
         named = [task for task in self._tasks.values() if task.case is not None]
         if named and not self._choice.traces:
@@ -249,20 +259,6 @@ class Chooser:
 
 def _key_of_case(case: Case) -> tuple[str, object]:
     return "case", (type(case).__name__, case)
-
-
-def _check_conversations(task: Task) -> None:
-    """Raise `RecordingError` where parts of one run would be taken for several runs of a task."""
-    seen: dict[str, str] = {}
-    for run in task.runs:
-        if run.conversation_id is None:
-            continue
-        other = seen.setdefault(run.conversation_id, run.trace_id)
-        if other != run.trace_id:
-            raise RecordingError(
-                f"traces `{other}` and `{run.trace_id}` are parts of one conversation, and no two runs of a task",
-                hint="`--scope conversation` takes the whole conversation as one run",
-            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

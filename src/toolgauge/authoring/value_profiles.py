@@ -5,15 +5,67 @@ in a file that is committed and mailed around: truth values, the spread of numbe
 sources share. Names, addresses, ids, dates, secrets and free text never leave, however often they were seen.
 """
 
+import math
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from toolgauge.authoring.quantiles import Quantiles
 from toolgauge.export.redact import Redactor
 from toolgauge.model.json import Json
+
+_DIGITS = 3
+# Smaller figures count as 0, larger ones as this: the counts stay bounded.
+_SMALLEST, _LARGEST = 1e-9, 1e18
+
+
+class Quantiles:
+    """Counts numbers."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[float] = Counter()
+
+    @property
+    def count(self) -> int:
+        """How many numbers there were."""
+        return self._counts.total()
+
+    def add(self, number: float) -> None:
+        """Count a number, unless it is infinite or no number."""
+        if math.isfinite(number):
+            self._counts[_rounded(number)] += 1
+
+    def quantile(self, share: float) -> float | None:
+        """Return the smallest number that at least this share of all does not exceed; `None` without numbers."""
+        wanted = math.ceil(share * self.count)
+        for number in sorted(self._counts):
+            wanted -= self._counts[number]
+            if wanted <= 0:
+                return number
+        return None
+
+    def spread(self) -> tuple[float, float] | None:
+        """Return bounds around all numbers, rounded outwards to two digits; `None` without numbers."""
+        if not self._counts:
+            return None
+        return outwards(min(self._counts), up=False), outwards(max(self._counts), up=True)
+
+
+def outwards(number: float, *, up: bool) -> float:
+    """Round a number away from what it bounds, to two digits; whole numbers up to 10 stay as they are."""
+    if number == 0 or (abs(number) <= 10 and number % 1 == 0):
+        return number
+    step = 10.0 ** (math.floor(math.log10(abs(number))) - 1)
+    steps = math.ceil(number / step - 1e-9) if up else math.floor(number / step + 1e-9)
+    return float(f"{steps * step:.2g}")
+
+
+def _rounded(number: float) -> float:
+    if abs(number) < _SMALLEST:
+        return 0.0
+    return float(f"{max(-_LARGEST, min(_LARGEST, number)):.{_DIGITS}g}")
+
 
 TextForm: TypeAlias = Literal[
     "empty",
@@ -78,7 +130,7 @@ _EMAIL = re.compile(r"[^@\s]{1,64}@[^@\s]{1,190}\.[^@\s.]{1,60}")
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,20}://\S+|www\.\S+")
 _PHONE = re.compile(r"\+?\(?\d(?:[ ()./-]{0,3}\d){6,14}")
 _DECIMAL = re.compile(r"[-+]?(?:\d{1,7}[.,]\d{1,6}|[1-9]\d{0,3}|0)")
-_DIGITS = re.compile(r"\d{1,15}")
+_NUMERAL = re.compile(r"\d{1,15}")
 # Lower case or upper case throughout, joined by `_` or `-`, at the end at most two digits: `v2`, `round_trip`, `USD`.
 _LABEL = re.compile(r"(?:[a-z]+(?:[_-][a-z]+)*|[A-Z]+(?:[_-][A-Z]+)*)\d{0,2}|[a-z]+(?:[A-Z][a-z]+)+")
 _PHRASE = re.compile(r"[a-z]+(?:[ _/-][a-z]+){0,6}\d{0,2}")
@@ -133,7 +185,7 @@ def _form_of_text(text: str) -> TextForm:
     masked = _REDACTOR.masked(text)
     if masked != text:
         return "card" if masked == "[card]" else "secret"
-    if _PHONE.fullmatch(text) and not _DIGITS.fullmatch(text):
+    if _PHONE.fullmatch(text) and not _NUMERAL.fullmatch(text):
         return "phone"
     return _form_of_words(text)
 

@@ -163,7 +163,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _open_closed_streams()
     # gRPC looks at this when it is imported: without it, it writes a line on stderr for each stranger whose handshake fails.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-    _escape_what_stdout_cannot_show()
+    # Let a terminal that lacks a letter show its number: recordings hold all there are.
+    stdout: object = sys.stdout
+    if isinstance(stdout, TextIOWrapper):  # not where somebody put another stream in its place
+        stdout.reconfigure(errors="backslashreplace")
     try:
         returned: object = commands.main(args=arguments, prog_name="toolgauge", standalone_mode=False)
         sys.stdout.flush()  # here, so that a closed pipe is noticed while it can still be handled
@@ -210,13 +213,6 @@ def _open_closed_streams() -> None:
             os.open(os.devnull, os.O_RDWR)
         if streams[number] is None:
             setattr(sys, ("stdin", "stdout", "stderr")[number], os.fdopen(number, mode, closefd=False))
-
-
-def _escape_what_stdout_cannot_show() -> None:
-    """Let a terminal that lacks a letter show its number: recordings hold all there are."""
-    stdout: object = sys.stdout
-    if isinstance(stdout, TextIOWrapper):  # not where somebody put another stream in its place
-        stdout.reconfigure(errors="backslashreplace")  # pyright: ignore[reportUnknownMemberType] (generic in its buffer)
 
 
 def drop_output() -> None:

@@ -1,6 +1,7 @@
 """`toolgauge.evaluate`: recorded or captured traffic, scored as `toolgauge replay` scores it, in a program's own process.
 
-Nothing runs in the background and no event loop is needed, so that it works in a notebook and in a coroutine.
+Nothing runs in the background and no event loop is needed, so that it works in a notebook and in a coroutine. Spans of the
+SDK go through its own OTLP encoder, one request a trace, so that they are read as they would be off the wire.
 """
 
 import os

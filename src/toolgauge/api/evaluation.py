@@ -1,6 +1,7 @@
-"""What came of an evaluation, for programs and people: by trajectory and by criterion, expected beside actual.
+"""The results of an evaluation, for programs and people: by trajectory and by criterion, expected beside actual.
 
-Texts are those of `toolgauge explain` and of the web view: bounded, and with secrets masked.
+Texts are those of `toolgauge explain` and of the web view: bounded, and with secrets masked. The HTML for a notebook's cell stands
+alone: its style reaches nothing but itself, and it has no script and loads nothing. Texts come from spans and are escaped.
 """
 
 from collections import Counter
@@ -210,7 +211,7 @@ class EvaluatedTrajectory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """All that came of a source, in the order in which its trajectories closed. True where it passed.
+    """The trajectories of a source with their results, in the order in which its trajectories closed. True where it passed.
 
     `criteria` names the criteria, the default ones included.
     """

@@ -1,7 +1,8 @@
-"""Several runs of one task -> the calls that are expected of the next one.
+"""Finds the calls that are expected of the next run of a task, from several runs of it.
 
 The calls of the runs are aligned one run after the other. A call that all runs have is expected, one that only some have is
-optional, and the values of its arguments are what these runs agree on.
+optional. Of each argument an `Agreement` holds the tightest rule that the values of all runs meet; a value that only one run shows
+is judged by that run alone.
 """
 
 from collections.abc import Collection, Mapping, Sequence

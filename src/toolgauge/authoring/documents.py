@@ -1,4 +1,9 @@
-"""Tasks -> a document: for each case the expected calls and notes for people, and the rules that criteria share."""
+"""Makes a document of tasks: the expected calls of each case with notes for people, and the rules that all calls of a criterion share.
+
+A criterion has its rules by tool and argument, not by call. An argument that no call of a tool expects gets the rule `ignore`; one
+that some calls expect and others leave free is left out of these others, and `volatile` keeps it from costing there. Of a failing
+run, calls that a criterion faults are not expected: its case fails, for any run that does the same, until a person has corrected it.
+"""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Scorecards of a recording come in, one by one; how often each criterion fired goes out, against labels where there are any.
+"""Counts on how many runs of a recording each criterion fired, against labels where there are any, and what criteria cost.
 
 A criterion fires on a run when any of its results there is a fail, and has judged it when any is a pass or a fail. A run is
 a labelled trace or conversation; without a label a conversation, or a trace where no producer recorded its id. Results of one

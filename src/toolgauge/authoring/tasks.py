@@ -1,4 +1,8 @@
-"""A recording -> the runs that become references: scored, so that a run which fails what it must pass is left out."""
+"""Chooses the runs of a recording that become references, and groups them by their task.
+
+An attribute of the runs names their task; runs without it that were asked for by trace are runs of one task, and so are runs in
+which the user wrote the same. A run that fails a criterion which it must pass is left out.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace

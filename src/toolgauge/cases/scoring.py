@@ -24,7 +24,7 @@ from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.judging import JudgeEvaluator, Question
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.offline import CaseEvaluator
-from toolgauge.model.outcomes import Difference, Errored, Level, NotEvaluated, Outcome, Result, Scored, outcome_word
+from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Result, Scored, outcome_word
 from toolgauge.model.ports import Evaluation, Evaluator
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.criterion import Criterion, Inline, NoReference, ToolKinds
@@ -53,7 +53,11 @@ class ScriptedEvaluator:
             if asking is None:
                 continue
             call, asked = asking
-            outcome = self._ask(asked) if isinstance(asked, Question) else asked
+            if isinstance(asked, Question):
+                verdict = self._answer(asked)
+                outcome = verdict if isinstance(verdict, Errored) else self._evaluator.outcome(asked, verdict)
+            else:
+                outcome = asked
             if self.level == "call":
                 yield call, outcome
             else:
@@ -65,10 +69,6 @@ class ScriptedEvaluator:
         """Return the output of the original besides the score, where the evaluator knows it."""
         original: Callable[[Scored], JsonObject] | None = getattr(self._evaluator, "original", None)
         return original(outcome) if original is not None and isinstance(outcome, Scored) else {}
-
-    def _ask(self, question: Question) -> Outcome:
-        verdict = self._answer(question)
-        return verdict if isinstance(verdict, Errored) else self._evaluator.outcome(question, verdict)
 
 
 def answers(verdicts: Sequence[Json]) -> Sequence[Json]:
@@ -85,7 +85,7 @@ _NOTHING = TrajectoryBuilder().trajectory()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseResult:
-    """What became of a case. `calls` are the results of an evaluator that judges calls, `original` see `CaseOutcome`."""
+    """The outcome of a case. `calls` are the results of an evaluator that judges calls, `original` see `CaseOutcome`."""
 
     case: Case
     outcome: Outcome
@@ -236,7 +236,8 @@ def _broken(case: Case, error_type: str, message: str) -> CaseResult:
 
 def result_object(result: CaseResult) -> JsonObject:
     """Describe one result: `value` is null unless scored, and `reason` explains why."""
-    details = _details(result.outcome)
+    found = _outcome_object(result.outcome)
+    details: JsonObject = {key: found.pop(key) for key in ("explanation", "parts", "differences") if key in found}
     if result.calls:
         details["calls"] = [
             {"name": "" if judged.call is None else judged.call.name, **_outcome_object(judged.outcome)}
@@ -244,14 +245,7 @@ def result_object(result: CaseResult) -> JsonObject:
         ]
     if result.original:
         details["original"] = sendable(result.original)
-    value, reason = value_and_reason(result.outcome)
-    return {
-        "id": result.case.name,
-        "outcome": outcome_word(result.outcome),
-        "value": value,
-        "reason": reason,
-        "details": details,
-    }
+    return {"id": result.case.name, **found, "details": details}
 
 
 def value_and_reason(outcome: Outcome) -> tuple[float | None, str | None]:
@@ -287,21 +281,17 @@ def sendable(value: Json) -> Json:
 
 def _outcome_object(outcome: Outcome) -> JsonObject:
     value, reason = value_and_reason(outcome)
-    return {"outcome": outcome_word(outcome), "value": value, "reason": reason, **_details(outcome)}
-
-
-def _details(outcome: Outcome) -> JsonObject:
-    details: JsonObject = {"explanation": explanation(outcome)}
+    details: JsonObject = {"outcome": outcome_word(outcome), "value": value, "reason": reason}
+    details["explanation"] = explanation(outcome)
     if isinstance(outcome, Scored):
         details["parts"] = dict(outcome.parts)
-        details["differences"] = [_difference(difference) for difference in outcome.differences]
+        details["differences"] = [
+            {
+                "where": one.where,
+                "rule": one.rule,
+                **({} if one.expected is None else {"expected": sendable(one.expected.value)}),
+                **({} if one.actual is None else {"actual": sendable(one.actual.value)}),
+            }
+            for one in outcome.differences
+        ]
     return details
-
-
-def _difference(difference: Difference) -> Json:
-    written: JsonObject = {"where": difference.where, "rule": difference.rule}
-    if difference.expected is not None:
-        written["expected"] = sendable(difference.expected.value)
-    if difference.actual is not None:
-        written["actual"] = sendable(difference.actual.value)
-    return written

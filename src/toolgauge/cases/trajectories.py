@@ -1,7 +1,7 @@
-"""Trajectories of cases: built call by call, and of sessions as Strands writes them: one trace a user turn, agent spans and tool spans with times, as a trajectory.
+"""Trajectories of cases: built call by call, or read from sessions as Strands writes them (one trace a user turn).
 
-What a call could have known is a matter of time here: what ended at or before its start, the order of the list deciding
-at the same instant. So a turn of calls ends where something more is known.
+In a session, a call could have known all that ended at or before its start; at the same instant the order of the list decides.
+A turn of calls ends where something more is known.
 """
 
 from collections.abc import Sequence

@@ -69,20 +69,16 @@ def _means(_context: click.Context, _parameter: click.Parameter, values: Sequenc
     means: dict[str, float] = {}
     for value in values:
         name, _, text = value.rpartition("=")
-        least = _number(text)
+        try:
+            least = float(text)
+        except ValueError:
+            least = math.nan
         if not name or not 0 <= least <= 1:
             raise click.BadParameter(f"`{printable(value[:80])}` is no NAME=SCORE with a score from 0 to 1")
         if name in means:
             raise click.BadParameter(f"criterion `{printable(name[:80])}` is given twice")
         means[name] = least
     return means
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
 
 
 def make_gate(fail_on: Sequence[FailOn], fail_under: dict[str, float], criteria: Sequence[Criterion]) -> Gate:
@@ -209,7 +205,9 @@ def command(
     without = unmatched.so_far()
     with keep_on(gate):
         _print_summary(summary, without, to_stderr=as_json)
-    without_result = _without_result(summary, without)
+    # A default criterion may have nothing to look at.
+    without_result = {one.name: "has no result" for one in summary.counts if not (one.words or one.is_default)}
+    without_result |= {one.criterion.name: one.description for one in without}
     checks = tuple(gate.checks(summary.counts, without_result))
     is_failed = not all(check.passed for check in checks)
     reports.write(
@@ -254,12 +252,6 @@ def _document(
     click.echo(f"wrote `{printable(file)}`", err=True)
     if document.left_out:
         click.echo(f"{document.left_out} trajectories are not in `{file}`: it has no room for more", err=True)
-
-
-def _without_result(summary: Summary, without: Sequence[Unmatched]) -> dict[str, str]:
-    """Explain why criteria judged nothing; a default one may have nothing to look at."""
-    found = {one.name: "has no result" for one in summary.counts if not (one.words or one.is_default)}
-    return found | {one.criterion.name: one.description for one in without}
 
 
 def _objects(config: Config) -> _Describe:

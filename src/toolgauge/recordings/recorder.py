@@ -1,6 +1,7 @@
 """Receives OTLP as `toolgauge serve` does, writes what arrives to a file, and reads it to show what it is.
 
-Reading may lag behind, and what it cannot keep up with is written without being read.
+Reading may lag behind; requests that it cannot keep up with are written unread. The worker's thread reads and counts, the event
+loop counts requests and shows the counts.
 """
 
 import asyncio

@@ -151,7 +151,9 @@ _METRICS: Mapping[str, _Metric] = {
 
 def _cases(document: Document, notes: Notes) -> Iterator[tuple[Json, list[Json]]]:
     if isinstance(document.content, list):
-        yield None, [_old_turn(as_object(turn)) for turn in document.content]
+        turns = [as_list(as_object(turn).get("expected_tool_use")) for turn in document.content]
+        calls = [[as_object(use) for use in uses] for uses in turns]
+        yield None, [[call_item(use.get("tool_name"), use.get("tool_input") or {}) for use in uses] for uses in calls]
         return
     for number, written in enumerate(as_list(either(document.entries, "eval_cases", "evalCases"))):
         case = as_object(written)
@@ -174,8 +176,3 @@ def _turn(invocation: JsonObject) -> list[Json]:
         uses = uses + [either(as_object(part), "function_call", "functionCall") for part in parts]
     # ADK itself does not look at ids, which differ from run to run.
     return [call_item(as_object(use).get("name"), as_object(use).get("args") or {}) for use in uses if use is not None]
-
-
-def _old_turn(turn: JsonObject) -> list[Json]:
-    uses = (as_object(use) for use in as_list(turn.get("expected_tool_use")))
-    return [call_item(use.get("tool_name"), use.get("tool_input") or {}) for use in uses]

@@ -17,15 +17,8 @@ from toolgauge.model.json import Json, JsonObject
 
 
 @dataclass(frozen=True, slots=True)
-class _Left:
-    """Why an assertion is left behind."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class _Carried:
-    """What an assertion becomes; `but` is what of it is lost."""
+    """The criterion of an assertion; `but` names the part that is lost. A text in its place is the reason to leave it behind."""
 
     evaluator: str
     parameters: JsonObject
@@ -68,8 +61,8 @@ def _of_test(test: JsonObject, path: str, case: str | None, document: Document, 
         place = f"{path}.assert[{number}]"
         assertion = as_object(written)
         carried = _carried(assertion)
-        if isinstance(carried, _Left):
-            notes.add(document, place, carried.reason)
+        if isinstance(carried, str):
+            notes.add(document, place, carried)
             continue
         if carried.but is not None:
             notes.add(document, place, carried.but)
@@ -87,62 +80,62 @@ def _of_test(test: JsonObject, path: str, case: str | None, document: Document, 
         )
 
 
-def _carried(assertion: JsonObject) -> _Carried | _Left:
+def _carried(assertion: JsonObject) -> _Carried | str:
     kind, value = assertion.get("type"), assertion.get("value")
     if not isinstance(kind, str):
-        return _Left("an assertion without a `type`")
+        return "an assertion without a `type`"
     carry = _KINDS.get(kind)
     if carry is None:
-        return _Left(f"no counterpart of `{kind}`")
+        return f"no counterpart of `{kind}`"
     if "{{" in str(value) or (isinstance(value, str) and value.startswith("file://")):
-        return _Left("variables and files in `value` are not resolved")
+        return "variables and files in `value` are not resolved"
     return carry(value)
 
 
-def _tool_used(value: Json) -> _Carried | _Left:
+def _tool_used(value: Json) -> _Carried | str:
     if isinstance(value, dict):
         name = either(value, "pattern", "name")
         least, most = value.get("min", 1), value.get("max")
         if not isinstance(name, str) or "type" in value:
-            return _Left("`value` must name a tool")
+            return "`value` must name a tool"
         count: JsonObject = {"min": least} if most is None else {"min": least, "max": most}
         return _Carried("tool_call_count", {"counts": {name: count}, "strict": True})
     names = [value] if isinstance(value, str) else as_list(value)
     if not names or not all(isinstance(name, str) for name in names):
-        return _Left("`value` must name tools")
+        return "`value` must name tools"
     return _Carried("tool_call_count", {"counts": {str(name): ">= 1" for name in names}, "strict": True})
 
 
-def _tool_not_used(value: Json) -> _Carried | _Left:
+def _tool_not_used(value: Json) -> _Carried | str:
     carried = _tool_used(value)
-    if isinstance(carried, _Left):
+    if isinstance(carried, str):
         return carried
     if isinstance(value, dict) and (value.get("max") is not None or value.get("min", 1) != 1):
-        return _Left("the opposite of a range of counts has no counterpart")
+        return "the opposite of a range of counts has no counterpart"
     counts: JsonObject = dict.fromkeys(as_object(carried.parameters["counts"]), 0)
     return _Carried("tool_call_count", {"counts": counts, "strict": True})
 
 
-def _tool_sequence(value: Json) -> _Carried | _Left:
+def _tool_sequence(value: Json) -> _Carried | str:
     mode = as_object(value).get("mode", "in_order")
     steps = as_object(value).get("steps", value)
     names = [step if isinstance(step, str) else either(as_object(step), "pattern", "name") for step in as_list(steps)]
     if not names or not all(isinstance(name, str) for name in names):
-        return _Left("`value` must name tools")
+        return "`value` must name tools"
     if any(character in str(name) for name in names for character in "*?"):
-        return _Left("an expected call has a name, and no pattern")
+        return "an expected call has a name, and no pattern"
     if mode not in ("in_order", "exact"):
-        return _Left(f"no counterpart of mode `{mode}`")
+        return f"no counterpart of mode `{mode}`"
     return _Carried("tool_trajectory", {"mode": mode, "match": "name", "strict": True}, expected=names)
 
 
-def _tool_args(value: Json) -> _Carried | _Left:
+def _tool_args(value: Json) -> _Carried | str:
     entries = as_object(value)
     name, args = either(entries, "name", "pattern"), entries.get("args", entries.get("arguments"))
     if not isinstance(name, str) or not isinstance(args, dict) or any(character in name for character in "*?"):
-        return _Left("`value` must name a tool and its arguments as an object")
+        return "`value` must name a tool and its arguments as an object"
     if entries.get("defaults") is not None:
-        return _Left("`defaults` has no counterpart")
+        return "`defaults` has no counterpart"
     is_partial = entries.get("mode", "partial") == "partial"
     parameters: JsonObject = {"strict": True, "subset": is_partial}
     ignored = entries.get("ignore", [])
@@ -154,15 +147,15 @@ def _tool_args(value: Json) -> _Carried | _Left:
     return _Carried("tool_call_args", parameters, expected=[call_item(name, args)], but=but)
 
 
-def _tool_call_f1(value: Json) -> _Carried | _Left:
+def _tool_call_f1(value: Json) -> _Carried | str:
     names = [name.strip() for name in value.split(",")] if isinstance(value, str) else as_list(value)
     expected: list[Json] = [name for name in names if isinstance(name, str) and name]
     if not expected:
-        return _Left("`value` must name tools")
+        return "`value` must name tools"
     return _Carried("tool_call_f1", {"match": "name"}, expected=expected, but="repeated calls count here")
 
 
-_KINDS: dict[str, Callable[[Json], _Carried | _Left]] = {
+_KINDS: dict[str, Callable[[Json], _Carried | str]] = {
     "trajectory:tool-used": _tool_used,
     "not-trajectory:tool-used": _tool_not_used,
     "trajectory:tool-sequence": _tool_sequence,

@@ -117,10 +117,11 @@ def _expectation(kind: str, criteria: Json) -> JsonObject | None:
     match kind:
         case "tool-call-args":
             found = either(entries, "toolCalls", "tool_calls")
-            calls = [_call(call, "args") for call in as_list(found)]
+            calls = [_call(as_object(call)) for call in as_list(found)]
         case "tool-call-output":
             found = either(entries, "toolOutputs", "tool_outputs")
-            calls = [_call(call, "output") for call in as_list(found)]
+            outputs = map(as_object, as_list(found))
+            calls = [{**_call(call), "output": call.get("output")} for call in outputs]
         case "tool-call-order":
             found = either(entries, "toolCallsOrder", "tool_calls_order")
             calls = as_list(found)
@@ -133,7 +134,5 @@ def _expectation(kind: str, criteria: Json) -> JsonObject | None:
     return {"expected": calls} if isinstance(found, list) else None
 
 
-def _call(written: Json, key: str) -> JsonObject:
-    call = as_object(written)
-    item = call_item(call.get("name"), call.get("args"), call.get("id"))
-    return {**item, "output": call.get("output")} if key == "output" else item
+def _call(call: JsonObject) -> JsonObject:
+    return call_item(call.get("name"), call.get("args"), call.get("id"))

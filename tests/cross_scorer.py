@@ -15,10 +15,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from toolgauge.cases.case import Case
+from toolgauge.cases.scoring import Cases
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import Outcome, Scored
-from toolgauge.offline.cases.case import Case
-from toolgauge.offline.cases.scoring import Cases
 
 PAGE = Path(__file__).parent.parent / "docs" / "evaluators" / "comparison.md"
 MEASURED = Path(__file__).parent / "golden" / "cross_scorer_cases.json"

@@ -19,7 +19,7 @@ from typing import Any
 from toolgauge.config.model import Config
 from toolgauge.model.content import NotRecorded, Recorded, Unparsed
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.offline.replay.recordings import find_files, read, scorecards
+from toolgauge.recordings.recorded_requests import find_files, read, scorecards
 from toolgauge.service.pipeline_factory import offline_pipeline
 
 PAGE = Path(__file__).parent.parent / "docs" / "producers.md"

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from toolgauge import plugins
+from toolgauge.cases.case import Case, Line, parse
+from toolgauge.cases.scoring import Cases
 from toolgauge.config.model import Defaults
 from toolgauge.model.outcomes import Errored, NotEvaluated, Scored
-from toolgauge.offline.cases.case import Case, Line, parse
-from toolgauge.offline.cases.scoring import Cases
 from toolgauge.service.criteria_factory import default_criteria, load_for_replay
 
 FOLDER = Path(__file__).parent.parent / "docs" / "evaluators"

@@ -159,7 +159,7 @@ class ToolgaugeSpanExporter(SpanExporter):
         if self._exporter is None:
             return done
         # The SDK's own base class returns nothing, and so do exporters that leave it at that: they keep nothing back.
-        return self._exporter.force_flush(_left_millis(until_s)) is not False and done
+        return self._exporter.force_flush(max(0, int((until_s - time.monotonic()) * 1000))) is not False and done
 
     def shutdown(self, timeout_millis: float = _TIMEOUT_MILLIS) -> None:
         """Do as `force_flush` does, end the thread and shut the wrapped exporter down. May be called twice."""
@@ -338,7 +338,3 @@ def _in_process(config: Config, criteria: Sequence[Criterion]) -> Config:
 def _does_nothing(provider: LoggerProvider | MeterProvider) -> bool:
     """Return whether the provider is one of the API's own: they stand in until somebody sets a real one."""
     return type(provider).__module__.startswith(("opentelemetry._logs", "opentelemetry.metrics"))
-
-
-def _left_millis(until_s: float) -> int:
-    return max(0, int((until_s - time.monotonic()) * 1000))

@@ -11,12 +11,12 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import set_span_in_context
 
 from tests.golden.goldens import Golden
+from toolgauge.cases.actual import trajectory_of
+from toolgauge.cases.expectations import expected_of
 from toolgauge.model.content import Recorded
 from toolgauge.model.expected import Expected, ExpectedCall
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.offline.cases.actual import trajectory_of
-from toolgauge.offline.cases.expectations import expected_of
 
 CASE = "case.id"
 _SECOND = 1_000_000_000

@@ -15,8 +15,8 @@ from tests.api.golden_spans import criterion_name, is_sendable, spans_of, writte
 from tests.api.sdk_spans import read_back
 from tests.golden.goldens import Golden, read_goldens
 from toolgauge import plugins
+from toolgauge.cases.scoring import Cases, value_and_reason
 from toolgauge.cli.main import commands
-from toolgauge.offline.cases.scoring import Cases, value_and_reason
 
 GOLDENS = Path(__file__).parents[1] / "golden"
 CORPUS = Path(__file__).parents[1] / "corpus"

@@ -23,15 +23,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
+from toolgauge.cases.actual import trajectory_of
+from toolgauge.cases.case import Case, CaseError, Line, parse
+from toolgauge.cases.expectations import expected_of
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import Outcome, Scored
 from toolgauge.model.ports import Evaluator
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.offline.cases.actual import trajectory_of
-from toolgauge.offline.cases.case import Case, CaseError, Line, parse
-from toolgauge.offline.cases.expectations import expected_of
 from toolgauge.score.criterion import Criterion, Inline, ToolKinds
 from toolgauge.score.scorer import Scorer
 from toolgauge.service.criteria_factory import make_evaluator

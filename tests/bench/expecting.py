@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.bench.recorded_runs import CASE_KEY, DIALECTS, Run, ScoredRun, scored_runs, word
+from toolgauge.authoring.documents import document
+from toolgauge.authoring.reference_text import criteria_lines
+from toolgauge.authoring.runs import RecordedRun, RunReader
+from toolgauge.authoring.tasks import Task
 from toolgauge.config.model import Config
-from toolgauge.offline.expect.documents import document
-from toolgauge.offline.expect.reference_text import criteria_lines
-from toolgauge.offline.expect.runs import RecordedRun, RunReader
-from toolgauge.offline.expect.tasks import Task
-from toolgauge.offline.replay.recordings import find_files, read, scorecards
+from toolgauge.recordings.recorded_requests import find_files, read, scorecards
 from toolgauge.score.criterion import ToolKinds
 from toolgauge.service.criteria_factory import load_for_replay
 from toolgauge.service.pipeline_factory import offline_pipeline, redactor

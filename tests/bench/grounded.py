@@ -27,7 +27,7 @@ from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import NotEvaluated, Outcome, Scored
 from toolgauge.model.trajectory import Message, ToolCall, Trajectory, TrajectoryScope
-from toolgauge.offline.replay.recordings import read, scorecards
+from toolgauge.recordings.recorded_requests import read, scorecards
 from toolgauge.score.criterion import Criterion, with_writing_tools
 from toolgauge.service.pipeline_factory import offline_pipeline, tool_kinds
 from toolgauge.testing.samples import sample_call

@@ -19,11 +19,11 @@ from statistics import mean
 from typing import Any
 
 from tests.bench.recorded_runs import Run, ScoredRun, runs_of, scored_runs
+from toolgauge.authoring.evidence import Requirements
+from toolgauge.authoring.learner import Learner, Options
 from toolgauge.config.model import Config, Defaults
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.offline.learn.evidence import Requirements
-from toolgauge.offline.learn.learner import Learner, Options
-from toolgauge.offline.replay.recordings import find_files, read, scorecards
+from toolgauge.recordings.recorded_requests import find_files, read, scorecards
 from toolgauge.score.criterion import with_writing_tools
 from toolgauge.service.criteria_factory import default_criteria
 from toolgauge.service.pipeline_factory import offline_pipeline, tool_kinds

@@ -19,7 +19,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from toolgauge.model.outcomes import Outcome, Result, Scored, outcome_word
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.offline.replay.recordings import RecordedRequest, find_files, read, scorecards
+from toolgauge.recordings.recorded_requests import RecordedRequest, find_files, read, scorecards
 from toolgauge.score.criterion import ToolKinds
 from toolgauge.service.criteria_factory import load_for_replay
 from toolgauge.service.pipeline_factory import offline_pipeline

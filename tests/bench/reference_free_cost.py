@@ -13,7 +13,7 @@ from tests.bench.recorded_runs import ScoredRun
 from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.trajectory import Message, ToolCall, Trajectory
-from toolgauge.offline.replay.recordings import Collected, find_files, read
+from toolgauge.recordings.recorded_requests import Collected, find_files, read
 from toolgauge.score.criterion import Criterion, ToolKinds
 from toolgauge.score.scorer import Scorer
 from toolgauge.service.criteria_factory import load_for_replay

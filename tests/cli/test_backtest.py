@@ -11,12 +11,12 @@ import pytest
 
 from tests.cli import command
 from tests.cli.command import Ended
-from tests.offline.compare.recordings import WORSE, written
+from tests.recordings.recordings import WORSE, written
 from tests.walk.support import Walk
 from tests.walk.test_feedback import verdict
 from toolgauge.cli.main import main
 from toolgauge.model.metrics import Counter
-from toolgauge.offline.replay.recordings import read
+from toolgauge.recordings.recorded_requests import read
 from toolgauge.service.criteria_factory import load_for_replay
 
 ROOT = Path(__file__).parent.parent

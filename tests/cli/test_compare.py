@@ -11,8 +11,8 @@ import pytest
 
 from tests.cli import command
 from tests.cli.command import Ended
-from tests.offline.compare.admin import TOKEN, Admin, arm, serving
-from tests.offline.compare.recordings import AS_GOOD, GOOD, START_NS, WORSE, written
+from tests.recordings.admin import TOKEN, Admin, arm, serving
+from tests.recordings.recordings import AS_GOOD, GOOD, START_NS, WORSE, written
 from toolgauge.cli.main import main
 
 LATER_NS = START_NS + 10**14

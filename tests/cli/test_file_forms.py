@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from google.protobuf.json_format import MessageToDict
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from tests.offline.compare.recordings import framed
+from tests.recordings.recordings import framed
 from toolgauge.cli.main import commands
 
 PAGE = (Path(__file__).parents[2] / "docs" / "commands.md").read_text()

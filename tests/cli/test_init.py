@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import run
-from tests.offline.compare.recordings import framed
+from tests.recordings.recordings import framed
 from tests.wire.support import CORPUS, a_minute_ago, post, serving, until
+from toolgauge.authoring.starter import packs
 from toolgauge.demo.drawing import Release, drawn, moved_to, recordings
-from toolgauge.offline.init.starter import packs
 
 RECORDED = [
     found for found in recordings() if found.framework in ("openinference-langgraph", "pydantic-ai", "google-adk")

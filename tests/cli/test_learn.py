@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import run
-from tests.offline.compare.recordings import framed
+from tests.recordings.recordings import framed
 from toolgauge.demo.drawing import Release, drawn, recordings
 
 CORPUS = Path(__file__).parents[1] / "corpus"

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from tests.cli.command import run
-from tests.offline.compare.recordings import GOOD, START_NS, WORSE, written
+from tests.recordings.recordings import GOOD, START_NS, WORSE, written
 
 
 def test_a_drop_is_announced_beside_the_results(tmp_path: Path):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import Ended, run
-from toolgauge.offline.cases.case import lines
+from toolgauge.cases.case import lines
 
 GOOD: dict[str, object] = {
     "id": "good",

@@ -9,7 +9,7 @@ from typing import Any, TypedDict, cast
 
 import yaml
 
-from tests.offline.compare.admin import Admin, arm, serving
+from tests.recordings.admin import Admin, arm, serving
 
 ROOT = Path(__file__).parents[2]
 GATE = ROOT / "examples" / "release-gate.sh"

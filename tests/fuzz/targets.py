@@ -13,6 +13,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from tests.walk.support import Walk
 from toolgauge import plugins
+from toolgauge.cases.case import Case, Line, parse
+from toolgauge.cases.scoring import Cases
 from toolgauge.config.criteria import load_criteria_files
 from toolgauge.config.load import load
 from toolgauge.config.parse import parse_yaml
@@ -24,9 +26,6 @@ from toolgauge.model.literals import parse_fields, parse_literal, parse_repr
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.outcomes import Errored
 from toolgauge.model.records import Record
-from toolgauge.offline.cases.case import Case, Line, parse
-from toolgauge.offline.cases.scoring import Cases
-from toolgauge.offline.replay.recordings import read
 from toolgauge.otlp.decoder import Decoder
 from toolgauge.otlp.encode import annotate
 from toolgauge.otlp.envelope import count_items, encode_spans, read_head
@@ -36,6 +35,7 @@ from toolgauge.otlp.views import value as decode_value
 from toolgauge.receive.otlp_handler import BrokenBodyError, TooLargeError, gunzip, inflate
 from toolgauge.recognize import values
 from toolgauge.recognize.recognizer import Recognizer
+from toolgauge.recordings.recorded_requests import read
 from toolgauge.selfmetrics import SelfMetrics
 
 Target = Callable[[bytes], None]

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
+from toolgauge.cases.case import Case, Line, parse
+from toolgauge.cases.scoring import CaseResult
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import Errored, NotEvaluated, Scored
-from toolgauge.offline.cases.case import Case, Line, parse
-from toolgauge.offline.cases.scoring import CaseResult
 
 _CLOSE = 1e-9
 # What an original says besides its score; an evaluator says the same under the same names in `original`.

@@ -1,7 +1,7 @@
 """Originals score what their published packages score, on every case of the golden files."""
 
 from tests.golden.goldens import Golden, differences
-from toolgauge.offline.cases.scoring import Cases
+from toolgauge.cases.scoring import Cases
 
 _CASES = Cases()
 

@@ -3,11 +3,11 @@
 import json
 
 from tests.golden.goldens import Golden
+from toolgauge.cases.actual import trajectory_of
+from toolgauge.cases.expectations import expected_of
 from toolgauge.model.content import Content, Recorded
 from toolgauge.model.json import Json
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.offline.cases.actual import trajectory_of
-from toolgauge.offline.cases.expectations import expected_of
 from toolgauge.originals.strands import Faithfulness, TrajectoryJudge, YesOrNo
 from toolgauge.score.prompts import Entry, Spoken, view_of_last_run
 from toolgauge.service.criteria_factory import make_evaluator

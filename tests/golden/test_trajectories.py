@@ -5,10 +5,10 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from tests.golden.goldens import Golden, read_goldens
+from toolgauge.cases.actual import trajectory_of
+from toolgauge.cases.expectations import expected_of
 from toolgauge.model.outcomes import Errored, Outcome, Scored
 from toolgauge.model.records import SpanRef
-from toolgauge.offline.cases.actual import trajectory_of
-from toolgauge.offline.cases.expectations import expected_of
 from toolgauge.originals.agentevals import TrajectoryMatch
 
 MODEL = SpanRef(f"{1:032x}", f"{1:016x}")

@@ -6,8 +6,8 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolgauge.authoring.value_profiles import Profile, Summary
 from toolgauge.model.json import Json
-from toolgauge.offline.value_profiles import Profile, Summary
 
 _GIVEN = ("Mei", "Olivia", "José", "Björn", "Nguyễn", "O'Brien", "Anne-Marie", "Zoë", "Иван", "Fatima")
 _FAMILY = ("Kovacs", "Smith", "van der Berg", "Müller", "Łukasz", "de la Cruz", "Al-Farsi", "Петров")

@@ -2,8 +2,8 @@
 
 from msgspec.structs import replace
 
-from tests.offline.replay.corpus import diagnosed, recordings
 from tests.recognize.support import log, observations, records
+from tests.recordings.corpus import diagnosed, recordings
 from toolgauge.dialects.codex import Codex
 from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.json import Value

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from toolgauge.cases.case import Case
+from toolgauge.cases.scoring import Cases
 from toolgauge.cli.main import commands
 from toolgauge.config.load import find_sources
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.judging import JudgeEvaluator
 from toolgauge.model.outcomes import Scored
-from toolgauge.offline.cases.case import Case
-from toolgauge.offline.cases.scoring import Cases
 from toolgauge.score.criterion import Criterion
 from toolgauge.service.criteria_factory import evaluator_files, load_configuration, load_for_replay
 from toolgauge.testing.evaluators import check_evaluator

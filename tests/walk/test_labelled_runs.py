@@ -12,7 +12,7 @@ import pytest
 
 from tests.bench.labels.comparison import Comparison, Comparisons, verdicts
 from tests.bench.labels.labelled_runs import read_sets
-from toolgauge.offline.backtest.shares import Share
+from toolgauge.authoring.firings import Share
 
 LABELS = os.environ.get("TOOLGAUGE_LABELS")
 GAIA, SWE, CHATS = "trail-gaia", "trail-swe", "agentrx-tau"

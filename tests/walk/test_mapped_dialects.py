@@ -8,7 +8,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from tests.walk.support import CORPUS, SECOND, START_NS, Walk, key_value
 from toolgauge.config.load import load
 from toolgauge.model.trajectory import ToolCall
-from toolgauge.offline.replay.recordings import read, scorecards
+from toolgauge.recordings.recorded_requests import read, scorecards
 from toolgauge.service.criteria_factory import default_criteria
 from toolgauge.service.pipeline_factory import make_rules, offline_pipeline
 

@@ -13,7 +13,7 @@ from tests.walk.support import CORPUS, SECOND, START_NS, Walk, attributes
 from tests.wire.agent_runs import AgentRun, request
 from toolgauge.config.model import Config
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.offline.replay.recordings import RecordedRequest, find_files, read, scorecards
+from toolgauge.recordings.recorded_requests import RecordedRequest, find_files, read, scorecards
 from toolgauge.service.pipeline_factory import offline_pipeline
 
 

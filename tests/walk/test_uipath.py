@@ -8,9 +8,9 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from tests.walk.support import SECOND, START_NS, Walk, attributes, key_value
+from toolgauge.cases.case import Case, Line, parse
+from toolgauge.cases.scoring import Cases
 from toolgauge.model.outcomes import Scored
-from toolgauge.offline.cases.case import Case, Line, parse
-from toolgauge.offline.cases.scoring import Cases
 from toolgauge.service.criteria_factory import load_for_replay
 
 TRACE = bytes(range(1, 17))

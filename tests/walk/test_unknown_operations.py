@@ -9,10 +9,9 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from tests.walk.support import key_value
 from toolgauge.config.load import load
 from toolgauge.model.json import Json
-from toolgauge.offline.replay.doctor import Diagnosis, Doctor, diagnosis_lines, diagnosis_object
-from toolgauge.offline.replay.recordings import read, scorecards
-from toolgauge.offline.replay.requirements import Requirements
-from toolgauge.offline.replay.stats import Tally
+from toolgauge.recordings.doctor import Diagnosis, Doctor, diagnosis_lines, diagnosis_object
+from toolgauge.recordings.recorded_requests import read, scorecards
+from toolgauge.recordings.stats import Tally
 from toolgauge.service.pipeline_factory import offline_pipeline
 
 FIND = ("find", "c1")
@@ -60,7 +59,7 @@ def called(folder: Path, *spans: Span) -> list[tuple[str, str | None]]:
 
 def diagnosis(folder: Path, *spans: Span) -> Diagnosis:
     tally = Tally()
-    doctor = Doctor(tally, Requirements())
+    doctor = Doctor(tally)
     make = offline_pipeline(load((), (), {}), (), tally.recognizer)
     for card in scorecards(tally.counted(read([recording(folder, *spans)], lambda _size: None)), make):
         doctor.add(card.trajectory)

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.export.scorecards import trajectory
-from tests.offline.replay.corpus import diagnosed, recordings
+from tests.recordings.corpus import diagnosed, recordings
 from tests.watch.support import START, result, scored
 from tests.web.streams import Parsed, page, shown
 from toolgauge.config.model import Config
@@ -17,7 +17,7 @@ from toolgauge.export.settings import MetricsSettings
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.outcomes import MEANINGS, NotEvaluated, Scorecard
 from toolgauge.model.trajectory import SpanSource, Trajectory
-from toolgauge.offline.replay.recordings import find_files, read, scorecards
+from toolgauge.recordings.recorded_requests import find_files, read, scorecards
 from toolgauge.service.pipeline_factory import offline_pipeline
 from toolgauge.web.figures import Figures
 from toolgauge.web.gap_pages import Gap, GapPages, gaps

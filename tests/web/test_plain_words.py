@@ -19,10 +19,10 @@ from toolgauge.model.trajectory import Trajectory
 from toolgauge.offline.explain.verdict_lines import VerdictLines
 from toolgauge.offline.replay.descriptions import trajectory_lines, trajectory_object
 from toolgauge.offline.replay.shown_values import ValueWriter
-from toolgauge.offline.replay.stats import Stats, Tally
 from toolgauge.offline.reports.junit import junit
 from toolgauge.offline.reports.markdown import markdown
 from toolgauge.offline.reports.rows import Report, Row
+from toolgauge.recordings.stats import Stats, Tally
 from toolgauge.score.criterion import Criterion, NoReference
 from toolgauge.testing.samples import TRACE_ID, sample_call, sample_trajectory
 from toolgauge.web.kept import KeptTrajectory

@@ -19,7 +19,7 @@ from toolgauge.model.observations import CallError, ToolDefinition
 from toolgauge.model.outcomes import Difference, NotEvaluated, Scorecard, Scored, Side, outcome_word
 from toolgauge.model.records import VERSION
 from toolgauge.model.trajectory import CallState, Message, ToolCall
-from toolgauge.offline.replay.recordings import find_files, read, scorecards
+from toolgauge.recordings.recorded_requests import find_files, read, scorecards
 from toolgauge.service.criteria_factory import load_for_replay
 from toolgauge.service.pipeline_factory import offline_pipeline
 from toolgauge.web.kept import TrajectoryStore

@@ -1,6 +1,7 @@
-"""What came of an evaluation, for programs and people: by trajectory and by criterion, expected beside actual.
+"""The results of an evaluation, for programs and people: by trajectory and by criterion, expected beside actual.
 
-Texts are those of `toolgauge explain` and of the web view: bounded, and with secrets masked.
+Texts are those of `toolgauge explain` and of the web view: bounded, and with secrets masked. The HTML for a notebook's cell stands
+alone: its style reaches nothing but itself, and it has no script and loads nothing. Texts come from spans and are escaped.
 """
 
 from collections import Counter
@@ -9,10 +10,68 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import TypeAlias
 
-from toolgauge.api.notebook import NotebookWriter, Part
 from toolgauge.export.explanations import ShownDifference, Verdict, comparison
-from toolgauge.model.outcomes import Enforce, Level, OutcomeWord
+from toolgauge.model.outcomes import Enforce, Level, OutcomeWord, Result
 from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.web.pages import Pages, static_file
+from toolgauge.web.trajectory_view import ShownTrajectory, TrajectoryWriter
+
+_MAX_TRAJECTORIES = 20
+_MAX_OPEN = 3
+_CALLS = 50
+_MAX_CALLS_NAMED = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One trajectory of a cell's output."""
+
+    trajectory: Trajectory
+    results: Sequence[Result]
+    passed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Shown:
+    trajectory: Trajectory
+    shown: ShownTrajectory
+    calls: str
+    passed: bool
+    is_open: bool
+    prefix: str
+
+
+class NotebookWriter:
+    """Writes the trajectories of one evaluation."""
+
+    def __init__(self, writer: TrajectoryWriter) -> None:
+        self._writer = writer
+
+    def html(self, title: str, parts: Sequence[Part], *, passed: bool, note: str = "") -> str:
+        """Write trajectories below a title; those that did not pass come first, and the first ones are open."""
+        first = sorted(parts, key=lambda part: part.passed)[:_MAX_TRAJECTORIES]
+        content = Pages().fragment(
+            "notebook.html",
+            title=title,
+            note=note,
+            passed=passed,
+            trajectories=[self._shown(part, is_open=number < _MAX_OPEN) for number, part in enumerate(first)],
+            more=len(parts) - len(first),
+        )
+        return f'<div class="toolgauge"><style>{static_file("notebook.css").decode()}</style>\n{content}</div>'
+
+    def _shown(self, part: Part, *, is_open: bool) -> _Shown:
+        names = [call.name for call in part.trajectory.calls[:_MAX_CALLS_NAMED]]
+        more = len(part.trajectory.calls) - len(names)
+        return _Shown(
+            trajectory=part.trajectory,
+            shown=self._writer.shown(part.trajectory, part.results, per_page=_CALLS),
+            calls=", ".join([*names, f"and {more} more"] if more else names) or "no calls",
+            passed=part.passed,
+            is_open=is_open and (not part.passed or len(part.trajectory.calls) <= _MAX_CALLS_NAMED),
+            prefix=f"tg-{part.trajectory.trace_id[:16]}-",
+        )
+
 
 _MAX_COMPARED = 5
 _MAX_NAMED = 20
@@ -152,7 +211,7 @@ class EvaluatedTrajectory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """All that came of a source, in the order in which its trajectories closed. True where it passed.
+    """The trajectories of a source with their results, in the order in which its trajectories closed. True where it passed.
 
     `criteria` names the criteria, the default ones included.
     """

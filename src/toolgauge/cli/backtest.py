@@ -1,25 +1,24 @@
 """`toolgauge backtest`: how often criteria would have fired on recorded traffic, and on which runs."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
 
+from toolgauge.authoring.backtest_report import Report
+from toolgauge.authoring.firings import Backtest, CountedJudges, Stopwatch
+from toolgauge.authoring.labels import Labelled, LabelSet, RecordedFeedback, read_labels
 from toolgauge.cli.loaded_criteria import load_to_score
 from toolgauge.cli.main import EXIT_CODES, configuration_options, criteria_option
 from toolgauge.cli.output import reading_progress, terminal_style
 from toolgauge.model.errors import ConfigError, RecordingError
-from toolgauge.offline.backtest.costs import CountedJudges, Stopwatch
-from toolgauge.offline.backtest.firings import Backtest
-from toolgauge.offline.backtest.labels import Labelled, LabelSet, RecordedFeedback, read_labels
-from toolgauge.offline.backtest.report import Report
-from toolgauge.offline.replay.recordings import scorecards
 from toolgauge.offline.terminal import printable
 from toolgauge.recognize.feedback_reader import PLAIN_VERDICTS
+from toolgauge.recordings.recorded_requests import scorecards
 from toolgauge.score.criterion import register, with_writing_tools
 from toolgauge.score.scorer import no_deadline
-from toolgauge.score.unmatched import Unmatched, UnmatchedCriteria
+from toolgauge.score.unmatched import UnmatchedCriteria
 from toolgauge.service.pipeline_factory import offline_pipeline, tool_kinds
 
 
@@ -102,7 +101,13 @@ def command(
         _warn_of_labels(one, seen)
     labels.extend(one for one in recorded if one.verdicts)
     report = Report.of(backtest, labels, judges.calls)
-    _print(report, unmatched.so_far(), as_json=as_json)
+    if as_json:
+        click.echo(json.dumps(report.as_object()))
+    else:
+        for line in report.lines(terminal_style()):
+            click.echo(line)
+    for one in unmatched.so_far():
+        _warn(f"criterion `{one.criterion.name}` {one.description}: look at {one.keys}")
     if cost:
         _print_cost(stopwatch, backtest)
 
@@ -130,30 +135,19 @@ def _warn_of_labels(labels: LabelSet, seen: Mapping[Labelled, None]) -> None:
         _warn(f"{of} are on nothing in the recording, the first on {unmatched[0]}")
 
 
-def _print(report: Report, without: Sequence[Unmatched], *, as_json: bool) -> None:
-    if as_json:
-        click.echo(json.dumps(report.as_object()))
-    else:
-        for line in report.lines(terminal_style()):
-            click.echo(line)
-    for one in without:
-        _warn(f"criterion `{one.criterion.name}` {one.description}: look at {one.keys}")
-
-
 def _print_cost(stopwatch: Stopwatch, backtest: Backtest) -> None:
     """Print durations where they change nothing that is compared."""
     total_ms = stopwatch.taken_ns.total() / 1e6
     each_ms = total_ms / backtest.trajectories
-    _message(f"cost: {total_ms:.1f} ms for {backtest.trajectories} trajectories, {each_ms:.3f} ms each")
+    click.echo(f"cost: {total_ms:.1f} ms for {backtest.trajectories} trajectories, {each_ms:.3f} ms each", err=True)
     for name, taken_ns in stopwatch.taken_ns.most_common():
         evaluations = stopwatch.evaluations[name]
         each_us = taken_ns / 1e3 / evaluations
-        _message(f"  {printable(name)}: {taken_ns / 1e6:.1f} ms in {evaluations} evaluations, {each_us:.0f} us each")
+        click.echo(
+            f"  {printable(name)}: {taken_ns / 1e6:.1f} ms in {evaluations} evaluations, {each_us:.0f} us each",
+            err=True,
+        )
 
 
 def _warn(text: str) -> None:
-    _message(f"warning: {text}")
-
-
-def _message(text: str) -> None:
-    click.echo(text, err=True)
+    click.echo(f"warning: {text}", err=True)

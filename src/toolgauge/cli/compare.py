@@ -2,8 +2,8 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 import click
 
@@ -14,14 +14,27 @@ from toolgauge.model.errors import ConfigError, ToolgaugeError
 from toolgauge.model.records import ENVIRONMENT, VERSION
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.net.admin_client import read_token
-from toolgauge.offline.compare.comparison import Comparison, compare
-from toolgauge.offline.compare.conversation_means import SERVICE, Observations, Observed, attribute, observed_live
-from toolgauge.offline.compare.live import fetch_arms
-from toolgauge.offline.compare.tables import comparison_object, conclusion, markdown_lines, quoted, table_lines
-from toolgauge.offline.compare.two_recordings import BASE, NEW, observe, set_beside
-from toolgauge.offline.compare.verdict import Answer, Question
-from toolgauge.offline.compare.versions import Filters, Versions, choose_versions
-from toolgauge.offline.replay.recordings import scorecards
+from toolgauge.recordings.comparison import (
+    BASE,
+    NEW,
+    Filters,
+    Versions,
+    choose_versions,
+    compare,
+    observe,
+    set_beside,
+)
+from toolgauge.recordings.comparison_tables import comparison_object, conclusion, markdown_lines, quoted, table_lines
+from toolgauge.recordings.conversation_means import (
+    SERVICE,
+    Observations,
+    Observed,
+    attribute,
+    fetch_arms,
+    observed_live,
+)
+from toolgauge.recordings.recorded_requests import scorecards
+from toolgauge.recordings.verdict import Answer, Question
 from toolgauge.service.pipeline_factory import offline_pipeline
 
 _EXIT_CODES: dict[Answer, int] = {"no_worse": 0, "worse": 1, "not_enough_data": 3}
@@ -31,26 +44,8 @@ _EPILOG = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Scoring:
-    """How recordings are scored."""
-
-    config_paths: tuple[str, ...]
-    overrides: tuple[str, ...]
-    criteria_files: tuple[str, ...]
-
-    def observe(
-        self,
-        observations: Observations,
-        paths: Sequence[str],
-        version_of: Callable[[Trajectory], str | None],
-        attributes: Sequence[str] = (),
-    ) -> int:
-        """Score recordings; return how many trajectories have no version."""
-        config, criteria = load_to_score(self.config_paths, self.overrides, self.criteria_files)
-        make = offline_pipeline(config, criteria, attributes=attributes)
-        with reading_progress(paths) as recording:
-            return observe(observations, scorecards(recording, make), version_of)
+# Scores recordings into observations; returns how many trajectories have no version.
+_Observe: TypeAlias = Callable[[Observations, Sequence[str], Callable[[Trajectory], str | None]], int]
 
 
 @click.command("compare", epilog=_EPILOG)
@@ -125,20 +120,33 @@ def command(
     if not all("=" in each for each in only):
         raise click.UsageError("`--only` takes NAME=VALUE, as in `--only criterion=default.tool_success`")
     filters = Filters((name, value) for name, _, value in (each.partition("=") for each in only))
-    scoring = _Scoring(config_paths=config_paths, overrides=overrides, criteria_files=criteria_files)
+
+    def score(observations: Observations, paths: Sequence[str], version_of: Callable[[Trajectory], str | None]) -> int:
+        config, criteria = load_to_score(config_paths, overrides, criteria_files)
+        make = offline_pipeline(config, criteria, attributes=() if by is None else (by,))
+        with reading_progress(paths) as recording:
+            return observe(observations, scorecards(recording, make), version_of)
+
     try:
         if live is not None:
-            observed, versions = _live(live, token_file, base, new)
+            observed = observed_live(fetch_arms(live, None if token_file is None else read_token(token_file)))
+            versions = _chosen(observed, base, new, VERSION)
         elif by is not None:
-            observed, versions = _split(scoring, files, by, base, new)
+            observed, versions = _split(score, files, by, base, new)
         else:
-            observed, versions = _two_recordings(scoring, *files)
+            observed, versions = _two_recordings(score, *files)
     except ToolgaugeError as error:
         # 1 would say that the release is worse.
         raise ConfigError(error.message, hint=error.hint) from error
     question = Question(margin=margin, confidence=confidence, looks_often=live is not None)
     compared = compare(observed, versions, filters, question)
-    _print(compared, as_json=as_json, as_markdown=as_markdown)
+    if as_json:
+        click.echo(json.dumps(comparison_object(compared)))
+    else:
+        for line in markdown_lines(compared) if as_markdown else table_lines(compared, terminal_style()):
+            click.echo(line)
+    for sentence in conclusion(compared):
+        click.echo(sentence, err=True)
     return _EXIT_CODES[compared.answer]
 
 
@@ -155,10 +163,10 @@ def _check_usage(files: tuple[str, ...], by: str | None, live: str | None, versi
         raise click.UsageError("`--base` and `--new` name versions: they go with `--by` or `--live`")
 
 
-def _two_recordings(scoring: _Scoring, base: str, new: str) -> tuple[Observed, Sequence[Versions]]:
+def _two_recordings(score: _Observe, base: str, new: str) -> tuple[Observed, Sequence[Versions]]:
     observations = Observations()
     for path, version in ((base, BASE), (new, NEW)):
-        scoring.observe(observations, [path], lambda _trajectory, version=version: version)
+        score(observations, [path], lambda _trajectory, version=version: version)
     both = set_beside(observations)
     for name in both.without:
         _message(f"no `{name}` is in both recordings: streams are compared without it")
@@ -166,10 +174,10 @@ def _two_recordings(scoring: _Scoring, base: str, new: str) -> tuple[Observed, S
 
 
 def _split(
-    scoring: _Scoring, files: tuple[str, ...], by: str, base: str | None, new: str | None
+    score: _Observe, files: tuple[str, ...], by: str, base: str | None, new: str | None
 ) -> tuple[Observed, Sequence[Versions]]:
     observations = Observations()
-    without = scoring.observe(observations, files, lambda trajectory: attribute(trajectory, by), (by,))
+    without = score(observations, files, lambda trajectory: attribute(trajectory, by))
     if without:
         _message(f"{without} trajectories without `{by}` were left out")
     observed = observations.observed(without={by} & {SERVICE, ENVIRONMENT})
@@ -179,11 +187,6 @@ def _split(
             known = ", ".join(quoted(version) for version in seen[:20]) or "none"
             raise ConfigError(f"no trajectory has {quoted(wanted)} as `{by}`", hint=f"there is {known}")
     return observed, _chosen(observed, base, new, by)
-
-
-def _live(url: str, token_file: Path | None, base: str | None, new: str | None) -> tuple[Observed, Sequence[Versions]]:
-    observed = observed_live(fetch_arms(url, None if token_file is None else read_token(token_file)))
-    return observed, _chosen(observed, base, new, VERSION)
 
 
 def _chosen(observed: Observed, base: str | None, new: str | None, by: str) -> tuple[Versions, ...]:
@@ -198,19 +201,6 @@ def _chosen(observed: Observed, base: str | None, new: str | None, by: str) -> t
         few = "two values" if any(observed.first_seen_ns.values()) else "a value"
         _message(f"no service has {few} of `{by}`")
     return versions
-
-
-def _print(compared: Comparison, *, as_json: bool, as_markdown: bool) -> None:
-    if as_json:
-        click.echo(json.dumps(comparison_object(compared)))
-    elif as_markdown:
-        for line in markdown_lines(compared):
-            click.echo(line)
-    else:
-        for line in table_lines(compared, terminal_style()):
-            click.echo(line)
-    for sentence in conclusion(compared):
-        _message(sentence)
 
 
 def _message(text: str) -> None:

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import click
 
+from toolgauge.authoring.convert.conversion import convert
+from toolgauge.authoring.convert.draft import read_documents
 from toolgauge.cli.main import EXIT_CODES
 from toolgauge.config.load import as_yaml
 from toolgauge.model.errors import RecordingError
-from toolgauge.offline.convert.conversion import convert
-from toolgauge.offline.convert.draft import read_documents
 from toolgauge.offline.terminal import printable
 
 

@@ -7,19 +7,17 @@ from typing import Literal
 
 import click
 
+from toolgauge.authoring.documents import Document, document
+from toolgauge.authoring.labels import LabelSet, read_labels
+from toolgauge.authoring.reference_text import acceptance_lines, criteria_lines, reference_lines
+from toolgauge.authoring.tasks import Choice, Chooser, Counted, choose_runs, with_runs_put_together
 from toolgauge.cli.loaded_criteria import load_to_score
 from toolgauge.cli.main import EXIT_CODES, configuration_options, criteria_option
 from toolgauge.cli.output import reading_progress
 from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.model.trajectory import TrajectoryScope
-from toolgauge.offline.backtest.labels import LabelSet, read_labels
-from toolgauge.offline.expect.acceptance import acceptance_lines
-from toolgauge.offline.expect.choosing import Counted, choose_runs, with_runs_put_together
-from toolgauge.offline.expect.documents import Document, document
-from toolgauge.offline.expect.reference_text import criteria_lines, reference_lines
-from toolgauge.offline.expect.tasks import Choice, Chooser
-from toolgauge.offline.replay.recordings import STDIN
 from toolgauge.offline.terminal import counted, printable
+from toolgauge.recordings.recorded_requests import STDIN
 
 
 @click.command("expect", epilog=EXIT_CODES)
@@ -170,9 +168,8 @@ def _write(written: Document, references: Path | None, output: Path | None, *, i
     if references is not None:
         lines = tuple(reference_lines(written))
         if not is_forced and _holds_others(references, lines):
-            raise ConfigError(
-                f"`{references}` holds other cases", hint="name another file, or replace it with `--force`"
-            )
+            hint = "name another file, or replace it with `--force`"
+            raise ConfigError(f"`{references}` holds other cases", hint=hint)
         _write_file(references, lines)
     if output is not None:
         _write_file(output, criteria_lines(written, looked_up))
@@ -208,11 +205,8 @@ def _print_summary(written: Document, chooser: Chooser) -> None:
     optional = sum(call.is_optional for call in calls)
     doubtful = sum(len(case.doubtful) for case in cases)
     free = sum(word == "ignore" for one in written.criteria for word, _ in one.rules.arguments.values())
-    parts = [
-        f"{counted(len(calls), 'call')} expected",
-        f"{optional} of them optional",
-        f"{counted(free, 'argument')} left free",
-    ]
+    parts = [f"{counted(len(calls), 'call')} expected", f"{optional} of them optional"]
+    parts.append(f"{counted(free, 'argument')} left free")
     if doubtful:
         parts.append(f"{counted(doubtful, 'call')} to correct")
     click.echo(f"{counted(len(cases), 'case')} from {counted(written.runs, 'run')}: {', '.join(parts)}", err=True)

@@ -3,7 +3,6 @@
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
 
 import click
 from msgspec.structs import replace
@@ -13,12 +12,12 @@ from toolgauge.cli.main import EXIT_CODES, configuration_options, criteria_optio
 from toolgauge.cli.output import reading_progress, terminal_style
 from toolgauge.config.problems import suggestion
 from toolgauge.model.errors import ConfigError, RecordingError
-from toolgauge.model.outcomes import OutcomeWord, Result, Scorecard, outcome_word
+from toolgauge.model.outcomes import OutcomeWord, outcome_word
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.offline.explain.verdict_lines import VerdictLines
-from toolgauge.offline.replay.recordings import scorecards
 from toolgauge.offline.terminal import printable
-from toolgauge.score.criterion import Criterion, register, with_writing_tools
+from toolgauge.recordings.recorded_requests import scorecards
+from toolgauge.score.criterion import register, with_writing_tools
 from toolgauge.score.unmatched import UnmatchedCriteria
 from toolgauge.service.pipeline_factory import offline_pipeline, redactor, tool_kinds
 
@@ -51,7 +50,10 @@ def command(
     `--set redact.values=show` only. What looks like a key, a token, an e-mail address or a card is masked in any case.
     """
     config, criteria = load_to_score(config_paths, overrides, criteria_files)
-    criterion = _named(name, criteria)
+    criterion = next((one for one in criteria if one.name == name), None)
+    if criterion is None:
+        hint = suggestion(name, [one.name for one in criteria])
+        raise ConfigError(f"no criterion called `{printable(name)}`", hint=hint)
     is_shown = sys.stdout.isatty() and not as_json and "values" not in config.redact.model_fields_set
     verdicts = VerdictLines(
         criterion, redactor(config, show_values=is_shown or config.redact.values == "show"), terminal_style()
@@ -64,39 +66,27 @@ def command(
             if trace_id is not None and not _is_of(scorecard.trajectory, trace_id):
                 continue
             is_found = True
-            wanted = [result for result in scorecard.results if not failed or _has_failed(result)]
+            wanted = [one for one in scorecard.results if not failed or outcome_word(one.outcome) in ("fail", "error")]
             words.update(outcome_word(result.outcome) for result in scorecard.results)
-            for line in _described(verdicts, scorecard, wanted, as_json=as_json):
-                reading.echo(line)
+            if wanted:
+                described = replace(scorecard, results=tuple(wanted))
+                for line in map(json.dumps, verdicts.objects(described)) if as_json else verdicts.lines(described):
+                    reading.echo(line)
     if not is_found:
-        raise _nothing(trace_id)
+        if trace_id is None:
+            hint = "`toolgauge doctor FILE...` shows what is there"
+            raise RecordingError("there is no trajectory to judge", hint=hint)
+        raise RecordingError(
+            f"no trajectory of trace `{printable(trace_id)}`", hint="`toolgauge inspect FILE...` lists the trajectories"
+        )
     for one in unmatched.so_far():
         click.echo(f"warning: criterion `{name}` {one.description}: look at {one.keys}", err=True)
     if verdicts.hint is not None:
         click.echo(f"hint: {verdicts.hint}", err=True)
     counts = ", ".join(f"{count} {word}" for word, count in words.most_common()) or "none"
-    click.echo(f"verdicts of `{name}` ({_rule(criterion)}): {counts}", err=True)
-
-
-def _named(name: str, criteria: Sequence[Criterion]) -> Criterion:
-    for criterion in criteria:
-        if criterion.name == name:
-            return criterion
-    hint = suggestion(name, [criterion.name for criterion in criteria])
-    raise ConfigError(f"no criterion called `{printable(name)}`", hint=hint)
-
-
-def _rule(criterion: Criterion) -> str:
+    rule = f"{criterion.evaluator_name}, passes at {criterion.pass_at:g}"
     shadow = ", in the shadow" if criterion.enforce == "shadow" else ""
-    return f"{criterion.evaluator_name}, passes at {criterion.pass_at:g}{shadow}"
-
-
-def _nothing(trace_id: str | None) -> RecordingError:
-    if trace_id is None:
-        return RecordingError("there is no trajectory to judge", hint="`toolgauge doctor FILE...` shows what is there")
-    return RecordingError(
-        f"no trajectory of trace `{printable(trace_id)}`", hint="`toolgauge inspect FILE...` lists the trajectories"
-    )
+    click.echo(f"verdicts of `{name}` ({rule}{shadow}): {counts}", err=True)
 
 
 def _is_of(trajectory: Trajectory, wanted: str) -> bool:
@@ -104,15 +94,3 @@ def _is_of(trajectory: Trajectory, wanted: str) -> bool:
     if wanted in (trajectory.trace_id, trajectory.conversation_id):
         return True
     return any(call.span.trace_id == wanted for call in trajectory.calls)
-
-
-def _has_failed(result: Result) -> bool:
-    return outcome_word(result.outcome) in ("fail", "error")
-
-
-def _described(
-    verdicts: VerdictLines, scorecard: Scorecard, wanted: Sequence[Result], *, as_json: bool
-) -> Iterator[str]:
-    if wanted:
-        described = replace(scorecard, results=tuple(wanted))
-        yield from map(json.dumps, verdicts.objects(described)) if as_json else verdicts.lines(described)

@@ -1,7 +1,8 @@
-"""`toolgauge inspect`: the trajectories found in recorded traffic."""
+"""`toolgauge inspect`: the trajectories in recorded traffic; `toolgauge doctor`: the facts that producers leave out of it."""
 
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -11,10 +12,77 @@ from toolgauge.cli.output import reading_progress, terminal_style
 from toolgauge.config.load import load
 from toolgauge.config.model import Config
 from toolgauge.offline.replay.descriptions import trajectory_lines, trajectory_object
-from toolgauge.offline.replay.recordings import scorecards
 from toolgauge.offline.replay.shown_values import ValueWriter
-from toolgauge.offline.replay.stats import Stats, Tally
+from toolgauge.recordings.doctor import Diagnosis, Doctor, diagnosis_lines, diagnosis_object
+from toolgauge.recordings.recorded_requests import scorecards
+from toolgauge.recordings.stats import Stats, Tally, UnreadTools, unread_lines, unread_object
 from toolgauge.service.pipeline_factory import offline_pipeline, redactor
+
+
+@click.command("doctor", epilog=EXIT_CODES)
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@configuration_options
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a producer and line.")
+def doctor(files: tuple[str, ...], config_paths: tuple[str, ...], overrides: tuple[str, ...], *, as_json: bool) -> int:
+    """Show what the producers in recorded OTLP traffic leave out, and what turns it on.
+
+    For each producer (service, scope with its version, language): which dialect was recognised, what is missing, which
+    environment variable or option of that producer records it, or that none does, and which evaluators cannot judge
+    meanwhile. FILE is as in `toolgauge inspect --help`; give log records and spans of one recording together.
+
+    Missing calls, arguments and results are problems (exit code 1); what only narrows the view is a note. Nothing
+    recognised at all is a problem too, and so are spans that look like tool calls and are not read, unless other spans of
+    their traces show calls. Of a configuration, `dialects` and the times after which trajectories close count.
+    """
+    config = load([Path(path) for path in config_paths], overrides, os.environ)
+    tally = Tally()
+    diagnosing = Doctor(tally)
+    with reading_progress(files) as recording:
+        for scorecard in scorecards(tally.counted(recording), offline_pipeline(config, (), tally.recognizer)):
+            diagnosing.add(scorecard.trajectory)
+    diagnoses = tuple(diagnosing.diagnoses())
+    unread = tally.unread_tools.left_over()
+    _print_diagnoses(diagnoses, unread, as_json=as_json)
+    _warn_of(tally, diagnosing, diagnoses)
+    is_fine = diagnoses and not any(diagnosis.has_problems for diagnosis in diagnoses)
+    return 0 if is_fine and not any(one.is_problem for one in unread) else 1
+
+
+def _print_diagnoses(diagnoses: Sequence[Diagnosis], unread: Sequence[UnreadTools], *, as_json: bool) -> None:
+    if as_json:
+        for found in (*map(diagnosis_object, diagnoses), *map(unread_object, unread)):
+            click.echo(json.dumps(found))
+        return
+    style = terminal_style()
+    for lines in (
+        *(diagnosis_lines(diagnosis, style) for diagnosis in diagnoses),
+        *(unread_lines(one, style) for one in unread),
+    ):
+        for line in lines:
+            click.echo(line)
+        click.echo()
+
+
+def _warn_of(tally: Tally, diagnosing: Doctor, diagnoses: tuple[Diagnosis, ...]) -> None:
+    """Print warnings about the recording as a whole."""
+    total = tally.in_recording.total()
+    if not diagnoses:
+        click.echo(
+            f"nothing recognised: none of {total} spans and log records is of an agent, or no dialect knows its form; "
+            "`toolgauge components` lists the dialects, `toolgauge inspect --stats` the scopes",
+            err=True,
+        )
+    if diagnosing.split:
+        click.echo(
+            f"split: {diagnosing.split} of {diagnosing.with_calls} trajectories lack spans inside, and are not evaluated as a whole; "
+            "record all spans of a trace in one place, and route by trace id where several toolgauges share the load (in a "
+            "Collector `routing_key: traceID` of the exporter `loadbalancing`)",
+            err=True,
+        )
+    if tally.undecodable:
+        click.echo(f"undecodable: {tally.undecodable} spans and log records are broken inside", err=True)
+    if tally.dialect_errors:
+        click.echo(f"unread: a dialect failed on {tally.dialect_errors} records; please report it", err=True)
 
 
 @click.command("inspect", epilog=EXIT_CODES)

@@ -1,4 +1,4 @@
-"""`toolgauge learn`: recorded traffic in, a criteria file to review out."""
+"""`toolgauge learn` and `toolgauge init`: recorded traffic in, files of criteria and configuration to review out."""
 
 import os
 from collections.abc import Sequence
@@ -6,15 +6,17 @@ from pathlib import Path
 
 import click
 
-from toolgauge.cli.main import configuration_options
+from toolgauge.authoring.evidence import Requirements
+from toolgauge.authoring.labels import read_labels
+from toolgauge.authoring.learner import Learner, Options, ServiceSummary, Wanted, learn_recording
+from toolgauge.authoring.starter import SeenTraffic, configuration, criteria_file, packs
+from toolgauge.cli.main import EXIT_CODES, configuration_options
 from toolgauge.cli.output import reading_progress
-from toolgauge.model.errors import RecordingError, ToolgaugeError
-from toolgauge.offline.backtest.labels import read_labels
-from toolgauge.offline.learn.evidence import Requirements
-from toolgauge.offline.learn.learner import Learner, Options, ServiceSummary
-from toolgauge.offline.learn.wanted_runs import Wanted, learn_recording
+from toolgauge.model.errors import ConfigError, RecordingError, ToolgaugeError
 from toolgauge.offline.terminal import shortened
+from toolgauge.score.criterion import ToolKinds
 from toolgauge.service.criteria_factory import load_for_replay
+from toolgauge.service.pipeline_factory import tool_kinds
 
 _EPILOG = (
     "Exit codes: 0 criteria were written; 1 there is no tool call, or the recordings cannot be read; "
@@ -124,10 +126,7 @@ def _attribute(text: str) -> tuple[str, str]:
 
 
 def learned_from(
-    files: Sequence[str],
-    wanted: Wanted,
-    config_paths: Sequence[str],
-    overrides: Sequence[str],
+    files: Sequence[str], wanted: Wanted, config_paths: Sequence[str], overrides: Sequence[str]
 ) -> Learner:
     """Read recordings as one, with progress, and take the wanted runs."""
     config, _ = load_for_replay(config_paths, overrides, (), os.environ)
@@ -143,3 +142,92 @@ def _line(summary: ServiceSummary, min_runs: int) -> str:
     if len(summary.versions) > 1:
         text += f"; {len(summary.versions)} versions are mixed: `--only service.version=...` learns from one"
     return text
+
+
+# As `toolgauge learn` has them by default.
+_OPTIONS = Options(requirements=Requirements(runs=20, tolerance=0.01), most_alarms=0.05)
+_CONFIG, _CRITERIA = "toolgauge.yaml", "criteria.yaml"
+
+
+@click.command("init", epilog=EXIT_CODES)
+@click.argument("files", nargs=-1, metavar="[FILE...]")
+@click.option(
+    "--pack",
+    "names",
+    multiple=True,
+    type=click.Choice(packs()),
+    help="Ready-made criteria for this kind of agent; may be given several times.",
+)
+@click.option(
+    "-d",
+    "--directory",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path(),
+    help=f"Where `{_CONFIG}` and `{_CRITERIA}` are written. Default: the current directory.",
+)
+@click.option("--force", is_flag=True, help="Overwrite files that exist.")
+@configuration_options
+def init(
+    files: tuple[str, ...],
+    names: tuple[str, ...],
+    directory: Path,
+    config_paths: tuple[str, ...],
+    overrides: tuple[str, ...],
+    *,
+    force: bool,
+) -> None:
+    """Write a first configuration and criteria file, commented, that run as they are.
+
+    From recorded traffic (FILE is as in `toolgauge inspect --help`): which tools change state, and criteria as `toolgauge
+    learn` writes them. From ready-made packs: criteria that fit any agent of a kind. From both at once.
+
+    Then: `toolgauge serve --config toolgauge.yaml`. `--config` and `--set` say how recordings are read, and are not written.
+    """
+    if not files and not names:
+        raise click.UsageError(f"name recordings, or a pack: {', '.join(f'--pack {name}' for name in packs())}")
+    places = {name: directory / name for name in (_CONFIG, _CRITERIA)}
+    existing = [f"`{place}`" for place in places.values() if place.exists()]
+    if existing and not force:
+        raise ConfigError(
+            f"{' and '.join(existing)} would be overwritten", hint="`--force` overwrites, `--directory` goes elsewhere"
+        )
+    seen = _seen(files, config_paths, overrides) if files else None
+    texts = {
+        _CONFIG: configuration(seen, config=str(places[_CONFIG]), criteria=_CRITERIA),
+        _CRITERIA: criteria_file(seen, tuple(dict.fromkeys(names))),
+    }
+    for name, text in texts.items():
+        try:
+            places[name].parent.mkdir(parents=True, exist_ok=True)
+            places[name].write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise ToolgaugeError(f"cannot write `{places[name]}`: {error.strerror}") from error
+    count = texts[_CRITERIA].count("\n  - name: ")
+    click.echo(f"wrote {places[_CONFIG]} and {places[_CRITERIA]} ({count} criteria beside the default ones)", err=True)
+    click.echo(f"next: toolgauge serve --config {places[_CONFIG]}", err=True)
+
+
+def _seen(files: tuple[str, ...], config_paths: tuple[str, ...], overrides: tuple[str, ...]) -> SeenTraffic:
+    config, _ = load_for_replay(config_paths, overrides, (), os.environ)
+    learner = learned_from(files, Wanted(), config_paths, overrides)
+    if not learner.calls:
+        raise ToolgaugeError(
+            f"there is no tool call in these recordings ({learner.runs} runs)",
+            hint="`toolgauge doctor FILE...` looks for the reason; `--pack NAME` needs no traffic",
+        )
+    criteria, summaries = learner.result(_OPTIONS)
+    if not any(summary.criteria for summary in summaries):
+        most = max(summary.runs for summary in summaries)
+        click.echo(
+            f"too few runs to learn criteria from (at most {most} of one service): the default criteria are on, and "
+            f"`toolgauge learn` writes some once there are {_OPTIONS.requirements.runs} or more",
+            err=True,
+        )
+    tools, kinds = learner.tool_names(), tool_kinds(config)
+    return SeenTraffic(
+        criteria=criteria,
+        has_conversations=learner.has_conversations,
+        writes=[name for name in tools if kinds.writes(name)],
+        # Hand-offs and answers neither read nor write: they are left to their names.
+        read_only=[name for name in tools if not kinds.writes(name) and not ToolKinds(neutral=()).writes(name)],
+    )

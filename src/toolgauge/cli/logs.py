@@ -141,7 +141,11 @@ class TextForm(logging.Formatter):
         line = f"{self.formatTime(record)} {record.levelname} {record.name}: {message_of(record)}"
         exception = _exception(record)
         text = line if exception is None else f"{line} ({exception})"
-        return _printable("\n  ".join(text.splitlines()))
+        # Control characters would reach terminals.
+        return "".join(
+            letter if letter.isprintable() or letter == "\n" else ascii(letter)[1:-1]
+            for letter in "\n  ".join(text.splitlines())
+        )
 
 
 class JsonForm(logging.Formatter):
@@ -172,13 +176,9 @@ def message_of(record: logging.LogRecord) -> str:
 
 
 def _given(record: logging.LogRecord) -> dict[str, object]:
-    if not _is_ours(record):
+    if not (record.name == _OURS or record.name.startswith(f"{_OURS}.")):
         return {}
     return {name: value for name, value in vars(record).items() if name not in _OF_EVERY_RECORD and name not in _NAMES}
-
-
-def _is_ours(record: logging.LogRecord) -> bool:
-    return record.name == _OURS or record.name.startswith(f"{_OURS}.")
 
 
 def _exception(record: logging.LogRecord) -> str | None:
@@ -191,11 +191,6 @@ def _exception(record: logging.LogRecord) -> str | None:
 
 def _kind(value: object) -> str:
     return type(value).__name__
-
-
-def _printable(text: str) -> str:
-    """Keep control characters out of terminals."""
-    return "".join(letter if letter.isprintable() or letter == "\n" else ascii(letter)[1:-1] for letter in text)
 
 
 _FORMS: dict[Literal["text", "json"], type[logging.Formatter]] = {"text": TextForm, "json": JsonForm}

@@ -51,7 +51,16 @@ def criteria_option(text: str) -> Callable[[_F], _F]:
 EXIT_CODES = "Exit codes: 0 fine; 1 problems found, or a failure at run time; 2 misuse or bad configuration."
 _ALL_EXIT_CODES = f"{EXIT_CODES[:-1]}; 3 not enough data (`compare`, `learn`)."
 
-# Sub-command -> what the list says about it; the module is `toolgauge.cli.<name>`, with `_` for `-`.
+# The module of each sub-command that has none of its own name; there it is a function of its name, elsewhere `command`.
+_HOMES = {
+    "init": "learn",
+    "doctor": "inspect",
+    "validate": "configuration",
+    "schema": "configuration",
+    "components": "configuration",
+    "print-config": "configuration",
+}
+# The sub-commands with their lines in the list.
 _COMMANDS = {
     "init": "Write a first configuration and criteria file, from traffic or packs.",
     "serve": "Receive OTLP, score tool calls, send on spans and scores.",
@@ -93,7 +102,9 @@ class LazyGroup(click.Group):
         """Import one sub-command."""
         if cmd_name not in _COMMANDS and cmd_name not in _HIDDEN:
             return None
-        command: object = import_module(f"toolgauge.cli.{cmd_name.replace('-', '_')}").command
+        home = _HOMES.get(cmd_name)
+        module = import_module(f"toolgauge.cli.{home or cmd_name}")
+        command: object = getattr(module, "command" if home is None else cmd_name.replace("-", "_"))
         return command if isinstance(command, click.Command) else None
 
     def resolve_command(
@@ -150,8 +161,12 @@ def commands() -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     _open_closed_streams()
-    _leave_the_log_to_us()
-    _escape_what_stdout_cannot_show()
+    # gRPC looks at this when it is imported: without it, it writes a line on stderr for each stranger whose handshake fails.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    # Let a terminal that lacks a letter show its number: recordings hold all there are.
+    stdout: object = sys.stdout
+    if isinstance(stdout, TextIOWrapper):  # not where somebody put another stream in its place
+        stdout.reconfigure(errors="backslashreplace")
     try:
         returned: object = commands.main(args=arguments, prog_name="toolgauge", standalone_mode=False)
         sys.stdout.flush()  # here, so that a closed pipe is noticed while it can still be handled
@@ -177,7 +192,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _complain(str(error), None)
         return 1
     finally:
-        _drop_what_stderr_cannot_take()
+        # A log on a full disk must not become the exit code: Python flushes once more at the end, and minds.
+        try:
+            sys.stderr.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
     return returned if isinstance(returned, int) else 0
 
 
@@ -196,21 +215,6 @@ def _open_closed_streams() -> None:
             setattr(sys, ("stdin", "stdout", "stderr")[number], os.fdopen(number, mode, closefd=False))
 
 
-def _leave_the_log_to_us() -> None:
-    """Keep gRPC from writing on stderr itself, one line for each stranger whose handshake fails.
-
-    It looks at this when it is imported. Whoever sets the variable wants those lines.
-    """
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-
-
-def _escape_what_stdout_cannot_show() -> None:
-    """Let a terminal that lacks a letter show its number: recordings hold all there are."""
-    stdout: object = sys.stdout
-    if isinstance(stdout, TextIOWrapper):  # not where somebody put another stream in its place
-        stdout.reconfigure(errors="backslashreplace")  # pyright: ignore[reportUnknownMemberType] (generic in its buffer)
-
-
 def drop_output() -> None:
     """Keep Python from complaining once more when it closes stdout."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -221,14 +225,6 @@ def _usage_hint(error: click.UsageError) -> str:
     if isinstance(error, click.MissingParameter) and error.ctx is not None:
         return f"`{' '.join((path, *error.ctx.command.collect_usage_pieces(error.ctx)))}`; `{path} --help` has more"
     return f"`{path} --help` lists what there is"
-
-
-def _drop_what_stderr_cannot_take() -> None:
-    """Keep a log on a full disk from becoming the exit code: Python flushes once more at the end, and minds."""
-    try:
-        sys.stderr.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
 def _complain(message: str, hint: str | None) -> None:

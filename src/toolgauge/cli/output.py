@@ -10,8 +10,8 @@ from typing import TextIO
 
 import click
 
-from toolgauge.offline.replay.recordings import RecordedRequest, find_files, read
 from toolgauge.offline.terminal import PLAIN, Style
+from toolgauge.recordings.recorded_requests import RecordedRequest, find_files, read
 
 _WIDTH = 30
 _BETWEEN_DRAWINGS_S = 0.1

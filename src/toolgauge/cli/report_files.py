@@ -6,6 +6,8 @@ from typing import TypeVar
 
 import click
 
+from toolgauge.cases.case import Case, Unreadable
+from toolgauge.cases.scoring import CaseResult
 from toolgauge.export.redact import Redactor
 from toolgauge.model.errors import ToolgaugeError
 from toolgauge.model.outcomes import (
@@ -19,8 +21,6 @@ from toolgauge.model.outcomes import (
     outcome_word,
 )
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.offline.cases.case import Case, Unreadable
-from toolgauge.offline.cases.scoring import CaseResult
 from toolgauge.offline.criterion_counts import CriterionCounts
 from toolgauge.offline.reports.annotations import annotations
 from toolgauge.offline.reports.junit import junit

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import click
 
+from toolgauge.cases.case import Unreadable, check_files, lines, parse
+from toolgauge.cases.scoring import CaseResult, Cases, explanation, result_object, value_and_reason
 from toolgauge.cli.main import configuration_options
 from toolgauge.cli.output import terminal_style
 from toolgauge.cli.report_files import CaseRows, Reports, report_options
@@ -19,11 +21,9 @@ from toolgauge.export.explanations import comparison, shown_difference
 from toolgauge.export.redact import Redactor
 from toolgauge.model.errors import RecordingError
 from toolgauge.model.outcomes import Errored, Scored, outcome_word
-from toolgauge.offline.cases.case import Case, Unreadable, check_files, lines, parse
-from toolgauge.offline.cases.scoring import CaseResult, Cases, explanation, result_object, value_and_reason
-from toolgauge.offline.replay.recordings import STDIN
 from toolgauge.offline.reports.rows import Report
 from toolgauge.offline.terminal import Style, indented, printable
+from toolgauge.recordings.recorded_requests import STDIN
 from toolgauge.service.pipeline_factory import redactor
 
 _INDENT = " " * 4
@@ -77,10 +77,13 @@ def command(
                 _complain(f"{case.place}: {case.problem}")
                 reports.add((rows.unreadable(case),))
                 continue
-            _warn_of_twins(case, places)
+            first = places.setdefault(case.name, case.place)
+            if first != case.place:
+                click.echo(f"warning: {printable(f'{case.place}: case `{case.name}` has the id of {first}')}", err=True)
             result = cases.score(case)
             words[outcome_word(result.outcome)] += 1
-            _complain_of(case, result)
+            if isinstance(result.outcome, Errored):
+                _complain(f"{case.place}: case `{case.name}`: {result.outcome.error_type}: {result.outcome.message}")
             reports.add((rows.row(result),))
             click.echo(json.dumps(result_object(result)) if as_json else "\n".join(_lines(result, style, shown)))
     if not words:
@@ -107,19 +110,6 @@ def _lines(result: CaseResult, style: Style, shown: Redactor) -> Iterator[str]:
             yield f"{_INDENT}and {len(compared) - _MAX_DIFFERENCES} more differences"
 
 
-def _complain_of(case: Case, result: CaseResult) -> None:
-    if isinstance(result.outcome, Errored):
-        _complain(f"{case.place}: case `{case.name}`: {result.outcome.error_type}: {result.outcome.message}")
-
-
-def _warn_of_twins(case: Case, places: dict[str, str]) -> None:
-    first = places.get(case.name)
-    if first is None:
-        places[case.name] = case.place
-    else:
-        click.echo(f"warning: {printable(f'{case.place}: case `{case.name}` has the id of {first}')}", err=True)
-
-
 def _complain(problem: str) -> None:
     click.echo(f"error: {indented(problem, _INDENT)}", err=True)
 
@@ -128,12 +118,8 @@ def _complain(problem: str) -> None:
 def _progress(files: Sequence[str]) -> Generator[Callable[[int], None]]:
     """Show how far the files are read when stderr is a terminal and stdout is not, which would show the rows."""
     if not sys.stderr.isatty() or sys.stdout.isatty() or STDIN in files:
-        yield _no_progress
+        yield lambda _size: None
         return
     total = sum(Path(file).stat().st_size for file in files)
     with click.progressbar(length=total, label="scoring", file=sys.stderr) as bar:
         yield bar.update
-
-
-def _no_progress(size: int) -> None:
-    del size

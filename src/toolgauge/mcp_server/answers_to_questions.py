@@ -37,9 +37,9 @@ from toolgauge.mcp_server.suggested_criteria import expected, learned, suggestio
 from toolgauge.mcp_server.trajectory_list import list_lines, trajectory_list
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.json import JsonObject
-from toolgauge.offline.compare.verdict import Question
-from toolgauge.offline.compare.versions import Filters as StreamFilters
 from toolgauge.offline.terminal import counted
+from toolgauge.recordings.comparison import Filters as StreamFilters
+from toolgauge.recordings.verdict import Question
 from toolgauge.web.filters import Filters
 from toolgauge.web.kept import KeptTrajectory
 

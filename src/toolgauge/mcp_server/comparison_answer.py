@@ -9,12 +9,10 @@ from msgspec import Meta, Struct, convert, field
 from toolgauge.mcp_server.plain_text import more
 from toolgauge.mcp_server.scored_recordings import ScoredRecordings, Work
 from toolgauge.mcp_server.scoring_files import Scoring
-from toolgauge.offline.compare.comparison import Comparison, compare
-from toolgauge.offline.compare.conversation_means import Observations
-from toolgauge.offline.compare.tables import comparison_object, conclusion, table_lines
-from toolgauge.offline.compare.two_recordings import BASE, NEW, observe_as, set_beside
-from toolgauge.offline.compare.verdict import Answer, Question, Verdict
-from toolgauge.offline.compare.versions import Filters
+from toolgauge.recordings.comparison import BASE, NEW, Comparison, Filters, compare, observe_as, set_beside
+from toolgauge.recordings.comparison_tables import comparison_object, conclusion, table_lines
+from toolgauge.recordings.conversation_means import Observations
+from toolgauge.recordings.verdict import Answer, Question, Verdict
 
 _MAX_STREAMS = 40
 _WORST_FIRST: Mapping[Verdict, int] = {"worse": 0, "not_enough_data": 1, "better": 2, "no_difference_seen": 3}

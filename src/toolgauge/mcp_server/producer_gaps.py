@@ -8,10 +8,9 @@ from msgspec import Meta, Struct, convert
 from toolgauge.config.model import Config
 from toolgauge.mcp_server.plain_text import MAX_JSON, as_json, more, size_of
 from toolgauge.mcp_server.scored_recordings import Work
-from toolgauge.offline.replay.doctor import Diagnosis, Doctor, diagnosis_lines, diagnosis_object
-from toolgauge.offline.replay.recordings import scorecards
-from toolgauge.offline.replay.requirements import Requirements
-from toolgauge.offline.replay.stats import Tally
+from toolgauge.recordings.doctor import Diagnosis, Doctor, diagnosis_lines, diagnosis_object
+from toolgauge.recordings.recorded_requests import scorecards
+from toolgauge.recordings.stats import Tally
 from toolgauge.service.pipeline_factory import offline_pipeline
 
 
@@ -64,7 +63,7 @@ class DiagnosedRecording(Struct, frozen=True, kw_only=True):
 def diagnose(name: str, files: tuple[str, ...], work: Work) -> DiagnosedRecording:
     """Diagnose a recording as `toolgauge doctor` does."""
     tally = Tally()
-    doctor = Doctor(tally, Requirements())
+    doctor = Doctor(tally)
     for scorecard in scorecards(tally.counted(work.requests(files)), offline_pipeline(Config(), (), tally.recognizer)):
         doctor.add(scorecard.trajectory)
     found = sorted(doctor.diagnoses(), key=lambda one: not one.has_problems)

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from toolgauge.offline.compare.versions import FILTERED
+from toolgauge.recordings.comparison import FILTERED
 from toolgauge.web.filters import MAX_TEXT
 
 _RECORDING = (

@@ -15,8 +15,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from toolgauge.model.errors import ConfigError, RecordingError
-from toolgauge.offline.replay.recordings import STDIN, is_recording
 from toolgauge.offline.terminal import shortened
+from toolgauge.recordings.recorded_requests import STDIN, is_recording
 
 _MAX_LOOKED_AT = 20_000
 _MAX_LISTED = 200

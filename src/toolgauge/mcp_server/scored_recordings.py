@@ -15,7 +15,7 @@ from toolgauge.model.errors import RecordingError
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.offline.replay.criteria_table import Summary
-from toolgauge.offline.replay.recordings import RecordedRequest, read, scorecards
+from toolgauge.recordings.recorded_requests import RecordedRequest, read, scorecards
 from toolgauge.score.criterion import register, with_writing_tools
 from toolgauge.score.unmatched import Unmatched, UnmatchedCriteria
 from toolgauge.service.pipeline_factory import offline_pipeline, tool_kinds

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from toolgauge.authoring.tasks import with_runs_put_together
 from toolgauge.config.load import FileState, Sources, find_sources
 from toolgauge.config.model import Config
 from toolgauge.export.redact import Redactor
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.trajectory import TrajectoryScope
-from toolgauge.offline.expect.choosing import with_runs_put_together
 from toolgauge.score.criterion import Criterion
 from toolgauge.service.criteria_factory import EvaluatorFiles, evaluator_files, load_for_replay
 from toolgauge.service.pipeline_factory import redactor

@@ -6,17 +6,15 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from toolgauge.authoring.documents import document
+from toolgauge.authoring.evidence import Requirements
+from toolgauge.authoring.labels import read_labels
+from toolgauge.authoring.learner import Options, Wanted, learn_recording
+from toolgauge.authoring.reference_text import criteria_lines
+from toolgauge.authoring.tasks import Choice, Counted, choose_runs
 from toolgauge.mcp_server.scored_recordings import Work
 from toolgauge.mcp_server.scoring_files import ScoringFiles
 from toolgauge.model.errors import ConfigError, RecordingError
-from toolgauge.offline.backtest.labels import read_labels
-from toolgauge.offline.expect.choosing import Counted, choose_runs
-from toolgauge.offline.expect.documents import document
-from toolgauge.offline.expect.reference_text import criteria_lines
-from toolgauge.offline.expect.tasks import Choice
-from toolgauge.offline.learn.evidence import Requirements
-from toolgauge.offline.learn.learner import Options
-from toolgauge.offline.learn.wanted_runs import Wanted, learn_recording
 from toolgauge.offline.terminal import counted
 
 # So much YAML is in one answer.

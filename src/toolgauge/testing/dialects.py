@@ -33,7 +33,11 @@ _ABSENT = "toolgauge.testing.absent"
 
 def check_dialect(dialect: Dialect, records: Sequence[Record]) -> None:
     """Raise `AssertionError` unless the dialect keeps its contract; it must claim and read at least one of the records."""
-    _check_declaration(dialect)
+    assert _NAME.fullmatch(dialect.name), f"a dialect's name is in snake case, not `{dialect.name}`"
+    assert type(dialect.rank) is int, f"the rank of dialect `{dialect.name}` is no integer: {dialect.rank!r}"
+    for declared, what in ((dialect.marks, "marks"), (dialect.scopes, "scopes")):
+        _check_texts(dialect, declared, what)
+    assert dialect.marks or dialect.scopes, f"dialect `{dialect.name}` has neither marks nor scopes: it sees nothing"
     grounds = _grounds(dialect)
     claimed = [record for record in records if _claims(dialect, record)]
     assert claimed, f"dialect `{dialect.name}` claims none of the {len(records)} records"
@@ -50,7 +54,9 @@ def check_dialect(dialect: Dialect, records: Sequence[Record]) -> None:
         read += len(_observations(dialect, record))
     assert read, f"dialect `{dialect.name}` yields nothing for any of the {len(claimed)} records that it claims"
     for record in records:
-        _check_attribute(dialect, record)
+        assert dialect.attribute(record, _ABSENT) is None, (
+            f"dialect `{dialect.name}` finds an attribute that {_shown(record)} does not have"
+        )
     if isinstance(dialect, Deferring):
         for record in claimed:
             if isinstance(record, Span):
@@ -82,14 +88,6 @@ def _check_deferring(dialect: Dialect, deferring: Deferring, span: Span) -> None
 
 def _without_content(seen: Observation) -> Observation:
     return replace(seen, result=NOT_RECORDED) if isinstance(seen, CallExecuted) else seen
-
-
-def _check_declaration(dialect: Dialect) -> None:
-    assert _NAME.fullmatch(dialect.name), f"a dialect's name is in snake case, not `{dialect.name}`"
-    assert type(dialect.rank) is int, f"the rank of dialect `{dialect.name}` is no integer: {dialect.rank!r}"
-    for declared, what in ((dialect.marks, "marks"), (dialect.scopes, "scopes")):
-        _check_texts(dialect, declared, what)
-    assert dialect.marks or dialect.scopes, f"dialect `{dialect.name}` has neither marks nor scopes: it sees nothing"
 
 
 def _check_texts(dialect: Dialect, declared: object, what: str) -> None:
@@ -186,12 +184,6 @@ def _is_json(value: object) -> bool:
         items = cast("dict[object, object]", value).items()
         return all(isinstance(key, str) and _is_json(item) for key, item in items)
     return value is None or isinstance(value, bool | int | str)
-
-
-def _check_attribute(dialect: Dialect, record: Record) -> None:
-    assert dialect.attribute(record, _ABSENT) is None, (
-        f"dialect `{dialect.name}` finds an attribute that {_shown(record)} does not have"
-    )
 
 
 def _everything(record: Record) -> tuple[Mapping[str, Value], object]:

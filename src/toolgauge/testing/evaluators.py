@@ -20,9 +20,7 @@ _MAX_IGNORED = 20_000
 
 
 def check_evaluator(
-    evaluator: Evaluator,
-    trajectories: Sequence[Trajectory] = (),
-    expectations: Sequence[Expected | None] = (),
+    evaluator: Evaluator, trajectories: Sequence[Trajectory] = (), expectations: Sequence[Expected | None] = ()
 ) -> None:
     """Raise `AssertionError` unless the evaluator keeps its contract, on the samples and on further trajectories."""
     name = type(evaluator).__name__
@@ -47,8 +45,21 @@ def _check_once(evaluator: Evaluator, name: str, trajectory: Trajectory, expecte
     judged = [None if call is None else call.order for call, _ in outcomes]
     assert len(judged) == len(set(judged)), f"{case} judges the same target twice: {judged}"
     for call, outcome in outcomes:
-        _check_target(evaluator, case, trajectory, call, outcome)
-        _check_outcome(case, outcome)
+        if evaluator.level == "trajectory":
+            assert call is None, f"{case} judges a call although its level is trajectory"
+        elif call is None:
+            assert not isinstance(outcome, Scored), f"{case} scores the trajectory although its level is call"
+        else:
+            assert call in trajectory.calls, f"{case} judges a call that is not in the trajectory"
+        assert isinstance(outcome, get_args(Outcome)), f"{case} yields {outcome!r}, which is no outcome"
+        match outcome:
+            case Scored():
+                _check_score(case, outcome)
+            case NotEvaluated(reason=reason, explanation=explanation):
+                assert reason in get_args(Reason), f"{case} gives the reason `{reason}`, which is not in the list"
+                assert SECRET not in explanation, f"{case} repeats a recorded value in its explanation"
+            case Errored(error_type=error_type):
+                assert error_type, f"{case} yields an error without a type"
     # Last: a score that is no number differs from itself.
     assert _outcomes(evaluator, case, trajectory, expected) == outcomes, f"{case} says something else the second time"
 
@@ -81,29 +92,6 @@ def _judged(case: str, evaluations: Iterable[Evaluation]) -> Iterator[tuple[Tool
             assert ignored <= _MAX_IGNORED, f"{case} yields `None` more than {_MAX_IGNORED} times: it would be cut off"
         else:
             yield evaluation
-
-
-def _check_target(
-    evaluator: Evaluator, case: str, trajectory: Trajectory, call: ToolCall | None, outcome: Outcome
-) -> None:
-    if evaluator.level == "trajectory":
-        assert call is None, f"{case} judges a call although its level is trajectory"
-    elif call is None:
-        assert not isinstance(outcome, Scored), f"{case} scores the trajectory although its level is call"
-    else:
-        assert call in trajectory.calls, f"{case} judges a call that is not in the trajectory"
-
-
-def _check_outcome(case: str, outcome: Outcome) -> None:
-    assert isinstance(outcome, get_args(Outcome)), f"{case} yields {outcome!r}, which is no outcome"
-    match outcome:
-        case Scored():
-            _check_score(case, outcome)
-        case NotEvaluated(reason=reason, explanation=explanation):
-            assert reason in get_args(Reason), f"{case} gives the reason `{reason}`, which is not in the list"
-            assert SECRET not in explanation, f"{case} repeats a recorded value in its explanation"
-        case Errored(error_type=error_type):
-            assert error_type, f"{case} yields an error without a type"
 
 
 def _check_score(case: str, outcome: Scored) -> None:

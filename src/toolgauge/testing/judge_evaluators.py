@@ -24,9 +24,7 @@ _DEEPEST = 16
 
 
 def check_judge_evaluator(
-    evaluator: JudgeEvaluator,
-    trajectories: Sequence[Trajectory] = (),
-    expectations: Sequence[Expected | None] = (),
+    evaluator: JudgeEvaluator, trajectories: Sequence[Trajectory] = (), expectations: Sequence[Expected | None] = ()
 ) -> None:
     """Raise `AssertionError` unless the evaluator keeps its contract, whichever of the possible answers it gets."""
     for kind in range(3):

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.bench.labels.labelled_runs import STRUCTURAL, LabelledRun, Step
+from toolgauge.authoring.firings import Share
 from toolgauge.model.outcomes import outcome_word
-from toolgauge.offline.backtest.shares import Share
-from toolgauge.offline.replay.recordings import find_files, read, scorecards
+from toolgauge.recordings.recorded_requests import find_files, read, scorecards
 from toolgauge.service.criteria_factory import load_for_replay
 from toolgauge.service.pipeline_factory import offline_pipeline
 

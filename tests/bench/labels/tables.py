@@ -9,7 +9,7 @@ from tests.bench.labels.comparison import Comparisons, FailedSteps, pooled
 from tests.bench.labels.labelled_runs import STRUCTURAL
 from tests.bench.recorded_runs import ScoredRun, area_under_curve
 from tests.bench.reference_free import F1_DOMAINS
-from toolgauge.offline.backtest.shares import Share
+from toolgauge.authoring.firings import Share
 
 SETS = {"trail-gaia": "TRAIL, GAIA", "trail-swe": "TRAIL, SWE", "agentrx-tau": "AgentRx, tau-retail"}
 RECORDED = "tau-bench, tau2-bench"

@@ -14,8 +14,8 @@ from tests.bench.labels.comparison import Comparison, FailedSteps, Place, Verdic
 from tests.bench.labels.labelled_runs import LabelledError, LabelledRun, Step, read_sets, write_set
 from tests.bench.labels.tables import Measured, rewrite, tables
 from tests.bench.labels.trail import converted
+from toolgauge.authoring.firings import Share
 from toolgauge.cli.main import main
-from toolgauge.offline.backtest.shares import Share
 
 RUN, OTHER = "a" * 32, "b" * 32
 REFUSED = "AgentToolError: Error when executing tool look_up with arguments {'key': 1}: KeyError: 1"

@@ -1,0 +1,293 @@
+"""Finds the calls that are expected of the next run of a task, from several runs of it.
+
+The calls of the runs are aligned one run after the other. A call that all runs have is expected, one that only some have is
+optional. Of each argument an `Agreement` holds the tightest rule that the values of all runs meet; a value that only one run shows
+is judged by that run alone.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, TypeAlias
+
+from toolgauge.authoring.freedoms import Freedom, Place
+from toolgauge.authoring.runs import RecordedCall
+from toolgauge.authoring.value_profiles import VARYING, form_of
+from toolgauge.model.json import Json
+from toolgauge.score.align import Item, align
+from toolgauge.score.compare import compare
+from toolgauge.score.equality import Identities
+from toolgauge.score.origins.value_origin import Value, is_id
+from toolgauge.score.rules import Casefold, DateTime, Exact, Lenient, Rule
+
+# The rules that a reference may name, from the tightest on.
+RuleWord: TypeAlias = Literal["exact", "casefold", "datetime", "lenient", "one_of"]
+
+_MAX_ALTERNATIVES = 5
+_EXACT = Exact()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """An argument as one run has it. `is_there` is False where the run left it out."""
+
+    value: Json
+    is_there: bool
+    free: Mapping[Place, Freedom]
+
+
+@dataclass(slots=True)
+class Agreement:
+    """The values that are expected of an argument. With `why` at its own place nothing is; `values` are those that are accepted."""
+
+    place: Place
+    values: list[Json] = field(default_factory=list[Json])
+    rules: dict[Place, RuleWord] = field(default_factory=dict[Place, RuleWord])
+    why: dict[Place, str] = field(default_factory=dict[Place, str])
+
+    @property
+    def why_free(self) -> str | None:
+        """Why nothing is expected of the argument; `None` where something is."""
+        return self.why.get(self.place)
+
+    @property
+    def rule(self) -> RuleWord:
+        """The rule for the argument as a whole."""
+        return self.rules.get(self.place, "exact")
+
+
+def agreement(place: Place, given: Sequence[Given]) -> Agreement:
+    """Find what the values of one argument have in common; `place` is the argument."""
+    found = Agreement(place)
+    there = [one for one in given if one.is_there]
+    if len(there) < len(given):
+        found.why[place] = f"given in {len(there)} of {len(given)} runs"
+        return found
+    _settle(found, place, [(one.value, one.free) for one in there])
+    found.values = _distinct([without(one.value, place, found.why) for one in there])
+    return found
+
+
+_Value: TypeAlias = tuple[Json, Mapping[Place, Freedom]]
+
+
+def _settle(found: Agreement, place: Place, values: Sequence[_Value]) -> None:
+    """Decide about a place, and about those within it where they differ or are free."""
+    freedoms = [free[place] for _, free in values if place in free]
+    certain = next((one for one in freedoms if one.is_certain), None)
+    objects = [(value, free) for value, free in values if isinstance(value, dict)]
+    lists = [value for value, _ in values if isinstance(value, list)]
+    hold_objects = all(any(isinstance(item, dict | list) for item in value) for value in lists)
+    if certain is not None or (freedoms and len(values) == 1):
+        _free(found, place, (certain or freedoms[0]).why)
+    elif len(objects) == len(values):
+        for key in dict.fromkeys(key for value, _ in objects for key in value):
+            with_key = [(value[key], free) for value, free in objects if key in value]
+            if len(with_key) < len(objects):
+                _free(found, (*place, key), f"given in {len(with_key)} of {len(objects)} runs")
+            else:
+                _settle(found, (*place, key), with_key)
+    elif len(lists) == len(values) and hold_objects and len({len(value) for value in lists}) == 1:
+        for items in zip(*lists, strict=True):
+            _settle(found, (*place, None), [(item, free) for item, (_, free) in zip(items, values, strict=True)])
+    else:
+        _settle_single(found, place, [value for value, _ in values])
+
+
+def _settle_single(found: Agreement, place: Place, contents: Sequence[Json]) -> None:
+    first, *others = contents
+    for word, rule in _RULES:
+        if all(_meets(rule, first, other) for other in others) and (
+            word == "exact" or all(isinstance(value, list if word == "lenient" else str) for value in contents)
+        ):
+            if word != "exact":
+                found.rules[place] = word
+            return
+    distinct = _distinct(contents)
+    forms = {form_of(value) for value in distinct}
+    # Few values of an argument are alternatives: words and switches, and values that come again.
+    is_few = len(place) == 1 and len(distinct) <= _MAX_ALTERNATIVES and "object" not in forms and not forms & VARYING
+    if is_few and (forms <= {"label", "boolean", "null"} or 2 * len(distinct) <= len(contents)):
+        found.rules[place] = "one_of"
+    else:
+        _free(found, place, f"differs from run to run: {len(distinct)} values in {len(contents)} runs")
+
+
+_RULES: tuple[tuple[RuleWord, Rule], ...] = (
+    ("exact", _EXACT),
+    ("casefold", Casefold()),
+    ("datetime", DateTime()),
+    ("lenient", Lenient()),
+)
+
+
+def _meets(rule: Rule, first: Json, other: Json) -> bool:
+    return compare(rule, first, other, where="").value == 1.0
+
+
+def _free(found: Agreement, place: Place, why: str) -> None:
+    while place[-1] is None:
+        place = place[:-1]
+    found.why.setdefault(place, why)
+
+
+def _distinct(values: Sequence[Json]) -> list[Json]:
+    distinct: list[Json] = []
+    for value in values:
+        if not any(_meets(_EXACT, value, other) for other in distinct):
+            distinct.append(value)
+    return distinct
+
+
+def without(value: Json, place: Place, free: Collection[Place]) -> Json:
+    """Return a value without the members that are free."""
+    if isinstance(value, list):
+        return [without(item, (*place, None), free) for item in value]
+    if isinstance(value, dict):
+        return {key: without(member, (*place, key), free) for key, member in value.items() if (*place, key) not in free}
+    return value
+
+
+_MAX_SHOWN = 5
+# 500 by 500 calls that all differ take 3 s for each run without it.
+_MAX_PAIRS = 40_000
+_NOTHING = Given(value=None, is_there=False, free={})
+
+
+class HasCalls(Protocol):
+    """Anything with calls, which can be aligned."""
+
+    @property
+    def calls(self) -> tuple[RecordedCall, ...]:
+        """The calls in order."""
+        ...
+
+
+@dataclass(slots=True)
+class Slot:
+    """One expected call, and the calls that are it, by the number of their run."""
+
+    name: str
+    calls: dict[int, RecordedCall] = field(default_factory=dict[int, RecordedCall])
+    # The distinct ones of the first, as they are compared with further ones.
+    shown: list["Shown"] = field(default_factory=list["Shown"])
+
+    def add(self, number: int, call: RecordedCall, shown: "Shown") -> None:
+        """Add the call of a run."""
+        self.calls[number] = call
+        if len(self.shown) < _MAX_SHOWN and shown not in self.shown:
+            self.shown.append(shown)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The arguments of a call by name, a number for equal values; without those that the run leaves free."""
+
+    values: Mapping[str, int] | None
+    free: frozenset[str]
+
+    def likeness(self, other: "Shown") -> float:
+        """Return the share of arguments that two calls of a tool have in common, of those that neither leaves free."""
+        if self.values is None or other.values is None:
+            return 0.0
+        names = (self.values.keys() | other.values.keys()) - self.free - other.free
+        if not names:
+            return 1.0
+        return sum(self.values.get(name) == other.values.get(name) for name in names) / len(names)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedSlot:
+    """One expected call. `arguments` is `None` where any arguments will do; `why` has notes on the call for people."""
+
+    name: str
+    is_optional: bool
+    arguments: dict[str, Agreement] | None
+    why: tuple[str, ...] = ()
+
+
+def expected_slots(runs: Sequence[HasCalls]) -> tuple[ExpectedSlot, ...]:
+    """Find the calls that are expected of a run, in the order in which they were made."""
+    # The longest run comes first: what others have beside it is then rare, and stands in its place.
+    ordered = sorted(range(len(runs)), key=lambda number: (-len(_worked(runs[number])), number))
+    slots: list[Slot] = []
+    identities = Identities()
+    for number in ordered:
+        calls = _worked(runs[number])
+        _lay_over(slots, number, [(call, _shown(call, identities)) for call in calls])
+    return tuple(_settled(slot, len(runs)) for slot in slots)
+
+
+def slot_of(call: RecordedCall) -> ExpectedSlot:
+    """Expect one call as it was made."""
+    return _settled(Slot(call.name, {0: call}), 1)
+
+
+def _worked(run: HasCalls) -> list[RecordedCall]:
+    return [call for call in run.calls if call.failure is None]
+
+
+def _lay_over(slots: list[Slot], number: int, calls: Sequence[tuple[RecordedCall, Shown]]) -> None:
+    """Add the calls of one run to the slots that they are, and make slots for the others behind those before them."""
+
+    def weigh(slot: int, call: int) -> float:
+        return max(shown.likeness(calls[call][1]) for shown in slots[slot].shown)
+
+    expected = [_item(slot.name, slot.shown[0], -1 - place) for place, slot in enumerate(slots)]
+    actual = [_item(call.name, shown, place) for place, (call, shown) in enumerate(calls)]
+    # What is equal is paired first: likeness is a share of equal arguments.
+    alignment = align(expected, actual, weigh, peel=True, max_pairs=_MAX_PAIRS)
+    slot_of = {pair.actual: pair.expected for pair in alignment.pairs}
+    inserted: dict[int, list[Slot]] = {}
+    place = 0
+    for index, (call, shown) in enumerate(calls):
+        found = slot_of.get(index)
+        if found is None:
+            slot = Slot(call.name)
+            inserted.setdefault(place, []).append(slot)
+        else:
+            slot, place = slots[found], found + 1
+        slot.add(number, call, shown)
+    kept = [slot for place in range(len(slots) + 1) for slot in (*inserted.get(place, ()), *slots[place : place + 1])]
+    slots[:] = kept
+
+
+def _shown(call: RecordedCall, identities: Identities) -> Shown:
+    if call.args is None:
+        return Shown(None, frozenset())
+    free = frozenset(place[0] for place in call.free if len(place) == 1 and place[0] is not None)
+    values = {name: without(value, (name,), call.free) for name, value in call.args.items() if name not in free}
+    return Shown(identities.of_members(values), free)
+
+
+def _item(name: str, shown: Shown, place: int) -> Item:
+    return Item(kind=name, key=place if shown.values is None else frozenset(shown.values.items()))
+
+
+def _settled(slot: Slot, runs: int) -> ExpectedSlot:
+    calls = [slot.calls[number] for number in sorted(slot.calls)]
+    is_optional = len(calls) < runs
+    why = (f"in {len(calls)} of {runs} runs",) if is_optional else ()
+    unread = next((call.unread for call in calls if call.args is None), None)
+    if unread is not None:
+        return ExpectedSlot(
+            name=slot.name, is_optional=is_optional, arguments=None, why=(*why, f"any arguments: {unread}")
+        )
+    names = dict.fromkeys(name for call in calls for name in call.args or {})
+    given = {
+        name: [
+            Given(value=call.args[name], is_there=True, free=call.free) if call.args and name in call.args else _NOTHING
+            for call in calls
+        ]
+        for name in names
+    }
+    arguments = {name: agreement((name,), values) for name, values in given.items()}
+    args = calls[0].args or {}
+    lengths = [len(value) for value in args.values() if isinstance(value, list)]
+    for name, found in arguments.items() if len(calls) == 1 else ():
+        value = args[name]
+        # One run cannot show whether ids may stand in any order: they may, unless two lists may belong together by place.
+        if not isinstance(value, list) or len(value) < 2 or lengths.count(len(value)) > 1 or found.why_free is not None:
+            continue
+        if all(isinstance(one, str | int) and is_id(Value((name,), name, one)) for one in value):
+            found.rules[name,] = "lenient"
+    return ExpectedSlot(name=slot.name, is_optional=is_optional, arguments=arguments, why=why)

@@ -1,0 +1,139 @@
+"""Turns definitions of other tools into criteria: picks the format of each file and writes what its reader found."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+
+from toolgauge.authoring.convert import from_adk, from_promptfoo, from_samples, from_uipath
+from toolgauge.authoring.convert.draft import Document, Draft, Format, Notes
+from toolgauge.config.references import read_references
+from toolgauge.model.errors import ConfigError, RecordingError
+from toolgauge.model.json import Json, JsonObject
+from toolgauge.service.criteria_factory import make_evaluator
+
+FORMATS: Mapping[str, Format] = {
+    "UiPath": Format(from_uipath.claims, from_uipath.drafts),
+    "ADK": Format(from_adk.claims, from_adk.drafts),
+    "Ragas": Format(from_samples.claims_ragas, from_samples.ragas_drafts),
+    "agentevals": Format(from_samples.claims_agentevals, from_samples.agentevals_drafts),
+    "promptfoo": Format(from_promptfoo.claims, from_promptfoo.drafts),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Converted:
+    """Criteria as written, the lines of reference files by path, and what was left behind."""
+
+    criteria: list[Json]
+    references: Mapping[Path, list[str]]
+    notes: Sequence[str]
+
+
+def convert(documents: Sequence[Document], references: Path | None, key: str) -> Converted:
+    """Convert all documents together.
+
+    `key` is the attribute of a trace that holds its case. Raises `RecordingError` when nothing can be carried over and
+    `ConfigError` when there are several cases and no file for them.
+    """
+    notes = Notes()
+    claimed: dict[str, list[Document]] = {name: [] for name in FORMATS}
+    for document in documents:
+        name = next((name for name, each in FORMATS.items() if each.claims(document.content)), None)
+        if name is None:
+            notes.add(document, "document", f"none of the known formats ({', '.join(FORMATS)})")
+        else:
+            claimed[name].append(document)
+    found = chain.from_iterable(FORMATS[name].drafts(of, notes) for name, of in claimed.items() if of)
+    drafts = list(_loadable(found, notes))
+    if not drafts:
+        known = ", ".join(FORMATS)
+        raise RecordingError("; ".join(["nothing could be carried over", *notes.lines]), hint=f"known formats: {known}")
+    writer = _Writer(references, key)
+    criteria = [writer.criterion(draft) for draft in drafts]
+    return Converted(criteria=list(criteria), references=writer.references, notes=notes.lines)
+
+
+def _loadable(drafts: Iterator[Draft], notes: Notes) -> Iterator[Draft]:
+    """Yield the drafts that will load; definitions are written by hand, and an invalid one must not keep others back."""
+    for draft in drafts:
+        problem = _problem(draft)
+        if problem is not None:
+            notes.lines.append(f"criterion `{draft.name}`: left out: {problem}")
+            continue
+        if not draft.cases:
+            yield draft
+            continue
+        cases: dict[str, JsonObject] = {}
+        for case, expected in draft.cases.items():
+            _, problems = read_references(_line(case, expected).encode(errors="surrogatepass"), "")
+            if problems:
+                notes.lines.append(f"criterion `{draft.name}`, case `{case}`: left out: {problems[0].message}")
+            else:
+                cases[case] = expected
+        if cases:
+            yield replace(draft, cases=cases)
+
+
+def _problem(draft: Draft) -> str | None:
+    """Return why a criterion would not load, apart from its expectations."""
+    if draft.pass_at is not None and not 0 <= draft.pass_at <= 1:
+        return f"`pass_at` of {draft.pass_at} is not from 0 to 1"
+    try:
+        make_evaluator(draft.evaluator, draft.parameters)
+    except ConfigError as error:
+        # Of several problems each has a line of its own, after one that counts them.
+        lines = [line.strip().removeprefix("config: ") for line in error.message.splitlines()]
+        return "; ".join(lines[1:] or lines)
+    return None
+
+
+def _line(case: str, expected: JsonObject) -> str:
+    return json.dumps({"case": case or "default", **expected}, ensure_ascii=False)
+
+
+class _Writer:
+    """Writes criteria; equal cases share a file of references."""
+
+    def __init__(self, references: Path | None, key: str) -> None:
+        self.references: dict[Path, list[str]] = {}
+        self._file = references
+        self._key = key
+        self._names: set[str] = set()
+
+    def criterion(self, draft: Draft) -> JsonObject:
+        number = 1
+        unique = draft.name
+        while unique in self._names:
+            number += 1
+            unique = f"{draft.name}-{number}"
+        self._names.add(unique)
+        name = unique
+        written: JsonObject = {"name": name, "evaluator": draft.evaluator}
+        if draft.only_case is not None:
+            written["when"] = {"attributes": {self._key: draft.only_case}}
+        if draft.scope is not None:
+            written["scope"] = draft.scope
+        written |= draft.parameters
+        cases = draft.cases or {}
+        if len(cases) == 1:
+            written |= next(iter(cases.values()))
+        elif cases:
+            written["reference"] = {"file": str(self._reference_file(name, cases)), "key": self._key}
+        if draft.pass_at is not None:
+            written["pass_at"] = draft.pass_at
+        return written
+
+    def _reference_file(self, name: str, cases: Mapping[str, JsonObject]) -> Path:
+        if self._file is None:
+            raise ConfigError(
+                f"there are {len(cases)} cases for `{name}`, and no file for what is expected in each",
+                hint="name one with `--references cases.jsonl`",
+            )
+        lines = [_line(case, expected) for case, expected in cases.items()]
+        file = self._file
+        if self.references.get(file, lines) != lines:
+            file = file.with_name(f"{file.stem}.{name}{file.suffix}")
+        self.references[file] = lines
+        return file

@@ -1,0 +1,138 @@
+"""Definitions of other tools as drafts of criteria, with notes on the parts that were not converted: shared by all readers."""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+from toolgauge.config.parse import parse_yaml
+from toolgauge.config.problems import plain
+from toolgauge.model.errors import ConfigError, RecordingError
+from toolgauge.model.json import Json, JsonObject
+
+_MAX_NAME = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """One definition as it was written; `name` is its file, with the number of a line where it stands in one."""
+
+    name: str
+    content: Json
+
+    @property
+    def entries(self) -> JsonObject:
+        """The keys of the document; none if it is no object."""
+        return as_object(self.content)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """One criterion. Its expectations stand by case (`cases`); `None` when it has none.
+
+    What a case expects are keys of a criterion: `expected`, `expected_turns`, `expected_output`.
+    """
+
+    name: str
+    evaluator: str
+    parameters: JsonObject = field(default_factory=dict[str, Json])
+    pass_at: float | None = None
+    scope: str | None = None
+    # For one case only, by the attribute that holds the case.
+    only_case: str | None = None
+    cases: Mapping[str, JsonObject] | None = None
+
+
+class Notes:
+    """What could not be carried over, in order."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def add(self, document: Document, path: str, problem: str) -> None:
+        """Note what was left behind, by file and path."""
+        self.lines.append(f"{document.name}: {path}: {problem}")
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A foreign format: whether a document is of it, and its reader, which gets all of them, as some refer to others."""
+
+    claims: Callable[[Json], bool]
+    drafts: Callable[[Sequence[Document], Notes], Iterator[Draft]]
+
+
+def criterion_name(text: str) -> str:
+    """Make a name that a criterion may have."""
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", text).lower()
+    name = re.sub(r"[^a-z0-9_.-]+", "-", spaced).strip("-._")[:_MAX_NAME].rstrip("-._")
+    return name if name[:1].isalpha() else f"criterion-{name}".rstrip("-")
+
+
+def as_object(value: Json) -> JsonObject:
+    """Take an object; anything else has no keys."""
+    return value if isinstance(value, dict) else {}
+
+
+def as_list(value: Json) -> list[Json]:
+    """Take a list; anything else has no items."""
+    return value if isinstance(value, list) else []
+
+
+def either(entries: JsonObject, *keys: str) -> Json:
+    """Return the first of several spellings of a key that is there and not null."""
+    return next((entries[key] for key in keys if entries.get(key) is not None), None)
+
+
+def call_item(name: Json, args: Json, call_id: Json = None) -> JsonObject:
+    """Write one expected call."""
+    item: JsonObject = {"name": name}
+    if isinstance(call_id, str) and call_id:
+        item["id"] = call_id
+    if isinstance(args, dict):
+        item["args"] = args
+    return item
+
+
+def unique_case(cases: Mapping[str, JsonObject], name: Json, number: int) -> str:
+    """Name a case; by its number where it has no name of its own or shares it."""
+    text = name if isinstance(name, str) and name else f"case-{number}"
+    return text if text not in cases else f"{text}-{number}"
+
+
+_YAML = (".yaml", ".yml")
+_LINES = (".jsonl", ".ndjson")
+
+
+def read_documents(file: str) -> Iterator[Document]:
+    """Yield the documents of a file; raise `RecordingError` for one that cannot be read."""
+    path = Path(file)
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise RecordingError(f"cannot read `{file}`: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise RecordingError(f"cannot read `{file}`: not UTF-8") from error
+    if path.suffix in _LINES:
+        for number, line in enumerate(text.splitlines(), 1):
+            if line.strip():
+                yield _document(f"{file}:{number}", line, ".json")
+        return
+    yield _document(file, text, path.suffix)
+
+
+def _document(name: str, text: str, suffix: str) -> Document:
+    if suffix in _YAML:
+        try:
+            return Document(name=name, content=plain(parse_yaml(text, name, None)))
+        except ConfigError as error:
+            raise RecordingError(f"cannot read {error.message}", hint=error.hint) from error
+    try:
+        # What `json.loads` returns is JSON.
+        return Document(name=name, content=cast("Json", json.loads(text)))
+    except RecursionError as error:
+        raise RecordingError(f"cannot read `{name}`: nested too deep") from error
+    except ValueError as error:
+        raise RecordingError(f"cannot read `{name}`: {' '.join(str(error).split())}") from error

@@ -1,0 +1,178 @@
+"""Google ADK: eval sets (`*.evalset.json`, `*.test.json`), their old form, and `test_config.json` with the criteria."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from toolgauge.authoring.convert.draft import Document, Draft, Notes, as_list, as_object, call_item, either, unique_case
+from toolgauge.model.json import Json, JsonObject
+
+_MATCH_TYPES = ("EXACT", "IN_ORDER", "ANY_ORDER")
+_NO_CASES = "no eval set is given: add `expected`, `expected_turns` or `reference`, or convert it with its eval sets"
+
+
+def claims(content: Json) -> bool:
+    """Recognize eval sets and configurations by their keys."""
+    entries = as_object(content)
+    if "eval_cases" in entries or "evalCases" in entries:
+        return True
+    if isinstance(content, list):
+        return bool(content) and all("query" in as_object(turn) for turn in content)
+    return isinstance(entries.get("criteria"), dict)
+
+
+def drafts(documents: Sequence[Document], notes: Notes) -> Iterator[Draft]:
+    """Make one criterion of each configured metric that compares calls, else of ADK's default metric.
+
+    All have the cases of all eval sets. A configuration alone gives criteria that lack expected calls, with a note.
+    """
+    configs = [document for document in documents if "criteria" in document.entries]
+    sets = [
+        document
+        for document in documents
+        if (
+            isinstance(document.content, list)
+            or either(as_object(document.content), "eval_cases", "evalCases") is not None
+        )
+    ]
+    cases: dict[str, JsonObject] = {}
+    for document in sets:
+        for number, (name, turns) in enumerate(_cases(document, notes), 1):
+            cases[unique_case(cases, name, number)] = {"expected_turns": turns}
+    found = list(_configured(configs, notes)) if configs else [_draft("tool_trajectory_avg_score", {}, 1.0)]
+    if sets and not cases:
+        notes.add(sets[0], "eval_cases", "no case with expected calls is in any of the files")
+        return
+    longest = max((len(as_list(case["expected_turns"])) for case in cases.values()), default=0)
+    for draft in found:
+        if not cases:
+            notes.lines.append(f"criterion `{draft.name}`: {_NO_CASES}")
+        yield replace(draft, scope="conversation" if longest > 1 else None, cases=cases or None)
+
+
+def _configured(configs: Sequence[Document], notes: Notes) -> Iterator[Draft]:
+    """Yield a draft without cases for each metric that compares calls."""
+    compares = False
+    for document in configs:
+        for name, written in as_object(document.entries["criteria"]).items():
+            path = f"criteria.{name}"
+            if name not in _METRICS:
+                notes.add(document, path, "no counterpart")
+                continue
+            compares = True
+            # A number alone is the threshold.
+            entries: JsonObject = written if isinstance(written, dict) else {"threshold": written}
+            threshold = entries.get("threshold", 1.0)
+            if isinstance(threshold, bool) or not isinstance(threshold, int | float):
+                notes.add(document, f"{path}.threshold", "must be a number from 0 to 1; the metric is left out")
+                continue
+            for key in entries:
+                if _snake(key) not in ("threshold", *_METRICS[name].parameters):
+                    notes.add(document, f"{path}.{key}", "is no parameter here")
+            yield _draft(name, entries, threshold)
+    if configs and not compares:
+        names = " or ".join(f"`{name}`" for name in _METRICS)
+        notes.add(configs[0], "criteria", f"a metric that compares calls, {names}, is not among them")
+
+
+@dataclass(frozen=True, slots=True)
+class _Metric:
+    """A metric of ADK: our evaluator, and its parameters by their names in ADK, in snake case."""
+
+    evaluator: str
+    parameters: Mapping[str, tuple[str, Callable[[Json], Json]]]
+    # Parameters whose defaults differ here.
+    defaults: Mapping[str, Json]
+
+
+def _draft(name: str, entries: JsonObject, threshold: float) -> Draft:
+    metric = _METRICS[name]
+    parameters: JsonObject = {"threshold": threshold} if metric.evaluator.startswith("adk.") else {}
+    for key, value in entries.items():
+        if value is not None and _snake(key) in metric.parameters:
+            parameter, spelled = metric.parameters[_snake(key)]
+            parameters[parameter] = spelled(value)
+    return Draft(
+        name="adk-" + metric.evaluator.removeprefix("adk.").replace("_", "-"),
+        evaluator=metric.evaluator,
+        parameters={**parameters, **{key: value for key, value in metric.defaults.items() if key not in parameters}},
+        pass_at=threshold,
+    )
+
+
+def _snake(key: str) -> str:
+    """Return a key in snake case: ADK takes camel case too."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", key).lower()
+
+
+def _as_written(value: Json) -> Json:
+    return value
+
+
+def _match_type(value: Json) -> Json:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(_MATCH_TYPES):
+        return _MATCH_TYPES[value]
+    return value
+
+
+def _choice(value: Json) -> Json:
+    """Return a choice in lower case with underscores: ADK takes upper case, spaces and hyphens too."""
+    return re.sub(r"[\s-]+", "_", value.strip()).lower() if isinstance(value, str) else value
+
+
+def _choices(value: Json) -> Json:
+    return {key: _choice(each) for key, each in value.items()} if isinstance(value, dict) else value
+
+
+# The proposal `tool_parameter_match` (google/adk-python issue 5643) has all parameters of our evaluator of this name,
+# some under other names, and compares in order by default. ADK itself implements only its threshold.
+_METRICS: Mapping[str, _Metric] = {
+    "tool_trajectory_avg_score": _Metric(
+        "adk.tool_trajectory",
+        {"match_type": ("match_type", _match_type), "ignore_args": ("ignore_args", _as_written)},
+        {},
+    ),
+    "tool_parameter_match": _Metric(
+        "tool_parameter_match",
+        {
+            "match_mode": ("match_mode", _choice),
+            "default_strategy": ("strategy", _choice),
+            "strategy": ("strategy", _choice),
+            "per_arg_strategies": ("strategies", _choices),
+            "strategies": ("strategies", _choices),
+            "numeric_tolerance": ("tolerance", _as_written),
+            "tolerance": ("tolerance", _as_written),
+            "ordered": ("ordered", _as_written),
+        },
+        {"ordered": True},
+    ),
+}
+
+
+def _cases(document: Document, notes: Notes) -> Iterator[tuple[Json, list[Json]]]:
+    if isinstance(document.content, list):
+        turns = [as_list(as_object(turn).get("expected_tool_use")) for turn in document.content]
+        calls = [[as_object(use) for use in uses] for uses in turns]
+        yield None, [[call_item(use.get("tool_name"), use.get("tool_input") or {}) for use in uses] for uses in calls]
+        return
+    for number, written in enumerate(as_list(either(document.entries, "eval_cases", "evalCases"))):
+        case = as_object(written)
+        conversation = as_list(case.get("conversation"))
+        if not conversation:
+            notes.add(document, f"eval_cases[{number}]", "a case without a conversation has nothing to compare with")
+            continue
+        for place, turn in enumerate(conversation):
+            if either(as_object(turn), "final_response", "finalResponse") is not None:
+                path = f"eval_cases[{number}].conversation[{place}].final_response"
+                notes.add(document, path, "the expected answer is not compared")
+        yield either(case, "eval_id", "evalId"), [_turn(as_object(turn)) for turn in conversation]
+
+
+def _turn(invocation: JsonObject) -> list[Json]:
+    data = as_object(either(invocation, "intermediate_data", "intermediateData"))
+    uses = as_list(either(data, "tool_uses", "toolUses"))
+    for event in as_list(either(data, "invocation_events", "invocationEvents")):
+        parts = as_list(as_object(as_object(event).get("content")).get("parts"))
+        uses = uses + [either(as_object(part), "function_call", "functionCall") for part in parts]
+    # ADK itself does not look at ids, which differ from run to run.
+    return [call_item(as_object(use).get("name"), as_object(use).get("args") or {}) for use in uses if use is not None]

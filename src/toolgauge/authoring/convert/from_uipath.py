@@ -1,0 +1,138 @@
+"""UiPath: evaluators (`evaluatorTypeId`, `evaluatorConfig`) and evaluation sets (`evaluations`) that name them."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from toolgauge import plugins
+from toolgauge.authoring.convert.draft import (
+    Document,
+    Draft,
+    Notes,
+    as_list,
+    as_object,
+    call_item,
+    criterion_name,
+    either,
+    unique_case,
+)
+from toolgauge.model.json import Json, JsonObject
+
+_EVALUATORS = {
+    "tool-call-args": "uipath.tool_call_args",
+    "tool-call-output": "uipath.tool_call_output",
+    "tool-call-order": "uipath.tool_call_order",
+    "tool-call-count": "uipath.tool_call_count",
+    "json-similarity": "uipath.json_similarity",
+}
+# Of the keys of a configuration, those that are not parameters here.
+_NOT_PARAMETERS = ("name", "description", "defaultEvaluationCriteria", "default_evaluation_criteria")
+
+
+def claims(content: Json) -> bool:
+    """Recognize evaluators and evaluation sets by their keys."""
+    entries = as_object(content)
+    return "evaluatorTypeId" in entries or ("evaluations" in entries and "evaluatorRefs" in entries)
+
+
+def drafts(documents: Sequence[Document], notes: Notes) -> Iterator[Draft]:
+    """Make a criterion of each evaluator, with the cases that evaluation sets hold for it."""
+    sets = [document for document in documents if "evaluations" in document.entries]
+    evaluators = [document for document in documents if "evaluatorTypeId" in document.entries]
+    known = {_id(document) for document in evaluators}
+    for document in sets:
+        for reference in as_list(document.entries["evaluatorRefs"]):
+            if not isinstance(reference, str) or reference not in known:
+                notes.add(document, "evaluatorRefs", f"evaluator `{reference}` is in none of the files")
+    for document in evaluators:
+        yield from _drafts_of(document, sets, notes)
+
+
+def _drafts_of(document: Document, sets: Sequence[Document], notes: Notes) -> Iterator[Draft]:
+    written = document.entries["evaluatorTypeId"]
+    kind = written.removeprefix("uipath-") if isinstance(written, str) else ""
+    if kind not in _EVALUATORS:
+        notes.add(document, "evaluatorTypeId", f"no counterpart of `{written}`")
+        return
+    config = as_object(document.entries.get("evaluatorConfig"))
+    parameters = dict(_parameters(_EVALUATORS[kind], config, document, notes))
+    default = either(config, "defaultEvaluationCriteria", "default_evaluation_criteria")
+    cases = _cases(document, kind, default, sets, notes)
+    if not cases:
+        notes.add(document, "evaluatorConfig.defaultEvaluationCriteria", "nothing to compare with, here or in a set")
+        return
+    name = criterion_name(_id(document) or kind)
+    if kind != "tool-call-count":
+        yield Draft(name=name, evaluator=_EVALUATORS[kind], parameters=parameters, cases=cases)
+        return
+    for case, counts in cases.items():
+        yield Draft(
+            name=name if len(cases) == 1 else criterion_name(f"{name}-{case}"),
+            evaluator=_EVALUATORS[kind],
+            parameters={**parameters, "default_evaluation_criteria": counts},
+            only_case=case if len(cases) > 1 else None,
+        )
+
+
+def _parameters(evaluator: str, config: JsonObject, document: Document, notes: Notes) -> Iterator[tuple[str, Json]]:
+    """Yield what the evaluator takes, under its own spelling."""
+    fields: dict[str, object] = getattr(plugins.evaluator(evaluator), "model_fields", {})
+    for key, value in config.items():
+        parameter = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", key).lower()
+        if key in _NOT_PARAMETERS:
+            continue
+        if parameter in fields:
+            yield parameter, value
+        else:
+            notes.add(document, f"evaluatorConfig.{key}", "is no parameter here")
+
+
+def _id(document: Document) -> str:
+    found = either(document.entries, "id", "name")
+    return found if isinstance(found, str) else ""
+
+
+def _cases(
+    document: Document, kind: str, default: Json, sets: Sequence[Document], notes: Notes
+) -> dict[str, JsonObject]:
+    cases: dict[str, JsonObject] = {}
+    for place in sets:
+        for number, evaluation in enumerate(as_list(place.entries["evaluations"]), 1):
+            criteria = as_object(as_object(evaluation).get("evaluationCriterias"))
+            if _id(document) not in criteria:
+                continue
+            found = _expectation(kind, criteria[_id(document)] or default)
+            path = f"evaluations[{number - 1}].evaluationCriterias.{_id(document)}"
+            if found is None:
+                notes.add(place, path, "is not what this evaluator compares with")
+                continue
+            name = either(as_object(evaluation), "id", "name")
+            cases[unique_case(cases, name, number)] = found
+    inline = None if cases else _expectation(kind, default)
+    return cases if inline is None else {"default": inline}
+
+
+def _expectation(kind: str, criteria: Json) -> JsonObject | None:
+    entries = as_object(criteria)
+    calls: list[Json]
+    match kind:
+        case "tool-call-args":
+            found = either(entries, "toolCalls", "tool_calls")
+            calls = [_call(as_object(call)) for call in as_list(found)]
+        case "tool-call-output":
+            found = either(entries, "toolOutputs", "tool_outputs")
+            outputs = map(as_object, as_list(found))
+            calls = [{**_call(call), "output": call.get("output")} for call in outputs]
+        case "tool-call-order":
+            found = either(entries, "toolCallsOrder", "tool_calls_order")
+            calls = as_list(found)
+        case "tool-call-count":
+            found = either(entries, "toolCallsCount", "tool_calls_count")
+            return {"tool_calls_count": found} if isinstance(found, dict) else None
+        case _:
+            found = either(entries, "expectedOutput", "expected_output")
+            return None if found is None else {"expected_output": found}
+    return {"expected": calls} if isinstance(found, list) else None
+
+
+def _call(call: JsonObject) -> JsonObject:
+    return call_item(call.get("name"), call.get("args"), call.get("id"))

@@ -1,0 +1,160 @@
+"""Writes YAML with comments, which PyYAML cannot: the same values give the same bytes.
+
+Names in it come from traffic. A text that is no plain word is quoted, control characters are escaped, comments stay on their
+line, and where `$` would begin a variable it is doubled, so that nothing is filled in from the environment of who runs the file.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from toolgauge.authoring.value_profiles import MIN_SOURCES
+from toolgauge.offline.terminal import printable
+
+_USUAL = re.compile(r"[A-Za-z_][A-Za-z0-9_.:/-]{0,127}")
+_LONGEST = 128
+_LONG_NUMBER = re.compile(r"\d{4}")
+_SLUG = re.compile(r"[^a-z0-9]+")
+_LONGEST_SLUG = 40
+
+
+def may_be_written(name: str, *, is_offered: bool, runs: int) -> bool:
+    """Return whether a name may stand in a file: what a tool's maker offers may, a name that a single run made up may not."""
+    if is_offered:
+        return 0 < len(name) <= _LONGEST
+    least = MIN_SOURCES if _LONG_NUMBER.search(name) else 2
+    return runs >= least and _USUAL.fullmatch(name) is not None
+
+
+def is_plain(name: str) -> bool:
+    """Return whether a name means itself alone wherever criteria take globs and places."""
+    return _USUAL.fullmatch(name) is not None
+
+
+def as_glob(name: str) -> str:
+    """Write a name so that it means nothing but itself, or names that differ in a single sign; globs have no escape."""
+    return "".join("?" if letter == "*" or not letter.isprintable() else letter for letter in name)
+
+
+def slug(name: str) -> str:
+    """Write a name as a part of a criterion's name."""
+    return _SLUG.sub("-", name.lower()).strip("-")[:_LONGEST_SLUG].strip("-") or "service"
+
+
+Written: TypeAlias = "str | int | float | bool | Sequence[Written] | Mapping[str, Written] | Commented | None"
+
+_INDENT = "  "
+_LINE_LENGTH = 110
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*|[0-9]+(?:\.[0-9]+)?s")
+# Read as something else than text by YAML 1.1 or 1.2.
+_RESERVED = frozenset(("true", "false", "yes", "no", "on", "off", "null", "y", "n", "none"))
+_VARIABLE = re.compile(r"\$(?=[${])")
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+
+
+@dataclass(frozen=True, slots=True)
+class Commented:
+    """A value with a comment at the end of its first line, and lines of comment above it."""
+
+    value: "Written"
+    comment: str = ""
+    above: tuple[str, ...] = ()
+
+
+def yaml_text(document: Mapping[str, Written], header: Sequence[str] = ()) -> str:
+    """Write a document; `header` are lines of comment at its top."""
+    lines = [*map(_comment, header), *_block(document, 0)]
+    return "".join(f"{line.rstrip()}\n" for line in lines)
+
+
+def _block(value: Written, depth: int) -> Iterator[str]:
+    pad = _INDENT * depth
+    if isinstance(value, Mapping):
+        for key, entry in value.items():
+            yield from _entry(f"{pad}{_key(key)}:", entry, depth + 1)
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        for entry in value:
+            yield from _item(pad, entry, depth)
+
+
+def _entry(start: str, entry: Written, depth: int) -> Iterator[str]:
+    value, comment, above = _parts(entry)
+    yield from (f"{_INDENT * (depth - 1)}{_comment(line)}" for line in above)
+    flow = _flow(value)
+    if flow is not None and len(start) + len(flow) <= _LINE_LENGTH:
+        yield _with_comment(f"{start} {flow}", comment)
+    else:
+        yield _with_comment(start, comment)
+        yield from _block(value, depth)
+
+
+def _item(pad: str, entry: Written, depth: int) -> Iterator[str]:
+    value, comment, above = _parts(entry)
+    yield from (f"{pad}{_comment(line)}" for line in above)
+    flow = _flow(value)
+    if flow is not None and len(flow) <= _LINE_LENGTH:
+        yield _with_comment(f"{pad}- {flow}", comment)
+        return
+    lines = list(_block(value, depth + 1))
+    if comment:
+        yield f"{pad}{_comment(comment)}"
+    yield f"{pad}- {lines[0].lstrip()}"
+    yield from lines[1:]
+
+
+def _parts(entry: Written) -> tuple[Written, str, tuple[str, ...]]:
+    return (entry.value, entry.comment, entry.above) if isinstance(entry, Commented) else (entry, "", ())
+
+
+def _flow(value: Written) -> str | None:
+    """Write a value on one line; `None` where something in it has a comment, or is a deeper mapping."""
+    if isinstance(value, Commented):
+        return None
+    if isinstance(value, Mapping):
+        pairs = [(key, _flow(entry)) for key, entry in value.items()]
+        if any(text is None for _, text in pairs):
+            return None
+        return "{" + ", ".join(f"{_key(key)}: {text}" for key, text in pairs) + "}"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        items = [_flow(entry) for entry in value]
+        return None if any(item is None for item in items) else "[" + ", ".join(map(str, items)) + "]"
+    return _scalar(value)
+
+
+def _scalar(value: str | float | bool | None) -> str:  # noqa: FBT001 (a value to write)
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value)
+        case float():
+            return str(int(value)) if value.is_integer() else repr(value)
+        case str():
+            return _key(_VARIABLE.sub("$$", value))
+
+
+def _key(text: str) -> str:
+    """Write a text as it is; in keys no variable is filled in."""
+    if _PLAIN.fullmatch(text) and text.lower() not in _RESERVED:
+        return text
+    return f'"{"".join(map(_escaped, text))}"'
+
+
+def _escaped(letter: str) -> str:
+    if letter in _ESCAPES:
+        return _ESCAPES[letter]
+    if letter.isprintable():
+        return letter
+    code = ord(letter)
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _comment(text: str) -> str:
+    return f"# {printable(text)}" if text else ""
+
+
+def _with_comment(line: str, comment: str) -> str:
+    return f"{line}  {_comment(comment)}" if comment else line

@@ -1,0 +1,240 @@
+"""Which values of a call hold for one run only, as far as this run alone shows it: by their form, and by where they come from.
+
+An id that the user gave is a part of the task, one that the run has made up or just created is not. What the next run will
+have in common can only be known of values that had been seen before the call. Secrets are left free whatever they mean.
+"""
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from toolgauge.authoring.value_profiles import form_of, is_id_name
+from toolgauge.export.redact import Redactor
+from toolgauge.model.content import Recorded
+from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.score.equality import moment
+from toolgauge.score.origins import value_forms
+from toolgauge.score.origins.grounding import Seen
+from toolgauge.score.origins.value_origin import Value, is_id, origin, values_of
+from toolgauge.score.recorded_values import result_value
+from toolgauge.score.selection import shown
+
+# Where a value stands: an argument, and the keys below it; `None` is any item of a list.
+Place: TypeAlias = tuple[str | None, ...]
+
+_MAX_VALUES = 500
+_MAX_DEPTH = 12
+_MAX_TEXT = 4000
+_MAX_KEY = 100
+_MAX_MADE = 10_000
+_LONGEST_PHRASE = 80
+_MAX_PHRASES = 200
+_DAY_NS = 86_400 * 10**9
+# Seconds, milliseconds, microseconds and nanoseconds since 1970.
+_CLOCK_UNITS_NS = (10**9, 10**6, 10**3, 1)
+_FIRST_CLOCK = 10**9
+_LONG_NUMBER = 10**11
+_LARGEST_NUMBER = 10**300
+_EPOCH_DAY = datetime(1970, 1, 1, tzinfo=UTC).toordinal()
+_TODAY = re.compile(r"\d{4}-\d\d-\d\d")
+
+
+class Freedom(Struct, frozen=True, kw_only=True):
+    """Why a value is left free. One that `is_certain` stays free even where several runs have the same value."""
+
+    why: str
+    is_certain: bool = False
+
+
+_SECRET = Freedom(why="looks like a secret or an address", is_certain=True)
+_CLOCK = Freedom(why="the time of the run", is_certain=True)
+_TEXT = Freedom(why="free text")
+_LONG_TEXT = Freedom(why="a long text", is_certain=True)
+_DAY = Freedom(why="a day or time that nobody had named")
+_RELATIVE_DAY = Freedom(why="a day that is relative to the run")
+_UNSEEN_ID = Freedom(why="an id that nothing before the call had shown")
+_UNWRITABLE = Freedom(why="a file cannot hold it", is_certain=True)
+_UNSEEN = Freedom(why="a value that nothing before the call had shown")
+
+
+class Freedoms:
+    """Looks at the calls of one run: `before` and then `of` with each call, in their order, and `note_made` after it."""
+
+    def __init__(self, trajectory: Trajectory, redactor: Redactor) -> None:
+        self._seen = Seen(trajectory)
+        self._redactor = redactor
+        self._made: dict[str, str] = {}
+        self._times_ns = (trajectory.start_ns, trajectory.end_ns)
+        self._phrases = 0
+
+    def before(self, call: ToolCall) -> None:
+        """Take what could be known when this call was asked for."""
+        self._seen.before(call)
+
+    def note_made(self, call: ToolCall) -> None:
+        """Take the ids that first appear in the result of a call which changed something: it has made them."""
+        if not isinstance(call.result, Recorded):
+            return
+        given = {
+            _text_of(value.content)
+            for value in values_of(call.arguments.value if isinstance(call.arguments, Recorded) else None)
+        }
+        for value in values_of(result_value(call.result.value)):
+            text = _text_of(value.content)
+            if not is_id(value) or text in given or len(self._made) >= _MAX_MADE:
+                continue
+            word = value_forms.word(text)
+            if word is not None and self._seen.word(word, call.name) is None:
+                self._made.setdefault(text, call.name)
+
+    def too_much(self, args: JsonObject) -> str | None:
+        """Return why arguments are no reference for others; `None` where they can be one."""
+        values, masked = 0, self._redactor.masked
+        stack: list[tuple[Json, int]] = [(args, 0)]
+        while stack:
+            node, depth = stack.pop()
+            values += 1
+            if values > _MAX_VALUES or depth > _MAX_DEPTH:
+                return "its arguments are too large or too deep to be compared by value"
+            if isinstance(node, list):
+                stack += [(member, depth + 1) for member in node]
+            elif isinstance(node, dict):
+                stack += [(member, depth + 1) for member in node.values()]
+                if not all(len(key) <= _MAX_KEY and is_writable(key) and masked(key) == key for key in node):
+                    return "a key in its arguments is very long, or looks like a secret"
+        return None
+
+    def of(self, call: ToolCall, args: JsonObject) -> Mapping[Place, Freedom]:
+        """Return the places whose value holds for this run only."""
+        free: dict[Place, Freedom] = {}
+        stack: list[tuple[Place, Json]] = [((), args)]
+        while stack:
+            place, node = stack.pop()
+            if isinstance(node, list):
+                stack += [((*place, None), member) for member in node]
+            elif isinstance(node, dict):
+                for key, member in node.items():
+                    if self._redactor.is_private(key):
+                        free[place_of((*place, key))] = _SECRET
+                    else:
+                        stack.append(((*place, key), member))
+        for value in values_of(args):
+            found = self._of_value(value, call.name)
+            place = place_of(value.steps)
+            # A list has one place for all of its items: the secret among them decides.
+            if found is not None and (found.is_certain or place not in free):
+                free[place] = found
+        return free
+
+    def _of_value(self, value: Value, tool: str) -> Freedom | None:
+        content = value.content
+        made_by = self._made.get(_text_of(content))
+        if made_by is not None:
+            return Freedom(why=f"made in the run by {shown(made_by)}")
+        if isinstance(content, str):
+            return self._of_text(value, content, tool)
+        if not abs(content) < _LARGEST_NUMBER:
+            return _UNWRITABLE
+        if abs(content) >= _LONG_NUMBER and self._redactor.masked(str(int(content))) != str(int(content)):
+            return _SECRET
+        if any(self._is_near(int(content) * unit) for unit in _CLOCK_UNITS_NS if content >= _FIRST_CLOCK):
+            return _CLOCK
+        if not (is_id(value) or is_id_name(value.name)) or self._is_known(value, tool):
+            return None
+        return _UNSEEN_ID
+
+    def _of_text(self, value: Value, text: str, tool: str) -> Freedom | None:
+        if len(text) > _MAX_TEXT:
+            return _LONG_TEXT
+        if not is_writable(text):
+            return _UNWRITABLE
+        if self._redactor.masked(text) != text:
+            return _SECRET
+        match form_of(text):
+            case "label" | "decimal" | "empty":
+                return None
+            case "date" | "datetime" | "time":
+                return self._of_time(value, text, tool)
+            case "text":
+                return None if self._is_agreed(text, tool) else _TEXT
+            case "uuid":
+                # Nobody types one, so that one without an origin is made up even where not everything was recorded.
+                return _UNSEEN_ID if origin(value, tool, self._seen) is None else None
+            case "identifier":
+                return None if self._is_known(value, tool) else _UNSEEN_ID
+            case _:
+                return None if self._is_known(value, tool) else _UNSEEN
+
+    def _of_time(self, value: Value, text: str, tool: str) -> Freedom | None:
+        match origin(value, tool, self._seen):
+            case "user":
+                return None
+            case "system":
+                # What instructions say of days is mostly which day it is.
+                return _CLOCK
+            case _ if self._is_now(text):
+                return _CLOCK
+            case None:
+                return _DAY
+            case "derived":
+                return _RELATIVE_DAY
+            case _:
+                return None
+
+    def _is_known(self, value: Value, tool: str) -> bool:
+        """Return whether a value had been seen, or could have been in what was not recorded."""
+        return origin(value, tool, self._seen) is not None or self._seen.gap is not None
+
+    def _is_now(self, text: str) -> bool:
+        found = moment(text.strip())
+        if found is None or found.day is None or _TODAY.match(text.strip()) is None:
+            return False
+        days = (int(time_ns // _DAY_NS) + _EPOCH_DAY for time_ns in self._times_ns)
+        return any(abs(found.day - day) <= 1 for day in days)
+
+    def _is_near(self, time_ns: int) -> bool:
+        return any(abs(time_ns - one) < _DAY_NS for one in self._times_ns)
+
+    def _is_agreed(self, text: str, tool: str) -> bool:
+        """Return whether a text is spelled in the tool's definition, or by the user or the instructions."""
+        if len(text) > _LONGEST_PHRASE or self._phrases >= _MAX_PHRASES:
+            return False
+        self._phrases += 1
+        phrase = value_forms.folded(text.strip())
+        seen = self._seen
+        return any(texts.has_phrase(phrase) for texts in (seen.schema(tool), seen.user, seen.system))
+
+
+def without_long_texts(value: Json) -> Json:
+    """Return arguments without the texts that are too long to compare: many runs are kept."""
+    if isinstance(value, dict):
+        return {key: without_long_texts(member) for key, member in value.items()}
+    if isinstance(value, list):
+        return [without_long_texts(member) for member in value]
+    return "" if isinstance(value, str) and len(value) > _MAX_TEXT else value
+
+
+def is_writable(text: str) -> bool:
+    """Return whether UTF-8 can hold a text: halves of characters come from JSON that was cut."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def place_of(steps: tuple[str | int | None, ...]) -> Place:
+    """Return the place of a value: a list is left free as a whole where one of its single items is."""
+    place = [step if isinstance(step, str) else None for step in steps]
+    while place and place[-1] is None:
+        place.pop()
+    return tuple(place)
+
+
+def _text_of(content: str | float) -> str:
+    """Write a value as text; numbers that are too large to be ids are none."""
+    return content if isinstance(content, str) else str(content) if abs(content) < _LARGEST_NUMBER else ""

@@ -1,0 +1,183 @@
+"""Verdicts of people on runs, by trace and by conversation, and the CSV files that they come in."""
+
+import csv
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from io import StringIO
+from itertools import islice
+from pathlib import Path
+
+from toolgauge.model.errors import ConfigError
+from toolgauge.model.feedback import Feedback
+from toolgauge.model.outcomes import Scorecard
+from toolgauge.model.trajectory import Trajectory
+from toolgauge.offline.terminal import printable, shortened
+from toolgauge.recognize.feedback_reader import PLAIN_VERDICTS, verdict_of
+
+_TRACE, _CONVERSATION, _VERDICT = "trace_id", "conversation_id", "verdict"
+_SHOWN_PROBLEMS = 10
+_SHOWN_LENGTH = 80
+_MOST_NAMES = 20
+_OTHER = "_other"
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """The trace or the conversation that a verdict is on."""
+
+    is_conversation: bool
+    id: str
+
+    def __str__(self) -> str:
+        kind = "conversation" if self.is_conversation else "trace"
+        return f"{kind} `{shortened(self.id, _SHOWN_LENGTH)}`"
+
+
+@dataclass(slots=True)
+class LabelSet:
+    """The verdicts of one source, by the name it has in reports; `None` where it gave different ones."""
+
+    name: str
+    verdicts: dict[Labelled, bool | None] = field(default_factory=dict[Labelled, bool | None])
+    # Values that are no verdicts: how many, and the first.
+    unread: int = 0
+    first_unread: str = ""
+
+    def add(self, labelled: Labelled, *, passed: bool) -> None:
+        """Keep a verdict; one that differs from an earlier one leaves none."""
+        self.verdicts[labelled] = passed if self.verdicts.get(labelled, passed) == passed else None
+
+    def add_attribute(self, trajectory: Trajectory, pass_at: float | None = None) -> None:
+        """Take the verdict on a trace from the attribute that has the name of this set."""
+        value = trajectory.attributes.get(self.name, trajectory.resource.get(self.name))
+        if value is None or trajectory.scope != "trace":
+            return
+        passed = verdict_of(value, pass_at)
+        if passed is None:
+            self.add_unread(str(value))
+        else:
+            self.add(Labelled(is_conversation=False, id=trajectory.trace_id), passed=passed)
+
+    def add_unread(self, value: str) -> None:
+        """Count a value that is no verdict."""
+        self.first_unread = self.first_unread or shortened(value, _SHOWN_LENGTH)
+        self.unread += 1
+
+    def label_of(self, trace_id: str, conversation_id: str | None, *, conversation_first: bool) -> Labelled | None:
+        """Find the label of a trajectory: that of its trace, else of its conversation, or the other way around."""
+        found = [Labelled(is_conversation=False, id=trace_id)]
+        if conversation_id is not None:
+            found.insert(0 if conversation_first else 1, Labelled(is_conversation=True, id=conversation_id))
+        return next((one for one in found if one in self.verdicts), None)
+
+    @property
+    def contradicted(self) -> int:
+        """The number of traces and conversations with different verdicts."""
+        return sum(verdict is None for verdict in self.verdicts.values())
+
+    def unmatched(self, seen: Collection[Labelled]) -> list[Labelled]:
+        """Return the labels on nothing in a recording."""
+        return [labelled for labelled in self.verdicts if labelled not in seen]
+
+
+class RecordedFeedback:
+    """Implements `model.feedback.FeedbackSink`: keeps the verdicts in a recording, by the name of their evaluation."""
+
+    next_due_ns = None
+
+    def __init__(self, pass_at: float | None = None) -> None:
+        """Verdicts that have a number pass from `pass_at` on, where it is given."""
+        self._pass_at = pass_at
+        self.by_name: dict[str, LabelSet] = {}
+
+    def add(self, feedback: Feedback, now_ns: int) -> None:
+        """Keep one verdict; names beyond a few are one source."""
+        del now_ns
+        name = feedback.name if feedback.name in self.by_name or len(self.by_name) < _MOST_NAMES else _OTHER
+        labels = self.by_name.setdefault(name, LabelSet(name))
+        passed = feedback.passed
+        if feedback.value is not None and self._pass_at is not None:
+            passed = feedback.value >= self._pass_at
+        if passed is None:
+            labels.add_unread("" if feedback.value is None else f"{feedback.value:g}")
+            return
+        is_conversation = feedback.trace_id is None
+        found = feedback.conversation_id if is_conversation else feedback.trace_id
+        labels.add(Labelled(is_conversation=is_conversation, id=found or ""), passed=passed)
+
+    def observe(self, scorecard: Scorecard) -> None:
+        """Leave the comparison to the end of the recording."""
+
+    def tick(self, now_ns: int) -> None:
+        """Do nothing: labels are good for the whole recording."""
+
+    def close(self) -> None:
+        """Do nothing, as above."""
+
+
+def read_labels(path: Path, pass_at: float | None = None) -> LabelSet:
+    """Read a CSV file; raise `ConfigError` that names each problem with its line."""
+    labels = LabelSet(path.name)
+    lines: dict[Labelled, int] = {}
+    problems: list[str] = []
+    for number, row in _rows(path):
+        # The trace where both are filled in, as it is the narrower one.
+        labelled = None
+        if trace_id := row.get(_TRACE):
+            labelled = Labelled(is_conversation=False, id=trace_id.lower())
+        elif conversation_id := row.get(_CONVERSATION):
+            labelled = Labelled(is_conversation=True, id=conversation_id)
+        passed = verdict_of(row[_VERDICT], pass_at)
+        if labelled is None:
+            problems.append(f"line {number}: neither `{_TRACE}` nor `{_CONVERSATION}` is filled in")
+        elif passed is None:
+            problems.append(f"line {number}: `{shortened(row[_VERDICT], _SHOWN_LENGTH)}` is no verdict")
+        elif labels.verdicts.setdefault(labelled, passed) != passed:
+            words = [("passed" if verdict else "failed") for verdict in (passed, not passed)]
+            problems.append(f"line {number}: {labelled} {words[0]}, and in line {lines[labelled]} it {words[1]}")
+        else:
+            lines.setdefault(labelled, number)
+    if problems:
+        hint = f"a verdict is {PLAIN_VERDICTS}" if any("is no verdict" in problem for problem in problems) else None
+        if len(problems) == 1:
+            raise ConfigError(f"`{path}`, {problems[0]}", hint=hint)
+        shown = [f"{len(problems)} problems in `{path}`", *(f"  {problem}" for problem in problems[:_SHOWN_PROBLEMS])]
+        if len(problems) > _SHOWN_PROBLEMS:
+            shown.append(f"  and {len(problems) - _SHOWN_PROBLEMS} more")
+        raise ConfigError("\n".join(shown), hint=hint)
+    if not labels.verdicts:
+        raise ConfigError(f"`{path}` has no labels", hint=f"one line for each, below `{_TRACE},{_VERDICT}`")
+    return labels
+
+
+def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
+    """Yield the rows with their lines; spreadsheets write a mark at the beginning, and semicolons or tabs."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError as error:
+        raise ConfigError(f"no such file: `{path}`") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read `{path}`: {error}") from error
+    head = text.partition("\n")[0]
+    reader = csv.reader(StringIO(text, newline=""), delimiter=max(",;\t", key=head.count), strict=True)
+    try:
+        columns = [name.strip().lower() for names in islice(reader, 1) for name in names]
+        _check_columns(path, columns)
+        for cells in reader:
+            if any(cell.strip() for cell in cells):
+                row = dict(zip(columns, (cell.strip() for cell in cells), strict=False))
+                yield reader.line_num, {_VERDICT: "", **row}
+    except csv.Error as error:
+        raise ConfigError(f"`{path}`, line {reader.line_num}: not CSV ({error})") from error
+
+
+def _check_columns(path: Path, columns: Sequence[str]) -> None:
+    ids = f"`{_TRACE}` or `{_CONVERSATION}`"
+    missing = f"`{_VERDICT}`" if _VERDICT not in columns else None
+    if _TRACE not in columns and _CONVERSATION not in columns:
+        missing = ids if missing is None else f"{missing}, and none {ids}"
+    if missing is None:
+        return
+    there = ", ".join(f"`{shortened(name, _SHOWN_LENGTH)}`" for name in columns[:20]) or "none"
+    hint = f"the first line names the columns: {ids}, and `{_VERDICT}`; there is {there}"
+    raise ConfigError(f"`{path}`, line 1: no column {missing}", hint=printable(hint))

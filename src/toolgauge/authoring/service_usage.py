@@ -1,0 +1,222 @@
+"""Counts over the runs of one service: its tools, agents and figures, and results that read like errors."""
+
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from toolgauge.authoring.criteria_yaml import Commented, Written, as_glob
+from toolgauge.authoring.evidence import Evidence, Largest
+from toolgauge.authoring.tool_usage import ToolUsage, identifying_values, scores, trails
+from toolgauge.authoring.value_profiles import Quantiles
+from toolgauge.evaluators.run_checks import Budget
+from toolgauge.model.content import Content, Recorded, Unparsed
+from toolgauge.model.records import VERSION
+from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.offline.terminal import counted
+from toolgauge.score.criterion import agent_of
+from toolgauge.score.error_texts import ERROR_TEXT, with_error_texts
+
+_MAX_BEGINNINGS = 50
+_BEGINNING = re.compile(
+    r"\[?(?:tool |http |internal |server |unexpected )?(?:error|exception|failure|fatal)\]?(?: ?[:\u2013\u2014]| -)"
+    r"|(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?-i:Error|Exception):"
+    r"|error (?:executing|calling|running|invoking) |an error occurred|traceback \(most recent call last\)"
+    r"|failed to |unable to |cannot |could not |invalid |permission denied|access denied|unauthorized|forbidden",
+    re.IGNORECASE,
+)
+_CLASS = re.compile(r"[\w.]+(?:Error|Exception):")
+_MEMBERS = ("error", "errors", "error_message", "errorMessage")
+
+
+@dataclass(slots=True)
+class _Counts:
+    """The results with one beginning: all, and those before a repeat of a tool that never worked in the run."""
+
+    results: int = 0
+    runs: int = 0
+    before_repeats: int = 0
+    repeating_runs: int = 0
+    tools: set[str] = field(default_factory=set[str])
+
+
+class ErrorResults:
+    """Counts results that read like errors by their beginnings, as far as these hold no value."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, _Counts] = {}
+
+    def add(self, trajectory: Trajectory) -> None:
+        """Add the results of one run."""
+        begun = [(call, beginning) for call in trajectory.calls if (beginning := _beginning(call.result))]
+        if not begun:
+            return
+        repeated = set(_before_repeats(trajectory))
+        seen: set[str] = set()
+        repeating: set[str] = set()
+        for call, beginning in begun:
+            if beginning not in self._counts and len(self._counts) == _MAX_BEGINNINGS:
+                continue
+            counts = self._counts.setdefault(beginning, _Counts())
+            counts.results += 1
+            seen.add(beginning)
+            if call.order in repeated:
+                counts.before_repeats += 1
+                counts.tools.add(call.name)
+                repeating.add(beginning)
+        for beginning in seen:
+            self._counts[beginning].runs += 1
+            self._counts[beginning].repeating_runs += beginning in repeating
+
+    def globs(self) -> list[Written]:
+        """Write a glob for each beginning of a result before a repeat, with its counts."""
+        return [
+            Commented(
+                f"{as_glob(beginning)}*",
+                f"{counted(counts.before_repeats, 'result')} of {counted(len(counts.tools), 'tool')} in "
+                f"{counted(counts.repeating_runs, 'run')}, before repeats of a tool that never worked; "
+                f"{counted(counts.results, 'result')} in {counted(counts.runs, 'run')} begin so",
+            )
+            for beginning, counts in sorted(self._counts.items())
+            # A name that a single run made up may hold anything.
+            if counts.before_repeats and (counts.runs > 1 or _CLASS.fullmatch(beginning) is None)
+        ]
+
+
+def _before_repeats(trajectory: Trajectory) -> Iterator[int]:
+    """Yield the orders of the calls that failed by their results alone and whose tool was called again."""
+    last: dict[str, ToolCall] = {}
+    for call in with_error_texts(trajectory).trajectory.calls:
+        before = last.get(call.name)
+        if before is not None and before.error is not None and before.error.kind == ERROR_TEXT:
+            yield before.order
+        last[call.name] = call
+
+
+def _beginning(result: Content) -> str | None:
+    match result:
+        case Recorded(value=str() as text) | Unparsed(text=text):
+            found = _BEGINNING.match(text)
+            return found[0] if found is not None else None
+        case Recorded(value=dict() as answer):
+            first = next(iter(answer), None)
+            return f"{{{json.dumps(first)}:" if first in _MEMBERS and answer[first] else None
+        case _:
+            return None
+
+
+_MAX_TOOLS = 300
+_MAX_NAMES = 100
+# With limits of 0 its parts are the figures themselves.
+_MEASURE = Budget.model_validate({"calls": 0, "errors": 0, "duration": "0s", "tokens": 0})
+FIGURES: Mapping[str, str] = {"calls": "calls", "errors": "errors", "duration": "seconds", "tokens": "tokens"}
+
+
+class Figure:
+    """A figure over many runs."""
+
+    def __init__(self) -> None:
+        self.quantiles = Quantiles()
+        self.largest = Largest()
+
+    def add(self, run: int, figure: float) -> None:
+        """Add the figure of a run."""
+        self.quantiles.add(figure)
+        self.largest.add(run, figure)
+
+
+class ServiceUsage:
+    """Counts over the runs of a service."""
+
+    def __init__(self) -> None:
+        self.all = Evidence()
+        self.calls = 0
+        self.has_conversations = False
+        self.versions: Counter[str] = Counter()
+        self.agents: Counter[str] = Counter()
+        self.tools: dict[str, ToolUsage] = {}
+        # The runs in which a tool was called, of all.
+        self.called: dict[str, Evidence] = {}
+        self.figures: dict[str, Figure] = {name: Figure() for name in FIGURES}
+        self.calls_of: defaultdict[str, Figure] = defaultdict(Figure)
+        self.error_results = ErrorResults()
+
+    def add(self, trajectory: Trajectory) -> None:
+        """Add one run."""
+        run = self.all.runs
+        earlier = self.all.never_held()
+        self.all.add(run, holds=True)
+        self.has_conversations = self.has_conversations or trajectory.scope == "conversation"
+        version = trajectory.resource.get(VERSION)
+        if version is not None and (version in self.versions or len(self.versions) < _MAX_NAMES):
+            self.versions[version] += 1
+        if trajectory.tools_offered is not None:
+            offered = {tool.name: tool for tool in trajectory.tools_offered}
+            for name in dict.fromkeys((*(call.name for call in trajectory.calls), *offered)):
+                tool = self._tool(name)
+                if tool is not None and name in offered:
+                    tool.offer(offered[name])
+                elif tool is not None:
+                    tool.was_missing = True
+        self.error_results.add(trajectory)
+        by_tool: defaultdict[str, list[ToolCall]] = defaultdict(list)
+        for call in trajectory.calls:
+            if self._tool(call.name) is not None:
+                by_tool[call.name].append(call)
+        self._add_calls(run, trajectory, by_tool)
+        for name in by_tool.keys() - self.called.keys():
+            self.called[name] = earlier.copy()
+        for name, evidence in self.called.items():
+            evidence.add(run, holds=name in by_tool)
+        if trajectory.hidden_turns:
+            return
+        for score in scores(_MEASURE, trajectory):
+            for name, part in FIGURES.items():
+                if part in score.parts:
+                    self.figures[name].add(run, score.parts[part])
+        for name, calls in by_tool.items():
+            self.calls_of[name].add(run, len(calls))
+
+    def _tool(self, name: str) -> ToolUsage | None:
+        if name not in self.tools:
+            if len(self.tools) == _MAX_TOOLS:
+                return None
+            self.tools[name] = ToolUsage(name)
+        return self.tools[name]
+
+    def _add_calls(self, run: int, trajectory: Trajectory, by_tool: Mapping[str, list[ToolCall]]) -> None:
+        self.calls += len(trajectory.calls)
+        source = trajectory.conversation_id or trajectory.trace_id
+        before = dict(_tools_before(trajectory))
+        for name, calls in by_tool.items():
+            tool = self.tools[name]
+            tool.add_calls(run, calls, before[name], source)
+            if name in trajectory.writing_tools:
+                tool.add_confirmation(run, trajectory)
+            for call in calls:
+                tool.agents[agent_of(call, trajectory)] += 1
+        for agent in trajectory.agents:
+            if agent in self.agents or len(self.agents) < _MAX_NAMES:
+                self.agents[agent] += 1
+        sources = trails(trajectory)
+        for call in trajectory.calls:
+            if call.name in by_tool and any(True for _ in identifying_values(call)):
+                self.tools[call.name].add_sources(run, call, sources)
+
+
+def _tools_before(trajectory: Trajectory) -> Iterator[tuple[str, frozenset[str]]]:
+    """Yield each tool with those that had worked in turns before its first call."""
+    worked: set[str] = set()
+    seen: set[str] = set()
+    here: set[str] = set()
+    turn = -1
+    for call in trajectory.calls:
+        if call.turn != turn:
+            worked |= here
+            here, turn = set[str](), call.turn
+        if call.name not in seen:
+            seen.add(call.name)
+            yield call.name, frozenset(worked)
+        if not call.has_failed:
+            here.add(call.name)

@@ -1,0 +1,443 @@
+"""The form of JSON values, one by one and of all values at one place, and what of them may be written into a file.
+
+Arrives: argument values of recorded traffic, which belong to people. Leaves: a `Profile` holds no value but those that may stand
+in a file that is committed and mailed around: truth values, the spread of numbers in rounded figures, and labels that many
+sources share. Names, addresses, ids, dates, secrets and free text never leave, however often they were seen.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from toolgauge.export.redact import Redactor
+from toolgauge.model.json import Json
+
+_DIGITS = 3
+# Smaller figures count as 0, larger ones as this: the counts stay bounded.
+_SMALLEST, _LARGEST = 1e-9, 1e18
+
+
+class Quantiles:
+    """Counts numbers."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[float] = Counter()
+
+    @property
+    def count(self) -> int:
+        """How many numbers there were."""
+        return self._counts.total()
+
+    def add(self, number: float) -> None:
+        """Count a number, unless it is infinite or no number."""
+        if math.isfinite(number):
+            self._counts[_rounded(number)] += 1
+
+    def quantile(self, share: float) -> float | None:
+        """Return the smallest number that at least this share of all does not exceed; `None` without numbers."""
+        wanted = math.ceil(share * self.count)
+        for number in sorted(self._counts):
+            wanted -= self._counts[number]
+            if wanted <= 0:
+                return number
+        return None
+
+    def spread(self) -> tuple[float, float] | None:
+        """Return bounds around all numbers, rounded outwards to two digits; `None` without numbers."""
+        if not self._counts:
+            return None
+        return outwards(min(self._counts), up=False), outwards(max(self._counts), up=True)
+
+
+def outwards(number: float, *, up: bool) -> float:
+    """Round a number away from what it bounds, to two digits; whole numbers up to 10 stay as they are."""
+    if number == 0 or (abs(number) <= 10 and number % 1 == 0):
+        return number
+    step = 10.0 ** (math.floor(math.log10(abs(number))) - 1)
+    steps = math.ceil(number / step - 1e-9) if up else math.floor(number / step + 1e-9)
+    return float(f"{steps * step:.2g}")
+
+
+def _rounded(number: float) -> float:
+    if abs(number) < _SMALLEST:
+        return 0.0
+    return float(f"{max(-_LARGEST, min(_LARGEST, number)):.{_DIGITS}g}")
+
+
+TextForm: TypeAlias = Literal[
+    "empty",
+    "label",  # a word of a closed vocabulary, as `economy`, `USD`, `in_progress`, or of a language
+    "date",
+    "datetime",
+    "time",
+    "uuid",
+    "email",
+    "url",
+    "phone",
+    "card",
+    "secret",
+    "identifier",  # one word with digits: `A-1001`, `#W1234567`
+    "decimal",  # a number, written as text
+    "name",  # of a person, a place or a product
+    "address",
+    "text",
+]
+Form: TypeAlias = Literal["null", "boolean", "integer", "number", "list", "object"] | TextForm
+
+_PATTERNS: Mapping[Form, str] = {
+    "date": r"\d{4}-\d{2}-\d{2}",
+    "uuid": "[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}",
+    "email": r"[^@\s]+@[^@\s]+",
+}
+# What differs from one conversation to the next, and has to be left free where one conversation stands for others.
+VARYING: frozenset[Form] = frozenset[Form](
+    (
+        "date",
+        "datetime",
+        "time",
+        "uuid",
+        "email",
+        "url",
+        "phone",
+        "card",
+        "secret",
+        "identifier",
+        "name",
+        "address",
+        "text",
+    )
+)
+# A label is written down when at least so many conversations, or users, have it.
+MIN_SOURCES = 5
+_MAX_LABELS = 12
+_MAX_SHAPES = 8
+_MAX_SOURCES = 1000
+_LONGEST_TOKEN = 200
+_LONGEST_LABEL = 32
+_LONGEST_DECLARED = 48
+# Beyond these an integer is a telephone number, a card or an id.
+_LARGEST_FIGURE = 10_000_000
+
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}|\d{4}/\d{1,2}/\d{1,2}|\d{1,2}[./]\d{1,2}[./](?:\d{4}|\d{2})")
+_ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_DATETIME = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)? ?(?:Z|UTC|[+-]\d{2}:?\d{2})?")
+_TIME = re.compile(r"\d{1,2}:\d{2}(?::\d{2})?(?: ?[AaPp][Mm])?")
+_UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
+_EMAIL = re.compile(r"[^@\s]{1,64}@[^@\s]{1,190}\.[^@\s.]{1,60}")
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,20}://\S+|www\.\S+")
+_PHONE = re.compile(r"\+?\(?\d(?:[ ()./-]{0,3}\d){6,14}")
+_DECIMAL = re.compile(r"[-+]?(?:\d{1,7}[.,]\d{1,6}|[1-9]\d{0,3}|0)")
+_NUMERAL = re.compile(r"\d{1,15}")
+# Lower case or upper case throughout, joined by `_` or `-`, at the end at most two digits: `v2`, `round_trip`, `USD`.
+_LABEL = re.compile(r"(?:[a-z]+(?:[_-][a-z]+)*|[A-Z]+(?:[_-][A-Z]+)*)\d{0,2}|[a-z]+(?:[A-Z][a-z]+)+")
+_PHRASE = re.compile(r"[a-z]+(?:[ _/-][a-z]+){0,6}\d{0,2}")
+# `742 Evergreen Terrace`, `Hauptstr. 12a`, `10115 Berlin`, `P.O. Box 17`.
+_ADDRESS = re.compile(
+    r"\d{1,6}[A-Za-z]?,? +[^\W\d].*|[^\W\d][^\d]{2,60}[ .]\d{1,5}[A-Za-z]?(?:[ ,].*)?|(?i:(?:p\. ?o\. ?|post(?:al)? ?)(?:office )?box .*)"
+)
+_CAPITAL = re.compile(r"[^\W\d_a-z]")
+_RUN = re.compile(r"[A-Z]+|[a-z]+|[0-9]+|[^A-Za-z0-9]")
+_CLASSES = ("[A-Z]", "[a-z]", "[0-9]")
+# Last words of the names of arguments that hold what belongs to a person, whatever form it has: in `customer_tier` that is `tier`.
+_PERSONAL = re.compile(
+    r"(?:^|[_.\-\s])(?:(?:first|last|middle|given|family|sur|full|user|nick|display|file|path)?names?|users?|customers?|clients?"
+    r"|persons?|people|patients?|passengers?|guests?|members?|employees?|owners?|authors?|assignees?|recipients?|senders?|contacts?"
+    r"|accounts?|e?mails?|to|cc|bcc|phones?|mobile|fax|address(?:es)?|street|city|town|zip|postcode|ssn|iban|passport|birth_?(?:day|date|place)?|dob"
+    r"|gender|religion|diagnos[ie]s|medications?|login|handle|signature|ip|host|notes?|comments?|messages?|body|content|title|subject"
+    r"|description|text|prompt|query|question|answer|thought|input)\d*$"
+)
+_ID_NAME = re.compile(r"(?:^|[_.\-\s])(?:ids?|uuid|guid|number|no|code|ref|reference|sku|pin|zip)\d*$")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_REDACTOR = Redactor(show_values=False)
+
+
+def form_of(value: Json) -> Form:
+    """Return the form that a single value has."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case float():
+            return "number"
+        case str():
+            return _form_of_text(value)
+        case list():
+            return "list"
+        case dict():
+            return "object"
+
+
+def _form_of_text(text: str) -> TextForm:
+    text = text.strip()
+    if not text:
+        return "empty"
+    if len(text) > _LONGEST_TOKEN or "\n" in text:
+        return "text"
+    for form, pattern in _FIXED_FORMS:
+        if pattern.fullmatch(text):
+            return form
+    masked = _REDACTOR.masked(text)
+    if masked != text:
+        return "card" if masked == "[card]" else "secret"
+    if _PHONE.fullmatch(text) and not _NUMERAL.fullmatch(text):
+        return "phone"
+    return _form_of_words(text)
+
+
+_FIXED_FORMS: tuple[tuple[TextForm, re.Pattern[str]], ...] = (
+    ("date", _DATE),
+    ("datetime", _DATETIME),
+    ("time", _TIME),
+    ("uuid", _UUID),
+    ("email", _EMAIL),
+    ("url", _URL),
+    ("decimal", _DECIMAL),
+)
+# Lower-case words in names, as in `van der Berg`.
+_PARTICLES = frozenset(
+    [
+        "van",
+        "von",
+        "der",
+        "den",
+        "de",
+        "del",
+        "della",
+        "di",
+        "da",
+        "dos",
+        "la",
+        "le",
+        "bin",
+        "ibn",
+        "al",
+        "y",
+        "zu",
+        "of",
+    ]
+)
+
+
+def _form_of_words(text: str) -> TextForm:
+    words = text.split()
+    if len(words) == 1:
+        if len(text) <= _LONGEST_LABEL and _LABEL.fullmatch(text):
+            return "label"
+        if any(letter.isdigit() for letter in text):
+            return "identifier"
+        return "name" if _CAPITAL.match(text) else "text"
+    if _ADDRESS.fullmatch(text):
+        return "address"
+    is_name = len(words) <= 5 and all(_CAPITAL.match(word) or word in _PARTICLES for word in words)
+    return "name" if is_name else "text"
+
+
+def is_personal(name: str) -> bool:
+    """Return whether the name of an argument promises what belongs to a person: such values are never written down."""
+    return _PERSONAL.search(_HUMP.sub("_", name).lower()) is not None or _REDACTOR.is_private(name)
+
+
+def is_id_name(name: str) -> bool:
+    """Return whether the name of an argument promises an id: its numbers are no figures."""
+    return _ID_NAME.search(_HUMP.sub("_", name).lower()) is not None
+
+
+def is_declared(text: str, definition: str) -> bool:
+    """Return whether a tool's own definition spells a label: who wrote the tool made it public, no user did."""
+    if not 1 < len(text) <= _LONGEST_DECLARED or not (_LABEL.fullmatch(text) or _PHRASE.fullmatch(text)):
+        return False
+    return re.search(rf"(?<![\w-]){re.escape(text)}(?![\w-])", definition) is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """The common features of all values at one place; all of it may be written down.
+
+    `form` is that of all values but null, `None` where they differ. `labels` are all values where they are few labels that many
+    sources share, else `None`. `pattern` is an RE2 pattern that all ids, days, UUIDs or e-mail addresses match, `None` where
+    their shapes differ. `low` and `high` are rounded outwards, `None` where numbers are ids. `distinct` is counted up to a bound.
+    """
+
+    observations: int
+    sources: int
+    forms: Mapping[Form, int]
+    form: Form | None
+    labels: tuple[str, ...] | None
+    pattern: str | None
+    low: float | None
+    high: float | None
+    distinct: int
+
+
+class Profile:
+    """Collects the values at one place in bounded memory; the order in which they come makes no difference.
+
+    `name` is that of the argument, or the last key of a path.
+    """
+
+    def __init__(self, name: str = "") -> None:
+        self._is_personal = is_personal(name)
+        self._is_id = is_id_name(name)
+        self._forms: Counter[Form] = Counter()
+        self._labels: dict[str, set[str]] | None = {}
+        self._shapes: _Shapes | None = _Shapes()
+        self._figures = Quantiles()
+        self._has_large = False
+        self._has_other_dates = False
+        self._sources: set[str] = set()
+        self._hashes: set[int] = set()
+
+    def add(self, value: Json, source: str) -> None:
+        """Add one value; `source` names the user or the conversation that it is of."""
+        form = form_of(value)
+        if self._is_id and form in ("label", "decimal"):
+            form = "identifier"
+        self._forms[form] += 1
+        if len(self._sources) < _MAX_SOURCES:
+            self._sources.add(source)
+        if isinstance(value, str | int | float) and len(self._hashes) < _MAX_SOURCES:
+            self._hashes.add(hash(value))
+        if isinstance(value, str):
+            self._has_other_dates = self._has_other_dates or (form == "date" and not _ISO_DATE.fullmatch(value))
+            text = value.strip()
+            self._add_label(text, source)
+            if form == "identifier" and self._shapes is not None:
+                self._shapes = self._shapes.with_(text)
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            self._has_large = self._has_large or not abs(value) < _LARGEST_FIGURE
+            if not self._has_large:
+                self._figures.add(float(value))
+
+    def _add_label(self, text: str, source: str) -> None:
+        labels = self._labels
+        if labels is None:
+            return
+        if len(text) > _LONGEST_DECLARED or (text not in labels and len(labels) == _MAX_LABELS):
+            self._labels = None
+            return
+        sources = labels.setdefault(text, set())
+        if len(sources) < MIN_SOURCES:
+            sources.add(source)
+
+    def summary(self, definition: str = "") -> Summary:
+        """Return what may be written down of the values so far.
+
+        `definition` is the text of the tool's definition as its producer recorded it: labels that stand in it may be written
+        down after one observation.
+        """
+        present: dict[Form, int] = {form: count for form, count in self._forms.items() if form != "null"}
+        if present.keys() == {"integer", "number"}:
+            present = {"number": sum(present.values())}
+        form = next(iter(present)) if len(present) == 1 else None
+        is_figure = form in ("integer", "number") and not self._is_id and not self._is_personal and not self._has_large
+        spread = self._figures.spread() if is_figure else None
+        pattern = None if form is None or (form == "date" and self._has_other_dates) else _PATTERNS.get(form)
+        if form == "identifier" and self._shapes is not None:
+            pattern = self._shapes.pattern()
+        return Summary(
+            observations=self._forms.total(),
+            sources=len(self._sources),
+            forms=dict(sorted(self._forms.items())),
+            form=form,
+            labels=self._public_labels(present, definition),
+            pattern=pattern,
+            low=None if spread is None else spread[0],
+            high=None if spread is None else spread[1],
+            distinct=len(self._hashes),
+        )
+
+    def _public_labels(self, present: Collection[Form], definition: str) -> tuple[str, ...] | None:
+        labels = self._labels
+        if not labels or not present or any(form in _NEVER for form in present):
+            return None
+        for text, sources in labels.items():
+            is_label = len(text) <= _LONGEST_LABEL and _LABEL.fullmatch(text) is not None
+            is_shared = len(sources) >= MIN_SOURCES and not self._is_personal and not self._is_id
+            if not (is_label and is_shared) and not is_declared(text, definition):
+                return None
+        return tuple(sorted(labels))
+
+
+# Forms that have no labels among them, not even where a tool's definition has an example of one.
+_NEVER: frozenset[Form] = frozenset[Form]({"boolean", "integer", "number", "list", "object", "decimal", "empty"}) | (
+    VARYING - {"text"}
+)
+
+
+@dataclass(slots=True)
+class _Shape:
+    """The shortest and the longest of each run of letters or digits, and some of the texts that have the shape, hashed."""
+
+    shortest: list[int]
+    longest: list[int]
+    texts: set[int] = field(default_factory=set[int])
+
+    def add(self, lengths: list[int], text: str) -> None:
+        self.shortest = list(map(min, self.shortest, lengths))
+        self.longest = list(map(max, self.longest, lengths))
+        if len(self.texts) < MIN_SOURCES:
+            self.texts.add(hash(text))
+
+    def written(self, kinds: tuple[str, ...]) -> str:
+        return "".join(
+            kind + _times(kind, low, high) if kind in _CLASSES else re.escape(kind)
+            for kind, low, high in zip(kinds, self.shortest, self.longest, strict=True)
+        )
+
+
+@dataclass(slots=True)
+class _Shapes:
+    """The shapes of ids, and which characters they have."""
+
+    by_kinds: dict[tuple[str, ...], _Shape] | None = field(default_factory=dict[tuple[str, ...], _Shape])
+    alphabet: set[str] = field(default_factory=set[str])
+    shortest: int = _LONGEST_TOKEN
+    longest: int = 0
+
+    def with_(self, text: str) -> "_Shapes | None":
+        """Add a text; letters that are not plain ones have no classes here."""
+        if not text.isascii():
+            return None
+        runs = _RUN.findall(text)
+        kinds = tuple(map(_kind, runs))
+        self.alphabet.update(kinds)
+        self.shortest, self.longest = min(self.shortest, len(text)), max(self.longest, len(text))
+        if self.by_kinds is None:
+            return self
+        if kinds not in self.by_kinds and len(self.by_kinds) == _MAX_SHAPES:
+            self.by_kinds = None
+            return self
+        lengths = list(map(len, runs))
+        self.by_kinds.setdefault(kinds, _Shape(lengths, lengths)).add(lengths, text)
+        return self
+
+    def pattern(self) -> str | None:
+        """Write a pattern: of the shapes where each has several texts, else of the characters alone."""
+        shapes = self.by_kinds
+        if shapes and all(len(shape.texts) >= MIN_SOURCES for shape in shapes.values()):
+            return "|".join(shape.written(kinds) for kinds, shape in sorted(shapes.items()))
+        if not self.alphabet <= set(_CLASSES):
+            return None
+        letters = "".join(kind.strip("[]") for kind in _CLASSES if kind in self.alphabet)
+        return f"[{letters}]{_times(_CLASSES[2], self.shortest, self.longest)}"
+
+
+def _kind(run: str) -> str:
+    """Return the class of characters of a run; a sign stands for itself."""
+    first = run[0]
+    if not first.isalnum():
+        return first
+    return _CLASSES[0] if first.isupper() else _CLASSES[2] if first.isdigit() else _CLASSES[1]
+
+
+def _times(kind: str, low: int, high: int) -> str:
+    """Write how often; letters form words, which have any length."""
+    if low == high == 1:
+        return ""
+    return f"{{{low}}}" if low == high and kind == _CLASSES[2] else "+"

@@ -1,0 +1,203 @@
+"""What the agent of a case did, in any of the documented shapes, as a trajectory.
+
+The shape is known by its key and not by the evaluator, so that every evaluator runs on every shape.
+"""
+
+from collections.abc import Callable, Iterator
+from difflib import get_close_matches
+
+from toolgauge.cases.case import CaseError
+from toolgauge.cases.trajectories import (
+    ARGUMENT_KEYS,
+    ActualCall,
+    TrajectoryBuilder,
+    given_arguments,
+    trajectory_of_traces,
+)
+from toolgauge.model.content import NOT_RECORDED, Recorded
+from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.observations import CallError
+from toolgauge.model.records import Resource, Scope, Span, SpanRef
+from toolgauge.model.trajectory import Trajectory
+from toolgauge.recognize.openinference_tools import call_answer, call_arguments, is_synthesized
+from toolgauge.recognize.values import as_list, as_object, as_str, dump, identifier, result
+
+_RESOURCE = Resource(service=None, attributes={})
+_SCOPE = Scope(name="", version="")
+_REF = SpanRef(f"{1:032x}", f"{1:016x}")
+_TOOL_NAME = "tool.name"
+_TOOL_ID = "tool.id"
+_CALL_KEYS = ("name", "id", "output", "error", *ARGUMENT_KEYS)
+
+
+def trajectory_of(actual: JsonObject) -> Trajectory:
+    """Make a trajectory of a case's `actual`; raise `CaseError` when it has none of the known shapes."""
+    if "traces" in actual:
+        return trajectory_of_traces(actual["traces"])
+    shapes = [key for key in _SHAPES if key in actual]
+    if not shapes and "output" not in actual:
+        known = "`, `".join([*_SHAPES, "traces", "output"])
+        raise CaseError("invalid_case", f"`actual` has none of the known keys: `{known}`")
+    builder = TrajectoryBuilder()
+    asked = actual.get("input")
+    if asked is not None:
+        builder.user(_text(asked))
+    for key in shapes:
+        _SHAPES[key](builder, actual[key])
+    if "output" in actual:
+        builder.assistant(_text(actual["output"]))
+    return builder.trajectory()
+
+
+def records_trajectory(actual: JsonObject) -> bool:
+    """Return whether a case's `actual` records what was done, were it nothing: an answer alone does not."""
+    return any(actual.get(key) is not None for key in (*_SHAPES, "traces"))
+
+
+def _spans(builder: TrajectoryBuilder, written: Json) -> None:
+    """Add the calls that UiPath sees in spans."""
+    for item in _objects("spans", written):
+        span = Span(
+            ref=_REF,
+            parent_span_id=None,
+            parent_is_remote=None,
+            name=as_str(item.get("name")) or "",
+            kind="internal",
+            start_ns=0,
+            end_ns=0,
+            attributes=as_object(item.get("attributes")),
+            events=(),
+            status="unset",
+            status_message="",
+            resource=_RESOURCE,
+            scope=_SCOPE,
+            size_bytes=0,
+        )
+        name = span.attributes.get(_TOOL_NAME)
+        if not name or is_synthesized(span):
+            continue
+        answer = call_answer(span, "")
+        builder.begin_turn()
+        builder.call(
+            ActualCall(
+                name=name if isinstance(name, str) else str(name),
+                call_id=identifier(span.attributes.get(_TOOL_ID)),
+                arguments=call_arguments(span, ""),
+                result=answer.result,
+            )
+        )
+
+
+def _messages(builder: TrajectoryBuilder, written: Json) -> None:
+    """Add chat messages. The calls of one message are one turn."""
+    for message in _objects("messages", written):
+        role, text = message.get("role"), _text(message.get("content"))
+        match role:
+            case "user" | "human":
+                builder.user(text)
+            case "assistant" | "ai":
+                builder.begin_turn()
+                for call in message_calls(message):
+                    builder.call(call)
+                if text:
+                    builder.assistant(text)
+            case "tool":
+                builder.answer(result(text), identifier(message.get("tool_call_id")))
+            case "system" | "developer":
+                builder.system(text)
+            case _:
+                raise CaseError("invalid_case", "`role` of a message must be user, assistant, tool or system")
+
+
+def message_calls(message: JsonObject) -> Iterator[ActualCall]:
+    """Yield the calls of one chat message, flat or as OpenAI nests them."""
+    for item in _objects("tool_calls", message.get("tool_calls") or []):
+        call = as_object(item.get("function")) or item
+        yield ActualCall(name=call_name(call), call_id=identifier(item.get("id")), arguments=given_arguments(call))
+
+
+def _invocations(builder: TrajectoryBuilder, written: Json) -> None:
+    """Add user turns with the calls of each; the text of the user is not recorded."""
+    for number, invocation in enumerate(_objects("invocations", written), 1):
+        builder.user(_text(invocation.get("user", f"turn {number}")))
+        _calls(builder, invocation.get("calls") or [])
+
+
+def _calls(builder: TrajectoryBuilder, written: Json) -> None:
+    for item in _objects("calls", written):
+        # Raise `CaseError` for a key that is nearly one of ours: a call without its error, for example, is one that worked.
+        name = call_name(item)
+        for key in item:
+            meant = () if key in _CALL_KEYS else get_close_matches(key.lower(), _CALL_KEYS, n=1, cutoff=0.85)
+            if meant:
+                raise CaseError(
+                    "invalid_case", f"unknown key `{key[:80]}` of call `{name}` (did you mean `{meant[0]}`?)"
+                )
+        builder.begin_turn()
+        output, error = item.get("output"), item.get("error")
+        # The reason why a call failed is a text, or true where there is none.
+        if error is not None and not isinstance(error, bool | str):
+            raise CaseError("invalid_case", "`error` of a call must be a text, or true")
+        content = result(output) if isinstance(output, str) else Recorded(output)
+        builder.call(
+            ActualCall(
+                name=call_name(item),
+                call_id=identifier(item.get("id")),
+                arguments=given_arguments(item),
+                result=content if "output" in item else NOT_RECORDED,
+                error=CallError(kind="", message=error if isinstance(error, str) else "")
+                if error is not None and error is not False
+                else None,
+            )
+        )
+
+
+def _trajectory(builder: TrajectoryBuilder, written: Json) -> None:
+    """Add items of any JSON: a text is a tool's name, an object with a name is a call, the rest stands for itself."""
+    if written is not None and not isinstance(written, list):
+        raise CaseError("invalid_case", "`trajectory` must be a list")
+    for item in as_list(written):
+        builder.begin_turn()
+        builder.call(item_call(item))
+
+
+def item_call(item: Json) -> ActualCall:
+    """Read an item of a trajectory as a call."""
+    if isinstance(item, dict) and isinstance(item.get("name"), str):
+        return ActualCall(name=call_name(item), call_id=identifier(item.get("id")), arguments=given_arguments(item))
+    return ActualCall(name=item if isinstance(item, str) else dump(item))
+
+
+def call_name(call: JsonObject) -> str:
+    """Return the name of a written call; raise `CaseError` without one."""
+    name = call.get("name")
+    if not isinstance(name, str):
+        raise CaseError("invalid_case", "`name` of a call must be a text")
+    return name
+
+
+def _objects(key: str, written: Json) -> list[JsonObject]:
+    if written is None:
+        return []
+    items = [item for item in as_list(written) if isinstance(item, dict)]
+    if not isinstance(written, list) or len(items) != len(written):
+        raise CaseError("invalid_case", f"`{key}` must be a list of objects")
+    return items
+
+
+def _text(value: Json) -> str:
+    """Return a message's text; the parts of a message are put together."""
+    if value is None:
+        return ""
+    if isinstance(value, list):
+        return "".join(as_str(as_object(part).get("text")) or "" for part in value)
+    return value if isinstance(value, str) else dump(value)
+
+
+_SHAPES: dict[str, Callable[[TrajectoryBuilder, Json], None]] = {
+    "messages": _messages,
+    "invocations": _invocations,
+    "calls": _calls,
+    "trajectory": _trajectory,
+    "spans": _spans,
+}

@@ -1,0 +1,180 @@
+"""Offline cases: files or standard input in, one `Case` a line out, or the reason why a line is none.
+
+One bad line never keeps the others from being scored. `1`, `1.0` and `true` stay three different values: evaluators
+distinguish them.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import lru_cache
+from pathlib import Path
+from typing import cast
+
+from toolgauge.model.errors import RecordingError
+from toolgauge.model.json import Json, JsonObject
+from toolgauge.recordings.recorded_requests import STDIN, UNREADABLE, decompressed, opened
+
+
+class CaseError(Exception):
+    """A case cannot be scored; `error_type` is for programs, the message names the key and the allowed values."""
+
+    def __init__(self, error_type: str, message: str) -> None:
+        super().__init__(message)
+        self.error_type = error_type
+        self.message = message
+
+
+_MAX_DEPTH = 100
+_TOO_DEEP = f"nested deeper than {_MAX_DEPTH} levels"
+# Left out without a word, these would let a case pass.
+_MISSED = ("config", "expected", "pass_at")
+# Criteria of UiPath are written either way.
+_SPELLINGS = {
+    "toolCalls": "tool_calls",
+    "toolOutputs": "tool_outputs",
+    "toolCallsOrder": "tool_calls_order",
+    "toolCallsCount": "tool_calls_count",
+    "expectedOutput": "expected_output",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One case. `expected` is empty where nothing is expected; `verdicts` are a scripted judge's answers, in order."""
+
+    place: str
+    name: str
+    evaluator: str
+    config: JsonObject
+    expected: JsonObject
+    actual: JsonObject
+    pass_at: float
+    verdicts: tuple[Json, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unreadable:
+    """A line that is no case; `problem` is for a person."""
+
+    place: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A line of a file. `read` is how many bytes of the file were read for it, by which progress is measured."""
+
+    place: str
+    content: bytes
+    read: int = 0
+
+
+def parse(line: Line) -> Case | Unreadable:
+    """Read one line."""
+    try:
+        written: Json = json.loads(line.content)
+    except ValueError as error:
+        return Unreadable(place=line.place, problem=f"not JSON: {error}")
+    except RecursionError:
+        return Unreadable(place=line.place, problem=_TOO_DEEP)
+    if _is_too_deep(written, line.content):
+        return Unreadable(place=line.place, problem=_TOO_DEEP)
+    if not isinstance(written, dict):
+        return Unreadable(place=line.place, problem="a case is a JSON object")
+    problem = _problem(written)
+    if problem is not None:
+        return Unreadable(place=line.place, problem=problem)
+    expected = _object(written, "expected")
+    return Case(
+        place=line.place,
+        # `_problem` has looked at the types of all that is cast here.
+        name=cast("str", written["id"]),
+        evaluator=cast("str", written["evaluator"]),
+        config=_object(written, "config"),
+        expected={_SPELLINGS.get(key, key): value for key, value in expected.items()},
+        actual=_object(written, "actual"),
+        pass_at=cast("float", written.get("pass_at", 1.0)),
+        verdicts=tuple(cast("list[Json]", written.get("verdicts") or [])),
+    )
+
+
+def _is_too_deep(written: Json, content: bytes) -> bool:
+    """Return whether walking the values could exhaust the stack; few brackets settle it for nearly all cases."""
+    if content.count(b"[") + content.count(b"{") <= _MAX_DEPTH:
+        return False
+    level: list[Json] = [written]
+    for _ in range(_MAX_DEPTH):
+        level = [
+            inner
+            for item in level
+            for inner in (item.values() if isinstance(item, dict) else item if isinstance(item, list) else ())
+        ]
+        if not level:
+            return False
+    return True
+
+
+def _problem(written: JsonObject) -> str | None:
+    for key in ("id", "evaluator"):
+        if not isinstance(written.get(key), str) or not written[key]:
+            return f"`{key}` must be a text"
+    name = written["id"]
+    for key in ("config", "expected", "actual"):
+        if not isinstance(written.get(key) or {}, dict):
+            return f"case `{name}`: `{key}` must be an object"
+    if not isinstance(written.get("actual"), dict):
+        return f"case `{name}`: there is no `actual`"
+    if not isinstance(written.get("verdicts") or [], list):
+        return f"case `{name}`: `verdicts` must be a list"
+    pass_at = written.get("pass_at", 1.0)
+    if not isinstance(pass_at, int | float) or isinstance(pass_at, bool) or not 0 <= pass_at <= 1:
+        return f"case `{name}`: `pass_at` must be a number from 0 to 1"
+    # Find a key that is nearly one of ours: a case may carry what else it likes, but not `pas_at`.
+    for key in written:
+        meant = "pass_at" if key == "threshold" and "pass_at" not in written else _meant(key)
+        if meant is not None:
+            return f"case `{written['id']}`: unknown key `{key[:80]}`; did you mean `{meant}`?"
+    return None
+
+
+# Cases of one file have the same keys; looking at them anew takes half of the time of reading a case.
+@lru_cache(maxsize=256)
+def _meant(key: str) -> str | None:
+    close = () if key in _MISSED else get_close_matches(key, _MISSED, n=1, cutoff=0.8)
+    return close[0] if close else None
+
+
+def _object(written: JsonObject, key: str) -> JsonObject:
+    value = written.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def lines(files: Sequence[str]) -> Iterator[Line]:
+    """Yield the lines of all files that hold something; `-` is standard input.
+
+    Raise `RecordingError` for a file that cannot be read, or not to its end.
+    """
+    for file in files:
+        shown = "standard input" if file == STDIN else file
+        try:
+            with opened(file) as source, decompressed(source) as stream:
+                before = 0
+                for number, content in enumerate(stream, 1):
+                    if content.strip():
+                        # Of a compressed file less is read than comes out.
+                        after = source.tell() if source.seekable() else before
+                        yield Line(place=f"{shown}:{number}", content=content, read=after - before)
+                        before = after
+        except UNREADABLE as error:
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+            raise RecordingError(f"cannot read `{shown}`: {reason}") from error
+
+
+def check_files(files: Sequence[str]) -> None:
+    """Raise `RecordingError` for the first path that is no file, before anything is scored."""
+    for file in files:
+        if file != STDIN and not Path(file).is_file() and not Path(file).is_fifo():
+            problem = "this is a directory" if Path(file).is_dir() else "no such file"
+            raise RecordingError(f"{problem}: `{file}`", hint="cases are read from files, one JSON object a line")

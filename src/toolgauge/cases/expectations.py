@@ -1,0 +1,198 @@
+"""What a case expects, in any of the documented shapes, as what evaluators compare with."""
+
+from collections.abc import Callable, Sequence
+
+from toolgauge.cases.actual import call_name, item_call, message_calls
+from toolgauge.cases.case import CaseError
+from toolgauge.cases.trajectories import ARGUMENT_KEYS, ActualCall
+from toolgauge.config.problems import suggestion
+from toolgauge.model.content import Recorded, Unparsed
+from toolgauge.model.expected import Expected, ExpectedCall, ExpectedOutput
+from toolgauge.model.json import Json, JsonObject
+from toolgauge.recognize.values import as_list, as_object, identifier
+
+_MANY = 1_000_000
+_ANSWERS = ("expected_output", "output")
+_KEYS = ("name", "id", *ARGUMENT_KEYS, "output", "optional", "repeat")
+# What people and other packages write beside a call or an answer, and no evaluator compares with.
+_NOT_COMPARED = frozenset(
+    {"type", "index", "idx", "description", "reasoning", "arguments_json", "note", "notes", "comment", "metadata"}
+)
+
+
+def expected_of(written: JsonObject) -> Expected | None:
+    """Make the expected side of a case; `None` when it gives nothing to compare with. Raise `CaseError` for other shapes."""
+    if not written:
+        return None
+    shapes = [key for key in (*_SHAPES, "invocations") if key in written]
+    answers = [ExpectedOutput(value=written[key]) for key in _ANSWERS if key in written]
+    known = (*_SHAPES, "invocations", *_ANSWERS)
+    if not shapes and not answers:
+        raise CaseError("invalid_case", f"`expected` has none of the known keys: `{'`, `'.join(known)}`")
+    _refuse_unknown("`expected`", written, known)
+    if len(shapes) > 1:
+        given = "` and `".join(shapes)
+        raise CaseError("invalid_case", f"`expected` has `{given}`, of which only one can hold")
+    answer = answers[0] if answers else None
+    if shapes == ["invocations"]:
+        turns = _invocations(written["invocations"])
+        if turns is None and answer is None:
+            return None
+        return Expected(turns=turns or (), per_turn=turns is not None, answer=answer)
+    return Expected(turns=tuple(_SHAPES[key](written[key]) for key in shapes), answer=answer)
+
+
+def _invocations(written: Json) -> tuple[tuple[ExpectedCall, ...], ...] | None:
+    """Read user turns; null means that there is no reference at all."""
+    if written is None:
+        return None
+    turns = [as_object(turn) for turn in _list("invocations", written)]
+    for turn in turns:
+        # What other packages write beside the calls of a turn is theirs; without `calls` another key may be meant for it.
+        if "calls" not in turn:
+            _refuse_unknown("an expected invocation", turn, ("calls", "user"))
+    return tuple(_calls(turn.get("calls")) for turn in turns)
+
+
+def _calls(written: Json) -> tuple[ExpectedCall, ...]:
+    """Read expected calls; a list among them is a group without order, as in criteria."""
+    calls: list[ExpectedCall] = []
+    for number, item in enumerate(_list("calls", written)):
+        if isinstance(item, list):
+            calls += [_call(as_object(member), number) for member in item]
+        else:
+            calls.append(_call(as_object(item)))
+    return tuple(calls)
+
+
+def _call(item: JsonObject, group: int | None = None) -> ExpectedCall:
+    name = call_name(item)
+    _refuse_unknown(f"expected call `{name}`", item, _KEYS)
+    given = [key for key in ARGUMENT_KEYS if key in item]
+    if len(given) > 1:
+        keys = "` and `".join(given)
+        raise CaseError("invalid_case", f"expected call `{name}` has `{keys}`, of which only one can hold")
+    arguments = item[given[0]] if given else None
+    if arguments is not None and not isinstance(arguments, dict):
+        raise CaseError("invalid_case", "`args` of an expected call must be an object")
+    optional = item.get("optional", False)
+    if not isinstance(optional, bool):
+        raise CaseError("invalid_case", f"`optional` of expected call `{name}` must be true or false")
+    return ExpectedCall(
+        name=name,
+        call_id=identifier(item.get("id")),
+        args=arguments,
+        output=ExpectedOutput(value=item["output"]) if "output" in item else None,
+        optional=optional,
+        repeat=_repeat(item.get("repeat", 1)),
+        group=group,
+    )
+
+
+def _refuse_unknown(owner: str, item: JsonObject, known: Sequence[str]) -> None:
+    """Raise `CaseError` for a key that would be ignored: an expected call without its arguments is met by any.
+
+    A key is one that evaluators compare with, or one that people and other packages write for other purposes.
+    """
+    for key in item:
+        if key not in known and key not in _NOT_COMPARED:
+            raise CaseError("invalid_case", f"unknown key `{key[:80]}` of {owner} ({suggestion(key.lower(), known)})")
+
+
+def _repeat(written: Json) -> tuple[int, int]:
+    """Read `3` as exactly three, `[0, 3]` as a range."""
+    match written if isinstance(written, list) else [written, written]:
+        case [int() as least, int() as most] if (
+            not isinstance(least, bool) and not isinstance(most, bool) and 0 <= least <= most <= _MANY and most > 0
+        ):
+            return least, most
+        case _:
+            raise CaseError("invalid_case", f"`repeat` must be 1 to {_MANY}, or `[least, most]`")
+
+
+def _order(written: Json) -> tuple[ExpectedCall, ...]:
+    return tuple(ExpectedCall(name=_name(item)) for item in _list("tool_calls_order", written))
+
+
+def _name(item: Json) -> str:
+    if not isinstance(item, str):
+        raise CaseError("invalid_case", "`tool_calls_order` must be a list of names")
+    return item
+
+
+def _counts(written: Json) -> tuple[ExpectedCall, ...]:
+    if not isinstance(written, dict):
+        raise CaseError("invalid_case", "`tool_calls_count` must be an object of names and `[comparator, number]`")
+    return tuple(_count(name, rule) for name, rule in written.items())
+
+
+def _count(name: str, rule: Json) -> ExpectedCall:
+    """Read `[">=", 2]` as a range of how often the call may occur."""
+    match rule:
+        case [str() as comparator, int() as number] if comparator in _RANGES and not isinstance(number, bool):
+            least, most = _RANGES[comparator](number)
+        case _:
+            known = "`, `".join(_RANGES)
+            raise CaseError(
+                "invalid_case", f"a rule of `tool_calls_count` must be a comparator (`{known}`) and a number"
+            )
+    if not 0 <= least <= most:
+        raise CaseError("invalid_case", f"the rule of `tool_calls_count` for `{name}` allows no number of calls")
+    return ExpectedCall(name=name, optional=least == 0, repeat=(least, most))
+
+
+_RANGES: dict[str, Callable[[int], tuple[int, int]]] = {
+    "=": lambda number: (number, number),
+    "==": lambda number: (number, number),
+    ">=": lambda number: (max(number, 0), _MANY),
+    ">": lambda number: (max(number + 1, 0), _MANY),
+    "<=": lambda number: (0, number),
+    "<": lambda number: (0, number - 1),
+}
+
+
+def _messages(written: Json) -> tuple[ExpectedCall, ...]:
+    """Read the calls of chat messages; those of one message have no order among themselves."""
+    expected: list[ExpectedCall] = []
+    for number, message in enumerate(_list("messages", written)):
+        calls = tuple(message_calls(as_object(message)))
+        for call, item in zip(calls, as_list(as_object(message).get("tool_calls")), strict=True):
+            flat = as_object(item)
+            _refuse_unknown(f"expected call `{call.name}`", as_object(flat.get("function")) or flat, _KEYS)
+        expected += [_made(call, number if len(calls) > 1 else None) for call in calls]
+    return tuple(expected)
+
+
+def _trajectory(written: Json) -> tuple[ExpectedCall, ...]:
+    items = _list("trajectory", written)
+    for item in items:
+        if isinstance(item, dict) and isinstance(item.get("name"), str):
+            _refuse_unknown(f"expected call `{item['name']}`", item, _KEYS)
+    return tuple(_made(item_call(item)) for item in items)
+
+
+def _made(call: ActualCall, group: int | None = None) -> ExpectedCall:
+    """Expect a call that is written as one that was made."""
+    arguments = call.arguments.value if isinstance(call.arguments, Recorded) else None
+    if isinstance(call.arguments, Unparsed) or not isinstance(arguments, dict | None):
+        raise CaseError("invalid_case", f"the arguments of expected call `{call.name}` are no JSON object")
+    return ExpectedCall(name=call.name, call_id=call.call_id, args=arguments, group=group)
+
+
+def _list(key: str, written: Json) -> list[Json]:
+    if written is None:
+        return []
+    if not isinstance(written, list):
+        raise CaseError("invalid_case", f"`{key}` must be a list")
+    return written
+
+
+_SHAPES: dict[str, Callable[[Json], tuple[ExpectedCall, ...]]] = {
+    "tool_calls": _calls,
+    "tool_outputs": _calls,
+    "tool_calls_order": _order,
+    "tool_calls_count": _counts,
+    "calls": _calls,
+    "messages": _messages,
+    "trajectory": _trajectory,
+}

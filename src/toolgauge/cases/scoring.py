@@ -1,0 +1,297 @@
+"""Scores cases with the scorer that scores live traffic, so that an evaluator gives the same outcome in both places.
+
+Arrives: a case. Leaves: its result, also as a JSON object: offline, nothing is hidden, so values are shown. An evaluator
+that breaks, a parameter that does not exist and a case of an unknown shape are the result `error` of that one case. The
+questions of evaluators that ask a judge are answered by the verdicts in the case.
+"""
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, TypeAlias, cast
+
+from msgspec.structs import replace
+
+from toolgauge.cases.actual import records_trajectory, trajectory_of
+from toolgauge.cases.case import Case, CaseError
+from toolgauge.cases.expectations import expected_of
+from toolgauge.cases.trajectories import TrajectoryBuilder
+from toolgauge.judge.inquiry import scripted
+from toolgauge.model.errors import ConfigError
+from toolgauge.model.expected import Expected
+from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.judging import JudgeEvaluator, Question
+from toolgauge.model.observations import ToolDefinition
+from toolgauge.model.offline import CaseEvaluator
+from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Result, Scored, outcome_word
+from toolgauge.model.ports import Evaluation, Evaluator
+from toolgauge.model.trajectory import Trajectory
+from toolgauge.score.criterion import Criterion, Inline, NoReference, ToolKinds
+from toolgauge.score.scorer import Scorer
+from toolgauge.service.criteria_factory import make_evaluator
+
+# A verdict that fits the question's form, or why there is none.
+Answer: TypeAlias = Callable[[Question], JsonObject | Errored]
+# Makes the function that answers the questions of one case from the verdicts that stand in it.
+Judge: TypeAlias = Callable[[Sequence[Json]], Answer]
+
+
+class ScriptedEvaluator:
+    """Stands in for a judge evaluator where an evaluator is wanted that yields outcomes itself."""
+
+    def __init__(self, evaluator: JudgeEvaluator, answer: Answer) -> None:
+        self._evaluator = evaluator
+        self._answer = answer
+        self.version: str = evaluator.version
+        self.level: Level = evaluator.level
+
+    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
+        """Ask and yield what the answers mean."""
+        outcomes: list[Outcome] = []
+        for asking in self._evaluator.questions(trajectory, expected):
+            if asking is None:
+                continue
+            call, asked = asking
+            if isinstance(asked, Question):
+                verdict = self._answer(asked)
+                outcome = verdict if isinstance(verdict, Errored) else self._evaluator.outcome(asked, verdict)
+            else:
+                outcome = asked
+            if self.level == "call":
+                yield call, outcome
+            else:
+                outcomes.append(outcome)
+        if self.level == "trajectory":
+            yield None, self._evaluator.joined(outcomes)
+
+    def original(self, outcome: Outcome) -> JsonObject:
+        """Return the output of the original besides the score, where the evaluator knows it."""
+        original: Callable[[Scored], JsonObject] | None = getattr(self._evaluator, "original", None)
+        return original(outcome) if original is not None and isinstance(outcome, Scored) else {}
+
+
+def answers(verdicts: Sequence[Json]) -> Sequence[Json]:
+    """Return what the judge answers; bare words are the verdicts of one answer, as DeepEval asks for them."""
+    if not verdicts or not all(isinstance(verdict, str) for verdict in verdicts):
+        return verdicts
+    return ({"verdicts": [{"verdict": verdict} for verdict in verdicts]},)
+
+
+_ROUNDING = 1e-9
+_KINDS = ToolKinds()
+_NOTHING = TrajectoryBuilder().trajectory()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseResult:
+    """The outcome of a case. `calls` are the results of an evaluator that judges calls, `original` see `CaseOutcome`."""
+
+    case: Case
+    outcome: Outcome
+    calls: tuple[Result, ...] = ()
+    original: JsonObject = field(default_factory=dict[str, Json])
+
+
+class Cases:
+    """Scores cases one after the other; evaluators with the same parameters are made once."""
+
+    def __init__(self, judge: Judge = scripted, registered_tools: Mapping[str, ToolDefinition] | None = None) -> None:
+        self._judge = judge
+        self._registered_tools = registered_tools
+        self._evaluators: dict[tuple[str, str], Evaluator | JudgeEvaluator] = {}
+        self._written: dict[tuple[str, str, float], _WrittenCaseEvaluator] = {}
+
+    def score(self, case: Case) -> CaseResult:
+        """Score one case; whatever is wrong with it becomes its outcome."""
+        key = (case.evaluator, json.dumps(case.config, sort_keys=True))
+        try:
+            evaluator = self._evaluator(case, key)
+            if getattr(evaluator, "needs_trajectory", False) and not records_trajectory(case.actual):
+                return _broken(case, "Exception", "`actual` records no trajectory, not even an empty one")
+            if not _is_for_cases(evaluator, case):
+                return self._on_trajectory(case, self._answered(evaluator, case))
+        except ConfigError as error:
+            hint = f" ({error.hint})" if error.hint else ""
+            return _broken(case, "invalid_config", f"{error.message}{hint}")
+        except CaseError as error:
+            return _broken(case, error.error_type, error.message)
+        between = self._written.get((*key, case.pass_at))
+        if between is None:
+            # `_is_for_cases` has looked at what the evaluator is.
+            between = self._written[*key, case.pass_at] = _WrittenCaseEvaluator(cast("CaseEvaluator", evaluator), case)
+        return between.score(case)
+
+    def _evaluator(self, case: Case, key: tuple[str, str]) -> Evaluator | JudgeEvaluator:
+        if key not in self._evaluators:
+            self._evaluators[key] = make_evaluator(case.evaluator, case.config)
+        return self._evaluators[key]
+
+    def _answered(self, evaluator: Evaluator | JudgeEvaluator, case: Case) -> Evaluator:
+        """Give an evaluator that asks a judge one that answers."""
+        if not hasattr(evaluator, "questions"):
+            return cast("Evaluator", evaluator)  # of the two kinds it is the other one
+        asking = cast("JudgeEvaluator", evaluator)  # what has `questions` is of this kind
+        return cast(
+            "Evaluator", ScriptedEvaluator(asking, self._judge(answers(case.verdicts)))
+        )  # its version and level are its own
+
+    def _on_trajectory(self, case: Case, evaluator: Evaluator) -> CaseResult:
+        trajectory = trajectory_of(case.actual)
+        if self._registered_tools:
+            trajectory = replace(trajectory, registered_tools=self._registered_tools)
+        results = _results(_scorer(case, evaluator, trajectory, expected_of(case.expected)), trajectory)
+        if evaluator.level == "trajectory":
+            outcome = results[-1].outcome
+            original = evaluator.original(outcome) if isinstance(evaluator, ScriptedEvaluator) else {}
+            return CaseResult(case=case, outcome=outcome, original=original)
+        calls = tuple(result for result in results if result.call is not None)
+        return CaseResult(case=case, outcome=_of_calls(results, case.pass_at), calls=calls)
+
+
+class _WrittenCaseEvaluator:
+    """Stands between the scorer and an evaluator that is given the case as it was written, one case after the other."""
+
+    level: ClassVar[Level] = "trajectory"
+
+    def __init__(self, evaluator: CaseEvaluator, case: Case) -> None:
+        self._evaluator = evaluator
+        self._case = case
+        self._original: JsonObject = {}
+        self.version: str = evaluator.version
+        itself = cast("Evaluator", self)  # its version is its own
+        self._scorer = _scorer(case, itself, _NOTHING, None)
+
+    def score(self, case: Case) -> CaseResult:
+        """Score a case with the evaluator and the `pass_at` of the first one."""
+        self._case, self._original = case, {}
+        (*_, result) = _results(self._scorer, _NOTHING)
+        return CaseResult(case=case, outcome=result.outcome, original=self._original)
+
+    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
+        """Yield the evaluator's outcome for the case."""
+        del trajectory, expected
+        try:
+            scored_case = self._evaluator.score_case(self._case.expected, self._case.actual)
+        except (TypeError, AttributeError, LookupError, ValueError) as error:
+            # The exception that the original raises for the case, with the shape that it accepts.
+            refused = f"`{error.args[0]}` is missing" if isinstance(error, KeyError) else str(error)
+            accepted: str = getattr(self._evaluator, "accepted_case", "")
+            message = "; ".join(filter(None, (f"the original cannot read the case: {refused}", accepted)))
+            yield None, Errored(error_type=type(error).__name__, message=message)
+            return
+        self._original = scored_case.original
+        yield None, scored_case.outcome
+
+
+def _is_for_cases(evaluator: object, case: Case) -> bool:
+    # An original reads a case as written only if both sides are in its own shape: of two shapes a trajectory is made.
+    shapes: tuple[str, ...] = getattr(evaluator, "case_shapes", ())
+    if not hasattr(evaluator, "score_case") or not any(key in case.actual for key in shapes):
+        return False
+    expected_shapes: tuple[str, ...] = getattr(evaluator, "expected_shapes", tuple(case.expected))
+    return not case.expected or any(key in case.expected for key in expected_shapes)
+
+
+def _scorer(case: Case, evaluator: Evaluator, trajectory: Trajectory, expected: Expected | None) -> Scorer:
+    criterion = Criterion(
+        name=case.name,
+        evaluator_name=case.evaluator,
+        evaluator=evaluator,
+        revision="",
+        scope=trajectory.scope,
+        reference=NoReference() if expected is None else Inline(expected),
+        pass_at=case.pass_at,
+    )
+    return Scorer([criterion], _KINDS)
+
+
+def _results(scorer: Scorer, trajectory: Trajectory) -> tuple[Result, ...]:
+    return scorer.score(trajectory, trajectory.end_ns)
+
+
+def _of_calls(results: Sequence[Result], pass_at: float) -> Outcome:
+    """Make one outcome of those of the calls: the mean of what could be scored, an error if one broke."""
+    outcomes = [result.outcome for result in results]
+    scored = [outcome for outcome in outcomes if isinstance(outcome, Scored)]
+    errors = [outcome for outcome in outcomes if isinstance(outcome, Errored)]
+    if errors:
+        return errors[0]
+    if not scored:
+        unscored = [outcome for outcome in outcomes if isinstance(outcome, NotEvaluated)]
+        return unscored[0]
+    value = sum(outcome.value for outcome in scored) / len(scored)
+    return Scored(
+        value=value,
+        explanation=f"mean over {len(scored)} of {len(outcomes)} calls",
+        parts={"calls": len(outcomes), "calls_scored": len(scored)},
+        # An exempt call passes with any value.
+        passed=value >= pass_at - _ROUNDING or all(outcome.passed for outcome in scored),
+    )
+
+
+def _broken(case: Case, error_type: str, message: str) -> CaseResult:
+    return CaseResult(case=case, outcome=Errored(error_type=error_type, message=message))
+
+
+def result_object(result: CaseResult) -> JsonObject:
+    """Describe one result: `value` is null unless scored, and `reason` explains why."""
+    found = _outcome_object(result.outcome)
+    details: JsonObject = {key: found.pop(key) for key in ("explanation", "parts", "differences") if key in found}
+    if result.calls:
+        details["calls"] = [
+            {"name": "" if judged.call is None else judged.call.name, **_outcome_object(judged.outcome)}
+            for judged in result.calls
+        ]
+    if result.original:
+        details["original"] = sendable(result.original)
+    return {"id": result.case.name, **found, "details": details}
+
+
+def value_and_reason(outcome: Outcome) -> tuple[float | None, str | None]:
+    """Return the score, or why there is none."""
+    match outcome:
+        case Scored(value=value):
+            return float(value), None
+        case NotEvaluated(reason=reason):
+            return None, reason
+        case Errored(error_type=error_type):
+            return None, error_type
+
+
+def explanation(outcome: Outcome) -> str:
+    """Return the explanation or message of an outcome."""
+    match outcome:
+        case Scored(explanation=text) | NotEvaluated(explanation=text) | Errored(message=text):
+            return text
+
+
+def sendable(value: Json) -> Json:
+    """Write NaN and infinities, which JSON does not have, as text."""
+    match value:
+        case float() if not math.isfinite(value):
+            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        case dict():
+            return {key: sendable(entry) for key, entry in value.items()}
+        case list():
+            return [sendable(entry) for entry in value]
+        case _:
+            return value
+
+
+def _outcome_object(outcome: Outcome) -> JsonObject:
+    value, reason = value_and_reason(outcome)
+    details: JsonObject = {"outcome": outcome_word(outcome), "value": value, "reason": reason}
+    details["explanation"] = explanation(outcome)
+    if isinstance(outcome, Scored):
+        details["parts"] = dict(outcome.parts)
+        details["differences"] = [
+            {
+                "where": one.where,
+                "rule": one.rule,
+                **({} if one.expected is None else {"expected": sendable(one.expected.value)}),
+                **({} if one.actual is None else {"actual": sendable(one.actual.value)}),
+            }
+            for one in outcome.differences
+        ]
+    return details

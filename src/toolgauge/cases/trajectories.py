@@ -1,0 +1,344 @@
+"""Trajectories of cases: built call by call, or read from sessions as Strands writes them (one trace a user turn).
+
+In a session, a call could have known all that ended at or before its start; at the same instant the order of the list decides.
+A turn of calls ends where something more is known.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from toolgauge.assemble.failures import mcp_failure
+from toolgauge.cases.case import CaseError
+from toolgauge.model.content import NOT_RECORDED, Content, Recorded
+from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.observations import OTHER_ERROR, CallError, ToolDefinition
+from toolgauge.model.records import SpanRef
+from toolgauge.model.trajectory import CASE_DIALECT, Message, Run, ToolCall, Trajectory
+from toolgauge.recognize.values import arguments as read_arguments
+from toolgauge.recognize.values import as_list, as_object, as_str, identifier, result
+
+SECOND_NS = 1_000_000_000
+
+_TRACE_ID = f"{1:032x}"
+_ROOT = SpanRef(_TRACE_ID, f"{1:016x}")
+_FIRST_CALL = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActualCall:
+    """One call as a case describes it. `arguments` and `result` are read already."""
+
+    name: str
+    arguments: Content = NOT_RECORDED
+    result: Content = NOT_RECORDED
+    error: CallError | None = None
+    call_id: str | None = None
+
+
+class TrajectoryBuilder:
+    """Calls and messages in their order; every `begin_turn` is one output of the model."""
+
+    def __init__(self) -> None:
+        self._calls: list[ToolCall] = []
+        self._messages: list[Message] = []
+        self._position = 0
+        self._turns = 0
+
+    def begin_turn(self) -> None:
+        """Begin a turn: calls added from here on were requested together."""
+        if self._position:
+            self._turns += 1
+            self._position = 0
+
+    def call(self, made: ActualCall) -> None:
+        """Add a call to the turn that is open."""
+        order = len(self._calls)
+        span = SpanRef(_TRACE_ID, f"{order + _FIRST_CALL:016x}")
+        start_ns = order * SECOND_NS
+        self._calls.append(
+            ToolCall(
+                order=order,
+                turn=self._turns,
+                position=self._position,
+                name=made.name,
+                arguments=made.arguments,
+                result=made.result,
+                error=made.error or mcp_failure(made.result),
+                call_id=made.call_id,
+                agent=None,
+                agent_path=(),
+                state="executed",
+                span=span,
+                requested_by=None,
+                executed_by=span,
+                dialect=CASE_DIALECT,
+                start_ns=start_ns,
+                end_ns=start_ns + SECOND_NS // 2,
+                result_turn=self._turns + 1,
+            )
+        )
+        self._position += 1
+
+    def answer(self, result: Content, call_id: str | None) -> None:
+        """Give a result to the call of this id, else to the first one that has none."""
+        waiting = [call for call in self._calls if call.result == NOT_RECORDED]
+        named = [call for call in waiting if call_id is not None and call.call_id == call_id]
+        unnamed = [call for call in waiting if call_id is None or call.call_id is None]
+        for call in [*named, *unnamed][:1]:
+            self._calls[call.order] = replace(call, result=result, error=call.error or mcp_failure(result))
+
+    def user(self, text: str) -> None:
+        """Add a message of the user; calls added next are a new turn."""
+        self.begin_turn()
+        self._messages.append(Message(role="user", text=text, turn=self._turns))
+
+    def assistant(self, text: str) -> None:
+        """Add a message of the agent."""
+        turn = self._turns + 1 if self._position else self._turns
+        self._messages.append(Message(role="assistant", text=text, turn=turn))
+
+    def system(self, text: str) -> None:
+        """Add instructions."""
+        self._messages.append(Message(role="system", text=text, turn=self._turns))
+
+    def trajectory(self) -> Trajectory:
+        """Make the trajectory."""
+        return Trajectory(
+            scope="trace",
+            trace_id=_TRACE_ID,
+            conversation_id=None,
+            service=None,
+            agents=(),
+            root=_ROOT,
+            calls=tuple(self._calls),
+            tools_offered=None,
+            messages=tuple(self._messages),
+            attributes={},
+            closed_because="run_ended",
+            start_ns=0,
+            end_ns=max((call.end_ns for call in self._calls), default=0),
+        )
+
+
+# The arguments of a call, as agents and other evaluation packages name them. A text under the second names is no JSON text
+# of arguments but may be anything.
+_ARGUMENTS = ("args", "arguments", "input_parameters")
+_ARGUMENT_OBJECTS = ("parameters", "input", "tool_args", "tool_input")
+ARGUMENT_KEYS = _ARGUMENTS + _ARGUMENT_OBJECTS
+
+
+def given_arguments(call: dict[str, Json]) -> Content:
+    """Read the arguments of a written call: `args` is a value, `arguments` may be text as the model wrote it."""
+    for key in ARGUMENT_KEYS:
+        value = call.get(key)
+        if key in _ARGUMENTS and isinstance(value, str):
+            return read_arguments(value)
+        if isinstance(value, dict) or (key in _ARGUMENTS and key in call):
+            return Recorded(value)
+    return NOT_RECORDED
+
+
+_MAX_SECONDS = 1e12
+
+
+def trajectory_of_traces(written: Json) -> Trajectory:
+    """Make one trajectory of a session; of several traces it is a conversation."""
+    session = _Session()
+    traces = as_list(written)
+    if not isinstance(written, list) or not all(isinstance(trace, dict) for trace in traces):
+        raise CaseError("invalid_case", "`traces` must be a list of objects with `spans`")
+    for number, trace in enumerate(traces, 1):
+        session.add(f"{number:032x}", _spans(trace))
+    return session.trajectory(len(traces))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Timed:
+    """One span with its times; an end before the start is the start."""
+
+    ref: SpanRef
+    parent_id: str | None
+    written: JsonObject
+    start_ns: int
+    end_ns: int
+
+    @property
+    def is_tool(self) -> bool:
+        return self.written.get("type") == "tool"
+
+
+def _spans(trace: Json) -> list[JsonObject]:
+    spans = as_object(trace).get("spans")
+    found = [span for span in as_list(spans) if isinstance(span, dict) and span.get("type") in ("agent", "tool")]
+    if len(found) != len(as_list(spans)):
+        raise CaseError("invalid_case", "`type` of a span of a trace must be agent or tool")
+    return found
+
+
+class _Session:
+    def __init__(self) -> None:
+        self._calls: list[ToolCall] = []
+        self._messages: list[Message] = []
+        self._runs: list[Run] = []
+        self._turns = 0
+
+    def add(self, trace_id: str, written: Sequence[JsonObject]) -> None:
+        spans = [_timed(trace_id, number, span) for number, span in enumerate(written, 1)]
+        by_id = {as_str(span.written.get("span_id")): span for span in spans}
+        agents = [span for span in spans if not span.is_tool]
+        for span in agents:
+            above, error = _run_above(span, by_id), as_str(span.written.get("error"))
+            run = Run(
+                span=span.ref,
+                above=None if above is None else above.ref,
+                agent=_agent(span),
+                prompt=as_str(span.written.get("user")),
+                response=as_str(span.written.get("response")),
+                tools_offered=_tools(span.written.get("available_tools")),
+                start_ns=span.start_ns,
+                end_ns=span.end_ns,
+                error=CallError(kind=OTHER_ERROR, message=error) if above is None and error is not None else None,
+            )
+            self._runs.append(run)
+        root = min((span for span in agents if span.parent_id not in by_id), key=_start, default=None)
+        if root is not None:
+            self._add_message("user", root.written.get("user"))
+        self._add_calls([span for span in spans if span.is_tool], by_id)
+        if root is not None:
+            self._add_message("assistant", root.written.get("response"))
+
+    def _add_message(self, role: str, text: Json) -> None:
+        if isinstance(text, str) and text:
+            self._messages.append(Message(role="user" if role == "user" else "assistant", text=text, turn=self._turns))
+
+    def _add_calls(self, spans: Sequence[_Timed], by_id: dict[str | None, _Timed]) -> None:
+        """Add the calls in the order of the list, each in the turn that its time gives it."""
+        known = [_known(spans, number) for number in range(len(spans))]
+        turns = [self._turns] * len(spans)
+        before: int | None = None
+        for number in sorted(range(len(spans)), key=lambda number: spans[number].start_ns):
+            if before is not None and known[number] != known[before]:
+                self._turns += 1
+            turns[number] = self._turns
+            before = number
+        self._turns += bool(spans)
+        for number, span in enumerate(spans):
+            knowing = [turn for turn, seen in zip(turns, known, strict=True) if number in seen]
+            self._calls.append(
+                _call(
+                    span,
+                    order=len(self._calls),
+                    turn=turns[number],
+                    position=turns[:number].count(turns[number]),
+                    result_turn=min(knowing, default=self._turns),
+                    run=_run_above(span, by_id),
+                )
+            )
+
+    def trajectory(self, traces: int) -> Trajectory:
+        outermost = [run for run in self._runs if run.above is None]
+        offered = [run.tools_offered for run in outermost if run.tools_offered is not None]
+        last = outermost[-1] if outermost else None
+        return Trajectory(
+            scope="conversation" if traces > 1 else "trace",
+            trace_id=f"{max(traces, 1):032x}",
+            conversation_id="case" if traces > 1 else None,
+            service=None,
+            agents=tuple(dict.fromkeys(run.agent for run in self._runs if run.agent is not None)),
+            root=None if last is None else last.span,
+            calls=tuple(self._calls),
+            tools_offered=offered[-1] if offered else None,
+            messages=tuple(self._messages),
+            attributes={},
+            closed_because="run_ended",
+            start_ns=0,
+            end_ns=max((call.end_ns for call in self._calls), default=0),
+            runs=tuple(self._runs),
+        )
+
+
+def _timed(trace_id: str, number: int, written: JsonObject) -> _Timed:
+    start_ns = _nanoseconds(written, "start")
+    return _Timed(
+        # Ids are texts of any form in a case; the place in the list tells spans apart.
+        ref=SpanRef(trace_id, f"{number:016x}"),
+        parent_id=as_str(written.get("parent_span_id")),
+        written=written,
+        start_ns=start_ns,
+        end_ns=max(start_ns, _nanoseconds(written, "end")),
+    )
+
+
+def _nanoseconds(written: JsonObject, key: str) -> int:
+    seconds = written.get(key)
+    if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not abs(seconds) < _MAX_SECONDS:
+        raise CaseError("invalid_case", f"`{key}` of a span of a trace must be a number of seconds")
+    return round(seconds * SECOND_NS)
+
+
+def _known(spans: Sequence[_Timed], target: int) -> frozenset[int]:
+    """Find the calls that had ended when a call started."""
+    moment = (spans[target].start_ns, target)
+    return frozenset(number for number, span in enumerate(spans) if number != target and (span.end_ns, number) < moment)
+
+
+def _start(span: _Timed) -> int:
+    return span.start_ns
+
+
+def _run_above(span: _Timed, by_id: dict[str | None, _Timed]) -> _Timed | None:
+    """Find the nearest agent above a span; a circle of parents ends the search."""
+    seen: set[str] = set()
+    parent = span.parent_id
+    while parent is not None and parent not in seen and (above := by_id.get(parent)) is not None:
+        if not above.is_tool:
+            return above
+        seen.add(parent)
+        parent = above.parent_id
+    return None
+
+
+def _agent(span: _Timed | None) -> str | None:
+    return None if span is None else as_str(span.written.get("name")) or as_str(span.written.get("agent"))
+
+
+def _tools(written: Json) -> tuple[ToolDefinition, ...] | None:
+    if not isinstance(written, list):
+        return None
+    return tuple(
+        ToolDefinition(
+            name=as_str(tool.get("name")) or "",
+            description=as_str(tool.get("description")),
+            parameters=as_object(tool["parameters"]) if "parameters" in tool else None,
+        )
+        for tool in written
+        if isinstance(tool, dict)
+    )
+
+
+def _call(span: _Timed, *, order: int, turn: int, position: int, result_turn: int, run: _Timed | None) -> ToolCall:
+    agent, answer = _agent(run), span.written.get("result")
+    content = result(answer) if isinstance(answer, str) else Recorded(answer)
+    return ToolCall(
+        order=order,
+        turn=turn,
+        position=position,
+        name=as_str(span.written.get("name")) or "",
+        arguments=given_arguments(span.written),
+        result=content if "result" in span.written else NOT_RECORDED,
+        error=None,
+        call_id=identifier(span.written.get("call_id")),
+        agent=agent,
+        agent_path=() if agent is None else (agent,),
+        state="executed",
+        span=span.ref,
+        requested_by=None,
+        executed_by=span.ref,
+        dialect=CASE_DIALECT,
+        start_ns=span.start_ns,
+        end_ns=span.end_ns,
+        result_turn=result_turn,
+        run=None if run is None else run.ref,
+    )

@@ -1,0 +1,135 @@
+"""`toolgauge validate`, `schema`, `print-config` and `components`: what a configuration may hold, and what it comes to."""
+
+import inspect
+import json
+import os
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from toolgauge import plugins
+from toolgauge.cli.main import EXIT_CODES, configuration_options
+from toolgauge.model.errors import ToolgaugeError
+from toolgauge.model.json import JsonObject
+
+
+@click.command("validate", epilog=EXIT_CODES)
+@configuration_options
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Exit with 1 where a certificate, key, authority or token file cannot be used on this machine.",
+)
+def validate(config_paths: Sequence[str], overrides: Sequence[str], *, strict: bool) -> None:
+    """Check the configuration, the criteria, their references and the registered tools, and open no port.
+
+    Everything is read exactly as `toolgauge serve` reads it. Problems are reported together, each with file and line:
+    wrong keys, values, names and references of configuration and criteria, and, once the configuration itself is right,
+    evaluators and parameters of the criteria that are right so far; registered tools come last. Certificates, keys and
+    tokens may be on another machine: where they cannot be used, that is a warning.
+    """
+    from toolgauge.cli.loaded_criteria import print_evaluator_files
+    from toolgauge.config.tool_definitions import load_tool_definitions
+    from toolgauge.service.criteria_factory import load_configuration, unusable_files
+
+    config, criteria = load_configuration(config_paths, overrides)
+    print_evaluator_files(criteria)
+    tools = load_tool_definitions(config)
+    unusable = tuple(unusable_files(config))
+    for error in unusable:
+        click.echo(f"warning: {error.message}", err=True)
+        if error.hint is not None:
+            click.echo(f"hint: {error.hint}", err=True)
+    names = ", ".join(criterion.name for criterion in criteria)
+    registered = f"; {len(tools)} registered tools" if tools else ""
+    click.echo(f"the configuration is valid; {len(criteria)} criteria: {names or 'none'}{registered}")
+    if strict and unusable:
+        sys.exit(1)
+
+
+@click.command("schema", epilog=EXIT_CODES)
+@click.option(
+    "--of",
+    type=click.Choice(["config", "criteria", "cases"]),
+    default="config",
+    show_default=True,
+    help="The configuration of `serve` with its criteria; a criteria file; or one line of a reference file.",
+)
+def schema(of: Literal["config", "criteria", "cases"]) -> None:
+    """Print the JSON Schema (2020-12) of the configuration, for editors.
+
+    It has every key with its default, and the parameters of every evaluator that is installed, those of other packages among
+    them. An editor with the YAML language server checks a file that begins with `# yaml-language-server: $schema=FILE`.
+    What no schema can know (files, names given twice, patterns) is for `toolgauge validate`.
+    """
+    from toolgauge.config.editor_schema import config_schema, criteria_schema, reference_schema
+
+    make = {"config": config_schema, "criteria": criteria_schema, "cases": reference_schema}
+    click.echo(json.dumps(make[of](), indent=1, ensure_ascii=False))
+
+
+@click.command("print-config", epilog=EXIT_CODES)
+@configuration_options
+def print_config(config_paths: Sequence[str], overrides: Sequence[str]) -> None:
+    """Print the configuration as YAML with every default written out.
+
+    It is what `toolgauge serve` would run with: all files merged, `--set` and environment variables applied.
+    Headers and other secrets are shown as `<redacted>`. Criteria are printed as they were written; those in files
+    are named, not printed.
+    """
+    from toolgauge.config.load import load, shown
+
+    config = load([Path(path) for path in config_paths], overrides, os.environ)
+    click.echo(shown(config), nl=False)
+
+
+@click.command("components", epilog=EXIT_CODES)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def components(*, as_json: bool) -> int:
+    """List the dialects, evaluators, receivers and exporters that are installed.
+
+    Other packages add to them through entry points. One that cannot be loaded is listed with its error, and the exit
+    code is then 1.
+    """
+    groups = {
+        "dialects": plugins.DIALECTS,
+        "evaluators": plugins.EVALUATORS,
+        "receivers": plugins.RECEIVERS,
+        "exporters": plugins.EXPORTERS,
+    }
+    found = {kind: [_described(group, name) for name in plugins.names(group)] for kind, group in groups.items()}
+    exit_code = int(any("error" in row for rows in found.values() for row in rows))
+    if as_json:
+        click.echo(json.dumps({"version": version("toolgauge"), **found}))
+        return exit_code
+    for kind, rows in found.items():
+        click.echo(f"{kind}:")
+        width = max((len(str(row["name"])) for row in rows), default=0)
+        for row in rows:
+            known = ", version ".join(str(row[key]) for key in ("level", "version") if key in row)
+            text = f"error: {row['error']}" if "error" in row else str(row["description"])
+            click.echo(f"  {row['name']!s:<{width}}  {text}{f' ({known})' if known else ''}".rstrip())
+        if not rows:
+            click.echo("  none")
+    return exit_code
+
+
+def _described(group: str, name: str) -> JsonObject:
+    extra = plugins.missing_extra(group, name)
+    if extra is not None:
+        return {"name": name, "description": f"Needs the extra toolgauge[{extra}], which is not installed."}
+    try:
+        loaded: object = plugins.load(group, name)
+    except ToolgaugeError as error:
+        return {"name": name, "error": error.message}
+    text = inspect.getdoc(loaded) or ""
+    found: JsonObject = {"name": name, "description": text.partition("\n\n")[0].replace("\n", " ")}
+    for key in ("version", "level") if group == plugins.EVALUATORS else ():
+        value: object = getattr(loaded, key, None)
+        if isinstance(value, str):
+            found[key] = value
+    return found

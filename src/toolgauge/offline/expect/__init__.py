@@ -1,1 +1,0 @@
-"""Recorded runs become references: a criterion, or lines of a reference file."""

@@ -1,0 +1,196 @@
+"""Chooses the versions to compare and the streams that stand side by side, and has them judged.
+
+Without a choice, the newest version of each service is compared with the one seen before it. A criterion that was changed in
+between measures differently: its two revisions are never compared. Of two recordings, one is the old version and the other the
+new one; a service or an environment that only one of them has is left out of the streams.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from toolgauge.model.errors import ConfigError
+from toolgauge.model.outcomes import Scorecard
+from toolgauge.model.records import ENVIRONMENT
+from toolgauge.model.regressions import Stream
+from toolgauge.model.trajectory import Trajectory
+from toolgauge.recordings.conversation_means import SERVICE, Observations, Observed, StreamCounts
+from toolgauge.recordings.verdict import Answer, Judged, Pairing, Question, answer_of, judge_streams
+
+FILTERED = ("criterion", "service", "environment", "agent", "tool", "level")
+_NO_COUNTS = StreamCounts()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Versions:
+    """The two versions of a service that are compared. `service` is `None` where it is unknown, or left out."""
+
+    service: str | None
+    base: str
+    new: str
+
+
+class Filters:
+    """Which streams are looked at: `only` holds `(field of a stream, value)`; values of one field are alternatives.
+
+    An empty value means streams without it.
+    """
+
+    def __init__(self, only: Iterable[tuple[str, str]] = ()) -> None:
+        """Raise `ConfigError` for a name that is no field of a stream."""
+        self._wanted: dict[str, set[str]] = {}
+        for name, value in only:
+            if name not in FILTERED:
+                raise ConfigError(
+                    f"no streams by `{name}`", hint=f"there is {', '.join(f'`{each}`' for each in FILTERED)}"
+                )
+            self._wanted.setdefault(name, set()).add(value)
+
+    @property
+    def names_tools(self) -> bool:
+        """Return whether only some tools are looked at."""
+        return "tool" in self._wanted
+
+    def let_through(self, stream: Stream) -> bool:
+        """Return whether the stream is looked at."""
+        return all((getattr(stream, name) or "") in values for name, values in self._wanted.items())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedCriterion:
+    """A stream whose criterion has different revisions in the two versions."""
+
+    stream: Stream
+    base_revisions: tuple[str, ...]
+    new_revisions: tuple[str, ...]
+
+
+def choose_versions(observed: Observed, base: str | None, new: str | None) -> Iterator[Versions]:
+    """Yield the two versions of each service that has them.
+
+    A version that is named and that no service has shown yet may be one of any service.
+    """
+    is_shown = any(new in seen for seen in observed.first_seen_ns.values())
+    for service, seen in sorted(observed.first_seen_ns.items(), key=lambda item: item[0] or ""):
+        by_age = sorted(seen, key=lambda version: (seen[version], version))
+        if (base is not None and base not in seen) or (is_shown and new not in seen):
+            continue
+        newest = new or next((version for version in reversed(by_age) if version != base), None)
+        if newest is None:
+            continue
+        older = by_age[: by_age.index(newest)] if newest in seen else by_age
+        before = base or next(iter(older[-1:] or [version for version in by_age[-1:] if version != newest]), None)
+        if before is not None:
+            yield Versions(service=service, base=before, new=newest)
+
+
+def pair_streams(
+    observed: Observed, versions: Sequence[Versions], filters: Filters
+) -> tuple[tuple[Pairing, ...], tuple[ChangedCriterion, ...]]:
+    """Set the streams of the versions side by side; apart from them, those whose criterion was changed in between."""
+    pairings: list[Pairing] = []
+    changed: list[ChangedCriterion] = []
+    for chosen in versions:
+        base = _by_revision(observed, chosen.base, chosen.service, filters)
+        new = _by_revision(observed, chosen.new, chosen.service, filters)
+        for stream in sorted({*base, *new}, key=_order):
+            old, current = base.get(stream, {}), new.get(stream, {})
+            shared = old.keys() & current.keys()
+            if old and current and not shared:
+                changed.append(ChangedCriterion(stream=stream, base_revisions=(*old,), new_revisions=(*current,)))
+                continue
+            # A tool by itself is often called too rarely; those of an agent decide together, unless a tool is asked for.
+            is_whole = stream.tool is None or filters.names_tools
+            for revision in sorted(shared or old.keys() | current.keys()):
+                counts = old.get(revision, _NO_COUNTS)
+                pairing = Pairing(
+                    stream=replace(stream, revision=revision),
+                    base_version=chosen.base,
+                    new_version=chosen.new,
+                    base=counts,
+                    new=current.get(revision, _NO_COUNTS),
+                    # A stream without observations in the base has nothing to be compared with.
+                    decides=is_whole and bool(counts.sample.count),
+                )
+                pairings.append(pairing)
+    return tuple(pairings), tuple(changed)
+
+
+def _by_revision(
+    observed: Observed, version: str, service: str | None, filters: Filters
+) -> Mapping[Stream, Mapping[str, StreamCounts]]:
+    """Return the streams of one version of a service, with their counts by revision."""
+    found: defaultdict[Stream, dict[str, StreamCounts]] = defaultdict(dict)
+    for stream, counts in observed.streams.get(version, {}).items():
+        if stream.service == service and filters.let_through(stream):
+            found[replace(stream, revision="")][stream.revision] = counts
+    return found
+
+
+def _order(stream: Stream) -> tuple[str, ...]:
+    tool = "" if stream.tool is None else f"t{stream.tool}"
+    return (stream.criterion, stream.level, stream.environment or "", stream.agent or "", tool)
+
+
+BASE, NEW = "BASE", "NEW"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TwoRecordings:
+    """What was observed in both. `without` are the attributes of which they share no value."""
+
+    observed: Observed
+    versions: tuple[Versions, ...]
+    without: tuple[str, ...]
+
+
+def observe(
+    observations: Observations, scored: Iterable[Scorecard], version_of: Callable[[Trajectory], str | None]
+) -> int:
+    """Take the results of a recording; return how many trajectories have no version."""
+    without = 0
+    for scorecard in scored:
+        version = version_of(scorecard.trajectory)
+        if version is None:
+            without += 1
+        else:
+            observations.add(scorecard, version)
+    return without
+
+
+def observe_as(observations: Observations, scored: Iterable[Scorecard], version: str) -> None:
+    """Take all results of a recording as those of one version: `BASE` or `NEW`."""
+    observe(observations, scored, lambda _trajectory: version)
+
+
+def set_beside(observations: Observations) -> TwoRecordings:
+    """Set what was taken as `BASE` beside what was taken as `NEW`."""
+    without = tuple(
+        name
+        for name, seen in ((SERVICE, observations.services), (ENVIRONMENT, observations.environments))
+        if seen(BASE) and seen(NEW) and not seen(BASE) & seen(NEW)
+    )
+    observed = observations.observed(without=without)
+    return TwoRecordings(observed=observed, versions=tuple(choose_versions(observed, BASE, NEW)), without=without)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """All streams of the compared versions with their verdicts, and one answer."""
+
+    question: Question
+    versions: tuple[Versions, ...]
+    streams: tuple[Judged, ...]
+    changed: tuple[ChangedCriterion, ...]
+    answer: Answer
+
+
+def compare(observed: Observed, versions: Sequence[Versions], filters: Filters, question: Question) -> Comparison:
+    """Compare the streams of two versions of each service."""
+    pairings, changed = pair_streams(observed, versions, filters)
+    judged = judge_streams(pairings, question)
+    return Comparison(
+        question=question, versions=tuple(versions), streams=judged, changed=changed, answer=answer_of(judged)
+    )

@@ -1,0 +1,240 @@
+"""A comparison as one JSON object, as a table for a person, and as Markdown for a pull request.
+
+Names come from clients: on a terminal control characters are shown and not sent, and in Markdown they are code.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from math import ceil, log10
+
+from toolgauge.model.json import JsonObject
+from toolgauge.model.regressions import Stream
+from toolgauge.offline.markdown_text import code
+from toolgauge.offline.terminal import PLAIN, Style, printable, shortened
+from toolgauge.recordings.comparison import Comparison
+from toolgauge.recordings.conversation_means import StreamCounts
+from toolgauge.recordings.verdict import Judged
+
+_NAME_LENGTH = 60
+_HEADS = ("agent", "tool", "base", "new", "difference", "verdict")
+
+
+def comparison_object(comparison: Comparison) -> JsonObject:
+    """Describe the comparison for `--json`."""
+    question = comparison.question
+    return {
+        "verdict": comparison.answer,
+        "margin": question.margin,
+        "confidence": question.confidence,
+        "test": "always_valid" if question.looks_often else "fixed_sample",
+        "versions": [
+            {"service": chosen.service, "base": chosen.base, "new": chosen.new} for chosen in comparison.versions
+        ],
+        "streams": [
+            {
+                **_names(one.pairing.stream),
+                "revision": one.pairing.stream.revision,
+                "base": _counts_object(one.pairing.base_version, one.pairing.base),
+                "new": _counts_object(one.pairing.new_version, one.pairing.new),
+                "difference": one.difference,
+                "interval": list(one.interval),
+                "p_value": one.p_value,
+                "verdict": one.verdict,
+                "within_margin": one.within_margin,
+                "decides": one.pairing.decides,
+                "more_conversations": one.missing and {"base": one.missing.base, "new": one.missing.new},
+            }
+            for one in comparison.streams
+        ],
+        "changed_criteria": [
+            {
+                **_names(change.stream),
+                "base_revisions": list(change.base_revisions),
+                "new_revisions": list(change.new_revisions),
+            }
+            for change in comparison.changed
+        ],
+    }
+
+
+def _names(stream: Stream) -> JsonObject:
+    return {
+        "service": stream.service,
+        "environment": stream.environment,
+        "agent": stream.agent,
+        "tool": stream.tool,
+        "criterion": stream.criterion,
+        "level": stream.level,
+    }
+
+
+def _counts_object(version: str, counts: StreamCounts) -> JsonObject:
+    sample = counts.sample
+    return {
+        "version": version,
+        "conversations": sample.count,
+        "mean": sample.mean if sample.count else None,
+        "not_evaluated": counts.not_evaluated,
+        "errors": counts.errors,
+        # A running process counts nothing but scores.
+        **({} if counts.errors is None else {"recovered_failures": counts.recovered}),
+    }
+
+
+def table_lines(comparison: Comparison, style: Style = PLAIN) -> Iterator[str]:
+    """Describe the comparison for a person: a table for each criterion and service."""
+    for _, group in groupby(comparison.streams, key=lambda one: (_place(one.pairing.stream), _versions(one))):
+        streams = list(group)
+        first = streams[0]
+        yield style.head(f"{_place(first.pairing.stream)}: {_versions(first)}")
+        rows = [
+            (
+                shortened(one.pairing.stream.agent or "-", _NAME_LENGTH),
+                _tool(one.pairing.stream),
+                _mean(one.pairing.base),
+                _mean(one.pairing.new),
+                _difference(one),
+                _verdict(one) + _beside(one.pairing.base, one.pairing.new),
+            )
+            for one in streams
+        ]
+        widths = [max(map(len, column)) for column in zip(_HEADS, *rows, strict=True)]
+        yield "  " + style.aside(_line(_HEADS, widths))
+        for one, row in zip(streams, rows, strict=True):
+            colour = style.doubtful if one.verdict == "not_enough_data" else style.good
+            # The colour goes on last: its letters take no room.
+            yield f"  {_line((*row[:-1], '|'), widths)[:-1]}{(style.bad if one.is_too_bad else colour)(row[-1])}"
+        yield ""
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    return "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=False)).rstrip()
+
+
+def _place(stream: Stream) -> str:
+    environment = "" if stream.environment is None else f" in {shortened(stream.environment, _NAME_LENGTH)}"
+    service = "" if stream.service is None else f", {shortened(stream.service, _NAME_LENGTH)}"
+    return f"{shortened(stream.criterion, _NAME_LENGTH)}{service}{environment}"
+
+
+def _versions(judged: Judged) -> str:
+    pairing = judged.pairing
+    return f"{shortened(pairing.base_version, _NAME_LENGTH)} -> {shortened(pairing.new_version, _NAME_LENGTH)}"
+
+
+def _tool(stream: Stream) -> str:
+    if stream.tool is not None:
+        return shortened(stream.tool, _NAME_LENGTH)
+    return "(all tools)" if stream.level == "call" else "(trajectory)"
+
+
+def _mean(counts: StreamCounts) -> str:
+    sample = counts.sample
+    return f"{sample.mean:.3f} of {sample.count}" if sample.count else "- of 0"
+
+
+def _difference(judged: Judged) -> str:
+    if judged.difference is None:
+        return "-"
+    low, high = judged.interval
+    return f"{judged.difference:+.3f} [{low:+.3f}, {high:+.3f}]"
+
+
+def _verdict(judged: Judged) -> str:
+    text = judged.verdict.replace("_", " ")
+    return f"{text}, within the margin" if judged.verdict == "worse" and judged.within_margin else text
+
+
+def _beside(base: StreamCounts, new: StreamCounts) -> str:
+    """Count results that are no scores, and failures that were made good, where there are any."""
+    texts = (
+        f"{name} {old} -> {current}"
+        for name, old, current in (
+            ("not evaluated", base.not_evaluated, new.not_evaluated),
+            ("errors", base.errors, new.errors),
+            ("recovered failures", base.recovered, new.recovered),
+        )
+        if old or current
+    )
+    found = ", ".join(texts)
+    return f" ({found})" if found else ""
+
+
+def markdown_lines(comparison: Comparison) -> Iterator[str]:
+    """Describe the comparison for a pull request."""
+    yield f"### Tool calls: {comparison.answer.replace('_', ' ')}"
+    yield ""
+    for chosen in comparison.versions:
+        of = "" if chosen.service is None else f" of {code(chosen.service)}"
+        yield f"- {code(chosen.new)} compared with {code(chosen.base)}{of}"
+    yield ""
+    yield "| criterion | service | agent | tool | base | new | difference | verdict |"
+    yield "|---|---|---|---|---|---|---|---|"
+    for one in comparison.streams:
+        stream = one.pairing.stream
+        names = [code(stream.criterion), code(stream.service), code(stream.agent)]
+        tool = code(stream.tool) if stream.tool is not None else _tool(stream)
+        verdict = _verdict(one).replace("worse", "**worse**", 1)
+        cells = [*names, tool, _mean(one.pairing.base), _mean(one.pairing.new), _difference(one)]
+        yield f"| {' | '.join(cells)} | {verdict}{_beside(one.pairing.base, one.pairing.new)} |"
+    yield ""
+    for sentence in conclusion(comparison, code):
+        yield f"- {sentence}"
+
+
+def quoted(name: str | None) -> str:
+    """Write a name for a terminal."""
+    return "-" if name is None else f"`{printable(shortened(name, _NAME_LENGTH))}`"
+
+
+def conclusion(comparison: Comparison, name: Callable[[str | None], str] = quoted) -> Iterator[str]:
+    """Yield sentences: the answer, then streams that are worse, open, or not comparable."""
+    question = comparison.question
+    deciding = sum(one.pairing.decides for one in comparison.streams)
+    match comparison.answer:
+        case "no_worse":
+            sure = f"{question.confidence:.0%} confidence"
+            yield f"no worse: no stream of {deciding} fell by more than {question.margin:g} ({sure})"
+        case "worse":
+            worse = sum(one.is_too_bad for one in comparison.streams)
+            yield f"worse: {worse} of {len(comparison.streams)} streams fell"
+        case "not_enough_data":
+            still = sum(one.is_open for one in comparison.streams)
+            yield "not enough data: " + (
+                f"{still} of {deciding} streams are open" if deciding else "nothing that was scored under both"
+            )
+    for one in comparison.streams:
+        if one.verdict == "worse":
+            within = ", within the margin" if one.within_margin else ""
+            means = f"from {one.pairing.base.sample.mean:.3f} to {one.pairing.new.sample.mean:.3f}"
+            yield f"worse: {_stream(one.pairing.stream, name)} fell {means}{within}"
+    for one in comparison.streams:
+        if one.is_open and comparison.answer == "not_enough_data":
+            yield f"open: {_stream(one.pairing.stream, name)}: {_needed(one, name)}"
+    for change in comparison.changed:
+        stream = _stream(change.stream, name)
+        yield f"not comparable: {stream}: the criterion was changed between the two, so they were measured differently"
+
+
+def _stream(stream: Stream, name: Callable[[str | None], str]) -> str:
+    tool = "" if stream.tool is None else f" of tool {name(stream.tool)}"
+    agent = "" if stream.agent is None else f" of agent {name(stream.agent)}"
+    service = "" if stream.service is None else f" of {name(stream.service)}"
+    return f"{name(stream.criterion)}{tool}{agent}{service}"
+
+
+def _needed(judged: Judged, name: Callable[[str | None], str]) -> str:
+    missing, pairing = judged.missing, judged.pairing
+    if missing is None:
+        return "the difference seen is just the margin, no number of conversations will decide it soon"
+    more = f"{_rounded(missing.new)} more conversations of {name(pairing.new_version)}"
+    if missing.base:
+        base = f"{_rounded(missing.base)} more conversations of {name(pairing.base_version)}"
+        more = f"{base} and {_rounded(missing.new)} of {name(pairing.new_version)}"
+    return f"about {more}"
+
+
+def _rounded(count: int) -> int:
+    """Round up to two digits: it is an estimate."""
+    unit = 10 ** max(0, int(log10(count)) - 1) if count else 1
+    return ceil(count / unit) * unit

@@ -1,0 +1,182 @@
+"""Results become observations: the mean score of one conversation in one stream, under one version.
+
+Results of one conversation share their fate; fed one by one they would pretend to be more than they are. The trace stands in
+for the conversation where no producer told its id. What was not evaluated, or failed to be, is counted and is no score.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from toolgauge.model.outcomes import NotEvaluated, Result, Scorecard, Scored
+from toolgauge.model.records import ENVIRONMENT
+from toolgauge.model.regressions import Arm, Stream
+from toolgauge.model.trajectory import Trajectory
+from toolgauge.net.admin_client import ask, check_url, not_toolgauge
+from toolgauge.recordings.two_samples import Sample
+
+_PATH = "/comparison"
+_MAX_BYTES = 64 << 20
+
+
+class _Answer(Struct):
+    arms: list[Arm]
+
+
+def fetch_arms(url: str, token: str | None = None) -> list[Arm]:
+    """Return what the process at `url` has observed; raise `ToolgaugeError` when it does not answer."""
+    check_url(url, "--live")
+    admin = url.rstrip("/").removesuffix(_PATH)
+    body = ask(admin, _PATH, token=token, max_bytes=_MAX_BYTES)
+    try:
+        return msgspec.json.decode(body, type=_Answer).arms
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise not_toolgauge(admin) from error
+
+
+SERVICE = "service.name"
+NOTHING = Sample(0, 0.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamCounts:
+    """The observations of one stream under one version, and results that are no scores: `None` where they are not counted."""
+
+    sample: Sample = NOTHING
+    not_evaluated: int | None = 0
+    errors: int | None = 0
+    # Failed calls that successes of the stream made good, where its criterion counts them.
+    recovered: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """Streams by version, and when each version of a service was first seen."""
+
+    streams: Mapping[str, Mapping[Stream, StreamCounts]]
+    first_seen_ns: Mapping[str | None, Mapping[str, int]]
+
+
+@dataclass(slots=True)
+class _Tally:
+    # By conversation: the number of scores and their sum.
+    scores: dict[str, tuple[int, float]] = field(default_factory=dict[str, tuple[int, float]])
+    not_evaluated: int = 0
+    errors: int = 0
+    recovered: int = 0
+
+    def add(self, conversation: str, result: Result) -> None:
+        match result.outcome:
+            case Scored(value=value, parts=parts):
+                self.recovered += int(parts.get("recovered_failures", 0))
+                count, total = self.scores.get(conversation, (0, 0.0))
+                self.scores[conversation] = (count + 1, total + value)
+            case NotEvaluated():
+                self.not_evaluated += 1
+            case _:
+                self.errors += 1
+
+    def join(self, other: "_Tally") -> None:
+        for conversation, (count, total) in other.scores.items():
+            so_far, sum_so_far = self.scores.get(conversation, (0, 0.0))
+            self.scores[conversation] = (so_far + count, sum_so_far + total)
+        self.not_evaluated += other.not_evaluated
+        self.errors += other.errors
+        self.recovered += other.recovered
+
+    def counts(self) -> StreamCounts:
+        means = [total / count for count, total in self.scores.values()]
+        sample = Sample(len(means), sum(means), sum(mean * mean for mean in means))
+        return StreamCounts(sample, self.not_evaluated, self.errors, self.recovered)
+
+
+class Observations:
+    """Collects the scorecards of recordings."""
+
+    def __init__(self) -> None:
+        self._tallies: defaultdict[str, defaultdict[Stream, _Tally]] = defaultdict(lambda: defaultdict(_Tally))
+        self._first_seen_ns: defaultdict[str | None, dict[str, int]] = defaultdict(dict)
+
+    def add(self, scorecard: Scorecard, version: str) -> None:
+        """Add the results of one trajectory; criteria that only run in the shadow decide nothing, here as elsewhere."""
+        trajectory = scorecard.trajectory
+        results = [result for result in scorecard.results if result.enforce == "live"]
+        if not results:
+            return
+        seen = self._first_seen_ns[trajectory.service]
+        seen[version] = min(seen.get(version, trajectory.start_ns), trajectory.start_ns)
+        conversation = trajectory.conversation_id or trajectory.trace_id
+        for result in results:
+            for stream in _streams(trajectory, result):
+                self._tallies[version][stream].add(conversation, result)
+
+    def environments(self, version: str) -> frozenset[str | None]:
+        """Return the environments seen under a version."""
+        return frozenset(stream.environment for stream in self._tallies.get(version, ()))
+
+    def services(self, version: str) -> frozenset[str | None]:
+        """Return the services seen under a version."""
+        return frozenset(stream.service for stream in self._tallies.get(version, ()))
+
+    def observed(self, *, without: Iterable[str] = ()) -> Observed:
+        """Return what was observed; streams that differ in the attributes `without` alone become one."""
+        left_out = frozenset(without)
+        streams: dict[str, dict[Stream, StreamCounts]] = {}
+        for version, tallies in self._tallies.items():
+            joined: defaultdict[Stream, _Tally] = defaultdict(_Tally)
+            for stream, tally in tallies.items():
+                environment = None if ENVIRONMENT in left_out else stream.environment
+                service = None if SERVICE in left_out else stream.service
+                joined[replace(stream, environment=environment, service=service)].join(tally)
+            streams[version] = {stream: tally.counts() for stream, tally in joined.items()}
+        if SERVICE not in left_out:
+            return Observed(streams=streams, first_seen_ns=self._first_seen_ns)
+        seen: dict[str, int] = {}
+        for versions in self._first_seen_ns.values():
+            for version, first_ns in versions.items():
+                seen[version] = min(seen.get(version, first_ns), first_ns)
+        return Observed(streams=streams, first_seen_ns={None: seen})
+
+
+def observed_live(arms: Iterable[Arm]) -> Observed:
+    """Read the arms of a running process; those without a version are left out."""
+    streams: defaultdict[str, dict[Stream, StreamCounts]] = defaultdict(dict)
+    first_seen_ns: defaultdict[str | None, dict[str, int]] = defaultdict(dict)
+    for arm in arms:
+        if arm.version is None:
+            continue
+        sample = Sample(arm.observations, arm.sum, arm.sum_of_squares)
+        streams[arm.version][arm.stream] = StreamCounts(sample, None, None)
+        seen = first_seen_ns[arm.stream.service]
+        seen[arm.version] = min(seen.get(arm.version, arm.first_seen_ns), arm.first_seen_ns)
+    return Observed(streams=streams, first_seen_ns=first_seen_ns)
+
+
+def attribute(trajectory: Trajectory, name: str) -> str | None:
+    """Return an attribute of the trajectory's resource or of its spans; `None` where no producer set it."""
+    if name == SERVICE:
+        return trajectory.service
+    value = trajectory.resource.get(name, trajectory.attributes.get(name))
+    return None if value is None else str(value)
+
+
+def _streams(trajectory: Trajectory, result: Result) -> Iterator[Stream]:
+    """Yield the streams of a result: its tool's, and the one of all tools of the agent."""
+    call = result.call
+    first_agent = trajectory.agents[0] if trajectory.agents else None
+    stream = Stream(
+        service=trajectory.service,
+        environment=trajectory.resource.get(ENVIRONMENT),
+        agent=first_agent if call is None else call.agent,
+        tool=None,
+        criterion=result.criterion,
+        revision=result.revision,
+        level=result.level,
+    )
+    yield stream
+    if call is not None and result.level == "call":
+        yield replace(stream, tool=call.name)

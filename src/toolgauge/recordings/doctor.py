@@ -1,0 +1,323 @@
+"""What each producer of a recording leaves out, what turns it on, and what cannot be evaluated meanwhile."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from toolgauge.model.json import JsonObject
+from toolgauge.model.trajectory import Trajectory
+from toolgauge.offline.terminal import PLAIN, Style, counted, shortened
+from toolgauge.recognize.remedies import Fact, Producer, Remedy
+from toolgauge.recognize.shortfalls import COSTS, NAMES, PROBLEMS, Shortfalls
+from toolgauge.recordings.stats import ProducerCounts, Tally
+
+Grade: TypeAlias = Literal["problem", "note"]
+
+_NAME_LENGTH = 200
+_MAX_UNREAD_LINES = 10
+# The evaluators that score, or ask a judge, with a fact and not without it.
+_NEEDED_BY: Mapping[Fact, Sequence[str]] = {
+    "calls": [
+        "adk.tool_parameter_match",
+        "adk.tool_trajectory",
+        "agentevals.trajectory_match",
+        "arguments_schema",
+        "coverage",
+        "deepeval.argument_correctness",
+        "deepeval.tool_correctness",
+        "faithfulness",
+        "grounded_arguments",
+        "known_tool",
+        "output_judge",
+        "ragas.tool_call_accuracy",
+        "ragas.tool_call_f1",
+        "repeated_calls",
+        "run_completed",
+        "strands.any_order_match_scorer",
+        "strands.exact_match_scorer",
+        "strands.faithfulness",
+        "strands.in_order_match_scorer",
+        "strands.tool_called",
+        "strands.tool_parameter_accuracy",
+        "strands.tool_selection_accuracy",
+        "strands.trajectory_judge",
+        "tool_call_accuracy",
+        "tool_call_args",
+        "tool_call_f1",
+        "tool_call_order",
+        "tool_call_output",
+        "tool_parameter_accuracy",
+        "tool_parameter_match",
+        "tool_selection_accuracy",
+        "tool_success",
+        "tool_trajectory",
+        "tool_use",
+        "trajectory_judge",
+        "uipath.tool_call_args",
+        "uipath.tool_call_count",
+        "uipath.tool_call_order",
+        "uipath.tool_call_output",
+    ],
+    "arguments": [
+        "adk.tool_parameter_match",
+        "adk.tool_trajectory",
+        "agentevals.trajectory_match",
+        "arguments_schema",
+        "grounded_arguments",
+        "ragas.tool_call_accuracy",
+        "ragas.tool_call_f1",
+        "repeated_calls",
+        "tool_call_accuracy",
+        "tool_call_args",
+        "tool_call_f1",
+        "tool_parameter_accuracy",
+        "tool_parameter_match",
+        "tool_trajectory",
+        "uipath.tool_call_args",
+    ],
+    "results": ("grounded_arguments", "tool_call_output", "uipath.tool_call_output"),
+    "tool_definitions": ("arguments_schema", "known_tool"),
+    "user_text": ("tool_parameter_accuracy", "tool_selection_accuracy"),
+}
+# The evaluators that ask a judge without the fact, too, and show it less.
+_SHOWN_LESS: Mapping[Fact, Sequence[str]] = {
+    "arguments": [
+        "deepeval.argument_correctness",
+        "faithfulness",
+        "strands.faithfulness",
+        "strands.tool_parameter_accuracy",
+        "strands.tool_selection_accuracy",
+        "strands.trajectory_judge",
+        "tool_selection_accuracy",
+        "trajectory_judge",
+    ],
+    "results": [
+        "deepeval.argument_correctness",
+        "faithfulness",
+        "strands.faithfulness",
+        "strands.tool_parameter_accuracy",
+        "strands.tool_selection_accuracy",
+        "strands.trajectory_judge",
+        "tool_parameter_accuracy",
+        "tool_selection_accuracy",
+        "trajectory_judge",
+    ],
+    "tool_definitions": [
+        "strands.tool_parameter_accuracy",
+        "strands.tool_selection_accuracy",
+        "tool_parameter_accuracy",
+        "tool_selection_accuracy",
+    ],
+    "user_text": [
+        "deepeval.argument_correctness",
+        "faithfulness",
+        "output_judge",
+        "strands.faithfulness",
+        "strands.tool_parameter_accuracy",
+        "strands.tool_selection_accuracy",
+        "strands.trajectory_judge",
+        "trajectory_judge",
+    ],
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Missing:
+    """A fact that a producer leaves out: in `count` of `of` places (`unit`)."""
+
+    fact: Fact
+    grade: Grade
+    count: int
+    of: int
+    unit: str
+    remedy: Remedy
+
+    @property
+    def not_evaluated(self) -> Sequence[str]:
+        """The evaluators that cannot judge without it."""
+        return _NEEDED_BY.get(self.fact, ())
+
+    @property
+    def shown_less(self) -> Sequence[str]:
+        """The evaluators whose judge is shown less."""
+        return _SHOWN_LESS.get(self.fact, ())
+
+    @property
+    def what(self) -> str:
+        """The missing fact and its count, for a person."""
+        return f"no {NAMES[self.fact]} in {self.count} of {self.of} {self.unit}"
+
+    @property
+    def cost(self) -> str:
+        """The consequence for scores."""
+        return COSTS[self.fact]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnosis:
+    """One producer: what it sent and what it leaves out. `calls` counts those it recorded itself.
+
+    `code_steps` are the steps in which its agents ran code, `failed_code_steps` those that failed by their own code.
+    """
+
+    producer: Producer
+    sent: ProducerCounts
+    calls: int
+    missing: tuple[Missing, ...]
+    code_steps: int = 0
+    failed_code_steps: int = 0
+
+    @property
+    def has_problems(self) -> bool:
+        """Return whether calls cannot be judged because of this producer."""
+        return any(missing.grade == "problem" for missing in self.missing)
+
+
+class Doctor:
+    """Takes the trajectories of a recording, and diagnoses its producers at the end."""
+
+    def __init__(self, tally: Tally) -> None:
+        self._tally = tally
+        self._shortfalls = Shortfalls()
+        # Trajectories with calls, and those that show that spans of them went elsewhere.
+        self.with_calls = 0
+        self.split = 0
+        self._code_steps: Counter[Producer] = Counter()
+        self._failed_code_steps: Counter[Producer] = Counter()
+
+    def add(self, trajectory: Trajectory) -> None:
+        """Take one trajectory, once the spans of its trace have been read."""
+        is_split = trajectory.split_sign is not None
+        self.split += is_split
+        self.with_calls += is_split or bool(trajectory.calls)
+        self._tally.unread_tools.add(trajectory)
+        trace = self._tally.take(trajectory.trace_id)
+        self._shortfalls.add(trajectory, trace)
+        self._code_steps.update(filter(None, (trace.producer(step.span) for step in trajectory.code_steps)))
+        failed = (call.span for call in trajectory.calls if call.kind == "code")
+        self._failed_code_steps.update(filter(None, map(trace.producer, failed)))
+
+    def diagnoses(self) -> Iterator[Diagnosis]:
+        """Yield one diagnosis a producer, sorted."""
+        for producer, sent in sorted(self._tally.producers.items(), key=lambda entry: entry[0]):
+            calls = self._shortfalls.calls(producer)
+            found = self._shortfalls.of(producer, sent.dialects, sent.without_trace)
+            missing = tuple(
+                Missing(
+                    fact=shortfall.fact,
+                    grade="problem" if shortfall.fact in PROBLEMS else "note",
+                    count=shortfall.count,
+                    of=shortfall.of,
+                    unit=_unit(shortfall.fact, sent, calls),
+                    remedy=shortfall.remedy,
+                )
+                for shortfall in found
+            )
+            yield Diagnosis(
+                producer=producer,
+                sent=sent,
+                calls=calls,
+                missing=missing,
+                code_steps=self._code_steps[producer],
+                failed_code_steps=self._failed_code_steps[producer],
+            )
+
+
+def _unit(fact: Fact, sent: ProducerCounts, calls: int) -> str:
+    match fact:
+        case "calls":
+            return "log records" if sent.without_trace else "model calls"
+        case "arguments" | "results" | "failures" | "call_ids":
+            return "calls" if calls else "model calls"
+        case "tool_definitions" | "user_text" | "conversation_id":
+            return "traces"
+
+
+def diagnosis_object(diagnosis: Diagnosis) -> JsonObject:
+    """Describe one producer for `doctor --json`."""
+    found: JsonObject = {
+        "service": diagnosis.producer.service or None,
+        "scope": diagnosis.producer.scope,
+        "version": diagnosis.producer.version or None,
+        "language": diagnosis.producer.language or None,
+        "dialects": [dialect for dialect, _ in diagnosis.sent.dialects.most_common()],
+        "spans": diagnosis.sent.spans,
+        "log_records": diagnosis.sent.log_records,
+        "calls": diagnosis.calls,
+        "ok": not diagnosis.has_problems,
+        "missing": [
+            {
+                "what": missing.fact,
+                "grade": missing.grade,
+                "count": missing.count,
+                "of": missing.of,
+                "unit": missing.unit,
+                "never_recorded": missing.remedy.never,
+                "switches": list(missing.remedy.switches),
+                "advice": missing.remedy.how,
+                "not_evaluated": list(missing.not_evaluated),
+                "shown_less": list(missing.shown_less),
+                "cost": missing.cost,
+            }
+            for missing in diagnosis.missing
+        ],
+    }
+    if diagnosis.sent.unread and not diagnosis.calls:
+        found["unread"] = [
+            {"name": name, "operation": operation or None, "spans": count}
+            for (name, operation), count in diagnosis.sent.unread.most_common(_MAX_UNREAD_LINES)
+        ]
+    if diagnosis.code_steps:
+        found |= {"code_steps": diagnosis.code_steps, "failed_code_steps": diagnosis.failed_code_steps}
+    return found
+
+
+def diagnosis_lines(diagnosis: Diagnosis, style: Style = PLAIN) -> Iterator[str]:
+    """Describe one producer for a person: its name, its dialects, then the missing facts."""
+    producer, sent = diagnosis.producer, diagnosis.sent
+    scope = shortened(" ".join((producer.scope or "(no scope)", producer.version)).strip(), _NAME_LENGTH)
+    yield style.head(f"{shortened(producer.service or 'unknown service', _NAME_LENGTH)}: {scope}")
+    dialects = ", ".join(dialect for dialect, _ in sent.dialects.most_common())
+    records = f", {sent.log_records} log records" if sent.log_records else ""
+    language = f"{producer.language}; " if producer.language else ""
+    yield f"  {language}dialect {dialects}: {sent.spans} spans{records}; tells of {counted(diagnosis.calls, 'call')}"
+    if diagnosis.code_steps:
+        steps, failed = counted(diagnosis.code_steps, "step"), diagnosis.failed_code_steps
+        yield f"  {style.doubtful('note')}: a code agent: {steps} wrote code, {failed} of them failed by their own code"
+        yield "    calls inside the code show only where their tools have spans; all other calls are unknown"
+        yield "    judged: each failed step, as a call of kind `code`, by `tool_success`; each call with a span, by every evaluator"
+    # One switch mostly governs several facts: they are listed together.
+    alike: dict[tuple[str, Remedy], list[Missing]] = {}
+    for missing in diagnosis.missing:
+        alike.setdefault((missing.grade, missing.remedy), []).append(missing)
+    for (grade, shared), group in alike.items():
+        yield from _missing_lines(grade, shared, group, style)
+    if sent.unread and not diagnosis.calls:
+        # The calls may be on the spans from which nothing was read.
+        spans, name = counted(sent.unread.total(), "span"), shortened(producer.scope or "(no scope)", _NAME_LENGTH)
+        yield f"  {style.doubtful('note')}: no tool call; nothing was read from {spans} of scope `{name}`:"
+        for (name, operation), count in sent.unread.most_common(_MAX_UNREAD_LINES):
+            named = f"operation `{shortened(operation, _NAME_LENGTH)}`" if operation else "no `gen_ai.operation.name`"
+            yield f"    {count} `{shortened(name, _NAME_LENGTH)}`, {named}"
+        if len(sent.unread) > _MAX_UNREAD_LINES:
+            yield f"    and {len(sent.unread) - _MAX_UNREAD_LINES} more names"
+        yield "    do: if calls are on these spans, map their attributes in the section `dialects` of the configuration"
+    elif not diagnosis.missing:
+        yield f"  {style.good('nothing is missing')}" if diagnosis.calls else "  no tool call: nothing to judge"
+
+
+def _missing_lines(grade: str, remedy: Remedy, group: Sequence[Missing], style: Style) -> Iterator[str]:
+    word = style.bad("problem") if grade == "problem" else style.doubtful("note")
+    never = "; never recorded by this producer" if remedy.never else ""
+    yield f"  {word}: {', '.join(missing.what for missing in group)}{never}"
+    # Where no call is seen, what is missing of it is not listed.
+    for missing in group[:1] if group[0].fact == "calls" else group:
+        lost = f"; not evaluated: {_named(missing.not_evaluated)}" if missing.not_evaluated else ""
+        less = f"; the judge is shown less: {_named(missing.shown_less)}" if missing.shown_less else ""
+        yield f"    {missing.cost}{lost}{less}"
+    yield f"    {'instead' if remedy.never else 'do'}: {remedy.how}"
+
+
+def _named(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)

@@ -1,0 +1,298 @@
+"""Recorded traffic: files in, export requests in order of recorded time out, and through the pipeline of live traffic.
+
+A file is one request (`*.otlp.pb`, `*.logs.otlp.pb`), OTLP JSON (one request, or one a line), or a stream of
+length-delimited requests (`*.otlp`), each optionally compressed (`.gz`, `.xz`). Files given together are one
+recording: their requests are merged by time. Streams are read as they are used. The first bytes of a file show its
+compression: standard input has no name, and names may be wrong.
+"""
+
+import gzip
+import heapq
+import io
+import logging
+import lzma
+import sys
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import TypeAlias
+
+from toolgauge.model.delivery import Accepted, Outgoing, Signal
+from toolgauge.model.errors import DecodeError, RecordingError
+from toolgauge.model.outcomes import Scorecard
+from toolgauge.otlp.otlp_json import requests_from_json
+from toolgauge.otlp.request import newest_time_ns, signal_and_body
+from toolgauge.pipeline.pipeline import Pipeline
+
+_LOG = logging.getLogger("toolgauge.offline")
+STDIN = "-"
+# What reading may raise.
+UNREADABLE = (OSError, EOFError, lzma.LZMAError, zlib.error)
+
+_GZIP, _XZ = b"\x1f\x8b", b"\xfd7zXZ\x00"
+
+
+def opened(file: str) -> io.BufferedReader:
+    """Open a file as it is; `-` is standard input, which stays open."""
+    if file == STDIN:
+        # A copy of the descriptor: closing it must not close standard input.
+        return open(sys.stdin.fileno(), "rb", closefd=False)
+    return Path(file).open("rb")
+
+
+def decompressed(source: io.BufferedReader) -> io.BufferedReader | gzip.GzipFile | lzma.LZMAFile:
+    """Return a stream of the decompressed content; closing it leaves a compressed `source` open."""
+    beginning = source.peek(len(_XZ))
+    if beginning.startswith(_GZIP):
+        return gzip.open(source)
+    return lzma.open(source) if beginning.startswith(_XZ) else source
+
+
+_ENDINGS = (".otlp.pb", ".otlp", ".json", ".jsonl")
+_COMPRESSIONS = (".gz", ".xz")
+_MAX_REQUEST_BYTES = 1 << 30
+_SNIFFED_BYTES = 1 << 16
+_OTLP_KEYS = (b'"resourceSpans"', b'"resourceLogs"', b'"resourceMetrics"')
+_KNOWN_FORMS = (
+    "a recording is OTLP: `*.otlp.pb` (one request), `*.otlp` (length-delimited requests) or OTLP JSON"
+    " (`*.json`, `*.jsonl`: one request, or one a line), each optionally compressed (`.gz`, `.xz`)"
+)
+# A request, or why it cannot be read.
+_Found: TypeAlias = tuple[Signal, bytes] | str
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class RecordedRequest:
+    """One export request. `time_ns` is when it can have been sent, never before the request ahead of it in its file."""
+
+    time_ns: int
+    signal: Signal
+    body: bytes
+
+
+def find_files(paths: Sequence[str]) -> list[str]:
+    """Expand directories to the recordings in them; `-` is standard input. Raise `RecordingError` for a wrong path.
+
+    In a directory, empty files and JSON files that speak of no OTLP signal are left alone.
+    """
+    files: list[str] = []
+    for path in paths:
+        if path == STDIN:
+            files.append(path)
+            continue
+        place = Path(path)
+        if not place.exists():
+            raise RecordingError(f"no such file: `{path}`")
+        if not place.is_dir():
+            files.append(path)
+            continue
+        found = sorted(str(file) for file in place.rglob("*") if is_recording(file))
+        if not found:
+            raise RecordingError(
+                f"no recordings in directory `{path}`", hint=f"looked for {', '.join(f'`*{e}`' for e in _ENDINGS)}"
+            )
+        files.extend(found)
+    return files
+
+
+def read(files: Sequence[str], progress: Callable[[int], None]) -> Iterator[RecordedRequest]:
+    """Yield the requests of all files in order of recorded time; `progress` gets the size of each request in bytes."""
+    single = [file for file in files if _without_compression(file).endswith(".otlp.pb")]
+    streams = [_requests(file) for file in files if file not in set(single)]
+    for request in heapq.merge(_by_time(single), *streams, key=lambda request: request.time_ns):
+        progress(len(request.body))
+        yield request
+
+
+def _by_time(files: Sequence[str]) -> Iterator[RecordedRequest]:
+    """Yield single requests by time; each is read twice, so that a large folder is never in memory as a whole."""
+    times = [(request.time_ns, file) for file in files for request in _requests(file)]
+    for _, file in sorted(times, key=lambda entry: entry[0]):
+        yield from _requests(file)
+
+
+def is_recording(file: Path) -> bool:
+    """Return whether a file of a directory is read as a recording: by its name, and JSON by its beginning."""
+    if not file.is_file() or not file.stat().st_size:
+        return False
+    name = _without_compression(file.name)
+    if not name.endswith((".json", ".jsonl")):
+        return name.endswith(_ENDINGS)
+    try:
+        with opened(str(file)) as source, decompressed(source) as stream:
+            beginning = stream.read(_SNIFFED_BYTES)
+    except UNREADABLE:
+        return True  # reading it will say what is wrong
+    return any(key in beginning for key in _OTLP_KEYS)
+
+
+def _without_compression(name: str) -> str:
+    for ending in _COMPRESSIONS:
+        name = name.removesuffix(ending)
+    return name
+
+
+def _requests(file: str) -> Iterator[RecordedRequest]:
+    """Yield the requests of a file. A request that cannot be read is logged and skipped, so that the others are read.
+
+    Before the first request with a time the file may be something else: if none follows, it is an error.
+    """
+    newest = 0
+    is_otlp = False
+    first_problem: str | None = None
+    for position, found in enumerate(_bodies(file), start=1):
+        problem = request = None
+        if isinstance(found, str):
+            problem = found
+        else:
+            try:
+                newest = max(newest, newest_time_ns(*found))
+                request = RecordedRequest(newest, *found)
+            except DecodeError as error:
+                problem = f"`{file}`, request {position}: not an OTLP request ({error})"
+        if newest:
+            for skipped in filter(None, (first_problem, problem)):
+                _LOG.warning("warning: %s: it was left out", skipped)
+            first_problem = None
+        else:
+            first_problem = first_problem or problem
+        if request is not None and first_problem is None:
+            yield request
+            is_otlp = True
+    if first_problem is not None:
+        raise RecordingError(first_problem, hint=None if is_otlp else _KNOWN_FORMS)
+
+
+def _bodies(file: str) -> Iterator[_Found]:
+    name = _without_compression(file)
+    shown = "standard input" if file == STDIN else f"`{file}`"
+    signal: Signal = "logs" if name.endswith((".logs.otlp.pb", ".logs.otlp")) else "traces"
+    try:
+        with opened(file) as source, decompressed(source) as stream:
+            if not stream.peek(1):
+                raise RecordingError(f"{shown} is empty", hint="nothing was recorded in it")
+            if name.endswith(".otlp.pb"):
+                yield signal, stream.read()
+            elif name.endswith((".json", ".jsonl")):
+                yield from _json_bodies(file, stream)
+            elif name.endswith(".otlp"):
+                yield from _delimited(file, signal, stream)
+            else:
+                yield from _sniffed(file, stream)
+    except UNREADABLE as error:
+        raise RecordingError(f"cannot read `{file}`: {error}") from error
+
+
+def _json_bodies(file: str, stream: io.BufferedIOBase) -> Iterator[_Found]:
+    """Read one document, or one a line: a first line that is a document by itself decides."""
+    number, first = next(((number, line) for number, line in enumerate(stream, 1) if line.strip()), (1, b""))
+    documents = [(number, first)]
+    if not first.rstrip().endswith(b"}") or first.strip() == b"{":
+        documents = [(number, first + stream.read())]
+    for place, text in chain(documents, enumerate(stream, number + 1)):
+        if place == number or text.strip():
+            try:
+                yield from requests_from_json(text)
+            except DecodeError as error:
+                yield f"`{file}`, line {place}: not OTLP JSON ({error})"
+
+
+def _delimited(file: str, signal: Signal, stream: io.BufferedIOBase) -> Iterator[tuple[Signal, bytes]]:
+    position = 0
+    try:
+        while (size := _varint(stream)) is not None:
+            if size > _MAX_REQUEST_BYTES:
+                text = f"`{file}` is not a stream of length-delimited OTLP requests"
+                raise RecordingError(text, hint=None if position else _KNOWN_FORMS)
+            body = stream.read(size)
+            if len(body) < size:
+                raise EOFError
+            position += 1
+            of, body = signal_and_body(body, signal)
+            # Metrics hold no tool calls.
+            if of != "metrics":
+                yield of, body
+    except EOFError:
+        # The recording process was killed, or is still writing.
+        text = f"`{file}` is cut off in request {position + 1}"
+        if not position:
+            raise RecordingError(text, hint=_KNOWN_FORMS) from None
+        _LOG.warning("warning: %s: the requests before it were read", text)
+
+
+def _varint(stream: io.BufferedIOBase) -> int | None:
+    """Read the size of a request; `None` at the end."""
+    value = 0
+    for shift in range(0, 70, 7):
+        byte = stream.read(1)
+        if not byte:
+            if shift:
+                raise EOFError
+            return None
+        value |= (byte[0] & 0x7F) << shift
+        if byte[0] < 0x80:
+            break
+    return value
+
+
+def _sniffed(file: str, stream: io.BufferedIOBase) -> Iterator[_Found]:
+    """Find the format of a file from its content where its name does not show it."""
+    data = stream.read()
+    if data.lstrip()[:1] == b"{":
+        yield from _json_bodies(file, io.BytesIO(data))
+        return
+    try:
+        newest_time_ns("traces", data)
+    except DecodeError:
+        yield from _delimited(file, "traces", io.BytesIO(data))
+        return
+    yield "traces", data
+
+
+class Collected:
+    """A `pipeline.ScorecardSink` that keeps scorecards until they are asked for."""
+
+    def __init__(self) -> None:
+        self._scorecards: list[Scorecard] = []
+
+    def record(self, scorecard: Scorecard) -> None:
+        """Keep the scorecard."""
+        self._scorecards.append(scorecard)
+
+    def requests(self, scorecards: Sequence[Scorecard]) -> list[Outgoing]:
+        """Send nothing on."""
+        del scorecards
+        return []
+
+    def take(self) -> list[Scorecard]:
+        """Hand over what was kept, in order of closing."""
+        taken, self._scorecards = self._scorecards, []
+        return taken
+
+
+def scorecards(recording: Iterable[RecordedRequest], make: Callable[[Collected], Pipeline]) -> Iterator[Scorecard]:
+    """Yield the scorecards of a recording in the order in which its trajectories close.
+
+    The clock is stepped to each moment at which something is due, so trajectories close as they would have closed live.
+    After the last request time runs on until nothing is open.
+    """
+    collected = Collected()
+    pipeline = make(collected)
+    now_ns = 0
+    for request in recording:
+        now_ns = max(now_ns, request.time_ns)
+        yield from _until(pipeline, collected, now_ns)
+        answer = pipeline.consume(request.signal, request.body, now_ns)
+        if not isinstance(answer, Accepted):
+            raise RecordingError(f"a recorded request was not accepted: {answer.message}")
+    yield from _until(pipeline, collected, None)
+
+
+def _until(pipeline: Pipeline, collected: Collected, now_ns: int | None) -> Iterator[Scorecard]:
+    while (due := pipeline.next_due_ns) is not None and (now_ns is None or due <= now_ns):
+        while pipeline.tick(due):
+            pass
+        pipeline.flush()
+        yield from collected.take()

@@ -1,0 +1,416 @@
+"""A recording in figures: what was read, by which dialects, from which producers, and what was not observed and why.
+
+A recording's spans pass as they do live; `CountingRecognizer` reports each reading. Of a trace only the producer of each span
+is kept, until the trace is taken. Spans that look like tool calls and that no dialect reads are listed by producer.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from google.protobuf.message import DecodeError as NotProtobufError
+from msgspec.structs import replace
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
+
+from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
+from toolgauge.model.errors import DecodeError
+from toolgauge.model.json import JsonObject, Value
+from toolgauge.model.observations import (
+    AgentRun,
+    CallAnswered,
+    CallExecuted,
+    CallRequested,
+    ConversationSeen,
+    MessageSeen,
+    ModelCall,
+    Reading,
+)
+from toolgauge.model.plain_words import state_words
+from toolgauge.model.ports import Dialect
+from toolgauge.model.records import SDK_LANGUAGE, LogRecord, Record, Span, SpanRef
+from toolgauge.model.trajectory import Trajectory
+from toolgauge.offline.terminal import PLAIN, Style, counted, shortened
+from toolgauge.otlp.envelope import parse_request
+from toolgauge.otlp.views import Views
+from toolgauge.recognize.recognizer import Recognizer
+from toolgauge.recognize.remedies import Producer, producer_of
+from toolgauge.recognize.shortfalls import TraceCounts
+from toolgauge.recordings.recorded_requests import RecordedRequest
+from toolgauge.selfmetrics import SelfMetrics
+
+_WORD = r"(?:tool|function)s?"
+_ACT = r"(?:call|run|use|invoke|invocation|execute|execution)"
+_NAME = re.compile(rf"(?:^|[^a-z])(?:{_WORD}[ _.:/-]?{_ACT}|{_ACT}[ _.:/-]?{_WORD})(?:[^a-z]|$)", re.IGNORECASE)
+# Of code, databases and serverless functions it is a function that is spoken of, and no tool.
+_KEY = re.compile(
+    r"(?:^|[._:-])tool(?:[._:-]?(?:call|use|invocation|definition))?s?"
+    r"[._:-]?(?:name|id|args|arguments|input|parameters|params|result|output|response)$",
+    re.IGNORECASE,
+)
+_SERVICE = "service.name"
+_MAX_ATTRIBUTES = 128
+# Spans that wait to be read, and different names of a producer that are kept.
+_MAX_WAITING = 200_000
+_MAX_NAMES = 3
+_TOOL_NAME_LENGTH = 80
+
+
+@dataclass(slots=True)
+class UnreadTools:
+    """What one producer sent that looks like tool calls and was not read: `alone` of it in traces of which no call was seen whole."""
+
+    producer: Producer
+    spans: int = 0
+    alone: int = 0
+    names: Counter[str] = field(default_factory=Counter[str])
+
+    @property
+    def is_problem(self) -> bool:
+        """Whether calls went unseen: where other spans of a trace show what became of calls, these are most likely the same."""
+        return self.alone > 0
+
+    def add(self, name: str, *, is_alone: bool) -> None:
+        """Count one span."""
+        self.spans += 1
+        self.alone += is_alone
+        if name in self.names or len(self.names) < _MAX_NAMES:
+            self.names[name] += 1
+
+
+class UnreadToolSpans:
+    """Takes the spans of a recording, and knows at the end which of them look like tool calls and were not read."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[SpanRef, tuple[Producer, str]] = {}
+        self._seen: set[str] = set()
+
+    def see(self, request: RecordedRequest) -> None:
+        """Take a request before its spans are read."""
+        if request.signal != "traces":
+            return
+        try:
+            body = ExportTraceServiceRequest.FromString(request.body)
+        except NotProtobufError:
+            return  # counted by the pipeline
+        for group in body.resource_spans:
+            known = {pair.key: pair.value.string_value for pair in group.resource.attributes}
+            for scope_group in group.scope_spans:
+                scope = scope_group.scope
+                producer = producer_of(known.get(_SERVICE), scope.name, scope.version, known.get(SDK_LANGUAGE, ""))
+                for span in scope_group.spans:
+                    if len(self._waiting) < _MAX_WAITING and looks_like_tool_call(span):
+                        ref = SpanRef(span.trace_id.hex(), span.span_id.hex())
+                        self._waiting[ref] = (producer, span.name[:_LONGEST_NAME])
+
+    def was_read(self, ref: SpanRef) -> None:
+        """Take note of a span that a dialect read."""
+        self._waiting.pop(ref, None)
+
+    def add(self, trajectory: Trajectory) -> None:
+        """Take note of the traces of a trajectory in which it was seen what became of calls."""
+        self._seen.update(
+            call.span.trace_id
+            for call in trajectory.calls
+            if (call.state != "requested_only" or not isinstance(call.result, NotRecorded))
+        )
+
+    def left_over(self) -> list[UnreadTools]:
+        """Return what was not read, by producer, the most first."""
+        found: dict[Producer, UnreadTools] = {}
+        for ref, (producer, name) in self._waiting.items():
+            found.setdefault(producer, UnreadTools(producer)).add(name, is_alone=ref.trace_id not in self._seen)
+        return sorted(found.values(), key=lambda unread: (-unread.spans, unread.producer))
+
+
+def looks_like_tool_call(span: SpanMessage) -> bool:
+    """Return whether the span's name, or the key of an attribute, speaks of a tool's execution."""
+    if _NAME.search(span.name[:_LONGEST_NAME]):
+        return True
+    return any(_KEY.search(pair.key[:_LONGEST_NAME]) for pair in span.attributes[:_MAX_ATTRIBUTES])
+
+
+def unread_object(unread: UnreadTools) -> JsonObject:
+    """Describe them for `doctor --json`."""
+    return {
+        "service": unread.producer.service or None,
+        "scope": unread.producer.scope,
+        "version": unread.producer.version or None,
+        "language": unread.producer.language or None,
+        "dialects": [],
+        "not_read": {"spans": unread.spans, "alone": unread.alone, "names": [*unread.names]},
+        "ok": not unread.is_problem,
+    }
+
+
+def unread_lines(unread: UnreadTools, style: Style = PLAIN) -> Iterator[str]:
+    """Describe them for a person."""
+    producer = unread.producer
+    scope = shortened(" ".join((producer.scope or "(no scope)", producer.version)).strip(), _TOOL_NAME_LENGTH)
+    yield style.head(f"{shortened(producer.service or 'unknown service', _TOOL_NAME_LENGTH)}: {scope}")
+    word = style.bad("problem") if unread.is_problem else style.doubtful("note")
+    names = ", ".join(f"`{shortened(name, _TOOL_NAME_LENGTH)}`" for name in unread.names)
+    yield f"  {word}: toolgauge does not read {counted(unread.spans, 'span')} that look like tool calls: {names}"
+    if unread.is_problem:
+        yield f"    {unread.alone} of them in traces in which nothing else shows what became of a call"
+        yield "    do: map their attributes in the section `dialects` of the configuration, or write a dialect"
+    else:
+        yield "    other spans of the same traces show calls, most likely the same ones"
+
+
+_ANY_SPAN = SpanRef("f" * 32, "f" * 16)
+# Observations of a model call whose content was recorded.
+_CONTENT = (CallRequested, CallAnswered, CallExecuted, MessageSeen)
+_OPERATION = "gen_ai.operation.name"
+_LONGEST_NAME = 256
+# Different names and operations of one producer's unread spans.
+_MAX_UNREAD = 1000
+
+
+@dataclass(slots=True)
+class ProducerCounts:
+    """What a producer sent. `without_trace` counts log records of calls and messages that name no trace: nothing can join them."""
+
+    spans: int = 0
+    log_records: int = 0
+    without_trace: int = 0
+    dialects: Counter[str] = field(default_factory=Counter[str])
+    # Spans that a dialect claimed and found nothing on, by name and operation.
+    unread: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
+
+    def add_unread(self, span: Span) -> None:
+        """Count a span on which nothing was found."""
+        operation = span.attributes.get(_OPERATION)
+        key = (span.name[:_LONGEST_NAME], operation[:_LONGEST_NAME] if isinstance(operation, str) else "")
+        if key in self.unread or len(self.unread) < _MAX_UNREAD:
+            self.unread[key] += 1
+
+
+class Tally:
+    """Counts what goes through one pipeline; give `recognizer` to what makes the pipeline."""
+
+    def __init__(self) -> None:
+        self.producers: dict[Producer, ProducerCounts] = {}
+        # By scope: spans and log records in the recording, and how many of them some dialect read.
+        self.in_recording: Counter[str] = Counter()
+        self.read: Counter[str] = Counter()
+        self.dialects: Counter[str] = Counter()
+        self.unread_tools = UnreadToolSpans()
+        self._metrics: SelfMetrics | None = None
+        self._traces: dict[str, TraceCounts] = {}
+        self._views = Views(())
+
+    def recognizer(self, dialects: Sequence[Dialect], metrics: SelfMetrics, wanted: Collection[str] = ()) -> Recognizer:
+        """Make a recognizer that counts in this tally what it reads."""
+        self._metrics = metrics
+        return CountingRecognizer(dialects, metrics, wanted, self.note, self.note_without_trace)
+
+    @property
+    def undecodable(self) -> int:
+        """Spans and log records that could not be decoded."""
+        return 0 if self._metrics is None else int(self._metrics.undecodable.value())
+
+    @property
+    def dialect_errors(self) -> int:
+        """Spans and log records on which a dialect failed."""
+        return 0 if self._metrics is None else int(sum(self._metrics.dialect_errors.cells.values()))
+
+    def counted(self, recording: Iterable[RecordedRequest]) -> Iterator[RecordedRequest]:
+        """Count all spans and log records of a recording by their scope, and pass it on."""
+        for request in recording:
+            with suppress(DecodeError):  # counted by the pipeline
+                for resource_group in parse_request(request.body).resource_groups:
+                    for group in resource_group.scope_groups:
+                        if group.items:
+                            self.in_recording[self._views.scope(group.scope).scope.name] += len(group.items)
+            self.unread_tools.see(request)
+            yield request
+
+    def take(self, trace_id: str) -> TraceCounts:
+        """Return the counts of a trace, and forget them."""
+        return self._traces.pop(trace_id, TraceCounts())
+
+    def note(self, record: Record, reading: Reading) -> None:
+        """Take note of what a dialect read from a record."""
+        if reading.dialect is None:
+            return
+        producer = _producer(record)
+        counts = self.producers.setdefault(producer, ProducerCounts())
+        counts.dialects[reading.dialect] += 1
+        self.dialects[reading.dialect] += 1
+        self.read[producer.scope] += 1
+        if reading.is_log:
+            counts.log_records += 1
+        else:
+            counts.spans += 1
+            if isinstance(record, Span) and all(isinstance(seen, ConversationSeen) for seen in reading.observations):
+                counts.add_unread(record)
+            self.unread_tools.was_read(reading.ref)
+        trace = self._traces.setdefault(reading.ref.trace_id, TraceCounts())
+        if not reading.is_log:
+            trace.spans[reading.ref.span_id] = producer
+        else:
+            # Of some producers log records alone are read.
+            trace.spans.setdefault(reading.ref.span_id, producer)
+        for observation in reading.observations:
+            if isinstance(observation, ModelCall | AgentRun):
+                trace.runs.add(producer)
+            if isinstance(observation, ModelCall) and not reading.is_log:
+                trace.model_calls[producer] += 1
+            if isinstance(observation, _CONTENT):
+                trace.has_content = True
+
+    def note_without_trace(self, record: Record, reading: Reading) -> None:
+        """Take note of a log record that a dialect could read and that names no trace."""
+        if reading.dialect is not None and any(isinstance(seen, _CONTENT) for seen in reading.observations):
+            counts = self.producers.setdefault(_producer(record), ProducerCounts())
+            counts.dialects[reading.dialect] += 1
+            counts.without_trace += 1
+
+
+class CountingRecognizer(Recognizer):
+    """A recognizer that reads every span when it arrives, and reports what it read; of a log record without a trace separately."""
+
+    def __init__(
+        self,
+        dialects: Sequence[Dialect],
+        metrics: SelfMetrics,
+        wanted: Collection[str],
+        note: Callable[[Record, Reading], None],
+        note_without_trace: Callable[[Record, Reading], None] | None = None,
+    ) -> None:
+        super().__init__(dialects, metrics, wanted)
+        self._note = note
+        self._note_without_trace = note_without_trace
+
+    def operation(self, attributes: Mapping[str, Value], name: str, scope: str) -> None:
+        """Have all spans read when they arrive: that is where they are counted."""
+        del attributes, name, scope
+
+    def read(self, record: Record) -> Reading | None:
+        """Read the record as any recognizer does."""
+        reading = super().read(record)
+        if reading is not None:
+            self._note(record, reading)
+        elif self._note_without_trace is not None and isinstance(record, LogRecord) and record.ref is None:
+            placed = super().read(replace(record, ref=_ANY_SPAN))
+            if placed is not None:
+                self._note_without_trace(record, placed)
+        return reading
+
+
+def _producer(record: Record) -> Producer:
+    return producer_of(record.resource.service, record.scope.name, record.scope.version, record.resource.language)
+
+
+_NAME_LENGTH = 120
+
+
+class Stats:
+    """Counts trajectories; what the recognizer read comes from the tally."""
+
+    def __init__(self, tally: Tally) -> None:
+        self._tally = tally
+        self._trajectories: Counter[str] = Counter()
+        self._without_calls = 0
+        self._calls: Counter[str] = Counter()
+        self._states: Counter[str] = Counter()
+        self._arguments: Counter[str] = Counter()
+        self._results: Counter[str] = Counter()
+        self._not_observable: Counter[str] = Counter()
+
+    def add(self, trajectory: Trajectory) -> None:
+        """Count one trajectory."""
+        self._tally.take(trajectory.trace_id)
+        self._trajectories[trajectory.closed_because] += 1
+        if trajectory.calls:
+            self._not_observable["tool_definitions"] += trajectory.tools_offered is None
+            self._not_observable["conversation_id"] += trajectory.conversation_id is None
+            self._not_observable["user_text"] += not any(message.role == "user" for message in trajectory.messages)
+        else:
+            self._without_calls += 1
+        for call in trajectory.calls:
+            self._calls[call.dialect] += 1
+            self._states[call.state] += 1
+            self._arguments[_state_of(call.arguments)] += 1
+            # A call that failed has an error in place of a result.
+            self._results["error" if call.error is not None else _state_of(call.result)] += 1
+            self._not_observable["call_id"] += call.call_id is None
+
+    def as_object(self) -> JsonObject:
+        """Describe the recording for `inspect --stats --json`."""
+        tally = self._tally
+        in_recording, read = tally.in_recording, tally.read
+        return {
+            "records": {
+                "all": in_recording.total(),
+                "read": read.total(),
+                "unread": max(in_recording.total() - read.total(), 0),
+                "undecodable": tally.undecodable,
+                "dialect_errors": tally.dialect_errors,
+                "without_trace": sum(sent.without_trace for sent in tally.producers.values()),
+            },
+            "dialects": _object(tally.dialects),
+            "scopes": {scope: {"all": count, "read": read[scope]} for scope, count in sorted(in_recording.items())},
+            "trajectories": {
+                "all": self._trajectories.total(),
+                "without_calls": self._without_calls,
+                "closed_because": _object(self._trajectories),
+            },
+            "calls": {
+                "all": self._calls.total(),
+                "dialects": _object(self._calls),
+                "states": _object(self._states),
+                "arguments": _object(self._arguments),
+                "results": _object(self._results),
+            },
+            "not_observable": _object(self._not_observable),
+        }
+
+    def lines(self, style: Style = PLAIN) -> Iterator[str]:
+        """Describe the recording for a person."""
+        tally = self._tally
+        total, read = tally.in_recording.total(), tally.read.total()
+        yield style.head(f"spans and log records: {total}")
+        yield from _rows({"read": read, "unread": max(total - read, 0), "undecodable": tally.undecodable})
+        yield from _rows(_without_zeros({"a dialect failed on": tally.dialect_errors}))
+        yield style.head("dialects (spans and log records read)")
+        yield from _rows(tally.dialects)
+        yield style.head("scopes (read of all)")
+        for scope, count in tally.in_recording.most_common():
+            yield f"  {tally.read[scope]:>7} of {count:<7} {shortened(scope or '(no scope)', _NAME_LENGTH)}"
+        without = f"{self._without_calls} without tool calls"
+        yield style.head(f"trajectories: {self._trajectories.total()}, {without} (closed because)")
+        yield from _rows(self._trajectories)
+        yield style.head(f"tool calls: {self._calls.total()} (states)")
+        yield from _rows({state_words(state): count for state, count in self._states.items()})
+        for title, counts in (
+            ("arguments", self._arguments),
+            ("results", self._results),
+            ("not observable (traces, calls for call_id)", self._not_observable),
+        ):
+            yield style.head(title)
+            yield from _rows(_without_zeros(counts))
+
+
+def _state_of(content: Content) -> str:
+    match content:
+        case Recorded():
+            return "recorded"
+        case Unparsed(reason=reason) | NotRecorded(reason=reason):
+            return reason
+
+
+def _object(counts: Counter[str]) -> JsonObject:
+    return {name: count for name, count in counts.most_common() if count}
+
+
+def _without_zeros(counts: Mapping[str, int]) -> Counter[str]:
+    return Counter({name: count for name, count in counts.items() if count})
+
+
+def _rows(counts: Mapping[str, int]) -> Iterator[str]:
+    for name, count in counts.items():
+        yield f"  {count:>7} {name}"

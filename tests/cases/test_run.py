@@ -1,0 +1,211 @@
+"""Cases scored one after the other: by the live evaluators, the originals, and evaluators that ask a judge."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+import pytest
+from pydantic import BaseModel, ConfigDict
+
+from toolgauge.cases.actual import trajectory_of
+from toolgauge.cases.case import Case
+from toolgauge.cases.scoring import Cases, ScriptedEvaluator, result_object
+from toolgauge.model.expected import Expected
+from toolgauge.model.json import JsonObject
+from toolgauge.model.judging import Asking, Question
+from toolgauge.model.outcomes import Errored, Level, Outcome, Scored
+from toolgauge.model.trajectory import Trajectory
+
+
+def case(
+    evaluator: str, expected: JsonObject, actual: JsonObject, *, config: JsonObject | None = None, pass_at: float = 1.0
+) -> Case:
+    return Case(
+        place="here",
+        name="c",
+        evaluator=evaluator,
+        config=config or {},
+        expected=expected,
+        actual=actual,
+        pass_at=pass_at,
+        verdicts=(),
+    )
+
+
+def said(scored: Case) -> JsonObject:
+    return result_object(Cases().score(scored))
+
+
+CALLS: JsonObject = {"calls": [{"name": "a", "args": {"x": 1}}, {"name": "b", "args": {"x": 2}}]}
+SPANS: JsonObject = {"spans": [{"name": "s", "attributes": {"tool.name": "a", "input.value": '{"x": 1}'}}]}
+
+
+@pytest.mark.parametrize("key", ["parameters", "input", "tool_args"])
+def test_arguments_under_another_name_are_compared(key: str):
+    expected: JsonObject = {"calls": [{"name": "refund", "parameters": {"amount": 20}}]}
+    result = said(case("tool_call_args", expected, {"calls": [{"name": "refund", key: {"amount": 25}}]}))
+    assert (result["outcome"], result["value"]) == ("fail", 0.0)
+
+
+def test_an_evaluator_of_ours_runs_on_the_shapes_of_others():
+    wanted: JsonObject = {"tool_calls": [{"name": "a", "args": {"x": 1}}]}
+    messages: JsonObject = {"messages": [{"role": "assistant", "tool_calls": CALLS["calls"]}]}
+    for actual in (CALLS, SPANS, messages):
+        result = said(case("tool_call_args", wanted, actual))
+        assert (result["outcome"], result["value"]) == ("pass", 1.0)
+
+
+def test_an_original_runs_on_the_shapes_of_others():
+    result = said(case("uipath.tool_call_order", {"tool_calls_order": ["a", "c"]}, CALLS, pass_at=0.5))
+    assert result["outcome"] == "pass"
+    assert result["value"] == 0.5
+    result = said(case("uipath.tool_call_order", {"tool_calls_order": ["a", "c"]}, SPANS))
+    assert result["outcome"] == "fail"
+
+
+def test_an_original_that_reads_cases_as_written_also_runs_where_one_side_has_another_shape():
+    messages: JsonObject = {
+        "messages": [{"role": "assistant", "content": "", "tool_calls": [{"name": "a", "args": {}}]}]
+    }
+    matching: JsonObject = {"trajectory_match_mode": "superset"}
+    expected: JsonObject = {"tool_calls": [{"name": "a", "args": {}}]}
+    assert said(case("agentevals.trajectory_match", expected, messages, config=matching))["value"] == 1.0
+    missing: JsonObject = {"tool_calls": [{"name": "b", "args": {}}]}
+    assert said(case("agentevals.trajectory_match", missing, messages, config=matching))["value"] == 0.0
+    assert said(case("strands.in_order_match_scorer", missing, {"trajectory": ["a"]}))["value"] == 0.0
+    assert said(case("strands.in_order_match_scorer", {"trajectory": []}, {"trajectory": ["a"]}))["value"] == 1.0
+
+
+@pytest.mark.parametrize("actual", [{"output": "done"}, {"trajectory": None}, {"output": "done", "messages": None}])
+def test_a_trajectory_judge_of_strands_ends_in_an_error_where_no_trajectory_is_recorded(actual: JsonObject):
+    result = said(judged(actual))
+    assert (result["outcome"], result["reason"]) == ("error", "Exception")
+
+
+@pytest.mark.parametrize("actual", [{"trajectory": []}, {"calls": []}, {"messages": [], "output": "done"}])
+def test_a_trajectory_judge_of_strands_judges_a_trajectory_without_calls(actual: JsonObject):
+    assert said(judged(actual))["value"] == 0.75
+
+
+def judged(actual: JsonObject) -> Case:
+    verdict: JsonObject = {"score": 0.75, "test_pass": True, "reason": "r"}
+    asking = case("strands.trajectory_judge", {}, actual, config={"rubric": "It makes sense."}, pass_at=0.5)
+    return replace(asking, verdicts=(verdict,))
+
+
+def test_details_show_values_and_what_the_original_says():
+    result = said(case("uipath.tool_call_args", {"tool_calls": [{"name": "a", "args": {"x": 2}}]}, SPANS))
+    assert result == {
+        "id": "c",
+        "outcome": "fail",
+        "value": 0.0,
+        "reason": None,
+        "details": {
+            "explanation": "0 of 1 expected calls were made with the expected arguments",
+            "parts": {"matched": 0, "expected": 1, "calls": 1},
+            "differences": [{"where": "`a`", "rule": "missing", "expected": {"x": 2}}],
+            "original": {
+                "details": {
+                    "expected": "[ToolCall(name='a', args={'x': 2}, id=None)]",
+                    "actual": "[ToolCall(name='a', args={'x': 1}, id=None)]",
+                    "explained_tool_calls_args": {"a_0": "Actual: {'x': 1}, Expected: {'x': 2}, Score: 0.0"},
+                }
+            },
+        },
+    }
+
+
+def test_an_evaluator_that_judges_calls_gives_their_mean():
+    result = said(case("known_tool", {}, {"traces": [{"spans": [AGENT, TOOL | {"name": "a"}, TOOL]}]}, pass_at=0.4))
+    assert (result["outcome"], result["value"]) == ("pass", 0.5)
+    details = result["details"]
+    assert isinstance(details, dict)
+    assert isinstance(details["calls"], list)
+    assert [call["outcome"] for call in details["calls"] if isinstance(call, dict)] == ["pass", "fail"]
+
+
+def test_calls_that_a_tool_accepted_pass_with_any_mean():
+    schema: JsonObject = {"properties": {"n": {"type": "integer"}}}
+    agent: JsonObject = {**AGENT, "available_tools": [{"name": "z", "parameters": schema}]}
+    for more, outcome in (({"result": "ok"}, "pass"), ({}, "fail")):
+        tool: JsonObject = {**TOOL, "args": {"n": "one"}, **more}
+        result = said(case("arguments_schema", {}, {"traces": [{"spans": [agent, tool]}]}))
+        assert (result["outcome"], result["value"]) == (outcome, 0.0)
+
+
+AGENT: JsonObject = {
+    "type": "agent",
+    "span_id": "r",
+    "parent_span_id": None,
+    "start": 0,
+    "end": 9,
+    "available_tools": [{"name": "a"}],
+}
+TOOL: JsonObject = {
+    "type": "tool",
+    "span_id": "t",
+    "parent_span_id": "r",
+    "start": 1,
+    "end": 2,
+    "name": "z",
+    "args": {},
+}
+
+
+def test_what_could_not_be_judged_is_no_number():
+    result = said(case("tool_call_args", {}, CALLS))
+    assert (result["outcome"], result["value"], result["reason"]) == ("not_evaluated", None, "no_reference")
+
+
+def test_a_wrong_parameter_names_itself_and_only_this_case_suffers():
+    cases = Cases()
+    broken = result_object(cases.score(case("uipath.tool_call_args", {}, SPANS, config={"stric": True})))
+    assert broken["outcome"] == "error"
+    assert broken["reason"] == "invalid_config"
+    assert broken["details"] == {
+        "explanation": "config: unknown parameter `stric` of evaluator `uipath.tool_call_args` (did you mean `strict`?)"
+    }
+    fine = case("uipath.tool_call_args", {"tool_calls": [{"name": "a", "args": {}}]}, SPANS)
+    assert result_object(cases.score(fine))["outcome"] == "pass"
+
+
+def test_an_unknown_evaluator_and_an_unknown_shape_are_errors():
+    assert said(case("tool_call_arg", {}, CALLS))["reason"] == "invalid_config"
+    assert said(case("tool_call_args", {}, {"steps": []}))["reason"] == "invalid_case"
+    assert said(case("tool_call_args", {"steps": []}, CALLS))["reason"] == "invalid_case"
+
+
+class Asks(BaseModel):
+    """Asks twice and takes the mean."""
+
+    model_config = ConfigDict(frozen=True)
+    version: ClassVar[str] = "1"
+    level: ClassVar[Level] = "trajectory"
+
+    def questions(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Asking]:
+        del expected
+        for _ in trajectory.calls:
+            yield None, Question(instructions="judge", prompt="this", form_name="Verdict", form={})
+
+    def outcome(self, question: Question, verdict: JsonObject) -> Outcome:
+        del question
+        return Scored(value=float(verdict["score"] == "Yes"), explanation="judged")
+
+    def joined(self, outcomes: Sequence[Outcome]) -> Outcome:
+        errors = [outcome for outcome in outcomes if isinstance(outcome, Errored)]
+        values = [outcome.value for outcome in outcomes if isinstance(outcome, Scored)]
+        return errors[0] if errors else Scored(value=sum(values) / len(values), explanation="mean")
+
+
+def asked(answer: JsonObject | Errored) -> list[Outcome]:
+    evaluations = ScriptedEvaluator(Asks(), lambda _: answer).evaluate(trajectory_of(CALLS), None)
+    return [evaluation[1] for evaluation in evaluations if evaluation is not None]
+
+
+def test_a_judge_evaluator_makes_one_outcome_of_its_answers():
+    assert asked({"score": "Yes"}) == [Scored(value=1.0, explanation="mean")]
+
+
+def test_a_judge_that_does_not_answer_is_an_error():
+    silence = Errored(error_type="no_verdict", message="nothing is left to answer with")
+    assert asked(silence) == [silence]

@@ -1,0 +1,157 @@
+"""Advice fits the producer: checked against all captures, whose truth knows the language and what was really called."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+
+from tests import recovery_table
+from tests.recordings.corpus import CORPUS, diagnosed, diagnosed_with_trajectories, recordings
+from toolgauge.model.trajectory import Trajectory
+from toolgauge.recognize.remedies import Fact, Row, producer_of, remedy, table
+
+FOLDERS = sorted(path.name for path in CORPUS.iterdir() if path.is_dir())
+LANGUAGES = {"Python": "python", "JavaScript": "nodejs", "Java": "java", "Go": "go", "Rust": "rust"}
+
+# What only one language has: its packages, and how its options are written.
+WRITTEN = {
+    "python": re.compile(
+        r"=True|=False|= True|using_session|propagate_attributes|set_association_properties|trace_attributes|SPAN_AND_EVENT|"
+        r"InstrumentationSettings|RunConfig|@observe|@traced|`TraceConfig`|(?<![\w@/-])(?:openinference|opentelemetry)-[a-z]+-|"
+        r"HAYSTACK_|autogen"
+    ),
+    "nodejs": re.compile(
+        r"`@[a-z-]+/|: true|: false|setSession|propagateAttributes|withAssociationProperties|traceAttributes|\bcontext\.with|"
+        r"captureMessageContent|traceContent|AI SDK|new Langfuse"
+    ),
+    "java": re.compile(r"spring\.ai|otel\.instrumentation\.|\bbuilder\(\)|setCapture|ChatMemory"),
+    "dotnet": re.compile(r"EnableSensitiveData|UseOpenTelemetry"),
+}
+
+
+# Nothing in these spans shows that calls are missing: they end with what the model said, or with the error of the run.
+UNSEEN = {("openinference-openai-js", "stream_parallel"), ("voltagent", "bad_args"), ("voltagent", "bad_json")}
+
+
+def shares(folder: str, scenario: str, found: Sequence[Trajectory]) -> dict[str, tuple[int, int]]:
+    """Count, by column of the table of what is recovered, the calls that are right and all of them."""
+    right: Counter[str] = Counter()
+    whole: Counter[str] = Counter()
+    for trace in json.loads((CORPUS / folder / f"{scenario}.truth.json").read_text())["traces"]:
+        ids = (trace["trace_id"], *trace.get("other_trace_ids", ()))
+        here = [trajectory for trajectory in found if trajectory.trace_id in ids]
+        for column, is_right in recovery_table.compared(trace["tool_calls"], here):
+            whole[column] += 1
+            right[column] += is_right
+    return {column: (right[column], whole[column]) for column in whole}
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_no_advice_is_of_another_language(folder: str):
+    truths = [json.loads(path.read_text()) for path in sorted((CORPUS / folder).glob("*.truth.json"))]
+    language = LANGUAGES[recovery_table.language(truths)]
+    for diagnosis in diagnosed(recordings(folder)):
+        assert diagnosis.producer.language in {language, ""}
+        for missing in diagnosis.missing:
+            for other, written in WRITTEN.items():
+                assert other == language or not written.search(missing.remedy.how), (missing.fact, missing.remedy.how)
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_problems_are_those_of_the_truth(folder: str):
+    for path in sorted((CORPUS / folder).glob("*.truth.json")):
+        scenario = path.name.removesuffix(".truth.json")
+        diagnoses, trajectories = diagnosed_with_trajectories(recordings(folder, scenario))
+        found = shares(folder, scenario, trajectories)
+        problems = {missing.fact for one in diagnoses for missing in one.missing if missing.grade == "problem"}
+        if all(right == whole for right, whole in found.values()):
+            assert problems == set(), scenario
+        lost = {column for column in ("arguments", "results") if found.get(column, (1, 1))[0] == 0}
+        if lost == {"arguments", "results"} and (folder, scenario) not in UNSEEN:
+            assert lost <= problems, scenario
+
+
+@pytest.mark.parametrize(
+    ("scope", "version", "sdk_language", "language"),
+    [
+        ("@arizeai/openinference-instrumentation-openai", "4.2.7", "", "nodejs"),
+        ("@opentelemetry/instrumentation-openai", "0.16.0", "", "nodejs"),
+        ("com.anthropic.sdk.typescript", "1.12.0", "", "nodejs"),
+        ("openinference.instrumentation.agno", "1.0.15", "", "python"),
+        ("autogen SingleThreadedAgentRuntime", "", "", "python"),
+        ("pydantic-ai", "2.68.0", "", "python"),
+        ("io.opentelemetry.openai-java-1.1", "2.31.1-alpha", "", "java"),
+        ("io.opentelemetry.contrib.php.openai", "", "", "php"),
+        ("org.springframework.boot", "", "", "java"),
+        ("go.opentelemetry.io/otel/sdk", "", "", "go"),
+        ("github.com/firebase/genkit/go", "", "", "go"),
+        ("Experimental.Microsoft.Agents.AI", "", "", "dotnet"),
+        ("gcp.vertex.agent", "2.0.0", "", ""),
+        ("gcp.vertex.agent", "2.0.0", "nodejs", "nodejs"),
+        ("langfuse-sdk", "5.0.4", "webjs", "nodejs"),
+        ("airline", "", "", ""),
+        ("my_app.agents", "", "", ""),
+    ],
+)
+def test_the_language_is_that_of_the_sdk_or_the_form_of_the_scope(
+    scope: str, version: str, sdk_language: str, language: str
+):
+    assert producer_of("shop", scope, version, sdk_language).language == language
+
+
+@pytest.mark.parametrize(
+    ("dialect", "scope", "language", "fact", "switch"),
+    [
+        ("google_adk", "gcp.vertex.agent", "python", "arguments", "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"),
+        ("google_adk", "gcp.vertex.agent", "java", "arguments", "ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS"),
+        ("google_adk", "gcp.vertex.agent", "", "arguments", "ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS"),
+        ("genai", "io.opentelemetry.openai-java-1.1", "java", "results", "otel.instrumentation.genai.capture-message-content"),
+        ("genai", "@opentelemetry/instrumentation-openai", "nodejs", "results", "captureMessageContent"),
+        ("genai", "Experimental.Microsoft.Extensions.AI", "dotnet", "results", "EnableSensitiveData"),
+        ("genai", "my.source", "dotnet", "results", "EnableSensitiveData"),
+        ("genai", "agent_framework", "python", "results", "ENABLE_SENSITIVE_DATA"),
+        ("openinference", "@arizeai/openinference-instrumentation-langchain", "nodejs", "conversation_id", "setSession"),
+        ("openinference", "com.arize.langchain4j", "java", "conversation_id", "ContextAttributes.sessionId"),
+        ("openinference", "com.arize.langchain4j", "java", "results", "TraceConfig.hideOutputs"),
+        ("openinference", "ai", "nodejs", "results", "recordOutputs"),
+        ("strands", "strands-agents", "nodejs", "conversation_id", "traceAttributes"),
+        ("strands", "strands.telemetry.tracer", "python", "conversation_id", "trace_attributes"),
+        ("traceloop", "@traceloop/instrumentation-openai", "nodejs", "results", "traceContent"),
+        ("langfuse", "langfuse-sdk", "nodejs", "conversation_id", "propagateAttributes"),
+        ("langfuse", "langfuse-sdk", "python", "conversation_id", "propagate_attributes"),
+    ],
+)  # fmt: skip
+def test_one_dialect_has_other_switches_in_other_languages(
+    dialect: str, scope: str, language: str, fact: Fact, switch: str
+):
+    assert switch in remedy(fact, producer_of("shop", scope, "", language), (dialect,)).switches
+
+
+def test_an_older_release_is_advised_to_upgrade_and_a_newer_one_is_not():
+    def definitions(version: str) -> str:
+        producer = producer_of("shop", "opentelemetry.util.genai.handler", version, "python")
+        return remedy("tool_definitions", producer, ("genai",)).how
+
+    assert definitions("0.4b0").startswith("upgrade `opentelemetry-util-genai`")
+    assert not definitions("1.3b0").startswith("upgrade")
+    assert not definitions("").startswith("upgrade")
+
+
+def test_a_scope_is_matched_by_whole_words():
+    row = Row(scopes=("ai",), remedies={})
+    assert row.fits(producer_of("shop", "ai", "", ""), ())
+    assert row.fits(producer_of("shop", "ai.sdk", "", ""), ())
+    assert not row.fits(producer_of("shop", "airline", "", ""), ())
+
+
+def test_every_row_is_reached_before_the_rows_for_everybody():
+    rows = table().rows
+    general = [index for index, row in enumerate(rows) if not (row.dialects or row.scopes or row.languages)]
+    assert general == [len(rows) - 1]
+
+
+def test_a_model_that_called_nothing_is_no_problem_where_calls_have_spans():
+    for folder in ("spring-ai", "spring-ai-2"):
+        assert not any(one.has_problems for one in diagnosed(recordings(folder, "no_tool")))

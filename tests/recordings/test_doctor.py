@@ -1,0 +1,374 @@
+"""The doctor is right about recorded runs of real producers, and about what no recording has."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.recordings.corpus import CORPUS, diagnosed, recordings
+from toolgauge import plugins
+from toolgauge.model.json import Json
+from toolgauge.recognize.remedies import Fact, Producer, producer_of, remedy, table
+from toolgauge.recordings.doctor import Diagnosis, diagnosis_lines, diagnosis_object
+
+CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+TRACE = "5b8efff798038103d269b633813fc60c"
+
+# Captured in the producer's default, which leaves content out.
+WITHOUT_CONTENT = {"google-adk": ["multi_turn", "retry", "sequence3"]}
+NEVER_RECORDED = {"autogen-native", "mcp-python"}
+
+
+def facts(diagnosis: Diagnosis, grade: str) -> list[Fact]:
+    return [missing.fact for missing in diagnosis.missing if missing.grade == grade]
+
+
+@pytest.mark.parametrize(
+    ("folder", "scope", "dialect", "problems", "notes", "switch"),
+    [
+        (
+            "google-adk",
+            "gcp.vertex.agent",
+            "google_adk",
+            ["arguments", "results"],
+            ["user_text"],
+            "ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS",
+        ),
+        (
+            "openai-agents",
+            "opentelemetry.instrumentation.openai_agents",
+            "openai_agents",
+            ["arguments", "results"],
+            ["tool_definitions", "user_text", "conversation_id", "call_ids"],
+            CAPTURE,
+        ),
+        (
+            "openai-v2",
+            "opentelemetry.util.genai.handler",
+            "genai",
+            ["calls", "arguments", "results"],
+            ["tool_definitions", "user_text", "conversation_id", "call_ids"],
+            CAPTURE,
+        ),
+        (
+            "pydantic-ai",
+            "pydantic-ai",
+            "genai",
+            ["arguments", "results"],
+            ["user_text"],
+            "InstrumentationSettings(include_content)",
+        ),
+        (
+            "vercel-ai",
+            "gen_ai",
+            "genai",
+            ["arguments", "results"],
+            ["tool_definitions", "user_text", "conversation_id"],
+            "recordOutputs",
+        ),
+    ],
+)
+def test_content_that_was_switched_off_is_missed_with_its_switch(
+    folder: str, scope: str, dialect: str, problems: list[Fact], notes: list[Fact], switch: str
+):
+    (diagnosis,) = diagnosed(recordings(folder, "content_off"))
+    assert (diagnosis.producer.scope, list(diagnosis.sent.dialects)) == (scope, [dialect])
+    assert facts(diagnosis, "problem") == problems
+    assert facts(diagnosis, "note") == notes
+    for missing in diagnosis.missing:
+        if missing.grade == "problem":
+            assert switch in missing.remedy.switches
+            assert not missing.remedy.never
+
+
+def test_of_calls_that_nobody_tells_of_nothing_is_asked_twice():
+    (diagnosis,) = diagnosed(recordings("openai-v2", "content_off"))
+    problem = list(diagnosis_lines(diagnosis))[2:5]
+    assert problem[0] == (
+        "  problem: no tool calls in 4 of 4 model calls, no arguments in 4 of 4 model calls, "
+        "no results in 4 of 4 model calls"
+    )
+    assert problem[1].startswith("    what the model asked for is unknown: no call can be judged; not evaluated: ")
+    assert problem[2].startswith(f"    do: set `{CAPTURE}=SPAN_AND_EVENT`")
+    (ids,) = [missing for missing in diagnosis.missing if missing.fact == "call_ids"]
+    assert CAPTURE in ids.remedy.switches
+
+
+@pytest.mark.parametrize(("folder", "scopes"), [("autogen-native", ["autogen-core"]), ("mcp-python", ["fastmcp", "mcp-python-sdk"])])  # fmt: skip
+def test_producers_that_never_record_arguments_are_not_sent_after_a_switch(folder: str, scopes: list[str]):
+    ailing = [diagnosis for diagnosis in diagnosed(recordings(folder)) if diagnosis.has_problems]
+    assert [diagnosis.producer.scope for diagnosis in ailing] == scopes
+    for diagnosis in ailing:
+        assert facts(diagnosis, "problem") == ["arguments", "results"]
+        for missing in diagnosis.missing:
+            assert missing.remedy.never
+            assert not missing.remedy.switches
+
+
+@pytest.mark.parametrize("folder", sorted({path.name for path in CORPUS.iterdir() if path.is_dir()} - NEVER_RECORDED))
+def test_healthy_producers_get_no_problem(folder: str):
+    off = ("content_off", *WITHOUT_CONTENT.get(folder, ()))
+    paths = [path for path in recordings(folder) if Path(path).name.split(".")[0] not in off]
+    problems = {d.producer.scope: facts(d, "problem") for d in diagnosed(paths) if d.has_problems}
+    assert problems == {}
+
+
+def test_a_producer_that_leaves_content_out_by_default_is_told_so():
+    (diagnosis,) = diagnosed(recordings("google-adk", "sequence3"))
+    assert facts(diagnosis, "problem") == ["arguments", "results"]
+
+
+def test_spans_of_a_protocol_beneath_a_tool_that_records_its_arguments_are_no_problem():
+    found = diagnosed(recordings("pydantic-ai", "mcp_sequence3"))
+    assert {d.producer.scope: (d.calls, d.missing) for d in found} == {
+        "fastmcp": (0, ()),
+        "mcp-python-sdk": (0, ()),
+        "pydantic-ai": (3, ()),
+    }
+
+
+def test_one_capture_without_content_is_seen_among_healthy_ones_of_the_same_producer():
+    (diagnosis,) = diagnosed([*recordings("vercel-ai", "content_off"), *recordings("vercel-ai", "parallel")])
+    (arguments,) = [missing for missing in diagnosis.missing if missing.fact == "arguments"]
+    assert (arguments.count, arguments.of) == (3, 6)
+    assert arguments.what == "no arguments in 3 of 6 calls"
+
+
+def test_evaluators_that_cannot_judge_without_a_fact_are_installed():
+    (diagnosis,) = diagnosed(recordings("pydantic-ai", "content_off"))
+    named = {name for missing in diagnosis.missing for name in (*missing.not_evaluated, *missing.shown_less)}
+    assert named <= set(plugins.names(plugins.EVALUATORS))
+    assert {"tool_call_args", "grounded_arguments", "trajectory_judge"} <= named
+
+
+def test_a_report_says_which_judges_cannot_be_asked_and_which_are_shown_less():
+    (diagnosis,) = diagnosed(recordings("pydantic-ai", "content_off"))
+    (text,) = [line for line in diagnosis_lines(diagnosis) if "judges do not know what was asked for" in line]
+    lost, less = text.split("; the judge is shown less: ")
+    assert lost.endswith("; not evaluated: `tool_parameter_accuracy`, `tool_selection_accuracy`")
+    assert "`faithfulness`" in less
+    assert "`trajectory_judge`" in less
+
+
+def test_every_fact_has_a_remedy_for_an_unknown_dialect():
+    known: tuple[Fact, ...] = ("calls", "arguments", "results", "call_ids", "tool_definitions", "conversation_id", "user_text")  # fmt: skip
+    for fact in known:
+        assert remedy(fact, producer("acme.tracer"), ("acme",)).how
+
+
+def test_the_table_of_advice_names_dialects_that_there_are():
+    named = {dialect for row in table().rows for dialect in row.dialects}
+    assert named <= set(plugins.names(plugins.DIALECTS))
+
+
+@pytest.mark.parametrize(
+    ("dialect", "scope", "fact", "switch"),
+    [
+        ("traceloop", "opentelemetry.instrumentation.openai.v1", "arguments", "TRACELOOP_TRACE_CONTENT"),
+        ("openinference", "openinference.instrumentation.langchain", "arguments", "OPENINFERENCE_HIDE_INPUTS"),
+        ("openinference", "openinference.instrumentation.langchain", "results", "OPENINFERENCE_HIDE_OUTPUTS"),
+        ("openinference", "uipath.core.tracing.decorators", "results", "traced(hide_output)"),
+        ("langsmith", "langsmith", "results", "LANGSMITH_HIDE_OUTPUTS"),
+        ("openlit", "openlit.instrumentation.langchain", "arguments", "OPENLIT_CAPTURE_MESSAGE_CONTENT"),
+        ("haystack", "haystack", "arguments", "HAYSTACK_CONTENT_TRACING_ENABLED"),
+        ("claude_code", "com.anthropic.claude_code", "arguments", "OTEL_LOG_TOOL_DETAILS"),
+        ("vercel", "ai", "results", "recordOutputs"),
+        ("strands", "strands.telemetry.tracer", "tool_definitions", "OTEL_SEMCONV_STABILITY_OPT_IN"),
+        ("genai", "acme", "arguments", CAPTURE),
+    ],
+)
+def test_switches_are_those_of_the_producer(dialect: str, scope: str, fact: Fact, switch: str):
+    assert switch in remedy(fact, producer(scope), (dialect,)).switches
+
+
+def test_values_that_openinference_masks_are_missing(tmp_path: Path):
+    masked = {"openinference.span.kind": "TOOL", "tool.name": "get_user", "input.value": "__REDACTED__", "output.value": "__REDACTED__"}  # fmt: skip
+    path = recorded(tmp_path, "openinference.instrumentation.langchain", masked)
+    (diagnosis,) = diagnosed([path])
+    assert facts(diagnosis, "problem") == ["arguments", "results"]
+
+
+def test_a_switch_that_hides_all_outputs_is_not_advised_where_outputs_were_recorded(tmp_path: Path):
+    scope = "openinference.instrumentation.smolagents"
+    silent = {"openinference.span.kind": "TOOL", "tool.name": "final_answer", "input.value": '{"kwargs": {"a": 1}}'}
+    (alone,) = diagnosed([recorded(tmp_path, scope, silent)])
+    assert [missing.remedy.switches for missing in alone.missing if missing.fact == "results"] == [
+        ("OPENINFERENCE_HIDE_OUTPUTS",)
+    ]
+    model = {
+        "openinference.span.kind": "LLM",
+        "llm.output_messages.0.message.role": "assistant",
+        "llm.output_messages.0.message.content": "The answer is 7.",
+    }
+    (beside,) = diagnosed([recorded(tmp_path, scope, silent, model)])
+    (results,) = [missing for missing in beside.missing if missing.fact == "results"]
+    assert "OPENINFERENCE_HIDE_OUTPUTS" not in results.remedy.how
+    assert results.remedy.how.startswith("outputs of this producer are recorded, so no switch hides these")
+
+
+def test_a_code_agent_is_told_from_one_that_calls_tools():
+    (diagnosis,) = diagnosed(recordings("openinference-smolagents-code"))
+    assert (diagnosis.code_steps, diagnosis.failed_code_steps) == (5, 0)
+    assert list(diagnosis_lines(diagnosis))[2:5] == [
+        "  note: a code agent: 5 steps wrote code, 0 of them failed by their own code",
+        "    calls inside the code show only where their tools have spans; all other calls are unknown",
+        "    judged: each failed step, as a call of kind `code`, by `tool_success`; each call with a span, by every evaluator",
+    ]
+    assert diagnosis_object(diagnosis)["code_steps"] == 5
+    (other,) = diagnosed(recordings("openinference-smolagents"))
+    assert "code_steps" not in diagnosis_object(other)
+
+
+def test_log_events_that_name_no_trace_are_a_problem_of_their_own(tmp_path: Path):
+    body: Json = {
+        "resourceLogs": [
+            {
+                "resource": {"attributes": attributes({"service.name": "claude-code"})},
+                "scopeLogs": [
+                    {
+                        "scope": {"name": "com.anthropic.claude_code.events", "version": "2.1"},
+                        "logRecords": [
+                            {
+                                "timeUnixNano": "1700000000000000000",
+                                "eventName": "claude_code.tool_result",
+                                "attributes": attributes(
+                                    {
+                                        "event.name": "tool_result",
+                                        "tool_name": "Bash",
+                                        "tool_use_id": "toolu_1",
+                                        "success": "true",
+                                        "session.id": "s-1",
+                                    }
+                                ),
+                            }
+                        ],
+                    }
+                ],
+            }
+        ]
+    }
+    path = tmp_path / "logs.json"
+    path.write_text(json.dumps(body))
+    (diagnosis,) = diagnosed([str(path)])
+    (missing,) = diagnosis.missing
+    assert missing.what == "no tool calls in 1 of 1 log records"
+    assert "CLAUDE_CODE_ENHANCED_TELEMETRY_BETA" in missing.remedy.switches
+
+
+def test_silent_model_calls_are_no_riddle_where_calls_show_as_tool_spans(tmp_path: Path):
+    silent = recorded(tmp_path, "acme", {"gen_ai.operation.name": "chat"})
+    (alone,) = diagnosed([silent])
+    assert facts(alone, "problem") == ["calls", "arguments", "results"]
+    called = tmp_path / "called.json"
+    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "get_user"}
+    # Another trace of the same service.
+    called.write_text(Path(recorded(tmp_path / "called", "acme", tool)).read_text().replace(TRACE, TRACE[::-1]))
+    (together,) = diagnosed([silent, str(called)])
+    assert facts(together, "problem") == ["arguments", "results"]
+
+
+def test_what_other_traces_of_a_producer_have_needs_no_switch():
+    (diagnosis,) = diagnosed([*recordings("vercel-ai", "content_off"), *recordings("vercel-ai", "parallel")])
+    (offer,) = [missing for missing in diagnosis.missing if missing.fact == "tool_definitions"]
+    assert (offer.count, offer.of, offer.remedy.switches) == (1, 2, ())
+
+
+def test_nobody_is_sent_to_a_content_switch_that_is_on(tmp_path: Path):
+    values = {
+        "traceloop.span.kind": "tool",
+        "traceloop.entity.name": "get_user",
+        "traceloop.entity.input": '{"args": [], "kwargs": {"user_id": 7}}',
+        "traceloop.entity.output": "Zoe",
+    }
+    (diagnosis,) = diagnosed([recorded(tmp_path, "traceloop.tracer", values)])
+    assert facts(diagnosis, "problem") == []
+    assert "TRACELOOP_TRACE_CONTENT" not in "".join(diagnosis_lines(diagnosis))
+
+
+def test_a_producer_that_marks_no_failures_is_named_with_what_helps():
+    (diagnosis,) = diagnosed(recordings("spring-ai", "tool_error"))
+    missing = next(missing for missing in diagnosis.missing if missing.fact == "failures")
+    assert (missing.grade, missing.remedy.never) == ("note", True)
+    assert "failures: {match" in missing.remedy.how
+    assert not any(m.fact == "failures" for d in diagnosed(recordings("pydantic-ai", "tool_error")) for m in d.missing)
+
+
+def test_a_recording_of_other_spans_has_no_producers(tmp_path: Path):
+    assert diagnosed([recorded(tmp_path, "http", {"http.request.method": "GET"})]) == []
+
+
+def test_a_diagnosis_is_one_object_a_producer():
+    (diagnosis,) = diagnosed(recordings("pydantic-ai", "content_off"))
+    found = diagnosis_object(diagnosis)
+    missing = found.pop("missing")
+    assert found == {
+        "service": "pydantic-ai-demo",
+        "scope": "pydantic-ai",
+        "version": "2.68.0",
+        "language": "python",
+        "dialects": ["genai"],
+        "spans": 8,
+        "log_records": 0,
+        "calls": 3,
+        "ok": False,
+    }
+    assert isinstance(missing, list)
+    first = missing[0]
+    assert isinstance(first, dict)
+    assert (first["what"], first["grade"], first["count"], first["of"]) == ("arguments", "problem", 3, 3)
+    assert first["never_recorded"] is False
+    evaluators = first["not_evaluated"]
+    assert isinstance(evaluators, list)
+    assert "tool_call_args" in evaluators
+    shown_less = first["shown_less"]
+    assert isinstance(shown_less, list)
+    assert "tool_selection_accuracy" in shown_less
+
+
+def test_names_of_a_hostile_producer_cannot_steer_a_terminal(tmp_path: Path):
+    spans: dict[str, Json] = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "x"}
+    (diagnosis,) = diagnosed([recorded(tmp_path, "\x1b[2J" + "s" * 10_000, spans)])
+    lines = list(diagnosis_lines(diagnosis))
+    assert "\x1b" not in "".join(lines)
+    assert lines[0].startswith("shop: \\x1b[2Js")
+    assert len(lines[0]) < 300
+
+
+def producer(scope: str, *, version: str = "", language: str = "") -> Producer:
+    return producer_of("shop", scope, version, language)
+
+
+def attributes(values: Mapping[str, Json]) -> Json:
+    return [{"key": key, "value": {"stringValue": value}} for key, value in values.items()]
+
+
+def recorded(folder: Path, scope: str, *values: Mapping[str, Json]) -> str:
+    """Record root spans of one trace as OTLP JSON."""
+    spans: list[Json] = [
+        {
+            "traceId": TRACE,
+            "spanId": f"{0x102040810203040 + number:016x}",
+            "name": "span",
+            "startTimeUnixNano": "1700000000000000000",
+            "endTimeUnixNano": "1700000001000000000",
+            "attributes": attributes(one),
+        }
+        for number, one in enumerate(values)
+    ]
+    group: Json = {"scope": {"name": scope}, "spans": spans}
+    resource: Json = {"attributes": attributes({"service.name": "shop"})}
+    folder.mkdir(exist_ok=True)
+    path = folder / "spans.json"
+    path.write_text(json.dumps({"resourceSpans": [{"resource": resource, "scopeSpans": [group]}]}))
+    return str(path)
+
+
+def test_each_remedy_of_the_table_is_named_by_a_row_or_stands_in_for_one():
+    named = {name for row in table().rows for name in row.remedies.values()}
+    assert table().remedies.keys() - named == {
+        "content_is_on",
+        "outputs_are_recorded",
+        "recorded_elsewhere",
+        "offered_elsewhere",
+    }

@@ -1,0 +1,38 @@
+"""Figures of a recording."""
+
+from tests.recordings.corpus import counted, recordings
+
+
+def test_figures_of_a_recording_without_arguments():
+    assert counted(recordings("mcp-python")).as_object() == {
+        "records": {
+            "all": 53,
+            "read": 53,
+            "unread": 0,
+            "undecodable": 0,
+            "dialect_errors": 0,
+            "without_trace": 0,
+        },
+        "dialects": {"genai": 53},
+        "scopes": {
+            "fastmcp": {"all": 12, "read": 12},
+            "mcp-python-sdk": {"all": 35, "read": 35},
+            "my-agent": {"all": 6, "read": 6},
+        },
+        "trajectories": {"all": 9, "without_calls": 0, "closed_because": {"run_ended": 6, "idle": 3}},
+        "calls": {
+            "all": 16,
+            "dialects": {"genai": 16},
+            "states": {"executed": 16},
+            "arguments": {"not_recorded": 16},
+            "results": {"not_recorded": 14, "error": 2},
+        },
+        "not_observable": {"call_id": 16, "tool_definitions": 9, "user_text": 9, "conversation_id": 3},
+    }
+
+
+def test_spans_that_no_dialect_reads_are_counted_by_scope():
+    found = counted(recordings("openai-v2", "legacy_sequence3"))
+    lines = list(found.lines())
+    assert lines[:4] == ["spans and log records: 29", "       22 read", "        7 unread", "        0 undecodable"]
+    assert "       22 of 28      opentelemetry.instrumentation.openai_v2" in lines

@@ -1,0 +1,74 @@
+"""Recorded runs show the tokens that their scripted models counted: the same for each model call."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from toolgauge.config.model import Config
+from toolgauge.model.trajectory import Tokens
+from toolgauge.offline.replay.descriptions import trajectory_object
+from toolgauge.recordings.recorded_requests import find_files, read, scorecards
+from toolgauge.service.pipeline_factory import offline_pipeline
+
+TESTS = Path(__file__).parents[1]
+
+
+def tokens(pattern: str) -> Iterator[Tokens | None]:
+    files = sorted(str(path) for path in TESTS.glob(pattern) if path.name.endswith(".otlp.pb"))
+    recording = read(find_files(files), lambda _read: None)
+    for scorecard in scorecards(recording, offline_pipeline(Config(), ())):
+        written = trajectory_object(scorecard.trajectory)["tokens"]
+        found = scorecard.trajectory.tokens
+        assert (written is None) == (found is None)
+        yield found
+
+
+@pytest.mark.parametrize(
+    ("recording", "found"),
+    [
+        # Four model calls of 42 and 7 tokens each, and spans of agents that repeat the sum.
+        ("pydantic-ai/sequence3.*", [(168, 28)]),
+        ("strands/sequence3_latest.*", [(168, 28)]),
+        # Two instrumentations.
+        ("strands/double_sequence3.*", [(168, 28)]),
+        ("strands/subagent_latest.*", [(168, 28)]),
+        ("vercel-ai/sequence3_legacy.*", [(168, 28)]),
+        ("vercel-ai/one_call.*", [(84, 14)]),
+        ("vercel-ai/subagent_legacy.*", [(168, 28)]),
+        ("openai-v2/sequence3.*", [(168, 28)]),
+        ("openai-agents/chatapi_sequence3.*", [(168, 28)]),
+        # `call_llm` above `generate_content`, with the same tokens.
+        ("google-adk/sequence3.*", [(168, 28)]),
+        # Others count 50 and 10.
+        ("openinference-langgraph/sequence.*", [(200, 40)]),
+        ("openinference-smolagents/badargs.*", [(150, 30)]),
+        ("openlit-langgraph/sequence.*", [(200, 40)]),
+        ("traceloop-langgraph/parallel.*", [(100, 20)]),
+        ("traceloop-openai-legacy/single.*", [(100, 20)]),
+        ("langsmith-otel-langgraph/retry.*", [(150, 30)]),
+        ("langfuse-langgraph/sequence.*", [(200, 40)]),
+        # Their producers record none.
+        ("openinference-haystack/single.*", [None]),
+        ("mcp-python/fastmcp_one_call.*", [None]),
+    ],
+)
+def test_each_model_call_counts_once(recording: str, found: list[tuple[int, int] | None]):
+    expected = [None if pair is None else Tokens(input=pair[0], output=pair[1]) for pair in found]
+    assert list(tokens(f"corpus/{recording}")) == expected
+
+
+@pytest.mark.parametrize(
+    ("recording", "found"),
+    [
+        ("mlflow/mlflow-3.17.2-openai*", (27, 15)),
+        ("genai/litellm-1.106.2-sequence.*", (40, 20)),
+        ("pydantic_ai/pydantic-ai-0.2.20-bad-type.*", (30, 15)),
+        ("langfuse/langchain-3.15.0-bad-json.*", (9, 5)),
+        # One span for all model calls of a run, which has the tokens of the last one alone.
+        ("openinference/google-adk-1.0.5-parallel.*", None),
+    ],
+)
+def test_cases_of_other_versions_show_theirs(recording: str, found: tuple[int, int] | None):
+    expected = None if found is None else Tokens(input=found[0], output=found[1])
+    assert list(tokens(f"recognize/cases/{recording}")) == [expected]

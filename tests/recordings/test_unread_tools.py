@@ -1,0 +1,110 @@
+"""Spans that look like tool calls and that no dialect reads are named, and nothing else is."""
+
+from pathlib import Path
+
+import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from tests.recordings.corpus import CORPUS
+from tests.walk.support import key_value
+from toolgauge.config.load import load
+from toolgauge.recordings.doctor import Doctor
+from toolgauge.recordings.recorded_requests import read, scorecards
+from toolgauge.recordings.stats import Tally, UnreadTools, looks_like_tool_call, unread_lines, unread_object
+from toolgauge.service.pipeline_factory import offline_pipeline
+
+MAPPING = "dialects.acme.spans=[{match: {acme.tool.name: true}, reads: tool_call, tool_name: acme.tool.name}]"
+
+
+def left_over(*files: Path, overrides: tuple[str, ...] = ()) -> list[UnreadTools]:
+    tally = Tally()
+    doctor = Doctor(tally)
+    make = offline_pipeline(load((), overrides, {}), (), tally.recognizer)
+    for card in scorecards(tally.counted(read([*map(str, files)], lambda _size: None)), make):
+        doctor.add(card.trajectory)
+    return tally.unread_tools.left_over()
+
+
+def span(name: str, *keys: str, trace: bytes = b"1", number: int = 1) -> Span:
+    found = Span(
+        name=name, trace_id=trace * 16, span_id=bytes([number]) * 8, start_time_unix_nano=1, end_time_unix_nano=2
+    )
+    found.attributes.extend(key_value(key, "x") for key in keys)
+    return found
+
+
+def recording(path: Path, *spans: Span, scope: str = "acme") -> Path:
+    body = ExportTraceServiceRequest()
+    group = body.resource_spans.add()
+    group.resource.attributes.append(key_value("service.name", "shop"))
+    group.scope_spans.add(spans=spans).scope.name = scope
+    path.write_bytes(body.SerializeToString())
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "keys", "looks"),
+    [
+        ("execute_tool refund", (), True),
+        ("tool_call refund", (), True),
+        ("ToolUse", (), True),
+        ("agent.tool-execution", (), True),
+        ("function_call", (), True),
+        ("span", ("acme.tool.name",), True),
+        ("span", ("acme.tool_call.arguments",), True),
+        ("span", ("toolName",), True),
+        ("toolbar call", (), False),
+        ("GET /tools", ("http.route",), False),
+        ("span", ("code.function.name", "db.stored_procedure.name"), False),
+        ("span", ("telemetry.sdk.name", "tooling.version"), False),
+        ("faas", ("faas.invocation_id",), False),
+    ],
+)
+def test_names_and_keys_that_speak_of_tools(name: str, keys: tuple[str, ...], looks: object):
+    assert looks_like_tool_call(span(name, *keys)) is looks
+
+
+def test_tool_spans_of_an_unknown_producer_are_a_problem(tmp_path: Path):
+    file = recording(tmp_path / "a.pb", span("run", "acme.tool.name"), span("run", "acme.tool.name", number=2))
+    (unread,) = left_over(file)
+    assert unread_object(unread) == {
+        "service": "shop",
+        "scope": "acme",
+        "version": None,
+        "language": None,
+        "dialects": [],
+        "not_read": {"spans": 2, "alone": 2, "names": ["run"]},
+        "ok": False,
+    }
+    assert "toolgauge does not read 2 spans that look like tool calls: `run`" in "\n".join(unread_lines(unread))
+
+
+def test_they_are_a_note_where_other_spans_of_the_trace_show_calls(tmp_path: Path):
+    seen = span("execute_tool refund", "gen_ai.operation.name", number=3)
+    seen.attributes[0].value.string_value = "execute_tool"
+    (unread,) = left_over(
+        recording(tmp_path / "a.pb", span("run", "acme.tool.name"), seen, span("run", "acme.tool.name", number=4))
+    )
+    assert (unread.spans, unread.alone, unread.is_problem) == (2, 0, False)
+
+
+def test_a_mapping_in_the_configuration_makes_them_read(tmp_path: Path):
+    file = recording(tmp_path / "a.pb", span("run", "acme.tool.name"))
+    assert left_over(file, overrides=(MAPPING,)) == []
+
+
+@pytest.mark.parametrize("folder", sorted(path.name for path in CORPUS.iterdir() if path.is_dir()))
+def test_no_capture_of_a_known_producer_has_calls_that_go_unseen(folder: str):
+    files = [path for path in sorted((CORPUS / folder).glob("*.otlp.pb")) if "content_off" not in path.name]
+    assert [unread for unread in left_over(*files) if unread.is_problem] == []
+
+
+def test_hostile_names_are_bounded_and_cannot_steer_a_terminal(tmp_path: Path):
+    names = ["tool_call \x1b[2J" + "x" * 100_000 + str(number) for number in range(20)]
+    spans = [span(name, number=number + 1) for number, name in enumerate(names)]
+    (unread,) = left_over(recording(tmp_path / "a.pb", *spans))
+    text = "\n".join(unread_lines(unread))
+    assert "\x1b" not in text
+    assert len(text) < 1000
+    assert unread.spans == 20

@@ -1,0 +1,98 @@
+"""Which versions are compared by themselves, and which streams stand side by side."""
+
+from collections.abc import Mapping
+
+import pytest
+from msgspec.structs import replace
+
+from tests.recordings.support import counts, stream
+from toolgauge.model.errors import ConfigError
+from toolgauge.model.regressions import Stream
+from toolgauge.recordings.comparison import Filters, Versions, choose_versions, pair_streams
+from toolgauge.recordings.conversation_means import Observed, StreamCounts
+
+SEEN: Mapping[str | None, Mapping[str, int]] = {
+    "shop": {"1.0": 1, "1.1": 3, "0.9": 0},
+    "bank": {"7": 2, "8": 9},
+    "once": {"5": 4},
+}
+VERSIONS = (Versions(service="shop", base="1.0", new="1.1"),)
+
+
+def observed(
+    base: dict[Stream, StreamCounts] | None = None,
+    new: dict[Stream, StreamCounts] | None = None,
+    seen: Mapping[str | None, Mapping[str, int]] = SEEN,
+) -> Observed:
+    return Observed(streams={"1.0": base or {}, "1.1": new or {}}, first_seen_ns=seen)
+
+
+def chosen(base: str | None, new: str | None) -> list[tuple[str | None, str, str]]:
+    return [(one.service, one.base, one.new) for one in choose_versions(observed(), base, new)]
+
+
+@pytest.mark.parametrize(
+    ("base", "new", "expected"),
+    [
+        (None, None, [("bank", "7", "8"), ("shop", "1.0", "1.1")]),
+        ("0.9", None, [("shop", "0.9", "1.1")]),
+        ("1.1", None, [("shop", "1.1", "1.0")]),
+        (None, "1.0", [("shop", "0.9", "1.0")]),
+        (None, "0.9", [("shop", "1.1", "0.9")]),
+        ("1.1", "1.0", [("shop", "1.1", "1.0")]),
+        ("1.1", "1.2", [("shop", "1.1", "1.2")]),
+        (None, "1.2", [("bank", "8", "1.2"), ("once", "5", "1.2"), ("shop", "1.1", "1.2")]),
+        ("nine", "ten", []),
+    ],
+)
+def test_without_a_choice_the_newest_version_is_compared_with_the_one_before(
+    base: str | None, new: str | None, expected: list[tuple[str | None, str, str]]
+):
+    assert chosen(base, new) == expected
+
+
+def test_streams_stand_side_by_side_and_what_one_lacks_is_empty():
+    pairings, changed = pair_streams(
+        observed({stream(): counts(5, 5), stream("find"): counts(3, 3)}, {stream(): counts(4, 4)}), VERSIONS, Filters()
+    )
+    assert [(one.stream.tool, one.base.sample.count, one.new.sample.count, one.decides) for one in pairings] == [
+        (None, 5, 4, True),
+        ("find", 3, 0, False),
+    ]
+    assert changed == ()
+
+
+def test_two_revisions_of_a_criterion_are_not_compared():
+    revised = replace(stream(), revision="b")
+    pairings, changed = pair_streams(observed({stream(): counts(5, 5)}, {revised: counts(4, 0)}), VERSIONS, Filters())
+    assert pairings == ()
+    (change,) = changed
+    assert (change.base_revisions, change.new_revisions) == ((stream().revision,), ("b",))
+
+
+def test_a_revision_that_both_have_is_compared():
+    revised = replace(stream(), revision="b")
+    base = {stream(): counts(5, 5), revised: counts(2, 2)}
+    pairings, changed = pair_streams(observed(base, {revised: counts(4, 0)}), VERSIONS, Filters())
+    assert [(one.stream.revision, one.base.sample.count, one.new.sample.count) for one in pairings] == [("b", 2, 4)]
+    assert changed == ()
+
+
+def test_filters_narrow_the_view_and_a_named_tool_decides():
+    streams = {stream(tool): counts(5, 5) for tool in (None, "find", "pay")}
+    only = Filters([("tool", "find"), ("tool", "pay"), ("criterion", "default.tool_success"), ("level", "call")])
+    pairings, _ = pair_streams(observed(streams, streams), VERSIONS, only)
+    assert [(one.stream.tool, one.decides) for one in pairings] == [("find", True), ("pay", True)]
+    nothing, _ = pair_streams(observed(streams, streams), VERSIONS, Filters([("agent", "nobody")]))
+    assert nothing == ()
+
+
+def test_a_filter_without_a_value_is_for_streams_without_it():
+    streams = {stream(tool): counts(5, 5) for tool in (None, "find")}
+    pairings, _ = pair_streams(observed(streams, streams), VERSIONS, Filters([("tool", "")]))
+    assert [one.stream.tool for one in pairings] == [None]
+
+
+def test_a_filter_of_another_name_is_an_error():
+    with pytest.raises(ConfigError, match="no streams by `colour`"):
+        Filters([("colour", "red")])

@@ -1,6 +1,7 @@
-"""Reads what a model was given and wrote, in the provider's own form, which some producers pass on as it is.
+"""Reads what a model was given and wrote in the provider's own form, which some producers pass on as it is.
 
-Arrives: the decoded request or response. Leaves: messages that `recognize.langchain` reads.
+Arrives: a request or a response, decoded or as JSON text, or content blocks of Bedrock's. Leaves: messages in the form that
+`recognize.langchain` reads, or answers to calls, with the failures that only the provider's form shows.
 """
 
 from collections.abc import Iterator

@@ -23,7 +23,10 @@ _MAX_FOUND = 256
 
 
 class Candidates:
-    """Knows what the dialects go by, and remembers what follows from what was found on a span."""
+    """Leaves out dialects that cannot claim a span, by one look at what all of them go by.
+
+    Asking each of them about every span instead doubles the time to read a span of the conventions.
+    """
 
     def __init__(self, dialects: Sequence[Dialect]) -> None:
         self._dialects = tuple(dialects)

@@ -324,7 +324,7 @@ class OrderRules(BaseModel):
 
 
 class _Verdict(Struct, frozen=True):
-    """The outcome of one rule; `doubt` says why it cannot be judged."""
+    """The outcome of one rule; `doubt` is the reason where it cannot be judged."""
 
     title: str
     kind: str

@@ -9,6 +9,7 @@ from toolgauge.model.content import Content, Recorded
 from toolgauge.model.json import Json
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.originals.strands import Faithfulness, TrajectoryJudge, YesOrNo
+from toolgauge.score.judged import Writer
 from toolgauge.score.prompts import Entry, Spoken, view_of_last_run
 from toolgauge.service.criteria_factory import make_evaluator
 
@@ -34,7 +35,7 @@ def _inputs(golden: Golden) -> list[dict[str, Json]]:
         case Faithfulness():
             return _last_response(trajectory)
         case TrajectoryJudge():
-            sections = [*evaluator.sections(trajectory, expected_of(golden.case.expected)), "Rubric"]
+            sections = [*evaluator.sections(trajectory, expected_of(golden.case.expected), Writer(60_000)), "Rubric"]
             return [{"sections": list[Json](sections), "history": []}]
         case _:
             raise AssertionError(f"nobody knows how to compare what {golden.case.evaluator} shows")

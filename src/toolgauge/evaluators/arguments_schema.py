@@ -75,7 +75,7 @@ class ArgumentsSchema(CallSelection):
     needs_content: ClassVar[bool] = False
     needs_whole: ClassVar[bool] = False
 
-    # What an argument that the schema does not name is, where the schema leaves open whether there may be others.
+    # Whether an argument that the schema does not name fails, where the schema does not say whether others are allowed.
     unknown_arguments: UnknownArguments = "fail"
     # Whether violations of a call that the tool took and ran without an error or an error text fail. Those of `schemas` always do.
     accepted_violations: Literal["pass", "fail"] = "pass"
@@ -148,7 +148,7 @@ class ArgumentsSchema(CallSelection):
 
 
 class _Check(Struct, frozen=True):
-    """What the calls of one tool in one run are checked against, and the outcome of those that are valid."""
+    """The schema for the calls of one tool in one run, and the outcome of valid calls."""
 
     schema: _Schema
     valid: Outcome

@@ -1,7 +1,7 @@
 """`error_handling`: what became of a failed call? Needs no reference.
 
-Only where a call failed is anything looked at, and messages only where no call made the failure good. What cannot be known
-for certain is not evaluated: an answer hides a failure only where its phrases claim success of the call that failed.
+Nothing is read unless a call failed, and messages only where no later call made the failure good. A case that is not
+certain is not evaluated: an answer hides a failure only where its phrases claim success of the call that failed.
 """
 
 from bisect import bisect_left, bisect_right

@@ -58,7 +58,7 @@ class ToolCallF1(ArgumentComparison):
     def _without_failed_writes(cls, written: object) -> object:
         if not isinstance(written, dict):
             return written
-        # Keys of any kind may be written; what is no parameter is refused later.
+        # The mapping may have keys of any kind: unknown parameters are refused later.
         parameters = cast("dict[object, object]", written)
         return {"failed_calls": "ignore", **parameters} if parameters.get("tools") == "writes" else parameters
 
@@ -88,11 +88,12 @@ class ToolCallF1(ArgumentComparison):
             notes += unparsable_note(sides, alignment)
         differences = [one.difference for one in paired]
         paired_slots, paired_calls = {one.slot for one in paired}, {one.call for one in paired}
-        for slot in alignment.missing:
+        # At most `_MAX_DIFFERENCES` of them are paired.
+        for slot in alignment.missing[: 2 * _MAX_DIFFERENCES]:
             if slot not in paired_slots:
                 call = sides.slots[slot]
                 differences.append(Difference(where=call.name, rule=self.match, expected=Side(value=call.args)))
-        for index in alignment.unexpected:
+        for index in alignment.unexpected[: 2 * _MAX_DIFFERENCES]:
             if index not in paired_calls:
                 arguments = Side(value=readable_arguments(sides.calls[index]))
                 differences.append(Difference(where=sides.calls[index].name, rule=self.match, actual=arguments))

@@ -24,7 +24,7 @@ from toolgauge.score.patterns import Globs
 from toolgauge.score.selection import CallSelection, has_taken_effect, nothing_to_judge, shown, unseen_arguments
 from toolgauge.score.tool_schemas import schema_at, takes_no_id
 
-# What is judged of calls that do not change state.
+# The values that are judged in calls that do not change state.
 Reading: TypeAlias = Literal["ids", "all", "none"]
 EarlierTracesSeen: TypeAlias = Literal["seen", "unseen"]
 
@@ -32,7 +32,7 @@ _MAX_KNOWN = 1000
 _MAX_DIFFERENCES = 20
 _MAX_SHOWN = 3
 
-# What is searched for, run or thought: an agent makes it up.
+# Text that an agent writes itself: searches, code and thoughts.
 _EXEMPT = (
     *[
         "query",
@@ -71,7 +71,7 @@ class GroundedArguments(CallSelection):
     version: ClassVar[str] = "2"
     level: ClassVar[Level] = "call"
 
-    # What is judged of calls that do not change state: their ids, all values or nothing.
+    # The values that are judged in calls that do not change state: ids, all values or none.
     reading: Reading = "ids"
     # Arguments that are not judged: globs over their names, and over `tool.path` without the places in lists.
     exempt: tuple[str, ...] = _EXEMPT

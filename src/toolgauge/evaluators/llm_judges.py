@@ -82,7 +82,7 @@ class OutputJudge(JudgedByModel):
 
     # The criteria for the answer, in words.
     rubric: str = Field(min_length=1)
-    # Whether the judge is shown what the user said.
+    # Whether the judge is shown the messages of the user.
     include_inputs: bool = True
     # Whether the judge is shown the calls that count and their results.
     include_calls: bool = False
@@ -117,9 +117,9 @@ class TrajectoryJudge(JudgedByModel):
 
     # The criteria for the calls, in words.
     rubric: str = Field(min_length=1)
-    # What the tools do and what is normal here, in words.
+    # A description of the tools and of normal behaviour.
     description: str | None = None
-    # Whether the judge is shown what the user said.
+    # Whether the judge is shown the messages of the user.
     include_inputs: bool = True
 
     def questions(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Asking]:

@@ -19,7 +19,7 @@ from toolgauge.score.confirmation import Dialogue
 from toolgauge.score.patterns import Pattern
 from toolgauge.score.selection import FailedCalls, first_notes, has_taken_effect, hidden_calls, nothing_to_judge, shown
 
-# Closed for want of room or time, or with spans missing: what is missed may have come later.
+# Closed for want of room or time, or with spans missing: a missing call may have come later.
 _CUT_SHORT = frozenset(("max_duration", "max_open", "max_open_bytes", "memory", "shutdown", "open_idle"))
 _UNFINISHED = NotEvaluated(reason="incomplete", explanation="the trajectory was closed before its end")
 _NOTHING = NotEvaluated(reason="nothing_expected", explanation="no rule had a call to judge")
@@ -324,7 +324,7 @@ class OrderRules(BaseModel):
 
 
 class _Verdict(Struct, frozen=True):
-    """The outcome of one rule; `doubt` says why it cannot be judged."""
+    """The outcome of one rule; `doubt` is the reason where it cannot be judged."""
 
     title: str
     kind: str

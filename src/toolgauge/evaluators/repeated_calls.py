@@ -57,7 +57,7 @@ class RepeatedCalls(CallSelection):
     were made from the first that worked, with nothing changed after its turn.
 
     The first `retries` repeats are excused (1) after an error of the call before, or after a message of the user. Where
-    results are not known, a message of the user begins anew.
+    results are not known, a message of the user starts a new count.
 
     Parts of repeats: `identical`, how many identical calls in a row these are by now; `cycle`, how many calls a round has;
     `unlike`, how many identical calls with other results there are by now.
@@ -208,7 +208,8 @@ class _Watch:
         self._retries = retries
         self._writing = trajectory.writing_tools
         self._callers = _Callers(trajectory)
-        self._messages = _Messages(trajectory)
+        self._user_turns = sorted(message.turn for message in trajectory.messages if message.role == "user")
+        self._traces: dict[str, int] = {}
         self._results = _Results()
         self._changes = 0
         self._changed_turn = -1
@@ -233,16 +234,22 @@ class _Watch:
         return found
 
     def _repeat(self, call: ToolCall, number: int, rounds: "_Rounds") -> _Repeat | None:
-        messages = self._messages.before(call)
+        # The number of user messages before the call; where none was recorded, each trace of a conversation is one.
+        traces = self._traces
+        messages = (
+            bisect_right(self._user_turns, call.turn)
+            if self._user_turns
+            else traces.setdefault(call.span.trace_id, len(traces))
+        )
         seen = self._seen.get(number)
         identical = 1
         if seen is not None and seen.changes == self._changes:
             same = self._results.same(seen.call, call)
-            # Where results are not known, a message of the user begins anew.
+            # Where results are not known, a message of the user starts a new count.
             identical += seen.identical if same or (same is None and seen.messages == messages) else 0
         unlike, since = self._unlike(call, seen)
         turned, cycle = rounds.see(call, number, messages)
-        # What it changed itself makes the next one no other call.
+        # A change by the call itself does not make the next identical call a new one.
         self._see_change(call)
         self._seen[number] = _Seen(call, identical, unlike, since, self._changes, messages)
         times = max(identical, turned)
@@ -318,7 +325,12 @@ class _Results:
         if first is None or second is None:
             return None
         # Most results are equal as they are. Looking for what lasts in each of them takes five times as long.
-        return first[1] == second[1] or self._number(before, first[0]) == self._number(call, second[0])
+        if first[1] == second[1]:
+            return True
+        for one, (content, _) in ((before, first), (call, second)):
+            if one.order not in self._numbers:
+                self._numbers[one.order] = self._lasting.number(content)
+        return self._numbers[before.order] == self._numbers[call.order]
 
     def _content(self, call: ToolCall) -> tuple[Json, int] | None:
         """Return a result with a number that equal ones share."""
@@ -332,25 +344,6 @@ class _Results:
                     return None
             self._known[call.order] = content, self._identities.of(content)
         return self._known[call.order]
-
-    def _number(self, call: ToolCall, content: Json) -> int:
-        if call.order not in self._numbers:
-            self._numbers[call.order] = self._lasting.number(content)
-        return self._numbers[call.order]
-
-
-class _Messages:
-    """Counts the user's messages before a call; where none was recorded, each trace of a conversation is one."""
-
-    def __init__(self, trajectory: Trajectory) -> None:
-        self._turns = sorted(message.turn for message in trajectory.messages if message.role == "user")
-        self._traces: dict[str, int] = {}
-
-    def before(self, call: ToolCall) -> int:
-        """Return the number of messages, which differs where there was one between two calls."""
-        if self._turns:
-            return bisect_right(self._turns, call.turn)
-        return self._traces.setdefault(call.span.trace_id, len(self._traces))
 
 
 def _outcome(call: ToolCall, repeat: _Repeat) -> Scored:

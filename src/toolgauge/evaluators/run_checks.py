@@ -220,16 +220,19 @@ def _measured(limit: _Limit, trajectory: Trajectory) -> _Measured:
             timed = [call for call in calls if call.executed_by is not None]
             actual = _union_ns((call.start_ns, call.end_ns) for call in timed)
             gap = hidden or _unknown_time(calls)
-        case "duration" if trajectory.scope == "conversation" and trajectory.runs:
-            # Between the turns of a conversation a person thinks.
-            actual = _union_ns((run.start_ns, run.end_ns) for run in trajectory.runs if run.above is None)
-            gap = None
         case "duration":
-            actual, gap = _union_ns(((trajectory.start_ns, trajectory.end_ns),)), None
+            # Between the turns of a conversation a person thinks.
+            is_conversation = trajectory.scope == "conversation" and trajectory.runs
+            runs = [run for run in trajectory.runs if run.above is None] if is_conversation else [trajectory]
+            actual, gap = _union_ns((run.start_ns, run.end_ns) for run in runs), None
         case "tokens":
-            actual, gap = _tokens(trajectory)
+            tokens = trajectory.tokens
+            actual, unknown = (0, "tokens") if tokens is None else (tokens.input + tokens.output, "")
+            if tokens is not None and tokens.unmeasured:
+                unknown = f"the tokens of {tokens.unmeasured} model calls"
+            gap = NotEvaluated(reason="no_content", explanation=f"{unknown} were not recorded") if unknown else None
     because = trajectory.closed_because
-    # Without a run that has ended, nothing shows that what is missing above is all that is missing.
+    # Only a run that has ended shows that no further calls are missing.
     if gap is None and (because in CUT_SHORT or (because == "open_idle" and not trajectory.has_agent_run)):
         gap = NotEvaluated(reason="incomplete", explanation="the trajectory was closed before it had ended")
     return actual, gap
@@ -257,17 +260,6 @@ def _union_ns(intervals: Iterable[tuple[int, int]]) -> int:
         total += max(0, end - max(start, until))
         until = max(until, end)
     return total
-
-
-def _tokens(trajectory: Trajectory) -> _Measured:
-    tokens = trajectory.tokens
-    if tokens is None:
-        return 0, NotEvaluated(reason="no_content", explanation="tokens were not recorded")
-    total = tokens.input + tokens.output
-    if not tokens.unmeasured:
-        return total, None
-    explanation = f"the tokens of {tokens.unmeasured} model calls were not recorded"
-    return total, NotEvaluated(reason="no_content", explanation=explanation)
 
 
 # One object for all trajectories, here and below: an outcome that is known needs no check, and is written once.

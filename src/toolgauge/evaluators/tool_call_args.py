@@ -230,7 +230,7 @@ class ToolCallAccuracy(ArgumentComparison):
         differences += [
             Difference(where=one.name, rule="extra call", actual=Side(value=readable_arguments(one))) for one in extra
         ]
-        # Rounding may neither hide what is wrong nor make something of it.
+        # Rounding may neither hide a flaw nor invent one.
         value = 1.0 if is_whole else min(alignment.total / max(wanted, made), 1.0)
         return Scored(
             value=float(is_whole) if self.strict else value,

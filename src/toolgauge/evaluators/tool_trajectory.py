@@ -27,7 +27,7 @@ def _one_or_more(value: object) -> object:
         return (value,)
     if isinstance(value, list | tuple) and not value:
         raise ValueError("is empty; it must name the calls that have to wait")
-    return cast("object", value)  # any other kind is left to pydantic, which says what is wrong
+    return cast("object", value)  # pydantic reports any other kind
 
 
 # The call to wait for, and those that wait for it: names and globs.
@@ -44,7 +44,7 @@ _MAX_DIFFERENCES = 20
 _DESCRIBED = 3
 _SHOWN_LENGTH = 80
 _AS_IS = ("keep", "leave")
-# How differences name what is wrong with a call as a whole.
+# Rules in differences about a call as a whole.
 _MISSING, _UNEXPECTED, _REPEATED = "missing call", "unexpected call", "repeated call"
 _OUT_OF_ORDER, _TOO_EARLY = "out of order", "too early"
 _OF_CALLS = (_MISSING, _UNEXPECTED, _REPEATED, _OUT_OF_ORDER, _TOO_EARLY)

@@ -27,7 +27,7 @@ class Reply(Struct, frozen=True, kw_only=True):
 
 
 class Exchange(Struct, frozen=True, kw_only=True):
-    """One reply that was no verdict, and what was wrong with it."""
+    """One reply without a valid verdict, and its problem."""
 
     reply: Reply
     problem: str
@@ -120,7 +120,7 @@ class ClientThread:
                 loop.run_until_complete(loop.shutdown_asyncgens())
                 loop.close()
 
-        # A daemon: a library that never ends may not keep the process alive.
+        # A daemon thread: a hanging library must not keep the process alive.
         self._thread = threading.Thread(target=run, name="toolgauge-judges", daemon=True)
         self._thread.start()
         return loop

@@ -1,8 +1,8 @@
 """From an inquiry to outcomes, without I/O: the questions, when one is asked again, and the outcome of a verdict.
 
 The stage that asks a live judge and the one that reads its answers from a script run this same code. Evaluators are
-plug-ins and trusted with nothing: what they raise becomes `Errored`, and one that never ends is cut off. What comes from
-a judge is as little to be trusted as what comes in a span: it may be of any type, size and depth.
+plug-ins and are not trusted: their exceptions become `Errored`, and an endless one is cut off. A verdict is not trusted
+either: it may be of any type, size and depth.
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -30,7 +30,7 @@ _MAX_SHOWN = 200
 
 
 def questions(inquiry: Inquiry, max_empty: int = _MAX_EMPTY) -> Iterator[tuple[ToolCall | None, Question | Outcome]]:
-    """Yield what the evaluator yields as far as it keeps its contract.
+    """Yield the questions and outcomes of the evaluator as long as it keeps its contract.
 
     Evaluators from the days of empty yield `None` between questions; one that yields nothing else is cut off.
     """

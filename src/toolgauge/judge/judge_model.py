@@ -1,8 +1,8 @@
 """The judge model: asks one question within every bound (time, calls a minute, money an hour, retries). Never raises.
 
-What fails becomes an outcome that names the kind of failure and quotes neither prompts nor keys. Time
+A failure becomes an outcome that names its kind and quotes neither prompts nor keys. Time
 comes in as `now_s`, of a clock that never goes back. The cost of a call is known when it has ended, so a call reserves
-what it may cost at most, and is charged what it did cost.
+its highest possible cost, and is charged its actual cost.
 """
 
 import asyncio
@@ -58,7 +58,7 @@ class Budget:
         self._steps: deque[tuple[float, float]] = deque()
 
     def reserve(self, cost: float, now_s: float) -> bool:
-        """Take hold of what a call may cost at most; False when that would be too much."""
+        """Reserve the highest possible cost of a call; False when the budget does not allow it."""
         if self._per_hour is None:
             return True
         while self._steps and now_s - self._steps[0][0] >= _HOUR_S + _STEP_S:
@@ -71,7 +71,7 @@ class Budget:
         return True
 
     def charge(self, reserved: float, cost: float, now_s: float) -> None:
-        """Replace what a call had reserved by what it cost."""
+        """Replace the reservation of a call by its actual cost."""
         if self._per_hour is None:
             return
         self._reserved = max(0.0, self._reserved - reserved)
@@ -141,7 +141,7 @@ class JudgeModel:
             is_long = len(question.prompt) > _LONG_TEXT
             prompt = await asyncio.to_thread(mask, question.prompt) if is_long else mask(question.prompt)
             shown = replace(question, prompt=prompt, instructions=mask(question.instructions))
-        except Exception as error:  # noqa: BLE001 (what cannot be masked is not sent; the question says so)
+        except Exception as error:  # noqa: BLE001 (a question that cannot be masked is not sent)
             return Errored(error_type=type(error).__name__, message="the question could not be masked")
         exchange = dialogue(question, self._redact)
         try:

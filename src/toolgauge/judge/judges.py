@@ -76,7 +76,7 @@ class Judges:
         self._bytes = 0
         self._free = asyncio.Semaphore(settings.max_concurrent)
         self._waiting: deque[_Entry] = deque()
-        # In order of arrival: what is cut off at the end comes out as it came in.
+        # In order of arrival: `close` answers open inquiries in this order.
         self._open: dict[_Entry, None] = {}
         self._done: list[Answers] = []
         self._changed = asyncio.Event()
@@ -174,7 +174,7 @@ class Judges:
             await self._free.acquire()
             found: tuple[ToolCall | None, Question | Outcome] | None = None
             try:
-                # On a thread: a question about a long trajectory takes long to build, and the loop goes on meanwhile.
+                # On a thread: building a question about a long trajectory would block the loop.
                 found = await asyncio.to_thread(next, steps, None)
             finally:
                 if found is None or not isinstance(found[1], Question):

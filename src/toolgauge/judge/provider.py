@@ -188,39 +188,33 @@ def open_client(
     if temperature is not None:
         settings["temperature"] = temperature
     if base_url is not None:
-        return _compatible(model, base_url, api_key, settings, output)
+        http = httpx2.AsyncClient(
+            event_hooks={"response": [_bound]},
+            # A compressed response could decompress to any size.
+            headers={"Accept-Encoding": "identity"},
+            timeout=None,  # the asker's is around the whole call
+        )
+        # A key that is not needed must not be empty.
+        compatible = OpenAICompatibleProvider("judge", base_url=base_url, api_key=api_key or "none", http_client=http)
+        prefix = next((prefix for prefix in _OPENAI if model.startswith(prefix)), "")
+        chat = OpenAIChatModel(model.removeprefix(prefix), provider=compatible, profile=_WHOLE_TEXT)
+        return ProviderClient(chat, settings, http, output)
+
+    def provider(name: str) -> Provider[object]:
+        made = infer_provider_class(name)
+        if api_key is None:
+            return made()
+        if "api_key" not in signature(made).parameters:
+            raise ConfigError(f"`judge.api_key` does not apply to provider `{name}`", hint="leave it out")
+        return made(api_key=api_key)  # pyright: ignore[reportCallIssue] - seen in its signature
+
     try:
-        return ProviderClient(infer_model(model, lambda name: _provider(name, api_key)), settings, output=output)
+        return ProviderClient(infer_model(model, provider), settings, output=output)
     except (UserError, ValueError) as error:
         hint = "such as `openai:gpt-5-mini`; any OpenAI-compatible endpoint by `judge.base_url`"
         raise ConfigError(f"`judge.model` cannot be used: {error}", hint=hint) from None
     except ImportError as error:
         raise ConfigError(f"`judge.model` needs a package that is not installed: {error}") from None
-
-
-def _compatible(
-    model: str, base_url: str, api_key: str | None, settings: ModelSettings, output: Output | None
-) -> ProviderClient:
-    prefix = next((prefix for prefix in _OPENAI if model.startswith(prefix)), "")
-    http = httpx2.AsyncClient(
-        event_hooks={"response": [_bound]},
-        # What is compressed may be of any size once it is not.
-        headers={"Accept-Encoding": "identity"},
-        timeout=None,  # the asker's is around the whole call
-    )
-    # A key that is not needed must not be empty.
-    provider = OpenAICompatibleProvider("judge", base_url=base_url, api_key=api_key or "none", http_client=http)
-    chat = OpenAIChatModel(model.removeprefix(prefix), provider=provider, profile=_WHOLE_TEXT)
-    return ProviderClient(chat, settings, http, output)
-
-
-def _provider(name: str, api_key: str | None) -> Provider[object]:
-    made = infer_provider_class(name)
-    if api_key is None:
-        return made()
-    if "api_key" not in signature(made).parameters:
-        raise ConfigError(f"`judge.api_key` is not how provider `{name}` is told who asks", hint="leave it out")
-    return made(api_key=api_key)  # pyright: ignore[reportCallIssue] - seen in its signature
 
 
 class _BoundedStream(httpx2.AsyncByteStream):
@@ -353,7 +347,7 @@ def _text(response: ModelResponse) -> str:
 def _arguments(call: ToolCallPart) -> str:
     if isinstance(call.args, str):
         return call.args
-    # Some providers parse them themselves, with readers that take what is no JSON.
+    # Some providers parse arguments themselves, with readers that accept invalid JSON.
     return json.dumps(call.args or {})
 
 

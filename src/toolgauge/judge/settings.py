@@ -12,7 +12,7 @@ _Price = Annotated[float, Field(ge=0)]
 
 
 class Prices(Section):
-    """What a million tokens cost, in the currency of `max_cost_per_hour`."""
+    """The price of a million tokens, in the currency of `max_cost_per_hour`."""
 
     input_per_million: _Price
     output_per_million: _Price
@@ -51,7 +51,7 @@ class JudgeSettings(Section):
         return self
 
     def cost(self, input_tokens: int, output_tokens: int) -> float:
-        """Return what a call costs; nothing where prices are not known."""
+        """Return the cost of a call; 0 where prices are not known."""
         if self.prices is None:
             return 0.0
         per_million = input_tokens * self.prices.input_per_million + output_tokens * self.prices.output_per_million

@@ -116,7 +116,7 @@ class TrajectoryMatch(BaseModel):
         """Score messages as they were written."""
         key = f"trajectory_{self.trajectory_match_mode}_match"
         try:
-            # In this order: what is wrong with the first side is what the original raises about.
+            # In this order: the original raises the error of the first side.
             made, wanted = _read(actual.get("messages")), _read(expected.get("messages"))
         except _OriginalRaisesError as error:
             return CaseOutcome(outcome=error.outcome)
@@ -147,7 +147,7 @@ class TrajectoryMatch(BaseModel):
 
 
 class _Matching:
-    """Compares calls. What it returns is what does not match, `None` when everything does."""
+    """Compares calls; each method returns the first mismatch in words, `None` without any."""
 
     __slots__ = ("_equality", "_mode", "_overrides")
 
@@ -308,7 +308,7 @@ def _read_message(written: Json) -> _Message:
     if not isinstance(written, dict):
         raise _OriginalRaisesError("ValueError", f"a message must be an object, not {kind_of(written)}")
     role = written.get("role", written.get("type"))
-    # All calls are read, whoever made them; only those of the assistant count, and have to be calls.
+    # The calls of every message are read, but only those of the assistant are checked and count.
     calls = tuple(_read_calls(written.get("tool_calls")))
     known = _ROLES.get(role) if isinstance(role, str) else None
     if known is None:

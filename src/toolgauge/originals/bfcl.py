@@ -60,7 +60,7 @@ class Ast(BaseModel):
         " `functions` is [{name, parameters: {properties, required}}]"
     )
 
-    # Without it, what a criterion expects is all that is accepted.
+    # Without it, only the expected calls of the criterion are accepted.
     allowed: tuple[AllowedCall, ...] | None = None
     # `dot_to_underscore` where the provider of the model forbids dots in names of functions.
     name_rule: Literal["exact", "dot_to_underscore"] = "exact"
@@ -98,7 +98,7 @@ class Ast(BaseModel):
         yield None, _outcome(fault)
 
     def score_case(self, expected: JsonObject, actual: JsonObject) -> CaseOutcome:
-        """Score calls as they were written, with the functions beside them. Raises what the original raises."""
+        """Score calls as they were written, with the functions beside them. Raises the errors of the original."""
         if "allowed" not in expected or "calls" not in actual:
             message = f"`expected` needs `allowed`, and `actual` needs `calls` beside `functions`: {self.accepted_case}"
             return CaseOutcome(outcome=Errored(error_type="invalid_case", message=message))

@@ -169,10 +169,10 @@ class _Pairing:
         for side in self._found:
             number = numbers.setdefault(side.identity, len(numbers))
             by_kind.setdefault(side.kind, []).append((number, side))
-        # Nothing is better than the first whole match, but the original goes on and may meet null.
+        # Nothing is better than the first whole match, but the original continues and may find null.
         looks_on = any(side.args is None and side.arguments for side in (*self._wanted, *self._found))
         total = 0.0
-        # The original remembers what was taken by value: with a call all that equal it are gone, whatever their type.
+        # The original remembers taken calls by value: equal calls are taken together, whatever their type.
         taken: set[int] = set()
         for wanted in self._wanted:
             best, best_number = 0.0, -1

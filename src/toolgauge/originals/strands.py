@@ -106,7 +106,7 @@ class ExactMatchScorer(_StepScorer):
 class InOrderMatchScorer(_StepScorer):
     """How far the expected calls were made in their order, as a share; calls between them are free.
 
-    What comes after the first expected call that was not made does not count, even when it was made.
+    Calls after the first expected call that was not made do not count.
     """
 
     def compared(self, made: Sequence[Key], wanted: Sequence[Key]) -> Outcome:
@@ -252,7 +252,7 @@ class YesOrNo(_VersionedJudge):
             yield call, asked if self.system_prompt is None else replace(asked, instructions=self.system_prompt)
 
     def views(self, trajectory: Trajectory) -> Iterator[tuple[ToolCall, JudgeView]]:
-        """Yield what the judge is shown of each call."""
+        """Yield each call with the view of it that the judge gets."""
         exchanges = exchanges_by_trace(trajectory)
         for number, exchange in enumerate(exchanges):
             for call in exchange.calls:
@@ -298,7 +298,7 @@ class Faithfulness(_VersionedJudge):
         yield None, question(prompts.FAITHFULNESS, (history, target), writer, instructions=self.system_prompt)
 
     def outcome(self, question: Question, verdict: JsonObject) -> Outcome:  # noqa: ARG002 (a verdict says it all)
-        """Score what the label is worth."""
+        """Return the score of the label."""
         label, reasoning = verdict.get("score"), verdict.get("reasoning")
         if not isinstance(label, str) or label not in prompts.FAITHFULNESS_LABELS or not isinstance(reasoning, str):
             return unusable()
@@ -323,37 +323,27 @@ class TrajectoryJudge(_Judge):
     def questions(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Asking]:
         """Yield the question about the trajectory."""
         writer = Writer(self.max_history_chars)
-        sections = [self._section(name, trajectory, expected, writer) for name in self.sections(trajectory, expected)]
+        sections = tuple(self.sections(trajectory, expected, writer).values())
         instructions = prompts.with_rubric(prompts.STRANDS_TRAJECTORY_JUDGE, self.rubric)
         if self.system_prompt is not None:
             instructions = f"{self.system_prompt}\n\nThe rubric:\n{self.rubric}"
         yield None, question(prompts.STRANDS_TRAJECTORY_JUDGE, sections, writer, instructions=instructions)
 
-    def sections(self, trajectory: Trajectory, expected: Expected | None) -> tuple[str, ...]:
-        """Name the sections that the judge is shown besides the rubric, without the empty ones."""
+    def sections(self, trajectory: Trajectory, expected: Expected | None, writer: Writer) -> dict[str, str]:
+        """Return the sections that the judge is shown besides the rubric by name, without the empty ones."""
+        output = final_answer(trajectory)
         answer = expected.answer.value if expected is not None and expected.answer is not None else None
-        present = {
-            "Input": self.include_inputs,
-            "Output": final_answer(trajectory) != "",
-            "ExpectedOutput": bool(answer),
-            "Trajectory": True,
-            "ExpectedTrajectory": expected is not None and bool(expected.calls),
-        }
-        return tuple(name for name, is_there in present.items() if is_there)
-
-    def _section(self, name: str, trajectory: Trajectory, expected: Expected | None, writer: Writer) -> str:
-        match name:
-            case "Input":
-                return writer.text(prompts.INPUT, "user", user_input(trajectory) or None)
-            case "Output":
-                return writer.text(prompts.OUTPUT, "assistant", final_answer(trajectory))
-            case "Trajectory":
-                return writer.calls(prompts.TRAJECTORY, trajectory.calls)
-            case "ExpectedOutput":
-                answer = expected.answer.value if expected is not None and expected.answer is not None else None
-                return writer.text(prompts.EXPECTED_OUTPUT, "assistant", answer)
-            case _:
-                return writer.expected_calls(expected.calls if expected is not None else ())
+        sections: dict[str, str] = {}
+        if self.include_inputs:
+            sections["Input"] = writer.text(prompts.INPUT, "user", user_input(trajectory) or None)
+        if output:
+            sections["Output"] = writer.text(prompts.OUTPUT, "assistant", output)
+        if answer:
+            sections["ExpectedOutput"] = writer.text(prompts.EXPECTED_OUTPUT, "assistant", answer)
+        sections["Trajectory"] = writer.calls(prompts.TRAJECTORY, trajectory.calls)
+        if expected is not None and expected.calls:
+            sections["ExpectedTrajectory"] = writer.expected_calls(expected.calls)
+        return sections
 
     def outcome(self, question: Question, verdict: JsonObject) -> Outcome:  # noqa: ARG002 (a verdict says it all)
         """Turn the verdict into a score."""

@@ -1,4 +1,4 @@
-"""Bets against a mean of scores in [0, 1]: the statistics under the detector, without memory of what was observed.
+"""Bets against a mean of scores in [0, 1]: the statistics under the detector, without memory of past observations.
 
 A bet with the odds multiplier r multiplies its stake by (1 + loss (r - 1)) / (1 + mean loss (r - 1)). For scores 0 and 1 that is
 the likelihood ratio of failure odds r times as high; for any score in [0, 1] its expectation is at most 1 while the mean loss

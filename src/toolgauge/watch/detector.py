@@ -9,7 +9,7 @@ import hashlib
 import math
 import struct
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Self, TypeAlias, get_args
 
 from toolgauge.model.regressions import StreamState
@@ -96,7 +96,7 @@ _HEAD = struct.Struct("<BBB16s" + "dqqqdq" + "ddd" * 2)
 _STRATUM = struct.Struct("<8sddddddI")
 _CHECKSUM = struct.Struct("<I")
 _NONE: Sums = (0.0, 0.0, 0.0)
-# What an observation holds of one stratum: the sum of its scores and their number.
+# The part of an observation in one stratum: the sum of its scores and their number.
 _Part: TypeAlias = tuple[Stratum, float, int]
 
 
@@ -109,18 +109,21 @@ class Detector:
         if baseline not in _MODES:
             raise ValueError(f"`baseline` must be one of {', '.join(_MODES)}")
         self._mode: Baseline = baseline
-        self._baseline_min = baseline_min
+        # How many observations it learns from before an alarm is possible.
+        self.needed = baseline_min
         self._stratum_min = min(baseline_min, _STRATUM_MIN)
         self.arl = arl
         self.reset()
 
     def reset(self) -> None:
-        """Forget everything and learn again: the scores from here on are normal."""
-        self._state: StreamState = "learning"
+        """Forget everything and learn again: scores from now on are normal."""
+        # `learning` never raises an alarm; `alarm` stays on until the mean is back or `reset`.
+        self.state: StreamState = "learning"
         self._strata: dict[bytes, Stratum] = {}
         # The same by name, as far as names have been seen since a restart.
         self._named: dict[str, Stratum] = {}
-        self._accepted = self._pending = 0
+        # How many observations the baseline is made of, and how many wait while a drop is suspected.
+        self.observations = self._pending = 0
         self._newest, self._seen = 0.0, 0
         self._down = Bets()
         # While an alarm is on: the observations since its onset, those since a suspected return, and bets on that return.
@@ -141,14 +144,9 @@ class Detector:
         self._kappa = max(225.0, 450 + 700 * math.log(arl / 10_000))
 
     @property
-    def state(self) -> StreamState:
-        """`learning` never raises an alarm; `alarm` stays on until the mean is back or `reset`."""
-        return self._state
-
-    @property
     def is_suspicious(self) -> bool:
         """Whether the guard is up: the newest observations wait before they enter the baseline. Often true without any drop."""
-        return self._state == "alarm" or self._down.guard
+        return self.state == "alarm" or self._down.guard
 
     @property
     def evidence(self) -> float:
@@ -156,7 +154,7 @@ class Detector:
 
         Lower while no drop is suspected: where hardly anything ever fails, E alone is high all the time.
         """
-        if self._state == "alarm":
+        if self.state == "alarm":
             return 1.0
         if self._down.evidence <= 1:
             return 0.0
@@ -164,19 +162,9 @@ class Detector:
         return evidence * min(1.0, math.log(self._down.ratio) / math.log(SUSPICION))
 
     @property
-    def observations(self) -> int:
-        """How many observations the baseline is made of."""
-        return self._accepted
-
-    @property
-    def needed(self) -> int:
-        """How many observations it learns from before an alarm is possible."""
-        return self._baseline_min
-
-    @property
     def missing(self) -> int:
         """How many more observations are needed before an alarm is possible."""
-        return self._baseline_min - self._accepted if self._state == "learning" else 0
+        return self.needed - self.observations if self.state == "learning" else 0
 
     @property
     def since_onset(self) -> int:
@@ -204,7 +192,7 @@ class Detector:
         return interval(self.current, self.since_onset or min(self._seen, _NEWEST))
 
     def _since_onset(self) -> Sums:
-        if self._state == "alarm":
+        if self.state == "alarm":
             return _plus(self._onset, self._return)
         return self._down.since_onset() if self._down.ratio >= SUSPICION else _NONE
 
@@ -229,12 +217,12 @@ class Detector:
         mean = sum(total for total, _ in found.values()) / number
         self._newest += (mean - self._newest) / min(self._seen, _NEWEST)
         observed = [(stratum, total, count) for stratum, (total, count) in found.items()]
-        match self._state:
+        match self.state:
             case "learning":
                 self._learn(observed)
-                self._accepted += 1
-                if self._accepted >= self._baseline_min:
-                    self._state = "watching"
+                self.observations += 1
+                if self.observations >= self.needed:
+                    self.state = "watching"
                 return False
             case "watching" | "recovered":
                 return self._watch(observed)
@@ -260,7 +248,7 @@ class Detector:
         if len(known) < len(parts):
             self._learn([part for part in parts if part not in known])
         if not known:
-            self._accepted += 1
+            self.observations += 1
             return False
         self._down.bet(1 - score, max(1 - predicted, _LEAST_LOSS), score, expected)
         if self._mode == "guarded" and self._down.guard:
@@ -270,7 +258,7 @@ class Detector:
                 stratum.hold(total / count)
         else:
             self._learn(known)
-            self._accepted += 1 + self._pending
+            self.observations += 1 + self._pending
             if self._pending:
                 for stratum in self._strata.values():
                     stratum.accept_pending()
@@ -278,7 +266,7 @@ class Detector:
         if self._down.evidence < self._threshold or self._down.ratio < SUSPICION:
             return False
         self._onset = self._down.since_onset()
-        self._state = "alarm"
+        self.state = "alarm"
         return True
 
     def _await_return(self, parts: list[_Part]) -> None:
@@ -291,7 +279,7 @@ class Detector:
         if not self._up.guard:
             self._onset, self._return = _plus(self._onset, self._return), _NONE
         if self._up.evidence >= _RETURN_MARGIN * self._threshold and self._up.ratio >= SUSPICION:
-            self._state = "recovered"
+            self.state = "recovered"
             for stratum in self._strata.values():
                 stratum.drop_pending()
             self._pending = 0
@@ -319,15 +307,15 @@ class Detector:
         return (known, scores / number, expected / number, predicted / number) if known else (known, 0.0, 0.0, 0.0)
 
     def dump(self) -> bytes:
-        """The whole state as bytes, from which `load` makes a detector that goes on in the same way."""
+        """Return the whole state as bytes, for `load`."""
         head = _HEAD.pack(
             _VERSION,
-            _STATES.index(self._state),
+            _STATES.index(self.state),
             _MODES.index(self._mode),
             b"",
             self._arl,
-            self._baseline_min,
-            self._accepted,
+            self.needed,
+            self.observations,
             self._pending,
             self._newest,
             self._seen,
@@ -354,8 +342,8 @@ class Detector:
         _, state, mode, _, arl, baseline_min, accepted, pending, newest, seen, *sums = head
         modes: tuple[Baseline, ...] = _MODES
         detector = cls(arl, baseline_min, modes[int(mode)])
-        detector._state = _STATES[int(state)]
-        detector._accepted, detector._pending, detector._newest, detector._seen = accepted, pending, newest, seen
+        detector.state = _STATES[int(state)]
+        detector.observations, detector._pending, detector._newest, detector._seen = accepted, pending, newest, seen
         detector._onset, detector._return = (sums[0], sums[1], sums[2]), (sums[3], sums[4], sums[5])
         detector._down = Bets.unpack(body[_HEAD.size : _HEAD.size + Bets.size])
         detector._up = Bets.unpack(body[_HEAD.size + Bets.size : fixed])
@@ -363,9 +351,6 @@ class Detector:
             part = detector._strata[key] = Stratum()
             part.accepted, part.accepted_sum, part.pending, part.pending_sum, part.share = sums
         return detector
-
-    def __reduce__(self) -> tuple[Callable[[bytes], Self], tuple[bytes]]:
-        return type(self).load, (self.dump(),)
 
 
 def _digest(name: str, size: int) -> bytes:

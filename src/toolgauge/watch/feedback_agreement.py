@@ -2,7 +2,7 @@
 
 Feedback and scorecards come in, in any order; counts go out. A verdict waits until nothing of its trace or conversation
 has come for `for`, and is compared then: by that time it is known whether another one contradicts it, and a conversation has
-its last turn. What can be remembered is bounded: beyond it the oldest verdict is compared early, and the oldest outcomes are
+its last turn. Memory is bounded: beyond it the oldest verdict is compared early, and the oldest outcomes are
 forgotten.
 
 Belongs to one thread.

@@ -1,4 +1,4 @@
-"""One stream of scores that is watched: its detector, and what people want to know when it raises an alarm."""
+"""One watched stream of scores: its detector, the traces, times and versions behind an alarm, and its history."""
 
 import struct
 from array import array
@@ -38,10 +38,12 @@ class ScoreHistory:
         """Count one observation."""
         starts, ends = self._starts, self._ends
         time_s = min(max(time_ns // SECOND, 0), _LAST_S)
+        known_s = ends[-1] - starts[0] if starts else 0
+        width_s = min(max(known_s // _WIDTHS_KNOWN, _LEAST_S), _MOST_S)
         place = len(starts) - 1
         while place >= 0 and starts[place] > time_s:
             place -= 1
-        if place >= 0 and (time_s <= ends[place] or time_s < starts[place] + self._width()):
+        if place >= 0 and (time_s <= ends[place] or time_s < starts[place] + width_s):
             ends[place] = max(ends[place], time_s)
             self._counts[place] = min(self._counts[place] + 1, _LAST_S)
             self._sums[place] += score
@@ -84,10 +86,6 @@ class ScoreHistory:
         history._counts = array("I", numbers[2 * count : 3 * count])
         history._sums = array("d", numbers[3 * count :])
         return history
-
-    def _width(self) -> int:
-        known_s = self._ends[-1] - self._starts[0]
-        return min(max(known_s // _WIDTHS_KNOWN, _LEAST_S), _MOST_S)
 
     def _merge(self) -> None:
         """Make one of each two neighbours that are shortest for their age: several at once, for the search takes longest."""
@@ -218,7 +216,7 @@ class WatchedStream:
         return ended
 
     def accept(self, now_ns: int) -> Regression | None:
-        """Learn anew from here on; return the end of the regression that was on."""
+        """Start learning again; return the end of the open regression."""
         detector = self.detector
         current, interval, observations = detector.current, detector.interval, detector.since_onset
         detector.reset()
@@ -237,7 +235,7 @@ class WatchedStream:
         )
 
     def status(self) -> StreamStatus:
-        """Describe what the detector knows."""
+        """Describe the state of the detector."""
         detector, alarm = self.detector, self._history.alarm
         return StreamStatus(
             stream=self.stream,
@@ -348,7 +346,7 @@ class WatchedStream:
         if not worst or new is None:
             return None, None, None
         older = [version for version, arm in arms.items() if version and arm.first_ns < new.first_ns]
-        # A version that was well for long is not what the drop came with.
+        # A version that scored well for long did not cause the drop.
         is_worse = detector.baseline - new.sum / new.observations >= (detector.baseline - detector.current) / 2
         if not older or not is_worse:
             return None, None, None

@@ -1,4 +1,4 @@
-"""From results to observations: what the detectors count is a conversation, not a call.
+"""From results to observations: detectors count conversations, not calls.
 
 Calls of one conversation share their fate; fed one by one they break the promise about false alarms several-fold. A trace
 without a conversation id stands for itself.
@@ -112,7 +112,7 @@ class OpenConversations:
                 yield key, self._open.pop(key), True
 
     def restore(self, key: ConversationKey, conversation: Conversation) -> None:
-        """Put back what an earlier process had open."""
+        """Restore a conversation that an earlier process left open."""
         self._open[key] = conversation
 
     @property

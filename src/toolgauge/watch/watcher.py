@@ -4,7 +4,7 @@ A scorecard's scores are collected by conversation; a conversation that is compl
 streams; a stream whose mean has dropped raises an alarm. All streams share one promise about false alarms (`budget`), and
 alarms of one service that begin together are one incident.
 
-Belongs to one thread. Nothing here does I/O: `changes` returns what a store is to keep, `restore` takes it back.
+Belongs to one thread. Nothing here does I/O: `changes` returns the rows to store, `restore` reads them.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -56,7 +56,7 @@ class Budget(Struct, kw_only=True):
         self.hours[hour] = self.hours.get(hour, 0) + 1
 
     def is_changed(self, now_ns: int, false_alarms_per_week: float) -> bool:
-        """Derive the run length anew when that is due; return whether it is another one."""
+        """Update the run length when that is due; return whether it changed."""
         if max(self.started_ns or 0, self.changed_ns or 0) > now_ns + HOUR:
             # The clock was ahead before a restart: until it gets there again, nothing would be due.
             self.started_ns, self.changed_ns, self.hours = now_ns, None, {}
@@ -104,7 +104,7 @@ class Watcher:
         self._streams: dict[StreamKey, WatchedStream] = {}
         # By service and environment, the id of the newest incident and when its last regression began.
         self._incidents: dict[tuple[str | None, str | None], tuple[str, int]] = {}
-        # What a store does not know yet: streams and conversations that changed, and keys of rows that are gone.
+        # Changes that are not stored yet: streams and conversations that changed, and keys of removed rows.
         self._changed_streams: dict[StreamKey, None] = {}
         self._changed_conversations: dict[bytes, ConversationKey] = {}
         self._removed: set[bytes] = set()
@@ -237,7 +237,7 @@ class Watcher:
         return [stream.alarm for stream in self._streams.values() if stream.alarm is not None]
 
     def acknowledge(self, filters: Mapping[str, str], now_ns: int) -> int:
-        """Have the streams with these fields (those of `Stream`) learn anew: what they score is normal.
+        """Let the streams with these fields (those of `Stream`) learn again: their scores are normal.
 
         Returns how many streams these are; the regressions that end so come with the next `tick`.
         """
@@ -252,7 +252,7 @@ class Watcher:
         return len(chosen)
 
     def keep(self, criteria: Collection[tuple[str, str]]) -> None:
-        """Drop the streams of all criteria but these, given by name and revision; late scores begin none anew."""
+        """Drop the streams of all criteria but these, given by name and revision; late scores do not bring them back."""
         self._criteria = criteria
         for key in [key for key in self._streams if not self._is_watched(key)]:
             self._drop(key)
@@ -276,7 +276,7 @@ class Watcher:
         return {row: _sealed(row, saved) for row, saved in rows.items()}, removed
 
     def restore(self, rows: Mapping[bytes, bytes]) -> int:
-        """Go on where an earlier process ended; return how many rows are damaged: these are begun anew."""
+        """Restore the state of an earlier process; return how many rows are damaged and dropped."""
         self._given = set(rows)
         damaged = 0
         streams: list[WatchedStream] = []
@@ -320,7 +320,7 @@ class Watcher:
             metrics.baseline.set(detector.baseline, labels)
             metrics.current.set(detector.current, labels)
         else:
-            # Learned anew: what is normal is not known, which is not 0.
+            # While it learns again, the normal score is unknown, which is not 0.
             metrics.baseline.cells.pop(labels, None)
             metrics.current.cells.pop(labels, None)
 
@@ -341,7 +341,7 @@ def _row(kind: bytes, key: StreamKey | ConversationKey) -> bytes:
 
 
 def _sealed(row: bytes, saved: bytes) -> bytes:
-    """Put a checksum in front: what a disk has changed would be read as other figures."""
+    """Put a checksum in front: a changed byte on the disk would be read as other figures."""
     return crc32(saved, crc32(row)).to_bytes(_CHECKSUM_BYTES) + saved
 
 

@@ -362,7 +362,7 @@ def both_or_one_empty(expected: int, made: int, details: Callable[[str], JsonObj
 
 # Whether an expected call (by index) equals a made one.
 Equal: TypeAlias = Callable[[int, int], bool]
-# What a line of the details shows of both: what was made, what was expected.
+# The values in a line of the details: the made one and the expected one.
 Shown: TypeAlias = Callable[[int, int], tuple[object, object]]
 
 

@@ -177,7 +177,7 @@ def _lines(side: object, delimiter: str, key: str) -> list[str]:
 
 
 def _expected(output: object, key: str | Sequence[str]) -> object:
-    """Take from the expected output what the key names; text is read as JSON then."""
+    """Return the part of the expected output that the key names; text is read as JSON then."""
     if key == _WHOLE:
         return output
     if isinstance(output, str):
@@ -228,7 +228,7 @@ def _at(value: object, path: str, side: str) -> object:
 
 def _no_attachment(value: object) -> object:
     if isinstance(value, str) and _ATTACHMENT.match(value):
-        raise _OutputError("attachment", "the output is an attachment of a job, which nobody downloads here")
+        raise _OutputError("attachment", "the output is an attachment of a job, which is not downloaded here")
     return value
 
 

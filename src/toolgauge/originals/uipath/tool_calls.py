@@ -111,7 +111,7 @@ class ToolCallArgs(CallEvaluator[ArgsCriteria]):
 
     def criteria_of(self, expected: Expected) -> ArgsCriteria | Errored:
         """Take over the expected calls; one whose arguments do not matter expects none."""
-        # What is expected is checked already, and models are made of it faster without doing so again.
+        # Expected calls are checked already: models are built without a second check, which is faster.
         return unsupported(expected) or ArgsCriteria.model_construct(
             tool_calls=[
                 ToolCall.model_construct(name=call.name, args=call.args or {}, id=call.call_id)

@@ -12,7 +12,7 @@ from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.cli.live_lines import LINES_PER_SECOND, LiveLines
 from toolgauge.export.redact import Redactor
 from toolgauge.model.outcomes import Difference, Errored, NotEvaluated, Scorecard, Scored, Side
-from toolgauge.offline.terminal import PLAIN, Style
+from toolgauge.report.terminal import PLAIN, Style
 from toolgauge.settings import MINUTE, SECOND
 
 UNSEEN = NotEvaluated(reason="no_reference")

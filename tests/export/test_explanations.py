@@ -3,7 +3,10 @@
 import pytest
 
 from tests.export.scorecards import call_result, failed, passed, shadow, trajectory_result
-from toolgauge.export.explanations import (
+from toolgauge.export.redact import Redactor
+from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.outcomes import Difference, Errored, NotEvaluated, Result, Scored, Side
+from toolgauge.report.explanations import (
     ShownDifference,
     VerdictWriter,
     brief_reason,
@@ -11,9 +14,6 @@ from toolgauge.export.explanations import (
     deciding,
     worst_result,
 )
-from toolgauge.export.redact import Redactor
-from toolgauge.model.json import Json, JsonObject
-from toolgauge.model.outcomes import Difference, Errored, NotEvaluated, Result, Scored, Side
 
 SHOWING, HIDING = Redactor(show_values=True), Redactor(show_values=False)
 DIFFERS = "amount differs (number, exact)"

@@ -14,7 +14,7 @@ from tests.web.test_trajectory_pages import ATTRIBUTES, ELEMENTS, HOSTILE, WRONG
 from toolgauge.export.redact import Redactor
 from toolgauge.model.errors import ToolgaugeError
 from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, Scorecard
-from toolgauge.web.document import TrajectoryDocument
+from toolgauge.report.document import TrajectoryDocument
 
 
 def written(

@@ -10,16 +10,16 @@ from tests.web.test_plain_words import card, page_of, report
 from tests.web.test_trajectory_pages import page
 from toolgauge.cli.report_files import finding
 from toolgauge.evaluators.tool_success import ToolSuccess
-from toolgauge.export.explanations import VerdictWriter, brief_reason
 from toolgauge.export.redact import Redactor
 from toolgauge.model.observations import CallError
 from toolgauge.model.outcomes import Errored, Outcome, Scored
-from toolgauge.offline.replay.descriptions import trajectory_lines
-from toolgauge.offline.replay.shown_values import ValueWriter
-from toolgauge.offline.reports.junit import junit
-from toolgauge.offline.reports.markdown import markdown
-from toolgauge.offline.reports.rows import Report, Row
-from toolgauge.offline.terminal import shortened_error
+from toolgauge.report.descriptions import trajectory_lines
+from toolgauge.report.explanations import VerdictWriter, brief_reason
+from toolgauge.report.findings import Report, Row
+from toolgauge.report.junit import junit
+from toolgauge.report.markdown import markdown
+from toolgauge.report.shown_values import ValueWriter
+from toolgauge.report.terminal import shortened_error
 from toolgauge.testing.samples import sample_call, sample_trajectory
 
 SHOWING = Redactor(show_values=True)

@@ -24,7 +24,7 @@ from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.outcomes import Errored, NotEvaluated, Result, Scorecard
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import Message, ToolCall, Trajectory
-from toolgauge.web.kept import TrajectoryStore
+from toolgauge.report.kept import TrajectoryStore
 
 PLENTY = 1 << 30
 PASSED, FAILED = trajectory_result(passed()), trajectory_result(failed())

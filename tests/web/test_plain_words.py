@@ -16,16 +16,16 @@ from toolgauge.model.content import Recorded
 from toolgauge.model.observations import CallError
 from toolgauge.model.outcomes import Difference, NotEvaluated, Scorecard, Scored, Side
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.offline.explain.verdict_lines import VerdictLines
-from toolgauge.offline.replay.descriptions import trajectory_lines, trajectory_object
-from toolgauge.offline.replay.shown_values import ValueWriter
 from toolgauge.offline.replay.stats import Stats, Tally
-from toolgauge.offline.reports.junit import junit
-from toolgauge.offline.reports.markdown import markdown
-from toolgauge.offline.reports.rows import Report, Row
+from toolgauge.report.descriptions import trajectory_lines, trajectory_object
+from toolgauge.report.findings import Report, Row
+from toolgauge.report.junit import junit
+from toolgauge.report.kept import KeptTrajectory
+from toolgauge.report.markdown import markdown
+from toolgauge.report.shown_values import ValueWriter
+from toolgauge.report.verdict_lines import VerdictLines
 from toolgauge.score.criterion import Criterion, NoReference
 from toolgauge.testing.samples import TRACE_ID, sample_call, sample_trajectory
-from toolgauge.web.kept import KeptTrajectory
 
 DASH = "\N{EN DASH}"
 SHOWING, HIDING = Redactor(show_values=True), Redactor(show_values=False)

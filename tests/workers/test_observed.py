@@ -19,6 +19,7 @@ from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.regressions import Arm, Regression, StreamStatus
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.offline.learn.live_learning import Clocks, LiveSession
+from toolgauge.report.kept import TrajectoryStore
 from toolgauge.score.criterion import ToolKinds
 from toolgauge.score.scorer import ReadingScope
 from toolgauge.selfmetrics import SelfMetrics
@@ -26,7 +27,6 @@ from toolgauge.service.workers.observed import Observations, Viewers
 from toolgauge.service.workers.observed_messages import trajectories_of
 from toolgauge.service.workers.observed_worker import WorkerObserver
 from toolgauge.watch.watcher import Watcher
-from toolgauge.web.kept import TrajectoryStore
 
 WORKERS = 2
 FRAMEWORKS = ("openai-agents", "google-adk", "pydantic-ai", "traceloop-langgraph")

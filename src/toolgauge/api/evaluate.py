@@ -11,11 +11,11 @@ from toolgauge.api.evaluation import CriterionResult, EvaluatedTrajectory, Evalu
 from toolgauge.api.notebook import NotebookWriter
 from toolgauge.api.source_requests import Path, Source, is_path, requests
 from toolgauge.api.written_criterion import Criterion
-from toolgauge.export.explanations import VerdictWriter
 from toolgauge.offline.replay.recordings import scorecards
+from toolgauge.report.explanations import VerdictWriter
+from toolgauge.report.trajectory_view import TrajectoryWriter
 from toolgauge.service.criteria_factory import load_for_replay
 from toolgauge.service.pipeline_factory import offline_pipeline, redactor
-from toolgauge.web.trajectory_view import TrajectoryWriter
 
 
 def evaluate(

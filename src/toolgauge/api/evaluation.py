@@ -10,9 +10,9 @@ from difflib import get_close_matches
 from typing import TypeAlias
 
 from toolgauge.api.notebook import NotebookWriter, Part
-from toolgauge.export.explanations import ShownDifference, Verdict, comparison
 from toolgauge.model.outcomes import Enforce, Level, OutcomeWord
 from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.report.explanations import ShownDifference, Verdict, comparison
 
 _MAX_COMPARED = 5
 _MAX_NAMED = 20

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from toolgauge.model.outcomes import Result
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.web.pages import Pages, static_file
-from toolgauge.web.trajectory_view import ShownTrajectory, TrajectoryWriter
+from toolgauge.report.html import Templates, static_file
+from toolgauge.report.trajectory_view import ShownTrajectory, TrajectoryWriter
 
 _MAX_TRAJECTORIES = 20
 _MAX_OPEN = 3
@@ -45,7 +45,7 @@ class NotebookWriter:
     def html(self, title: str, parts: Sequence[Part], *, passed: bool, note: str = "") -> str:
         """Write trajectories below a title; those that did not pass come first, and the first ones are open."""
         first = sorted(parts, key=lambda part: part.passed)[:_MAX_TRAJECTORIES]
-        content = Pages().fragment(
+        content = Templates().fragment(
             "notebook.html",
             title=title,
             note=note,

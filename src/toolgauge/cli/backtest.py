@@ -15,8 +15,8 @@ from toolgauge.offline.backtest.firings import Backtest
 from toolgauge.offline.backtest.labels import Labelled, LabelSet, RecordedFeedback, read_labels
 from toolgauge.offline.backtest.report import Report
 from toolgauge.offline.replay.recordings import scorecards
-from toolgauge.offline.terminal import printable
 from toolgauge.recognize.label_values import PLAIN_VERDICTS
+from toolgauge.report.terminal import printable
 from toolgauge.score.criterion import register, with_writing_tools
 from toolgauge.score.scorer import no_deadline
 from toolgauge.score.unmatched import Unmatched, UnmatchedCriteria

@@ -9,7 +9,7 @@ from toolgauge.config.load import as_yaml
 from toolgauge.model.errors import RecordingError
 from toolgauge.offline.convert.conversion import convert
 from toolgauge.offline.convert.draft import read_documents
-from toolgauge.offline.terminal import printable
+from toolgauge.report.terminal import printable
 
 
 @click.command("convert", epilog=EXIT_CODES)

@@ -19,7 +19,7 @@ from toolgauge.offline.expect.documents import Document, document
 from toolgauge.offline.expect.reference_text import criteria_lines, reference_lines
 from toolgauge.offline.expect.tasks import Choice, Chooser
 from toolgauge.offline.replay.recordings import STDIN
-from toolgauge.offline.terminal import counted, printable
+from toolgauge.report.terminal import counted, printable
 
 
 @click.command("expect", epilog=EXIT_CODES)

@@ -15,9 +15,9 @@ from toolgauge.config.problems import suggestion
 from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.model.outcomes import OutcomeWord, Result, Scorecard, outcome_word
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.offline.explain.verdict_lines import VerdictLines
 from toolgauge.offline.replay.recordings import scorecards
-from toolgauge.offline.terminal import printable
+from toolgauge.report.terminal import printable
+from toolgauge.report.verdict_lines import VerdictLines
 from toolgauge.score.criterion import Criterion, register, with_writing_tools
 from toolgauge.score.unmatched import UnmatchedCriteria
 from toolgauge.service.pipeline_factory import offline_pipeline, redactor, tool_kinds

@@ -8,10 +8,10 @@ from typing import TypeVar
 import click
 
 from toolgauge.cli.main import drop_output
-from toolgauge.offline.criterion_counts import CriterionCounts
-from toolgauge.offline.reports.gate import FAIL_ON, FailOn, Gate
-from toolgauge.offline.reports.rows import Check
-from toolgauge.offline.terminal import printable
+from toolgauge.report.criterion_counts import CriterionCounts
+from toolgauge.report.findings import Check
+from toolgauge.report.gate import FAIL_ON, FailOn, Gate
+from toolgauge.report.terminal import printable
 from toolgauge.score.criterion import Criterion
 
 _F = TypeVar("_F", bound=Callable[..., object])

@@ -10,10 +10,10 @@ from toolgauge.cli.main import EXIT_CODES, configuration_options
 from toolgauge.cli.output import reading_progress, terminal_style
 from toolgauge.config.load import load
 from toolgauge.config.model import Config
-from toolgauge.offline.replay.descriptions import trajectory_lines, trajectory_object
 from toolgauge.offline.replay.recordings import scorecards
-from toolgauge.offline.replay.shown_values import ValueWriter
 from toolgauge.offline.replay.stats import Stats, Tally
+from toolgauge.report.descriptions import trajectory_lines, trajectory_object
+from toolgauge.report.shown_values import ValueWriter
 from toolgauge.service.pipeline_factory import offline_pipeline, redactor
 
 

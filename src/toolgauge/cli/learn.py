@@ -19,7 +19,7 @@ from toolgauge.offline.learn.evidence import Requirements
 from toolgauge.offline.learn.learner import Learner, Options
 from toolgauge.offline.learn.live_client import LiveClient
 from toolgauge.offline.learn.wanted_runs import Wanted, learn_recording
-from toolgauge.offline.terminal import shortened
+from toolgauge.report.terminal import shortened
 from toolgauge.service.criteria_factory import load_for_replay
 from toolgauge.settings import SECOND, duration_ns
 

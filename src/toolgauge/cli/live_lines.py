@@ -8,22 +8,22 @@ import shutil
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
 from toolgauge.assemble.settings import AssembleSettings
-from toolgauge.export.explanations import brief_reason, deciding, requirement, worst_result
 from toolgauge.export.redact import Redactor
-from toolgauge.model.delivery import Outgoing
 from toolgauge.model.error_causes import with_cause
 from toolgauge.model.outcomes import Errored, NotEvaluated, OutcomeWord, Result, Scorecard, Scored, outcome_word
 from toolgauge.model.records import VERSION
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.offline.terminal import Style, counted, printable, shortened, shortened_error
 from toolgauge.pipeline.pipeline import ScorecardSink
+from toolgauge.report.explanations import brief_reason, deciding, requirement, worst_result
+from toolgauge.report.kept import ObservedSink
+from toolgauge.report.terminal import Style, counted, printable, shortened, shortened_error
 from toolgauge.score.result_counts import SHADOW, ResultCounts
 from toolgauge.settings import duration_text
 
@@ -95,7 +95,7 @@ class LiveLines:
 
     def observe(self, sink: ScorecardSink) -> ScorecardSink:
         """Wrap a sink: what passes through it is shown."""
-        return _ObservedSink(sink, self)
+        return ObservedSink(sink, self.show)
 
     def show(self, scorecard: Scorecard) -> None:
         """Count the scorecard, and have a line of it written where there is room."""
@@ -171,23 +171,6 @@ class LiveLines:
         else:
             self._hidden += 1
             self._hidden_failed += is_failed
-
-
-class _ObservedSink:
-    """A sink of scorecards that shows them, too."""
-
-    def __init__(self, sink: ScorecardSink, lines: LiveLines) -> None:
-        self._sink = sink
-        self._lines = lines
-
-    def record(self, scorecard: Scorecard) -> None:
-        """Pass the scorecard on, and show it."""
-        self._sink.record(scorecard)
-        self._lines.show(scorecard)
-
-    def requests(self, scorecards: Sequence[Scorecard]) -> Iterable[Outgoing]:
-        """Pass the requests on."""
-        return self._sink.requests(scorecards)
 
 
 # Of one width, so that failures stand below each other.

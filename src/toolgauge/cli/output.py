@@ -11,7 +11,7 @@ from typing import TextIO
 import click
 
 from toolgauge.offline.replay.recordings import RecordedRequest, find_files, read
-from toolgauge.offline.terminal import PLAIN, Style
+from toolgauge.report.terminal import PLAIN, Style
 
 _WIDTH = 30
 _BETWEEN_DRAWINGS_S = 0.1

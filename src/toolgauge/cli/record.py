@@ -19,7 +19,7 @@ from toolgauge.config.model import Config, Log
 from toolgauge.export.recording_file import RecordingFile, recording_ending
 from toolgauge.net.listen import check_endpoints
 from toolgauge.offline.record.recorder import Recorder
-from toolgauge.offline.terminal import counted
+from toolgauge.report.terminal import counted
 from toolgauge.service.process import handle_stop_signals, raise_descriptor_limit
 
 _EVERY_S = 0.5

@@ -20,13 +20,13 @@ from toolgauge.config.model import Config
 from toolgauge.export.regression_events import sentence
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.regressions import Regression
-from toolgauge.offline.replay.criteria_table import Summary
-from toolgauge.offline.replay.descriptions import trajectory_head
 from toolgauge.offline.replay.recordings import scorecards
-from toolgauge.offline.replay.result_lines import ResultLines, result_objects
-from toolgauge.offline.reports.gate import FailOn
-from toolgauge.offline.reports.rows import Report
-from toolgauge.offline.terminal import printable
+from toolgauge.report.criteria_table import Summary
+from toolgauge.report.descriptions import trajectory_head
+from toolgauge.report.findings import Report
+from toolgauge.report.gate import FailOn
+from toolgauge.report.result_lines import ResultLines, result_objects
+from toolgauge.report.terminal import printable
 from toolgauge.score.criterion import Criterion, register, with_writing_tools
 from toolgauge.score.unmatched import Unmatched, UnmatchedCriteria
 from toolgauge.service.pipeline_factory import offline_pipeline, redactor, tool_kinds
@@ -141,7 +141,7 @@ def _document(
         return
     if file == "-":
         raise click.UsageError("`--html -`: standard output has the results; name a file")
-    from toolgauge.web.document import TrajectoryDocument
+    from toolgauge.report.document import TrajectoryDocument
 
     pass_at = {criterion.revision: criterion.pass_at for criterion in criteria}
     document = TrajectoryDocument(file, redactor(config), pass_at, config.trace_url)

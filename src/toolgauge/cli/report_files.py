@@ -21,12 +21,12 @@ from toolgauge.model.outcomes import (
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.offline.cases.case import Case, Unreadable
 from toolgauge.offline.cases.scoring import CaseResult
-from toolgauge.offline.criterion_counts import CriterionCounts
-from toolgauge.offline.reports.annotations import annotations
-from toolgauge.offline.reports.junit import junit
-from toolgauge.offline.reports.markdown import markdown
-from toolgauge.offline.reports.rows import Finding, Report, Row, joined
-from toolgauge.offline.terminal import printable
+from toolgauge.report.annotations import annotations
+from toolgauge.report.criterion_counts import CriterionCounts
+from toolgauge.report.findings import Finding, Report, Row, joined
+from toolgauge.report.junit import junit
+from toolgauge.report.markdown import markdown
+from toolgauge.report.terminal import printable
 from toolgauge.score.criterion import Criterion, Lookup
 
 _F = TypeVar("_F", bound=Callable[..., object])

@@ -23,6 +23,7 @@ from toolgauge.net.listen import check_endpoints
 from toolgauge.net.settings import ListenerSettings
 from toolgauge.offline.learn.live_learning import LiveLearning
 from toolgauge.pipeline.pipeline import ScorecardSink
+from toolgauge.report.kept import ADMITTED_PER_SECOND
 from toolgauge.score.criterion import Criterion
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.config_watch import ConfigWatch
@@ -40,7 +41,6 @@ from toolgauge.service.workers.front_reload import FrontReloader
 from toolgauge.service.workers.observed import Viewers
 from toolgauge.service.workers.redistribution import take_over_journals
 from toolgauge.settings import redacted_url, split_address
-from toolgauge.web.kept import ADMITTED_PER_SECOND
 from toolgauge.web.view import WebView
 
 _LOG = logging.getLogger("toolgauge")

@@ -34,16 +34,16 @@ from toolgauge.demo.lines import (
 )
 from toolgauge.demo.release import show_release
 from toolgauge.export.redact import Redactor
-from toolgauge.model.delivery import Outgoing
 from toolgauge.model.errors import StartError
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.net.listen import check_endpoints
-from toolgauge.offline.terminal import PLAIN, Style
 from toolgauge.otlp.envelope import count_items
 from toolgauge.pipeline.pipeline import ScorecardSink
 from toolgauge.receive.grpc import GrpcReceiver
 from toolgauge.receive.settings import GrpcSettings
+from toolgauge.report.kept import ObservedSink
+from toolgauge.report.terminal import PLAIN, Style
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.criteria_factory import load_for_replay
 from toolgauge.service.process import handle_stop_signals
@@ -113,23 +113,6 @@ async def _send_http(recording: Recording, http: aiohttp.ClientSession) -> None:
 _SHOWN = Redactor(show_values=True)
 _MAX_MESSAGE_BYTES = 16 << 20
 _LONGEST_S = 20.0
-
-
-class ObservedSink:
-    """A sink of scorecards that keeps them for the demo, too."""
-
-    def __init__(self, sink: ScorecardSink, seen: list[Scorecard]) -> None:
-        self._sink = sink
-        self._seen = seen
-
-    def record(self, scorecard: Scorecard) -> None:
-        """Keep the scorecard and pass it on."""
-        self._sink.record(scorecard)
-        self._seen.append(scorecard)
-
-    def requests(self, scorecards: Sequence[Scorecard]) -> Iterable[Outgoing]:
-        """Pass the requests on."""
-        return self._sink.requests(scorecards)
 
 
 async def run(print_line: Callable[[str], None], *, regression: bool, stay: bool = False, style: Style = PLAIN) -> None:
@@ -280,7 +263,7 @@ def _service(destination_port: int, seen: list[Scorecard], view: WebView | None)
         config, criteria = load_for_replay((), overrides, (str(criteria_file),), {})
 
     def observing(sink: ScorecardSink) -> ScorecardSink:
-        return ObservedSink(sink if view is None else view.observe(sink), seen)
+        return ObservedSink(sink if view is None else view.observe(sink), seen.append)
 
     return make_service(config, criteria, observing=observing)
 

@@ -17,14 +17,14 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from toolgauge.export.explanations import VerdictWriter, comparison
 from toolgauge.export.redact import Redactor
 from toolgauge.export.regression_events import EVENT_NAME as REGRESSION
 from toolgauge.model.delivery import Accepted, Answer, Signal
 from toolgauge.model.outcomes import NotEvaluated, OutcomeWord, Reason, Result, Scorecard, outcome_word
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.offline.replay.result_lines import ResultLines, outcome_styled
-from toolgauge.offline.terminal import PLAIN, Style, counted, printable, shortened
+from toolgauge.report.explanations import VerdictWriter, comparison
+from toolgauge.report.result_lines import ResultLines, outcome_styled
+from toolgauge.report.terminal import PLAIN, Style, counted, printable, shortened
 
 _OURS = "toolgauge."
 _OWN_SCOPE = "toolgauge"

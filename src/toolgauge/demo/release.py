@@ -16,7 +16,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from toolgauge.demo.drawing import HEALTHY, WORSE, Recording, Release, drawn
 from toolgauge.demo.lines import SCREEN_WIDTH, DemoDestination, heading
-from toolgauge.offline.terminal import PLAIN, Style, counted, printable
+from toolgauge.report.terminal import PLAIN, Style, counted, printable
 
 _SEED = 8
 _HEALTHY = 180

@@ -39,9 +39,9 @@ from toolgauge.model.errors import ConfigError
 from toolgauge.model.json import JsonObject
 from toolgauge.offline.compare.verdict import Question
 from toolgauge.offline.compare.versions import Filters as StreamFilters
-from toolgauge.offline.terminal import counted
-from toolgauge.web.filters import Filters
-from toolgauge.web.kept import KeptTrajectory
+from toolgauge.report.filters import Filters
+from toolgauge.report.kept import KeptTrajectory
+from toolgauge.report.terminal import counted
 
 
 class RecordingList(Struct, frozen=True, kw_only=True):

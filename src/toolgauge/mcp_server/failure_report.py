@@ -10,7 +10,6 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from toolgauge.export.explanations import ShownDifference, Verdict
 from toolgauge.export.redact import Redactor
 from toolgauge.mcp_server.plain_text import MAX_JSON, as_json, cut, more, size_of
 from toolgauge.mcp_server.scoring_files import Scoring
@@ -18,9 +17,10 @@ from toolgauge.mcp_server.trajectory_list import ListedTrajectory, listed, named
 from toolgauge.model.error_causes import with_cause
 from toolgauge.model.outcomes import ERROR_RULE, MEANINGS, OutcomeWord, Result, outcome_word
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.web.kept import KeptTrajectory
-from toolgauge.web.producer_advice import advice
-from toolgauge.web.trajectory_view import ShownCall, ShownCriterion, ShownTrajectory, ShownValue, TrajectoryWriter
+from toolgauge.report.explanations import ShownDifference, Verdict
+from toolgauge.report.kept import KeptTrajectory
+from toolgauge.report.producer_advice import advice
+from toolgauge.report.trajectory_view import ShownCall, ShownCriterion, ShownTrajectory, ShownValue, TrajectoryWriter
 
 _NAME = 120
 _EXPLANATION = 600

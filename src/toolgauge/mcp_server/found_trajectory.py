@@ -7,8 +7,8 @@ from toolgauge.mcp_server.plain_text import cut
 from toolgauge.mcp_server.scored_recordings import ScoredRecording
 from toolgauge.model.errors import RecordingError
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.web.filters import Filters
-from toolgauge.web.kept import KeptTrajectory
+from toolgauge.report.filters import Filters
+from toolgauge.report.kept import KeptTrajectory
 
 _MAX_NAMED = 5
 _ID = 120

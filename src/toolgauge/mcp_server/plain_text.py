@@ -9,7 +9,7 @@ from msgspec import Struct, to_builtins
 from msgspec.json import encode
 
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.offline.terminal import printable
+from toolgauge.report.terminal import printable
 
 # Of one answer, as text and as JSON.
 MAX_TEXT = 16_000

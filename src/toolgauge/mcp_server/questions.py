@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from toolgauge.offline.compare.versions import FILTERED
-from toolgauge.web.filters import MAX_TEXT
+from toolgauge.report.filters import MAX_TEXT
 
 _RECORDING = (
     "A recording as `list_recordings` names it: a file, or a directory. Default: all that the server was started with."

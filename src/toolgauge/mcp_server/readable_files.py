@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.offline.replay.recordings import STDIN, is_recording
-from toolgauge.offline.terminal import shortened
+from toolgauge.report.terminal import shortened
 
 _MAX_LOOKED_AT = 20_000
 _MAX_LISTED = 200

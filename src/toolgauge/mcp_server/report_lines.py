@@ -11,7 +11,7 @@ from toolgauge.mcp_server.failure_report import (
     ReportedVerdict,
 )
 from toolgauge.model.plain_words import rule_words, state_words
-from toolgauge.offline.terminal import counted
+from toolgauge.report.terminal import counted
 
 
 def failure_lines(report: FailureReport) -> Iterator[str]:

@@ -14,12 +14,12 @@ from toolgauge.mcp_server.scoring_files import Scoring
 from toolgauge.model.errors import RecordingError
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.offline.replay.criteria_table import Summary
 from toolgauge.offline.replay.recordings import RecordedRequest, read, scorecards
+from toolgauge.report.criteria_table import Summary
+from toolgauge.report.kept import KeptTrajectory, TrajectoryStore
 from toolgauge.score.criterion import register, with_writing_tools
 from toolgauge.score.unmatched import Unmatched, UnmatchedCriteria
 from toolgauge.service.pipeline_factory import offline_pipeline, tool_kinds
-from toolgauge.web.kept import KeptTrajectory, TrajectoryStore
 
 # Of one recording, and recordings; together 256 MB.
 MAX_TRAJECTORIES = 20_000

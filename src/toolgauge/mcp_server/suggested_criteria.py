@@ -17,7 +17,7 @@ from toolgauge.offline.expect.tasks import Choice
 from toolgauge.offline.learn.evidence import Requirements
 from toolgauge.offline.learn.learner import Options
 from toolgauge.offline.learn.wanted_runs import Wanted, learn_recording
-from toolgauge.offline.terminal import counted
+from toolgauge.report.terminal import counted
 
 # So much YAML is in one answer.
 MAX_YAML = 20_000

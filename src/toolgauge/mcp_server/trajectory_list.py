@@ -12,12 +12,12 @@ from toolgauge.mcp_server.plain_text import MAX_JSON, as_json, cut, more, size_o
 from toolgauge.mcp_server.scored_recordings import ScoredRecording
 from toolgauge.model.outcomes import OutcomeWord, outcome_word
 from toolgauge.model.records import VERSION
-from toolgauge.offline.criterion_counts import CriterionCounts
-from toolgauge.offline.terminal import counted, printable
 from toolgauge.otlp.encode import fit_time
-from toolgauge.web.filters import Filters
-from toolgauge.web.kept import KeptTrajectory
-from toolgauge.web.trajectory_rows import row
+from toolgauge.report.criterion_counts import CriterionCounts
+from toolgauge.report.filters import Filters
+from toolgauge.report.kept import KeptTrajectory
+from toolgauge.report.terminal import counted, printable
+from toolgauge.report.trajectory_rows import row
 
 _NAME = 120
 _LOOKED_AT = 1_000

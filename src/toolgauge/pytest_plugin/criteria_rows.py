@@ -5,8 +5,8 @@ from typing import TypeAlias
 
 from toolgauge.api.evaluation import CriterionResult
 from toolgauge.model.outcomes import OutcomeWord
-from toolgauge.offline.criterion_counts import CriterionCounts
-from toolgauge.offline.replay.criteria_table import table_lines
+from toolgauge.report.criteria_table import table_lines
+from toolgauge.report.criterion_counts import CriterionCounts
 
 # The attribute of a test's last report that has them; `hooks` looks for it by its name, without importing this.
 RESULTS = "toolgauge"

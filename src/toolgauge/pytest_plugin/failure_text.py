@@ -4,16 +4,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from toolgauge.api.evaluation import CriterionResult, EvaluatedTrajectory, Evaluation
-from toolgauge.export.explanations import ShownDifference, comparison
-from toolgauge.export.origin_lines import OriginWriter
 from toolgauge.export.redact import Redactor
 from toolgauge.model.content import NotRecorded
 from toolgauge.model.outcomes import MEANINGS, NotEvaluated
 from toolgauge.model.plain_words import error_words, state_words
 from toolgauge.model.trajectory import ToolCall
-from toolgauge.offline.replay.shown_values import ValueWriter
-from toolgauge.offline.terminal import counted, printable, shortened, shortened_error
 from toolgauge.pytest_plugin.criterion_shortfalls import Shortfall
+from toolgauge.report.explanations import ShownDifference, comparison
+from toolgauge.report.origin_lines import OriginWriter
+from toolgauge.report.shown_values import ValueWriter
+from toolgauge.report.terminal import counted, printable, shortened, shortened_error
 from toolgauge.score.origins.value_chain import failing_chains
 from toolgauge.score.unmatched import Unmatched
 

@@ -11,11 +11,11 @@ from msgspec.structs import asdict, astuple
 
 from toolgauge.export.regression_events import sentence, trace_links, valid_traces
 from toolgauge.model.regressions import Regression, Stream, StreamHistory, StreamState, StreamStatus
+from toolgauge.report.filters import is_meant
+from toolgauge.report.html import visible
 from toolgauge.settings import HOUR
 from toolgauge.web.chart import NARROW, WIDE, Chart, Sparkline, draw, sparkline
-from toolgauge.web.filters import is_meant
-from toolgauge.web.pages import Page, PageRequest, Pages, visible
-from toolgauge.web.running import Shown, WatchedStreams
+from toolgauge.web.pages import Page, PageRequest, Pages, Running, Shown
 
 PAGE_SIZE = 50
 _MAX_TEXT = 200
@@ -107,21 +107,24 @@ class StreamPages:
         running = self._shown.running
         if len(request.path) > 2:
             return None
-        if running is None or running.streams is None:
+        if running is None or running.watching is None:
             return None if len(request.path) > 1 else self._not_watched(is_starting=running is None)
         if len(request.path) > 1:
-            return self._one(request, running.streams)
-        return self._all(StreamFilters.of(request), running.streams)
+            return self._one(request, running)
+        return self._all(StreamFilters.of(request), running)
 
     def _not_watched(self, *, is_starting: bool) -> str:
         return self._pages.page("streams_off.html", section="streams", title="Streams", is_starting=is_starting)
 
-    def _all(self, filters: StreamFilters, streams: WatchedStreams) -> str:
-        statuses = sorted(streams.statuses(), key=_place)
+    def _all(self, filters: StreamFilters, running: Running) -> str:
+        statuses = sorted(running.ask(lambda watching: watching.statuses()), key=_place)
         found = [status for status in statuses if filters.matches(status)]
         begin = (filters.page - 1) * PAGE_SIZE
         shown = found[begin : begin + PAGE_SIZE]
-        histories = {history.status.stream: history for history in streams.histories([one.stream for one in shown])}
+        histories = {
+            history.status.stream: history
+            for history in running.ask(lambda watching: watching.histories([one.stream for one in shown]))
+        }
         return self._pages.page(
             "streams.html",
             section="streams",
@@ -137,9 +140,18 @@ class StreamPages:
             criteria=sorted({status.stream.criterion for status in statuses}),
         )
 
-    def _one(self, request: PageRequest, streams: WatchedStreams) -> str | None:
-        stream = next((each.stream for each in streams.statuses() if stream_id(each.stream) == request.path[1]), None)
-        history = None if stream is None else next(iter(streams.histories([stream])), None)
+    def _one(self, request: PageRequest, running: Running) -> str | None:
+        stream = next(
+            (
+                each.stream
+                for each in running.ask(lambda watching: watching.statuses())
+                if stream_id(each.stream) == request.path[1]
+            ),
+            None,
+        )
+        history = (
+            None if stream is None else next(iter(running.ask(lambda watching: watching.histories([stream]))), None)
+        )
         if history is None:
             return None
         chosen = _range(request.value("range"), history)

@@ -6,13 +6,13 @@ from itertools import islice
 from toolgauge.export.regression_events import trace_links
 from toolgauge.model.regressions import StreamStatus
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.web.filters import MAX_TEXT, Facets, Filters, facets
-from toolgauge.web.kept import KeptTrajectory
-from toolgauge.web.pages import Page, PageRequest, Pages, visible
-from toolgauge.web.running import BusyError, Shown
+from toolgauge.report.filters import MAX_TEXT, Facets, Filters, facets
+from toolgauge.report.html import visible
+from toolgauge.report.kept import KeptTrajectory
+from toolgauge.report.trajectory_rows import gaps, row, services
+from toolgauge.report.trajectory_view import TrajectoryWriter, head
+from toolgauge.web.pages import BusyError, Page, PageRequest, Pages, Shown
 from toolgauge.web.stream_pages import stream_id
-from toolgauge.web.trajectory_rows import gaps, row, services
-from toolgauge.web.trajectory_view import TrajectoryWriter, head
 
 _FAILURES, _GAPS, _SERVICES = 8, 6, 20
 _MAX_OPTIONS = 200
@@ -52,10 +52,10 @@ class TrajectoryPages:
     def _alarms(self) -> tuple[Sequence[tuple[str, StreamStatus]], bool]:
         """Return the streams in alarm, each with its id; and whether the worker was too busy to answer."""
         running = self._shown.running
-        if running is None or running.streams is None:
+        if running is None:
             return (), False
         try:
-            statuses = running.streams.statuses()
+            statuses = running.ask(lambda watching: watching.statuses())
         except BusyError:
             return (), True
         return [(stream_id(one.stream), one) for one in statuses if one.state == "alarm"], False

@@ -12,7 +12,7 @@ from toolgauge.offline.compare.comparison import Comparison, compare
 from toolgauge.offline.compare.conversation_means import Observed, StreamCounts
 from toolgauge.offline.compare.tables import comparison_object, conclusion, markdown_lines, table_lines
 from toolgauge.offline.compare.versions import Filters, Versions
-from toolgauge.offline.terminal import Style
+from toolgauge.report.terminal import Style
 
 HOSTILE = [
     "a|b",

@@ -5,9 +5,9 @@ from toolgauge.model.content import NOT_RECORDED, NotRecorded, Recorded, Unparse
 from toolgauge.model.json import Json
 from toolgauge.model.observations import CallError
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.offline.replay.descriptions import trajectory_lines
-from toolgauge.offline.replay.shown_values import ValueWriter
-from toolgauge.offline.terminal import PLAIN, Style
+from toolgauge.report.descriptions import trajectory_lines
+from toolgauge.report.shown_values import ValueWriter
+from toolgauge.report.terminal import PLAIN, Style
 from toolgauge.testing.samples import TRACE_ID, sample_call, sample_trajectory
 
 

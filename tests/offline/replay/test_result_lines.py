@@ -4,9 +4,9 @@ from msgspec.structs import replace
 
 from toolgauge.export.redact import Redactor
 from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, Result, Scorecard, Scored
-from toolgauge.offline.replay.criteria_table import Summary
-from toolgauge.offline.replay.result_lines import ResultLines, result_objects
-from toolgauge.offline.terminal import Style
+from toolgauge.report.criteria_table import Summary
+from toolgauge.report.result_lines import ResultLines, result_objects
+from toolgauge.report.terminal import Style
 from toolgauge.score.criterion import Criterion
 from toolgauge.service.criteria_factory import make_evaluator
 from toolgauge.testing.samples import sample_call, sample_trajectory

@@ -3,8 +3,8 @@
 from xml.etree import ElementTree as ET
 
 from tests.offline.reports.hostile import BROKEN, FAILED, UNSEEN, hostile_row, report, row
-from toolgauge.offline.reports.junit import junit
-from toolgauge.offline.reports.rows import Check, Row
+from toolgauge.report.findings import Check, Row
+from toolgauge.report.junit import junit
 
 
 def cases(*rows: Row) -> list[ET.Element]:

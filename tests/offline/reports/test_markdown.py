@@ -4,9 +4,9 @@ import re
 
 from tests.offline.reports.hostile import BROKEN, UNSEEN, hostile_row, report, row
 from toolgauge.model.outcomes import NotEvaluated, Scored
-from toolgauge.offline.criterion_counts import CriterionCounts
-from toolgauge.offline.reports.markdown import MAX_BYTES, markdown
-from toolgauge.offline.reports.rows import Check, Report
+from toolgauge.report.criterion_counts import CriterionCounts
+from toolgauge.report.findings import Check, Report
+from toolgauge.report.markdown import MAX_BYTES, markdown
 
 
 def test_a_report_has_conditions_a_table_and_the_failures():

@@ -8,7 +8,7 @@ from toolgauge.model.outcomes import OutcomeWord
 from toolgauge.offline.backtest.firings import Agreement, Backtest, Firings, ResultCounts
 from toolgauge.offline.backtest.labels import LabelSet
 from toolgauge.offline.backtest.shares import Share
-from toolgauge.offline.terminal import PLAIN, Style, printable, shortened
+from toolgauge.report.terminal import PLAIN, Style, printable, shortened
 from toolgauge.score.criterion import Criterion
 
 TOGETHER = "all together"

@@ -12,7 +12,7 @@ from toolgauge.offline.expect.drafts import DraftCall, Drafter, Rules
 from toolgauge.offline.expect.promotion import PLACEHOLDER, Judged, judged
 from toolgauge.offline.expect.runs import Case, RecordedRun, case_text
 from toolgauge.offline.expect.tasks import Task
-from toolgauge.offline.terminal import shortened
+from toolgauge.report.terminal import shortened
 
 _MAX_TRACES = 5
 _CORRECTION = DraftCall(

@@ -14,7 +14,7 @@ from toolgauge.model.json import JsonObject
 from toolgauge.offline.expect.documents import Document, DoubtfulCall, DraftCase, DraftCriterion
 from toolgauge.offline.expect.drafts import DraftCall, Rules
 from toolgauge.offline.expect.runs import case_text
-from toolgauge.offline.terminal import shortened
+from toolgauge.report.terminal import shortened
 
 _COMMENT_LENGTH = 1000
 _WIDTH = 110

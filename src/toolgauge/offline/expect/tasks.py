@@ -13,7 +13,7 @@ from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.trajectory import Trajectory, TrajectoryScope
 from toolgauge.offline.backtest.labels import LabelSet
 from toolgauge.offline.expect.runs import Case, Fault, RecordedRun, RunReader, case_text, not_whole
-from toolgauge.offline.terminal import shortened
+from toolgauge.report.terminal import shortened
 from toolgauge.score.patterns import Globs
 
 MAX_RUNS = 50

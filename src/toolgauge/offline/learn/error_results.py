@@ -11,7 +11,7 @@ from toolgauge.model.content import Content, Recorded, Unparsed
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.offline.learn.names import as_glob
 from toolgauge.offline.learn.yaml_text import Commented, Written
-from toolgauge.offline.terminal import counted
+from toolgauge.report.terminal import counted
 from toolgauge.score.error_texts import ERROR_TEXT, with_error_texts
 
 _MAX_BEGINNINGS = 50

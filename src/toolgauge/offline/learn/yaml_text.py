@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from toolgauge.offline.terminal import printable
+from toolgauge.report.terminal import printable
 
 Written: TypeAlias = "str | int | float | bool | Sequence[Written] | Mapping[str, Written] | Commented | None"
 

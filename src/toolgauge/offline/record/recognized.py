@@ -13,9 +13,9 @@ from toolgauge.model.observations import Reading
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.ports import Dialect
 from toolgauge.model.records import Record
-from toolgauge.offline.terminal import counted, shortened
 from toolgauge.otlp.request import Request
 from toolgauge.recognize.recognizer import Recognizer
+from toolgauge.report.terminal import counted, shortened
 from toolgauge.selfmetrics import SelfMetrics
 
 _NAME_LENGTH = 80

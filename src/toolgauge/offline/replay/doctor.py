@@ -9,10 +9,10 @@ from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.offline.replay.requirements import Requirements
 from toolgauge.offline.replay.stats import ProducerCounts, Tally
-from toolgauge.offline.terminal import PLAIN, Style, counted, shortened
 from toolgauge.recognize.producers import Producer
 from toolgauge.recognize.remedies import Fact, Remedy
 from toolgauge.recognize.shortfalls import COSTS, NAMES, PROBLEMS, Shortfall, Shortfalls
+from toolgauge.report.terminal import PLAIN, Style, counted, shortened
 
 Grade: TypeAlias = Literal["problem", "note"]
 

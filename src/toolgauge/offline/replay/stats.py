@@ -29,12 +29,12 @@ from toolgauge.model.records import LogRecord, Record, Span, SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.offline.replay.recordings import RecordedRequest
 from toolgauge.offline.replay.unread_tools import UnreadToolSpans
-from toolgauge.offline.terminal import PLAIN, Style, shortened
 from toolgauge.otlp.envelope import parse_request
 from toolgauge.otlp.views import Views
 from toolgauge.recognize.producers import Producer, producer_of
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.recognize.shortfalls import TraceCounts
+from toolgauge.report.terminal import PLAIN, Style, shortened
 from toolgauge.selfmetrics import SelfMetrics
 
 _ANY_SPAN = SpanRef("f" * 32, "f" * 16)

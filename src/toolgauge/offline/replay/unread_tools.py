@@ -17,8 +17,8 @@ from toolgauge.model.json import JsonObject
 from toolgauge.model.records import SDK_LANGUAGE, SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.offline.replay.recordings import RecordedRequest
-from toolgauge.offline.terminal import PLAIN, Style, counted, shortened
 from toolgauge.recognize.producers import Producer, producer_of
+from toolgauge.report.terminal import PLAIN, Style, counted, shortened
 
 _WORD = r"(?:tool|function)s?"
 _ACT = r"(?:call|run|use|invoke|invocation|execute|execution)"

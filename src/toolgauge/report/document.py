@@ -20,10 +20,10 @@ from toolgauge.export.regression_events import trace_links
 from toolgauge.model.errors import ToolgaugeError
 from toolgauge.model.outcomes import OutcomeWord, Scorecard
 from toolgauge.model.records import VERSION
-from toolgauge.web.kept import KeptTrajectory, trajectory_id
-from toolgauge.web.pages import Pages, static_file, visible
-from toolgauge.web.trajectory_rows import row
-from toolgauge.web.trajectory_view import TrajectoryWriter, head
+from toolgauge.report.html import Templates, static_file, visible
+from toolgauge.report.kept import KeptTrajectory, trajectory_id
+from toolgauge.report.trajectory_rows import row
+from toolgauge.report.trajectory_view import TrajectoryWriter, head
 
 # Of those that failed, and of all others.
 _MAX_TRAJECTORIES = 1_000
@@ -58,7 +58,7 @@ class TrajectoryDocument:
         self._redactor = redactor
         self._trace_url = trace_url
         self._writer = TrajectoryWriter(redactor, pass_at)
-        self._pages = Pages()
+        self._pages = Templates()
         self._title = ""
         self._files = ExitStack()
         self._stream: BinaryIO | None = None

@@ -6,7 +6,7 @@ from toolgauge.export.json_text import MASKED
 from toolgauge.export.redact import Redactor
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json
-from toolgauge.offline.terminal import shortened, shortened_error
+from toolgauge.report.terminal import shortened, shortened_error
 
 _VALUE_LENGTH = 80
 _LINE_LENGTH = 240

@@ -7,8 +7,8 @@ from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.plain_words import error_words, state_words
 from toolgauge.model.trajectory import CallState, Tokens, ToolCall, Trajectory
-from toolgauge.offline.replay.shown_values import ValueWriter
-from toolgauge.offline.terminal import PLAIN, Style, shortened
+from toolgauge.report.shown_values import ValueWriter
+from toolgauge.report.terminal import PLAIN, Style, shortened
 
 _LONG_NAME_LENGTH = 200
 

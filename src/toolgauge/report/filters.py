@@ -12,8 +12,8 @@ from msgspec.structs import asdict, replace
 
 from toolgauge.model.outcomes import OutcomeWord, Result, outcome_word
 from toolgauge.model.records import VERSION
-from toolgauge.web.kept import KeptTrajectory
-from toolgauge.web.pages import visible
+from toolgauge.report.html import visible
+from toolgauge.report.kept import KeptTrajectory
 
 OutcomeFilter: TypeAlias = Literal["all", "failed", "error", "passed", "not_evaluated"]
 ScopeFilter: TypeAlias = Literal["", "trace", "conversation"]

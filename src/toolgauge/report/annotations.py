@@ -6,8 +6,8 @@ where it decides about the exit code, and a warning elsewhere.
 
 from collections.abc import Iterator
 
-from toolgauge.offline.reports.rows import Report, Row
-from toolgauge.offline.terminal import printable, shortened
+from toolgauge.report.findings import Report, Row
+from toolgauge.report.terminal import printable, shortened
 
 MAX_SHOWN = 10
 _MAX_TEXT = 1_000

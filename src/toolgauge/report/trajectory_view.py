@@ -10,22 +10,21 @@ from itertools import groupby, islice
 
 from msgspec import Struct
 
-from toolgauge.export.explanations import Verdict, VerdictWriter
 from toolgauge.export.json_text import MASKED
-from toolgauge.export.origin_lines import OriginWriter
 from toolgauge.export.redact import Redactor
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json, kind
 from toolgauge.model.outcomes import Difference, OutcomeWord, Result, outcome_word
-from toolgauge.model.plain_words import error_words, rule_words, state_words
+from toolgauge.model.plain_words import error_words, reason_words, rule_words, state_words
 from toolgauge.model.records import ENVIRONMENT, VERSION
 from toolgauge.model.recoveries import recovered
 from toolgauge.model.trajectory import Message, ToolCall, Trajectory
 from toolgauge.model.unobserved import Observed
 from toolgauge.model.value_origins import CallOrigins
+from toolgauge.report.explanations import Verdict, VerdictWriter
+from toolgauge.report.origin_lines import OriginWriter
 from toolgauge.score.failing_calls import argument_of, differences_by_call
 from toolgauge.score.origins.value_chain import failing_chains
-from toolgauge.web.pages import reason_text
 
 # Calls on one page, and what is written of the values of each; of a call that is asked for more.
 CALLS_PER_PAGE = 100
@@ -289,7 +288,7 @@ class TrajectoryWriter:
             error_kind="" if call.error is None else self._name(error_words(call.error.kind)),
             error=None if call.error is None else self._error(call.error.message, room),
             verdicts=tuple(sorted(verdicts, key=lambda verdict: _BY_URGENCY.index(verdict.word))),
-            missing=tuple(map(reason_text, observed.missing(call))) if self._reads_content else (),
+            missing=tuple(map(reason_words, observed.missing(call))) if self._reads_content else (),
             is_asked=is_asked,
             origins=self._origins.lines(origins),
             is_recovered=is_recovered,
@@ -382,4 +381,4 @@ class TrajectoryWriter:
 
 def _missing(trajectory: Trajectory) -> Counter[str]:
     observed = Observed(trajectory)
-    return Counter(reason_text(reason) for call in trajectory.calls for reason in observed.missing(call))
+    return Counter(reason_words(reason) for call in trajectory.calls for reason in observed.missing(call))

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
 from toolgauge.model.outcomes import OutcomeWord, Scorecard
-from toolgauge.offline.criterion_counts import CriterionCounts
-from toolgauge.offline.replay.result_lines import outcome_styled
-from toolgauge.offline.terminal import PLAIN, Style, printable
+from toolgauge.report.criterion_counts import CriterionCounts
+from toolgauge.report.result_lines import outcome_styled
+from toolgauge.report.terminal import PLAIN, Style, printable
 from toolgauge.score.criterion import Criterion
 
 _HEAD = "criterion"

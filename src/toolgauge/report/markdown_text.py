@@ -6,7 +6,7 @@ and links of issues are looked for after character references are resolved, but 
 
 import re
 
-from toolgauge.offline.terminal import shortened
+from toolgauge.report.terminal import shortened
 
 NAME_LENGTH = 60
 _UNSAFE = re.compile(r"[^\w .-]|(?<=www)\.", re.ASCII)

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from toolgauge.offline.criterion_counts import CriterionCounts
-from toolgauge.offline.reports.rows import Check
+from toolgauge.report.criterion_counts import CriterionCounts
+from toolgauge.report.findings import Check
 
 FailOn: TypeAlias = Literal["fail", "error", "not_evaluated"]
 FAIL_ON: tuple[FailOn, ...] = ("fail", "error", "not_evaluated")

@@ -7,8 +7,6 @@ named with the kinds of the values; calls with the names of their arguments.
 from collections.abc import Iterator
 from itertools import islice
 
-from toolgauge.export.explanations import HOW_TO_SHOW_VALUES, ShownDifference, Verdict, VerdictWriter, comparison
-from toolgauge.export.origin_lines import OriginWriter
 from toolgauge.export.redact import Redactor
 from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json, JsonObject
@@ -16,10 +14,12 @@ from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.plain_words import error_words, state_words
 from toolgauge.model.trajectory import ToolCall
 from toolgauge.model.value_origins import CallOrigins
-from toolgauge.offline.replay.descriptions import call_lines, trajectory_head
-from toolgauge.offline.replay.result_lines import outcome_styled, result_objects
-from toolgauge.offline.replay.shown_values import ValueWriter
-from toolgauge.offline.terminal import PLAIN, Style, printable, shortened
+from toolgauge.report.descriptions import call_lines, trajectory_head
+from toolgauge.report.explanations import HOW_TO_SHOW_VALUES, ShownDifference, Verdict, VerdictWriter, comparison
+from toolgauge.report.origin_lines import OriginWriter
+from toolgauge.report.result_lines import outcome_styled, result_objects
+from toolgauge.report.shown_values import ValueWriter
+from toolgauge.report.terminal import PLAIN, Style, printable, shortened
 from toolgauge.score.criterion import Criterion
 from toolgauge.score.origins.value_chain import failing_chains
 

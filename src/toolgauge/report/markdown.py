@@ -6,9 +6,9 @@ counted, of which a text has at least as many as characters; what is left out is
 
 from collections.abc import Iterable, Iterator
 
-from toolgauge.offline.criterion_counts import CriterionCounts
-from toolgauge.offline.markdown_text import code
-from toolgauge.offline.reports.rows import Report, Row
+from toolgauge.report.criterion_counts import CriterionCounts
+from toolgauge.report.findings import Report, Row
+from toolgauge.report.markdown_text import code
 
 MAX_BYTES = 65_536
 # For the line that counts what is left out, and for what a bot puts above the text.

@@ -62,29 +62,32 @@
     window.scrollTo(scrollX, scrollY);
   }
 
+  // The tag of the page that is shown: an answer without a change is empty.
+  let tag = "";
   let latest = 0;
-  async function load(address) {
+  const page = String(Math.random()).slice(2);
+  async function load(address, known = "") {
     const number = ++latest;
-    const answer = await fetch(address, { headers: { Accept: "text/html" } });
+    const headers = { Accept: "text/html", "Toolgauge-Page": page };
+    if (known) headers["If-None-Match"] = known;
+    const answer = await fetch(address, { headers });
     const text = await answer.text();
     // An answer that a later question has overtaken is old.
-    if (answer.ok && number === latest) replaceLive(text);
+    if (!answer.ok || number !== latest) return;
+    tag = answer.headers.get("ETag") || "";
+    replaceLive(text);
   }
 
   // ---- following what happens ----
 
-  const PAUSE_MS = 1000;
-  const RETRY_MS = 10000;
+  const EVERY_MS = 1500;
 
   function follow() {
     const connection = document.getElementById("connection");
     const status = connection.querySelector("[role=status]");
     const button = connection.querySelector("button");
     const WORDS = { live: "Live", paused: "Paused", lost: "Connection lost, trying again", wait: "Connecting" };
-    const names = (live().dataset.live || "").split(" ").filter(Boolean);
     let isPaused = false;
-    let isOpen = false;
-    let isStale = false;
     let timer = 0;
 
     const show = (state) => {
@@ -92,58 +95,29 @@
       connection.dataset.state = state;
       status.textContent = WORDS[state];
     };
-    const refresh = () => {
+    const poll = async () => {
+      clearTimeout(timer);
       timer = 0;
-      if (isPaused || document.hidden || !isStale) return;
-      isStale = false;
-      load(location.href).catch(() => {
-        isStale = true;
-        show("lost");
-      });
-    };
-    const changed = () => {
-      isStale = true;
-      if (!timer) timer = setTimeout(refresh, PAUSE_MS);
-    };
-    const state = () => show(isPaused ? "paused" : isOpen ? "live" : "lost");
-
-    let events = null;
-    const listen = () => {
-      if (document.hidden || (events && events.readyState !== EventSource.CLOSED)) return;
-      events = new EventSource("/events");
-      events.addEventListener("open", () => {
-        // What happened while nobody listened is not sent again.
-        if (connection.dataset.state === "lost" || isStale) changed();
-        isOpen = true;
-        state();
-      });
-      events.addEventListener("error", () => {
-        isOpen = false;
-        state();
-        // After an answer that is no stream the browser does not try again by itself.
-        if (events.readyState === EventSource.CLOSED) setTimeout(listen, RETRY_MS);
-      });
-      for (const name of names) events.addEventListener(name, changed);
+      if (isPaused || document.hidden) return;
+      let state = "live";
+      try {
+        await load(location.href, tag);
+      } catch {
+        state = "lost";
+      }
+      if (!isPaused) show(state);
+      if (!timer) timer = setTimeout(poll, EVERY_MS);
     };
 
     show("wait");
-    listen();
+    poll();
     button.addEventListener("click", () => {
       isPaused = !isPaused;
       button.setAttribute("aria-pressed", String(isPaused));
-      state();
-      refresh();
+      show(isPaused ? "paused" : "live");
+      poll();
     });
-    // A browser has six connections for all pages of one server: those that nobody looks at keep none.
-    document.addEventListener("visibilitychange", () => {
-      if (document.hidden) {
-        events?.close();
-        isStale = true;
-      } else {
-        listen();
-        refresh();
-      }
-    });
+    document.addEventListener("visibilitychange", poll);
     connection.hidden = false;
   }
 

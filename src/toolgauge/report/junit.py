@@ -7,8 +7,8 @@ through. XML has no way to write a control character or a lone surrogate; they a
 from collections import Counter, defaultdict
 from xml.etree import ElementTree as ET
 
-from toolgauge.offline.reports.rows import Check, Finding, Report, Row
-from toolgauge.offline.terminal import printable, shortened
+from toolgauge.report.findings import Check, Finding, Report, Row
+from toolgauge.report.terminal import printable, shortened
 
 _GATE = "gate"
 _MAX_NAME = 200

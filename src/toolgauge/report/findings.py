@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from toolgauge.model.error_causes import with_cause
 from toolgauge.model.outcomes import OutcomeWord
-from toolgauge.offline.criterion_counts import CriterionCounts
+from toolgauge.report.criterion_counts import CriterionCounts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

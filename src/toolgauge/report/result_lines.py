@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
-from toolgauge.export.explanations import figure, requirement
 from toolgauge.export.redact import Redactor
 from toolgauge.model.json import JsonObject
 from toolgauge.model.outcomes import OutcomeWord, Result, Scorecard, Scored, outcome_word
 from toolgauge.model.records import ENVIRONMENT, VERSION
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.offline.terminal import PLAIN, Style, printable
 from toolgauge.otlp.encode import fit_time
+from toolgauge.report.explanations import figure, requirement
+from toolgauge.report.terminal import PLAIN, Style, printable
 
 _MICROSECOND = 1_000
 

@@ -5,15 +5,15 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
-from toolgauge.export.explanations import brief_reason, deciding, figure, worst_result
 from toolgauge.export.redact import Redactor
 from toolgauge.model.error_causes import with_cause
 from toolgauge.model.outcomes import NotEvaluated, OutcomeWord, outcome_word
+from toolgauge.model.plain_words import reason_words
 from toolgauge.model.records import VERSION
+from toolgauge.report.explanations import brief_reason, deciding, figure, worst_result
+from toolgauge.report.filters import MAX_TEXT, Filters
+from toolgauge.report.kept import KeptTrajectory
 from toolgauge.score.selection import was_stopped
-from toolgauge.web.filters import MAX_TEXT, Filters
-from toolgauge.web.kept import KeptTrajectory
-from toolgauge.web.pages import reason_text
 
 _MAX_WHY = 160
 _UNKNOWN = "unknown service"
@@ -79,12 +79,12 @@ def row(kept: KeptTrajectory, redactor: Redactor) -> TrajectoryRow:
     if worst is not None:
         score, reason = figure(worst.outcome)
         word = outcome_word(worst.outcome)
-        why = brief_reason(worst.outcome, redactor) or reason_text(reason or "")
+        why = brief_reason(worst.outcome, redactor) or reason_words(reason or "")
         if word == "pass":
             unseen = f", {words['not_evaluated']} not evaluated" if words["not_evaluated"] else ""
             score, why = None, f"{words['pass']} passed{unseen}"
         elif word == "not_evaluated":
-            why = f"{reason_text(reason or '')}: {why}"
+            why = f"{reason_words(reason or '')}: {why}"
     return TrajectoryRow(
         id=kept.id,
         time_ns=kept.scored_at_ns,

@@ -9,7 +9,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
 from tests.pytest_plugin.conftest import Run
 from toolgauge.offline.replay.recordings import find_files, read
-from toolgauge.pytest_plugin.node_files import file_name, write_recording
+from toolgauge.pytest_plugin.scored_tests import file_name, write_recording
 
 pytest_plugins = ["pytester"]
 REQUEST = ExportTraceServiceRequest(resource_spans=[ResourceSpans(schema_url="here")])

@@ -12,7 +12,7 @@ from toolgauge.model.json import Json
 from toolgauge.model.observations import CallError, ToolDefinition
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import Message, Run, ToolCall, Trajectory
-from toolgauge.report.origin_lines import OriginWriter
+from toolgauge.report.explanations import OriginWriter
 from toolgauge.score.origins.value_chain import value_chain
 
 WRITER = OriginWriter(Redactor(show_values=True))

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from toolgauge.api.notebook import NotebookWriter, Part
 from toolgauge.model.outcomes import Enforce, Level, OutcomeWord
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.report.explanations import ShownDifference, Verdict, comparison
+from toolgauge.report.explanations import ShownDifference, ShownVerdict, comparison
 
 _MAX_COMPARED = 5
 _MAX_NAMED = 20
@@ -26,7 +26,7 @@ class CriterionResult:
     `is_deciding` is False where it fails nothing: the criterion is tried out (`enforce: shadow`).
     """
 
-    verdict: Verdict = field(repr=False)
+    verdict: ShownVerdict = field(repr=False)
     is_default: bool = field(default=False, repr=False)
 
     @property
@@ -101,10 +101,7 @@ class CriterionResult:
         return self.passed is True
 
     def __str__(self) -> str:
-        figure = self.reason or "" if self.value is None else f"{self.value:.3f}"
-        enough = f" ({self.verdict.requirement})" if self.value is not None and self.verdict.requirement else ""
-        call = "" if self.call is None else f" of call {self.call.order + 1} `{self.call.name}`"
-        return f"{self.outcome} {self.criterion}{call}: {figure}{enough}  {self.why}".rstrip()
+        return f"{self.verdict.head}  {self.why}".rstrip()
 
     def __repr__(self) -> str:
         return f"<CriterionResult {self}>"

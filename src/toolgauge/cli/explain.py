@@ -3,7 +3,7 @@
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import click
 from msgspec.structs import replace
@@ -13,11 +13,12 @@ from toolgauge.cli.main import EXIT_CODES, configuration_options, criteria_optio
 from toolgauge.cli.output import reading_progress, terminal_style
 from toolgauge.config.problems import suggestion
 from toolgauge.model.errors import ConfigError, RecordingError
-from toolgauge.model.outcomes import OutcomeWord, Result, Scorecard, outcome_word
+from toolgauge.model.outcomes import OutcomeWord, Result, outcome_word
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.offline.replay.recordings import scorecards
+from toolgauge.report.json_objects import verdict_objects
 from toolgauge.report.terminal import printable
-from toolgauge.report.verdict_lines import VerdictLines
+from toolgauge.report.text import TextWriter
 from toolgauge.score.criterion import Criterion, register, with_writing_tools
 from toolgauge.score.unmatched import UnmatchedCriteria
 from toolgauge.service.pipeline_factory import offline_pipeline, redactor, tool_kinds
@@ -53,9 +54,9 @@ def command(
     config, criteria = load_to_score(config_paths, overrides, criteria_files)
     criterion = _named(name, criteria)
     is_shown = sys.stdout.isatty() and not as_json and "values" not in config.redact.model_fields_set
-    verdicts = VerdictLines(
-        criterion, redactor(config, show_values=is_shown or config.redact.values == "show"), terminal_style()
-    )
+    redacting = redactor(config, show_values=is_shown or config.redact.values == "show")
+    pass_at = {criterion.revision: criterion.pass_at}
+    text = TextWriter(redacting, pass_at, terminal_style())
     unmatched, kinds = UnmatchedCriteria((register(criterion),)), tool_kinds(config)
     words, is_found = Counter[OutcomeWord](), False
     with reading_progress(files) as reading:
@@ -64,16 +65,23 @@ def command(
             if trace_id is not None and not _is_of(scorecard.trajectory, trace_id):
                 continue
             is_found = True
-            wanted = [result for result in scorecard.results if not failed or _has_failed(result)]
             words.update(outcome_word(result.outcome) for result in scorecard.results)
-            for line in _described(verdicts, scorecard, wanted, as_json=as_json):
+            wanted = tuple(result for result in scorecard.results if not failed or _has_failed(result))
+            described = replace(scorecard, results=wanted)
+            if not wanted:
+                continue
+            if as_json:
+                lines = map(json.dumps, verdict_objects(described, redacting, pass_at))
+            else:
+                lines = text.explained(described)
+            for line in lines:
                 reading.echo(line)
     if not is_found:
         raise _nothing(trace_id)
     for one in unmatched.so_far():
         click.echo(f"warning: criterion `{name}` {one.description}: look at {one.keys}", err=True)
-    if verdicts.hint is not None:
-        click.echo(f"hint: {verdicts.hint}", err=True)
+    if text.hint is not None:
+        click.echo(f"hint: {text.hint}", err=True)
     counts = ", ".join(f"{count} {word}" for word, count in words.most_common()) or "none"
     click.echo(f"verdicts of `{name}` ({_rule(criterion)}): {counts}", err=True)
 
@@ -108,11 +116,3 @@ def _is_of(trajectory: Trajectory, wanted: str) -> bool:
 
 def _has_failed(result: Result) -> bool:
     return outcome_word(result.outcome) in ("fail", "error")
-
-
-def _described(
-    verdicts: VerdictLines, scorecard: Scorecard, wanted: Sequence[Result], *, as_json: bool
-) -> Iterator[str]:
-    if wanted:
-        described = replace(scorecard, results=tuple(wanted))
-        yield from map(json.dumps, verdicts.objects(described)) if as_json else verdicts.lines(described)

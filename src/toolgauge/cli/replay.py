@@ -22,11 +22,11 @@ from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.regressions import Regression
 from toolgauge.offline.replay.recordings import scorecards
 from toolgauge.report.criteria_table import Summary
-from toolgauge.report.descriptions import trajectory_head
 from toolgauge.report.findings import Report
 from toolgauge.report.gate import FailOn
-from toolgauge.report.result_lines import ResultLines, result_objects
+from toolgauge.report.json_objects import result_objects
 from toolgauge.report.terminal import printable
+from toolgauge.report.text import TextWriter, trajectory_head
 from toolgauge.score.criterion import Criterion, register, with_writing_tools
 from toolgauge.score.unmatched import Unmatched, UnmatchedCriteria
 from toolgauge.service.pipeline_factory import offline_pipeline, redactor, tool_kinds
@@ -173,7 +173,7 @@ def _lines(config: Config, criteria: Sequence[Criterion]) -> _Describe:
     style = terminal_style()
     # Whoever sits in front of a terminal looks at recordings of their own; `redact.values`, where it is written, decides.
     is_shown = sys.stdout.isatty() and "values" not in config.redact.model_fields_set
-    results = ResultLines(
+    text = TextWriter(
         redactor(config, show_values=is_shown or config.redact.values == "show"),
         {criterion.revision: criterion.pass_at for criterion in criteria},
         style,
@@ -182,7 +182,7 @@ def _lines(config: Config, criteria: Sequence[Criterion]) -> _Describe:
     def lines(scorecard: Scorecard) -> Iterator[str]:
         if scorecard.results:
             yield style.head(trajectory_head(scorecard.trajectory))
-            yield from map(results.line, scorecard.results)
+            yield from map(text.result, scorecard.results)
 
     return lines
 

@@ -23,8 +23,8 @@ from toolgauge.model.delivery import Accepted, Answer, Signal
 from toolgauge.model.outcomes import NotEvaluated, OutcomeWord, Reason, Result, Scorecard, outcome_word
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.report.explanations import VerdictWriter, comparison
-from toolgauge.report.result_lines import ResultLines, outcome_styled
-from toolgauge.report.terminal import PLAIN, Style, counted, printable, shortened
+from toolgauge.report.terminal import PLAIN, Style, counted, outcome_styled, printable, shortened
+from toolgauge.report.text import TextWriter
 
 _OURS = "toolgauge."
 _OWN_SCOPE = "toolgauge"
@@ -115,7 +115,7 @@ class ScorecardLines:
         self, redactor: Redactor, style: Style = PLAIN, page_url: Callable[[Trajectory], str] = lambda _trajectory: ""
     ) -> None:
         # What differs is compared where there is an expected value.
-        self._results = ResultLines(Redactor(show_values=False), {})
+        self._results = TextWriter(Redactor(show_values=False))
         self._verdicts = VerdictWriter(redactor, {})
         self._style = style
         self._page_url = page_url

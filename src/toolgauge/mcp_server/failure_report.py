@@ -17,7 +17,7 @@ from toolgauge.mcp_server.trajectory_list import ListedTrajectory, listed, named
 from toolgauge.model.error_causes import with_cause
 from toolgauge.model.outcomes import ERROR_RULE, MEANINGS, OutcomeWord, Result, outcome_word
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.report.explanations import ShownDifference, Verdict
+from toolgauge.report.explanations import ShownDifference, ShownVerdict
 from toolgauge.report.kept import KeptTrajectory
 from toolgauge.report.producer_advice import advice
 from toolgauge.report.trajectory_view import ShownCall, ShownCriterion, ShownTrajectory, ShownValue, TrajectoryWriter
@@ -252,7 +252,7 @@ class _Report:
             notes=list(self._notes()),
         )
 
-    def _verdict(self, verdict: Verdict) -> ReportedVerdict:
+    def _verdict(self, verdict: ShownVerdict) -> ReportedVerdict:
         result, value = verdict.result, self._detail.value
         differences = verdict.differences[: self._detail.differences]
         return ReportedVerdict(

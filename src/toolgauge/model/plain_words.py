@@ -5,7 +5,18 @@ from collections.abc import Callable, Collection
 from toolgauge.model.observations import OTHER_ERROR
 from toolgauge.model.outcomes import OTHER_ARGUMENTS
 
-_STATES = {"requested_only": "asked for, not run"}
+_STATES = {
+    "requested_only": "asked for, not run",
+    "paused": "paused, waits for a person",
+    "refused": "refused by a person",
+}
+# Why a value of a call is missing or no value.
+WHY_NOT_RECORDED = {
+    "not_recorded": "the producer did not record it",
+    "redacted": "the producer redacted it",
+    "unparsable": "it is no valid JSON and stays text",
+    "truncated": "it was cut off on the way",
+}
 _RULES = {"grounded": "seen before", OTHER_ARGUMENTS: "same tool, other arguments"}
 _MAX_ARGUMENTS, _MAX_NAME = 5, 60
 

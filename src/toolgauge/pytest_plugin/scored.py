@@ -14,10 +14,16 @@ from toolgauge.model.json import Json
 from toolgauge.model.plain_words import error_words
 from toolgauge.model.trajectory import CallState, ToolCall, Trajectory
 from toolgauge.pytest_plugin.collector import Collector, Request, obstacle
-from toolgauge.pytest_plugin.criterion_shortfalls import Shortfall, shortfalls_of, shortfalls_of_all
-from toolgauge.pytest_plugin.failure_text import Circumstances, failure_text, in_order, nothing_collected
-from toolgauge.pytest_plugin.loaded_criteria import LoadedCriteria
-from toolgauge.pytest_plugin.mark_settings import CASE_KEY, TestSettings
+from toolgauge.pytest_plugin.failure_text import (
+    Circumstances,
+    Shortfall,
+    failure_text,
+    in_order,
+    nothing_collected,
+    shortfalls_of,
+    shortfalls_of_all,
+)
+from toolgauge.pytest_plugin.marked_criteria import CASE_KEY, LoadedCriteria, TestSettings
 from toolgauge.score.criterion import Criterion as RegisteredCriterion
 
 # Reads the criteria of a test, or has read them before.

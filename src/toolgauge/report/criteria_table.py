@@ -5,8 +5,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from toolgauge.model.outcomes import OutcomeWord, Scorecard
 from toolgauge.report.criterion_counts import CriterionCounts
-from toolgauge.report.result_lines import outcome_styled
-from toolgauge.report.terminal import PLAIN, Style, printable
+from toolgauge.report.terminal import PLAIN, Style, outcome_styled, printable
 from toolgauge.score.criterion import Criterion
 
 _HEAD = "criterion"

@@ -29,10 +29,7 @@ class Templates:
         self._environment = Environment(
             loader=ChoiceLoader([PackageLoader(package) for package in ("toolgauge.report", *packages)]),
             autoescape=True,
-            # Markup comes from macros: its parts were made visible when the macro wrote them.
-            finalize=lambda value: (
-                visible(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
-            ),
+            finalize=_finalized,
             undefined=StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from toolgauge.model.error_causes import with_cause
+from toolgauge.model.outcomes import OutcomeWord
 
 _RESET = "\x1b[0m"
 
@@ -47,6 +48,17 @@ class Style:
 
 
 PLAIN = Style()
+
+
+def outcome_styled(style: Style, word: OutcomeWord, text: str) -> str:
+    """Set off a text by the outcome that it is about."""
+    match word:
+        case "pass":
+            return style.good(text)
+        case "fail" | "error":
+            return style.bad(text)
+        case "not_evaluated":
+            return style.doubtful(text)
 
 
 def printable(text: str) -> str:

@@ -15,14 +15,13 @@ from toolgauge.export.redact import Redactor
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json, kind
 from toolgauge.model.outcomes import Difference, OutcomeWord, Result, outcome_word
-from toolgauge.model.plain_words import error_words, reason_words, rule_words, state_words
+from toolgauge.model.plain_words import WHY_NOT_RECORDED, error_words, reason_words, rule_words, state_words
 from toolgauge.model.records import ENVIRONMENT, VERSION
 from toolgauge.model.recoveries import recovered
 from toolgauge.model.trajectory import Message, ToolCall, Trajectory
 from toolgauge.model.unobserved import Observed
 from toolgauge.model.value_origins import CallOrigins
-from toolgauge.report.explanations import Verdict, VerdictWriter
-from toolgauge.report.origin_lines import OriginWriter
+from toolgauge.report.explanations import OriginWriter, ShownVerdict, VerdictWriter
 from toolgauge.score.failing_calls import argument_of, differences_by_call
 from toolgauge.score.origins.value_chain import failing_chains
 
@@ -38,13 +37,6 @@ _MAX_VERDICTS = 20
 _MAX_MESSAGES, _MESSAGE_ROOM = 50, 2_000
 _MAX_TOOLS = 200
 _BY_URGENCY: tuple[OutcomeWord, ...] = ("fail", "error", "not_evaluated", "pass")
-_WHY_NOT = {
-    "not_recorded": "the producer did not record it",
-    "redacted": "the producer redacted it",
-    "unparsable": "no valid JSON, kept as text",
-    "truncated": "cut off on the way",
-}
-
 _NOT_READ = "not read, because no criterion looks at results"
 
 
@@ -75,7 +67,7 @@ class ShownCall(Struct, frozen=True, kw_only=True):
     result: ShownValue
     error_kind: str
     error: str | None
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[ShownVerdict, ...]
     missing: tuple[str, ...]
     is_asked: bool
     # It failed, and a later call made it good.
@@ -112,7 +104,7 @@ class ShownCriterion(Struct, frozen=True, kw_only=True):
     is_of_calls: bool
     words: Mapping[str, int]
     total: int
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[ShownVerdict, ...]
     more: int
 
 
@@ -268,7 +260,7 @@ class TrajectoryWriter:
         self,
         number: int,
         call: ToolCall,
-        verdicts: Sequence[Verdict],
+        verdicts: Sequence[ShownVerdict],
         differing: Iterable[tuple[str, Difference]],
         observed: Observed,
         origins: CallOrigins | None,
@@ -356,11 +348,11 @@ class TrajectoryWriter:
                 return self._json(value, room)
             case Unparsed(text=text, reason=reason) if self._shows:
                 shown = self._redactor.masked(text, room)
-                return ShownValue(text=shown[:room], note=_WHY_NOT[reason], is_cut=len(text) > room)
+                return ShownValue(text=shown[:room], note=WHY_NOT_RECORDED[reason], is_cut=len(text) > room)
             case Unparsed(reason=reason):
-                return ShownValue(note=f"hidden text; {_WHY_NOT[reason]}")
+                return ShownValue(note=f"hidden text; {WHY_NOT_RECORDED[reason]}")
             case NotRecorded(reason=reason):
-                return ShownValue(note=_WHY_NOT[reason])
+                return ShownValue(note=WHY_NOT_RECORDED[reason])
 
     def _json(self, value: Json, room: int) -> ShownValue:
         if not self._shows:

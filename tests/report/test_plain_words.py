@@ -17,13 +17,12 @@ from toolgauge.model.observations import CallError
 from toolgauge.model.outcomes import Difference, NotEvaluated, Scorecard, Scored, Side
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.offline.replay.stats import Stats, Tally
-from toolgauge.report.descriptions import trajectory_lines, trajectory_object
 from toolgauge.report.findings import Report, Row
+from toolgauge.report.json_objects import trajectory_object, verdict_objects
 from toolgauge.report.junit import junit
 from toolgauge.report.kept import KeptTrajectory
 from toolgauge.report.markdown import markdown
-from toolgauge.report.shown_values import ValueWriter
-from toolgauge.report.verdict_lines import VerdictLines
+from toolgauge.report.text import TextWriter
 from toolgauge.score.criterion import Criterion, NoReference
 from toolgauge.testing.samples import TRACE_ID, sample_call, sample_trajectory
 
@@ -70,11 +69,11 @@ def report(found: Scorecard) -> tuple[list[str], list[ReportedCall]]:
 def test_an_error_without_a_type_is_called_failed():
     outcome = judged(RUN)
     assert outcome.explanation == "`pay` failed"
-    inspected = list(trajectory_lines(RUN, ValueWriter(SHOWING)))
-    explained = list(VerdictLines(CRITERION, HIDING).lines(card(outcome)))
+    inspected = list(TextWriter(SHOWING).trajectory(RUN))
+    explained = list(TextWriter(HIDING).explained(card(outcome)))
     answered, _ = report(card(outcome))
     assert "          error: failed: card declined" in inspected
-    assert "    turn 0  pay(id)  executed  failed" in explained
+    assert "            error: failed" in explained
     assert "    error: failed: card declined" in answered
     assert "error failed card declined" in page_of(card(outcome))
     assert "_OTHER" not in "".join([*inspected, *explained, *answered, page_of(card(outcome))])
@@ -89,9 +88,9 @@ def test_a_call_that_no_tool_ran_was_asked_for_and_did_not_run():
     stats = Stats(Tally())
     stats.add(RUN)
     answered, calls = report(card())
-    assert "  turn 1  ship()  asked for, not run  [support]" in list(trajectory_lines(RUN, ValueWriter(SHOWING)))
+    assert "  turn 1  ship()  asked for, not run  [support]" in list(TextWriter(SHOWING).trajectory(RUN))
     assert "        1 asked for, not run" in list(stats.lines())
-    assert "    turn 1  ship()  asked for, not run" in list(VerdictLines(CRITERION, HIDING).lines(card()))
+    assert "    turn 1  ship()  asked for, not run  [support]" in list(TextWriter(HIDING).explained(card()))
     assert any("1 ship() asked for, not run" in line for line in answered)
     assert f"ship {DASH} asked for, not run" in page_of(card())
     assert calls[1].state == "requested_only"
@@ -102,7 +101,7 @@ def test_programs_read_the_original_words():
     assert "'_OTHER'" in described
     assert described.count("requested_only") == 2
     ungrounded = Scored(0.0, "unseen", differences=(SEEN,), passed=False)
-    (explained,) = VerdictLines(CRITERION, SHOWING).objects(scorecard(call_result(ungrounded, UNNAMED), of=RUN))
+    (explained,) = verdict_objects(scorecard(call_result(ungrounded, UNNAMED), of=RUN), SHOWING, {})
     assert "'rule': 'grounded'" in str(explained["differences"])
 
 
@@ -117,7 +116,7 @@ def stats_object() -> object:
 
 def test_a_value_that_came_from_nowhere_was_not_seen_before():
     found = card(Scored(0.0, "unseen", differences=(SEEN,), passed=False))
-    assert "    pay: id (seen before)" in list(VerdictLines(CRITERION, SHOWING).lines(found))
+    assert "    pay: id (seen before)" in list(TextWriter(SHOWING).explained(found))
     assert "pay: id (seen before): got 7" in SHOWING.explain(found.results[0].outcome)
     assert "  pay: id (seen before): got 7" in report(found)[0]
     assert f"pay: id {DASH} 7 seen before" in page_of(found)
@@ -137,7 +136,7 @@ def test_one_wrong_argument_is_one_row():
     found = card(Scored(0.0, "no call matches", differences=(wrong,), passed=False))
     words = "pay: same tool, other arguments: `id` 7 instead of 6"
     answered, _ = report(found)
-    assert f"    {words}" in list(VerdictLines(CRITERION, SHOWING).lines(found))
+    assert f"    {words}" in list(TextWriter(SHOWING).explained(found))
     assert f"  {words}" in answered
     assert "id 7 \N{MULTIPLICATION X} expected 6 refund-arguments" in page_of(found)
     assert "pay same tool, other arguments: `id` 7 instead of 6" in page_of(found)

@@ -2,7 +2,7 @@
 
 from xml.etree import ElementTree as ET
 
-from tests.offline.reports.hostile import BROKEN, FAILED, UNSEEN, hostile_row, report, row
+from tests.report.hostile import BROKEN, FAILED, UNSEEN, hostile_row, report, row
 from toolgauge.report.findings import Check, Row
 from toolgauge.report.junit import junit
 

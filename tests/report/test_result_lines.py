@@ -5,8 +5,9 @@ from msgspec.structs import replace
 from toolgauge.export.redact import Redactor
 from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, Result, Scorecard, Scored
 from toolgauge.report.criteria_table import Summary
-from toolgauge.report.result_lines import ResultLines, result_objects
+from toolgauge.report.json_objects import result_objects
 from toolgauge.report.terminal import Style
+from toolgauge.report.text import TextWriter
 from toolgauge.score.criterion import Criterion
 from toolgauge.service.criteria_factory import make_evaluator
 from toolgauge.testing.samples import sample_call, sample_trajectory
@@ -31,7 +32,7 @@ def criterion(name: str = "refunds", *, is_default: bool = False) -> Criterion:
 
 
 def test_a_pass_that_cannot_fail_says_so():
-    lines = ResultLines(REDACTOR, {"r1": 0.0})
+    lines = TextWriter(REDACTOR, {"r1": 0.0})
     passed = Scored(0.25, "1 of 4 arguments differ", passed=True)
     assert lines.why(result(passed, can_fail=False)) == "passes at any score: 1 of 4 arguments differ"
     assert lines.why(result(replace(passed, value=1.0))) == "1 of 4 arguments differ"
@@ -39,7 +40,7 @@ def test_a_pass_that_cannot_fail_says_so():
 
 
 def test_hostile_text_does_not_steer_the_terminal():
-    lines = ResultLines(REDACTOR, {})
+    lines = TextWriter(REDACTOR, {})
     hostile = "\x1b[2J\u202e\nfail"
     outcomes = (
         Scored(0.5, hostile, passed=True),
@@ -47,7 +48,7 @@ def test_hostile_text_does_not_steer_the_terminal():
         Errored(error_type=hostile, message=hostile),
     )
     call = sample_call(0, hostile)
-    printed = [lines.line(replace(result(outcome), call=call)) for outcome in outcomes]
+    printed = [lines.result(replace(result(outcome), call=call)) for outcome in outcomes]
     assert all(line.isprintable() for line in printed)
 
 

@@ -5,14 +5,13 @@ from toolgauge.model.content import NOT_RECORDED, NotRecorded, Recorded, Unparse
 from toolgauge.model.json import Json
 from toolgauge.model.observations import CallError
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.report.descriptions import trajectory_lines
-from toolgauge.report.shown_values import ValueWriter
 from toolgauge.report.terminal import PLAIN, Style
+from toolgauge.report.text import TextWriter
 from toolgauge.testing.samples import TRACE_ID, sample_call, sample_trajectory
 
 
 def described(trajectory: Trajectory, style: Style = PLAIN) -> list[str]:
-    return list(trajectory_lines(trajectory, ValueWriter(Redactor(show_values=False)), style))
+    return list(TextWriter(Redactor(show_values=False), style=style, shows_values=True).trajectory(trajectory))
 
 
 def test_a_call_shows_turn_arguments_state_agent_and_result():

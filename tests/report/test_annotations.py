@@ -1,6 +1,6 @@
 """Annotations of GitHub: one command a line, escaped, ten at most."""
 
-from tests.offline.reports.hostile import hostile_row, report, row
+from tests.report.hostile import hostile_row, report, row
 from toolgauge.report.annotations import annotations
 from toolgauge.report.findings import Check
 

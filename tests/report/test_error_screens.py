@@ -6,20 +6,19 @@ from msgspec.structs import replace
 from tests.cli.test_live_lines import shown as live_line
 from tests.export.scorecards import call_result, scorecard, trajectory_result
 from tests.web.html_reader import Html
-from tests.web.test_plain_words import card, page_of, report
+from tests.report.test_plain_words import card, page_of, report
 from tests.web.test_trajectory_pages import page
 from toolgauge.cli.report_files import finding
 from toolgauge.evaluators.tool_success import ToolSuccess
 from toolgauge.export.redact import Redactor
 from toolgauge.model.observations import CallError
 from toolgauge.model.outcomes import Errored, Outcome, Scored
-from toolgauge.report.descriptions import trajectory_lines
 from toolgauge.report.explanations import VerdictWriter, brief_reason
 from toolgauge.report.findings import Report, Row
 from toolgauge.report.junit import junit
 from toolgauge.report.markdown import markdown
-from toolgauge.report.shown_values import ValueWriter
 from toolgauge.report.terminal import shortened_error
+from toolgauge.report.text import TextWriter
 from toolgauge.testing.samples import sample_call, sample_trajectory
 
 SHOWING = Redactor(show_values=True)
@@ -44,7 +43,7 @@ def reported(found: Outcome) -> Report:
 
 def test_the_call_has_it():
     found = scorecard(call_result(outcome(), FAILED), of=RUN)
-    lines = list(trajectory_lines(RUN, ValueWriter(SHOWING)))
+    lines = list(TextWriter(SHOWING).trajectory(RUN))
     assert any(line.endswith(CAUSE) and len(line) < 300 for line in lines)
     assert CAUSE in Html(page(found, path=f"/trajectories/{RUN.trace_id}")).text
 

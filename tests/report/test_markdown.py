@@ -2,7 +2,7 @@
 
 import re
 
-from tests.offline.reports.hostile import BROKEN, UNSEEN, hostile_row, report, row
+from tests.report.hostile import BROKEN, UNSEEN, hostile_row, report, row
 from toolgauge.model.outcomes import NotEvaluated, Scored
 from toolgauge.report.criterion_counts import CriterionCounts
 from toolgauge.report.findings import Check, Report

@@ -1,6 +1,6 @@
 """Rows as a hostile client would have them, and plain ones."""
 
-from toolgauge.report.criterion_counts import CriterionCounts
+from toolgauge.report.criteria_table import CriterionCounts
 from toolgauge.report.findings import Check, Finding, Report, Row
 
 # Markup, a mention, a link, a command, control characters, a lone surrogate, a character that XML does not have.

@@ -1,8 +1,8 @@
 """Annotations of GitHub: one command a line, escaped, ten at most."""
 
 from tests.report.hostile import hostile_row, report, row
-from toolgauge.report.annotations import annotations
 from toolgauge.report.findings import Check
+from toolgauge.report.markdown import annotations
 
 CHECK = Check(condition="--fail-on fail", passed=False, sentence="1 result failed")
 PASSED = Check(condition="--fail-on error", passed=True, sentence="no result is `error`")

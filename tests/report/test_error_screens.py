@@ -5,8 +5,8 @@ from msgspec.structs import replace
 
 from tests.cli.test_live_lines import shown as live_line
 from tests.export.scorecards import call_result, scorecard, trajectory_result
-from tests.web.html_reader import Html
 from tests.report.test_plain_words import card, page_of, report
+from tests.web.html_reader import Html
 from tests.web.test_trajectory_pages import page
 from toolgauge.cli.report_files import finding
 from toolgauge.evaluators.tool_success import ToolSuccess

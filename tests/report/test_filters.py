@@ -7,8 +7,8 @@ from tests.export.scorecards import call, call_result, failed, passed, shadow, t
 from toolgauge.model.outcomes import Errored, NotEvaluated, Result
 from toolgauge.model.records import VERSION
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.report.filters import Facets, Filters, facets
 from toolgauge.report.kept import KeptTrajectory
+from toolgauge.report.trajectory_rows import Facets, Filters, facets
 
 BROKEN = Errored(error_type="ValueError", message="no number")
 NOTHING = NotEvaluated(reason="no_reference")

@@ -3,8 +3,8 @@
 import pytest
 
 from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, Scored
-from toolgauge.report.criterion_counts import CriterionCounts
-from toolgauge.report.gate import FailOn, Gate
+from toolgauge.report.criteria_table import CriterionCounts
+from toolgauge.report.findings import FailOn, Gate
 
 PASS = Scored(1.0, "fine", passed=True)
 FAIL = Scored(0.5, "half", passed=False)

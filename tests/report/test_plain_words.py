@@ -9,9 +9,8 @@ from toolgauge.cli.report_files import finding
 from toolgauge.config.model import Config
 from toolgauge.evaluators.tool_success import ToolSuccess
 from toolgauge.export.redact import Redactor
-from toolgauge.mcp_server.failure_report import ReportedCall, ReportedTurn, failure_report
-from toolgauge.mcp_server.report_lines import failure_lines
-from toolgauge.mcp_server.scoring_files import Scoring
+from toolgauge.mcp_server.failure_report import ReportedCall, ReportedTurn, failure_lines, failure_report
+from toolgauge.mcp_server.scored_recordings import Scoring
 from toolgauge.model.content import Recorded
 from toolgauge.model.observations import CallError
 from toolgauge.model.outcomes import Difference, NotEvaluated, Scorecard, Scored, Side

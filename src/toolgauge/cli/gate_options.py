@@ -8,9 +8,8 @@ from typing import TypeVar
 import click
 
 from toolgauge.cli.main import drop_output
-from toolgauge.report.criterion_counts import CriterionCounts
-from toolgauge.report.findings import Check
-from toolgauge.report.gate import FAIL_ON, FailOn, Gate
+from toolgauge.report.criteria_table import CriterionCounts
+from toolgauge.report.findings import FAIL_ON, Check, FailOn, Gate
 from toolgauge.report.terminal import printable
 from toolgauge.score.criterion import Criterion
 

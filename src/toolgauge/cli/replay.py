@@ -22,8 +22,7 @@ from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.regressions import Regression
 from toolgauge.offline.replay.recordings import scorecards
 from toolgauge.report.criteria_table import Summary
-from toolgauge.report.findings import Report
-from toolgauge.report.gate import FailOn
+from toolgauge.report.findings import FailOn, Report
 from toolgauge.report.json_objects import result_objects
 from toolgauge.report.terminal import printable
 from toolgauge.report.text import TextWriter, trajectory_head

@@ -21,11 +21,10 @@ from toolgauge.model.outcomes import (
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.offline.cases.case import Case, Unreadable
 from toolgauge.offline.cases.scoring import CaseResult
-from toolgauge.report.annotations import annotations
-from toolgauge.report.criterion_counts import CriterionCounts
+from toolgauge.report.criteria_table import CriterionCounts
 from toolgauge.report.findings import Finding, Report, Row, joined
 from toolgauge.report.junit import junit
-from toolgauge.report.markdown import markdown
+from toolgauge.report.markdown import annotations, markdown
 from toolgauge.report.terminal import printable
 from toolgauge.score.criterion import Criterion, Lookup
 

@@ -1,7 +1,7 @@
 """Why a run failed: its verdicts with expected beside actual, its calls in turns, and what could not be observed.
 
-Written from what the web view shows of a trajectory, and as large as an answer may be: where it would be larger it has fewer
-calls and shorter values, and says so.
+As large as an answer may be: where it would be larger it has fewer calls and shorter values, and says so. The lines begin
+with the answer; a difference is marked where it is.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,17 +9,20 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from toolgauge.export.redact import Redactor
 from toolgauge.mcp_server.plain_text import MAX_JSON, as_json, cut, more, size_of
-from toolgauge.mcp_server.scoring_files import Scoring
+from toolgauge.mcp_server.scored_recordings import Scoring
 from toolgauge.mcp_server.trajectory_list import ListedTrajectory, listed, named, named_if_known
 from toolgauge.model.error_causes import with_cause
 from toolgauge.model.outcomes import ERROR_RULE, MEANINGS, OutcomeWord, Result, outcome_word
+from toolgauge.model.plain_words import state_words
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.report.explanations import ShownDifference, ShownVerdict
+from toolgauge.report.explanations import ShownDifference, ShownVerdict, comparison_by_rule
 from toolgauge.report.kept import KeptTrajectory
 from toolgauge.report.producer_advice import advice
+from toolgauge.report.terminal import counted
 from toolgauge.report.trajectory_view import ShownCall, ShownCriterion, ShownTrajectory, ShownValue, TrajectoryWriter
 
 _NAME = 120
@@ -31,16 +34,6 @@ _NEVER_INDENTED = 1_000_000
 HOW_TO_SHOW_VALUES = (
     "values are hidden; the person who runs this server shows them with `toolgauge mcp --set redact.values=show`"
 )
-
-
-class ReportedDifference(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One thing that differed. Where values are hidden, `expected` and `actual` are their kinds, such as `a number`."""
-
-    where: Annotated[str, Meta(description="the tool, and the path in its arguments")]
-    rule: Annotated[str, Meta(description="the comparison that decided")]
-    expected: str | None
-    actual: str | None
-    in_words: Annotated[str, Meta(description="both sides in one sentence, for a call with other arguments")] = ""
 
 
 class ReportedVerdict(Struct, frozen=True, kw_only=True):
@@ -55,7 +48,7 @@ class ReportedVerdict(Struct, frozen=True, kw_only=True):
     call: Annotated[int | None, Meta(description="number of the judged call; null for the trajectory as a whole")]
     tool: str | None
     explanation: str
-    differences: list[ReportedDifference]
+    differences: list[ShownDifference]
     more_differences: int
 
 
@@ -266,7 +259,8 @@ class _Report:
             tool=None if result.call is None else named(result.call.name, self._redactor),
             explanation=cut(with_cause(verdict.explanation, _EXPLANATION), _EXPLANATION),
             differences=[
-                ReportedDifference(
+                replace(
+                    one,
                     where=cut(one.where, _NAME),
                     rule=cut(one.rule, _NAME),
                     expected=None if one.expected is None else cut(one.expected, value),
@@ -376,3 +370,78 @@ def _gaps(criteria: Sequence[ShownCriterion]) -> Iterator[ReportedGap]:
             explanation=cut(verdict.explanation, _EXPLANATION),
             count=one.total,
         )
+
+
+def failure_lines(report: FailureReport) -> Iterator[str]:
+    """Write the report for a model to read."""
+    one = report.trajectory
+    yield f"why: {report.why}"
+    who = " ".join(filter(None, (one.service or "unknown service", one.version)))
+    agents = f" [{', '.join(one.agents)}]" if one.agents else ""
+    conversation = f", conversation {one.conversation_id}" if one.conversation_id else ""
+    yield f"trajectory {one.id} of {who}{agents}{conversation}, {one.started or 'no time'}, closed: {report.closed_because}"
+    if report.incomplete:
+        yield f"incomplete: {report.incomplete}"
+    for verdict in report.verdicts:
+        yield from _verdict(verdict)
+    if report.more_verdicts:
+        yield f"and {report.more_verdicts} more verdicts that are no pass"
+    for message in report.messages:
+        yield f"{message.role}: {message.text}"
+    yield f"{counted(report.calls_total, 'call')}{f', from number {report.first_call} on' if report.first_call else ''}:"
+    for turn in report.turns:
+        together = ", asked for together" if len(turn.calls) > 1 else ""
+        yield f"turn {turn.turn}{together}"
+        for call in turn.calls:
+            yield from _call(call)
+    if report.passed:
+        yield f"passed: {', '.join(report.passed)}"
+    yield from map(_gap, report.not_evaluated)
+    yield from map(_remedy, report.remedies)
+    yield from (f"note: {note}" for note in report.notes)
+    if report.other_failed:
+        others = counted(report.other_failed, "other trajectory", "other trajectories")
+        yield f"{others} failed; `list_trajectories` lists them"
+
+
+def _verdict(verdict: ReportedVerdict) -> Iterator[str]:
+    score = "" if verdict.score is None else f" {verdict.score:.3f}"
+    enough = f" ({verdict.requirement})" if verdict.requirement and verdict.score is not None else ""
+    where = "" if verdict.tool is None else f" of call {verdict.call} `{verdict.tool}`"
+    shadow = ", shadow" if verdict.is_shadow else ""
+    head = f"{verdict.outcome} {verdict.criterion} [{verdict.evaluator}{shadow}]{where}:{score}{enough}"
+    yield f"{head}  {verdict.explanation}"
+    yield from (f"  {comparison_by_rule(one)}" for one in verdict.differences)
+    if verdict.more_differences:
+        yield f"  and {counted(verdict.more_differences, 'more difference')}"
+
+
+def _call(call: ReportedCall) -> Iterator[str]:
+    arguments = ", ".join(map(_argument, call.arguments))
+    rest = f", and {call.more_arguments} more" if call.more_arguments else ""
+    agent = f" [{call.agent}]" if call.agent else ""
+    mark = f"  <-- {', '.join(call.verdicts)}" if call.verdicts else ""
+    yield f"  {call.number} {call.tool}({arguments}{rest}) {state_words(call.state)}{agent}{mark}"
+    if call.error is not None:
+        yield f"    {'rejected' if call.state == 'rejected' else 'error'}: {call.error}"
+    elif call.result:
+        yield f"    result: {call.result}"
+    if call.not_observed:
+        yield f"    not observed: {', '.join(call.not_observed)}"
+    yield from (f"    {line}" for line in call.value_origins)
+
+
+def _argument(argument: ReportedArgument) -> str:
+    value = argument.value if argument.value is not None else f"<{argument.note}>"
+    written = f"{argument.name}={value}" if argument.name else value
+    return written + "".join(f" <-- {text}" for text in argument.differs)
+
+
+def _gap(gap: ReportedGap) -> str:
+    times = f" ({gap.count} times)" if gap.count > 1 else ""
+    return f"not evaluated{times}: {gap.criterion}: {gap.reason}: {gap.explanation or gap.meaning}"
+
+
+def _remedy(remedy: ReportedRemedy) -> str:
+    word = "instead" if remedy.is_never_recorded else "do"
+    return f"not recorded by {remedy.producer}: {', '.join(remedy.missing)}; {word}: {remedy.instruction}"

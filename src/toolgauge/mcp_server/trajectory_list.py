@@ -13,11 +13,10 @@ from toolgauge.mcp_server.scored_recordings import ScoredRecording
 from toolgauge.model.outcomes import OutcomeWord, outcome_word
 from toolgauge.model.records import VERSION
 from toolgauge.otlp.encode import fit_time
-from toolgauge.report.criterion_counts import CriterionCounts
-from toolgauge.report.filters import Filters
+from toolgauge.report.criteria_table import CriterionCounts
 from toolgauge.report.kept import KeptTrajectory
 from toolgauge.report.terminal import counted, printable
-from toolgauge.report.trajectory_rows import row
+from toolgauge.report.trajectory_rows import Filters, row
 
 _NAME = 120
 _LOOKED_AT = 1_000

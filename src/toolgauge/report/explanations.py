@@ -5,8 +5,9 @@ Rule: no step is called the cause of a failure: a line names the origin of a val
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from toolgauge.export.json_text import MASKED, MAX_COMPARED, side_by_side
 from toolgauge.export.redact import Redactor
@@ -114,18 +115,18 @@ _REPEATED = "repeated call"
 _WHOLE_CALLS = ("name_and_args", "name", "missing call", "extra call", "unexpected call", _REPEATED)
 
 
-class ShownDifference(Struct, frozen=True, kw_only=True):
+class ShownDifference(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One thing that differed. `where` names tool and argument path, `rule` what decided.
 
     `expected` and `actual` are values, or where those are hidden their kinds (`a number`); `None` where there is none.
     `in_words` replaces both for a call with other arguments than expected, and is empty elsewhere.
     """
 
-    where: str
-    rule: str
+    where: Annotated[str, Meta(description="the tool, and the path in its arguments")]
+    rule: Annotated[str, Meta(description="the comparison that decided")]
     expected: str | None
     actual: str | None
-    in_words: str = ""
+    in_words: Annotated[str, Meta(description="both sides in one sentence, for a call with other arguments")] = ""
 
     @property
     def rule_words(self) -> str:

@@ -4,11 +4,66 @@ GitHub takes 65,536 characters in a comment and 1 MiB in a step's summary, and s
 counted, of which a text has at least as many as characters; what is left out is counted in the text.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 
-from toolgauge.report.criterion_counts import CriterionCounts
+from toolgauge.report.criteria_table import CriterionCounts
 from toolgauge.report.findings import Report, Row
-from toolgauge.report.markdown_text import code
+from toolgauge.report.terminal import printable, shortened
+
+MAX_SHOWN = 10
+_MAX_MESSAGE = 1_000
+_MAX_TITLE = 200
+
+
+def annotations(report: Report) -> Iterator[str]:
+    """Yield the commands: conditions of the gate that failed first, then failures and errors."""
+    level = "error" if report.is_failed else "warning"
+    found = [_command(level, check.condition, check.sentence) for check in report.checks if not check.passed]
+    found += [_of_row(level, row) for row in report.rows if row.is_problem]
+    if len(found) <= MAX_SHOWN:
+        yield from found
+        return
+    shown = found[: MAX_SHOWN - 1]
+    yield from shown
+    yield _command(level, report.title, f"{len(found) - len(shown)} more failures, in the log and the reports")
+
+
+def _of_row(level: str, row: Row) -> str:
+    lines = [row.details] if row.details else []
+    for finding in row.problems:
+        lines += [finding.sentence_of(_MAX_MESSAGE // 2), *(f"  {difference}" for difference in finding.differences)]
+    text = "\n".join(printable(line) for line in lines)
+    return _command(level, f"{row.criterion}: {row.subject}", text, place=row.place)
+
+
+def _command(level: str, title: str, text: str, *, place: tuple[str, int] | None = None) -> str:
+    properties = [f"title={_property(shortened(title, _MAX_TITLE))}"]
+    if place is not None:
+        properties = [f"file={_property(printable(place[0]))}", f"line={place[1]}", *properties]
+    message = "\n".join(printable(line) for line in text.split("\n"))
+    return f"::{level} {','.join(properties)}::{_data(message[:_MAX_MESSAGE])}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+NAME_LENGTH = 60
+_UNSAFE = re.compile(r"[^\w .-]|(?<=www)\.", re.ASCII)
+
+
+def code(text: str | None, length: int = NAME_LENGTH) -> str:
+    """Write a text as code that no Markdown reader takes for anything else."""
+    if text is None:
+        return "-"
+    safe = _UNSAFE.sub(lambda found: f"&#{ord(found[0])};", shortened(text, length))
+    return f"<code>{safe}</code>"
+
 
 MAX_BYTES = 65_536
 # For the line that counts what is left out, and for what a bot puts above the text.

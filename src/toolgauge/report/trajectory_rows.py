@@ -1,19 +1,165 @@
 """Trajectories as rows of a table: who, when, how many calls, and the worst of what criteria found."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Literal, TypeAlias, get_args
+from urllib.parse import urlencode
 
 from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from toolgauge.export.redact import Redactor
 from toolgauge.model.error_causes import with_cause
-from toolgauge.model.outcomes import NotEvaluated, OutcomeWord, outcome_word
+from toolgauge.model.outcomes import NotEvaluated, OutcomeWord, Result, outcome_word
 from toolgauge.model.plain_words import reason_words
 from toolgauge.model.records import VERSION
 from toolgauge.report.explanations import brief_reason, deciding, figure, worst_result
-from toolgauge.report.filters import MAX_TEXT, Filters
+from toolgauge.report.html import visible
 from toolgauge.report.kept import KeptTrajectory
 from toolgauge.score.selection import was_stopped
+
+OutcomeFilter: TypeAlias = Literal["all", "failed", "error", "passed", "not_evaluated"]
+ScopeFilter: TypeAlias = Literal["", "trace", "conversation"]
+
+PAGE_SIZE = 50
+MAX_TEXT = 200
+_WORD: Mapping[str, OutcomeWord] = {"failed": "fail", "error": "error"}
+
+
+class Facets(Struct, frozen=True, kw_only=True):
+    """What there is to choose from, each in order."""
+
+    services: tuple[str, ...]
+    versions: tuple[str, ...]
+    agents: tuple[str, ...]
+    tools: tuple[str, ...]
+    criteria: tuple[str, ...]
+    scopes: tuple[str, ...]
+
+
+class Found(Struct, frozen=True, kw_only=True):
+    """One page of trajectories; `older` are the filters of the next page, `None` on the last."""
+
+    kept: tuple[KeptTrajectory, ...]
+    total: int
+    older: "Filters | None"
+
+
+class Filters(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A choice of trajectories; an empty text is no condition. `q` is the beginning of a trace's or conversation's id.
+
+    With a criterion or a tool, `outcome` is that of their own results alone, in shadow too; else that of all live ones.
+    `before` is the number of the trajectory before which a page begins, 0 for the newest.
+    """
+
+    outcome: OutcomeFilter = "all"
+    service: str = ""
+    version: str = ""
+    agent: str = ""
+    tool: str = ""
+    criterion: str = ""
+    scope: ScopeFilter = ""
+    q: str = ""
+    before: int = 0
+
+    @classmethod
+    def of(cls, query: Mapping[str, tuple[str, ...]]) -> "Filters":
+        """Read a query; it may hold other things, too."""
+        texts = {name: next((value for value in values if value), "")[:MAX_TEXT] for name, values in query.items()}
+        outcome, scope, before = texts.get("outcome"), texts.get("scope"), texts.get("before", "")
+        return cls(
+            outcome=next((known for known in get_args(OutcomeFilter) if known == outcome), "all"),
+            service=texts.get("service", ""),
+            version=texts.get("version", ""),
+            agent=texts.get("agent", ""),
+            tool=texts.get("tool", ""),
+            criterion=texts.get("criterion", ""),
+            scope=next((known for known in get_args(ScopeFilter) if known == scope), ""),
+            q=texts.get("q", "").strip(),
+            before=int(before) if before.isascii() and before.isdecimal() and len(before) < 16 else 0,
+        )
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether every trajectory matches."""
+        return replace(self, before=0) == Filters()
+
+    def query(self, **changed: object) -> str:
+        """Write a query, with some values changed: `?outcome=failed`, empty without any condition."""
+        plain = asdict(Filters())
+        values = {name: value for name, value in (asdict(self) | changed).items() if value != plain[name]}
+        return f"?{urlencode(values, errors='replace')}" if values else ""
+
+    def matches(self, kept: KeptTrajectory) -> bool:
+        """Return whether a trajectory is meant."""
+        trajectory = kept.trajectory
+        return (
+            is_meant(trajectory.service, self.service)
+            and is_meant(trajectory.resource.get(VERSION), self.version)
+            and self.scope in ("", trajectory.scope)
+            and (not self.agent or any(is_meant(agent, self.agent) for agent in trajectory.agents))
+            and (not self.tool or any(is_meant(call.name, self.tool) for call in trajectory.calls))
+            and (not self.q or _begins(trajectory.trace_id, self.q) or _begins(trajectory.conversation_id, self.q))
+            and self._has_results(kept.results)
+        )
+
+    def page_of(self, newest: Sequence[KeptTrajectory]) -> Found:
+        """Return the matching ones of one page; `newest` has the newest first."""
+        matching = [kept for kept in newest if self.matches(kept)]
+        rest = [kept for kept in matching if not self.before or kept.number < self.before]
+        shown = tuple(rest[:PAGE_SIZE])
+        older = replace(self, before=shown[-1].number) if len(rest) > PAGE_SIZE else None
+        return Found(kept=shown, total=len(matching), older=older)
+
+    def _has_results(self, results: Iterable[Result]) -> bool:
+        if not self.criterion and self.outcome == "all":
+            return True
+        meant = [result for result in results if self._concerns(result)]
+        words = {outcome_word(result.outcome) for result in meant}
+        match self.outcome:
+            case "all":
+                return bool(meant)
+            case "passed":
+                return "pass" in words and words.isdisjoint(("fail", "error"))
+            case "not_evaluated":
+                return (bool(meant) or not self.criterion) and words <= {"not_evaluated"}
+            case _:
+                return _WORD[self.outcome] in words
+
+    def _concerns(self, result: Result) -> bool:
+        if self.tool and (result.call is None or not is_meant(result.call.name, self.tool)):
+            return False
+        if self.criterion:
+            return result.criterion == self.criterion
+        return bool(self.tool) or result.enforce == "live"
+
+
+def is_meant(name: str | None, asked: str) -> bool:
+    """Return whether a query asks for this name: as it is, or as the lists of a page's filters write it; "" asks for any."""
+    return asked in ("", name) or ("\\" in asked and name is not None and visible(name) == asked)
+
+
+def facets(kept: Iterable[KeptTrajectory]) -> Facets:
+    """Collect what these trajectories can be filtered by."""
+    all_kept = tuple(kept)
+    trajectories = [one.trajectory for one in all_kept]
+    return Facets(
+        services=_sorted(one.service for one in trajectories),
+        versions=_sorted(one.resource.get(VERSION) for one in trajectories),
+        agents=_sorted(agent for one in trajectories for agent in one.agents),
+        tools=_sorted(call.name for one in trajectories for call in one.calls),
+        criteria=_sorted(result.criterion for one in all_kept for result in one.results),
+        scopes=_sorted(one.scope for one in trajectories),
+    )
+
+
+def _sorted(names: Iterable[str | None]) -> tuple[str, ...]:
+    return tuple(sorted({name for name in names if name}))
+
+
+def _begins(text: str | None, beginning: str) -> bool:
+    return text is not None and text.lower().startswith(beginning.lower())
+
 
 _MAX_WHY = 160
 _UNKNOWN = "unknown service"

@@ -11,8 +11,8 @@ from msgspec.structs import asdict, astuple
 
 from toolgauge.export.regression_events import sentence, trace_links, valid_traces
 from toolgauge.model.regressions import Regression, Stream, StreamHistory, StreamState, StreamStatus
-from toolgauge.report.filters import is_meant
 from toolgauge.report.html import visible
+from toolgauge.report.trajectory_rows import is_meant
 from toolgauge.settings import HOUR
 from toolgauge.web.chart import NARROW, WIDE, Chart, Sparkline, draw, sparkline
 from toolgauge.web.pages import Page, PageRequest, Pages, Running, Shown

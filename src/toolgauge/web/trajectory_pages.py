@@ -6,10 +6,9 @@ from itertools import islice
 from toolgauge.export.regression_events import trace_links
 from toolgauge.model.regressions import StreamStatus
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.report.filters import MAX_TEXT, Facets, Filters, facets
 from toolgauge.report.html import visible
 from toolgauge.report.kept import KeptTrajectory
-from toolgauge.report.trajectory_rows import gaps, row, services
+from toolgauge.report.trajectory_rows import MAX_TEXT, Facets, Filters, facets, gaps, row, services
 from toolgauge.report.trajectory_view import TrajectoryWriter, head
 from toolgauge.web.pages import BusyError, Page, PageRequest, Pages, Shown
 from toolgauge.web.stream_pages import stream_id

@@ -12,7 +12,7 @@ from toolgauge.model.regressions import Stream
 from toolgauge.offline.compare.comparison import Comparison
 from toolgauge.offline.compare.conversation_means import StreamCounts
 from toolgauge.offline.compare.verdict import Judged, Missing, Question, Verdict
-from toolgauge.report.markdown_text import code
+from toolgauge.report.markdown import code
 from toolgauge.report.terminal import PLAIN, Style, printable, shortened
 
 _NAME_LENGTH = 60

@@ -101,7 +101,14 @@ class LiveLines:
         """Count the scorecard, and have a line of it written where there is room."""
         if scorecard.results or scorecard.trajectory.calls:
             is_failed = self._tally.add(scorecard)
-            self._show_new(scorecard)
+            trajectory = scorecard.trajectory
+            services = {trajectory.service or "unknown"} - self._services
+            dialects = {call.dialect for call in trajectory.calls} - self._dialects
+            if (services or dialects) and len(self._services) < _MAX_SERVICES and self._has_room:
+                self._services |= services
+                self._dialects |= dialects
+                names = [f"service {name}" for name in services] + [f"dialect {name}" for name in sorted(dialects)]
+                self._put(partial(_new_line, scorecard.scored_at_ns, names, self._style), is_failed=False)
             self._show(scorecard, is_failed=is_failed)
 
     def count(self, counts: ResultCounts) -> None:
@@ -140,16 +147,6 @@ class LiveLines:
         self.tick()
         text = "\n".join(self._tally.lines(self._style))
         self._write(lambda: text)
-
-    def _show_new(self, scorecard: Scorecard) -> None:
-        trajectory = scorecard.trajectory
-        services = {trajectory.service or "unknown"} - self._services
-        dialects = {call.dialect for call in trajectory.calls} - self._dialects
-        if (services or dialects) and len(self._services) < _MAX_SERVICES and self._has_room:
-            self._services |= services
-            self._dialects |= dialects
-            names = [f"service {name}" for name in services] + [f"dialect {name}" for name in sorted(dialects)]
-            self._put(partial(_new_line, scorecard.scored_at_ns, names, self._style), is_failed=False)
 
     def _show(self, scorecard: Scorecard, *, is_failed: bool) -> None:
         if not (self._shows_all or is_failed):

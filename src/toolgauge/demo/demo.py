@@ -269,7 +269,8 @@ async def _show(
     print_lines((*heading("Runs and their scores", style), *criteria_lines()))
     exposition = await _send_through(service, sent, seen, shown, print_line)
     # What a release adds is drawn from the recordings: the summary is about these.
-    judged = _in_order(sent, seen)
+    closed = {scorecard.trajectory.trace_id: scorecard for scorecard in seen}
+    judged = tuple(closed[trace_id] for trace_id in origins(sent) if trace_id in closed)
     sent_spans = sum(count_items(body) for recording in sent for body in recording.requests)
     print_lines(heading("What arrived at the destination", style))
     print_lines((*books_lines(arrivals, sent_spans), *example_lines(arrivals), *metric_lines(exposition)))
@@ -295,12 +296,6 @@ def _web_endpoint() -> str:
     except StartError:
         return "localhost:0"
     return usual
-
-
-def _in_order(sent: Sequence[Recording], seen: Sequence[Scorecard]) -> tuple[Scorecard, ...]:
-    """Put scorecards in the order in which their runs were sent."""
-    closed = {scorecard.trajectory.trace_id: scorecard for scorecard in seen}
-    return tuple(closed[trace_id] for trace_id in origins(sent) if trace_id in closed)
 
 
 async def _send_through(

@@ -208,7 +208,15 @@ def drawn(recorded: Sequence[Recording], release: Release, *, seed: int, clock: 
     for number in itertools.count():
         conversation = ExportTraceServiceRequest()
         conversation.CopyFrom(random.choice(runs))
-        _rename(conversation, random)
+        # Give the conversation and each of its traces another id.
+        traces: dict[bytes, bytes] = {}
+        conversation_id = str(uuid.UUID(bytes=random.randbytes(16)))
+        for span in spans(conversation):
+            for identified in (span, *span.links):
+                identified.trace_id = traces.setdefault(identified.trace_id, random.randbytes(16))
+            for attribute in span.attributes:
+                if attribute.key in _CONVERSATIONS:
+                    attribute.value.string_value = conversation_id
         _fail_calls(conversation, release, random)
         if release.fault_every and number % release.fault_every == 0:
             _plant(conversation, release.faults[number // release.fault_every % len(release.faults)], of_faults)
@@ -234,18 +242,6 @@ def _shift(requests: Sequence[ExportTraceServiceRequest], now_ns: int) -> None:
             span.end_time_unix_nano += shift
             for event in span.events:
                 event.time_unix_nano += shift
-
-
-def _rename(conversation: ExportTraceServiceRequest, random: Random) -> None:
-    """Give the conversation and each of its traces another id."""
-    traces: dict[bytes, bytes] = {}
-    conversation_id = str(uuid.UUID(bytes=random.randbytes(16)))
-    for span in spans(conversation):
-        for identified in (span, *span.links):
-            identified.trace_id = traces.setdefault(identified.trace_id, random.randbytes(16))
-        for attribute in span.attributes:
-            if attribute.key in _CONVERSATIONS:
-                attribute.value.string_value = conversation_id
 
 
 def _fail_calls(conversation: ExportTraceServiceRequest, release: Release, random: Random) -> None:

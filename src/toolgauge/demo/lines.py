@@ -52,7 +52,11 @@ class DemoDestination:
             case "traces":
                 self._take_spans(ExportTraceServiceRequest.FromString(body))
             case "logs":
-                self._take_events(ExportLogsServiceRequest.FromString(body))
+                request = ExportLogsServiceRequest.FromString(body)
+                for group in request.resource_logs:
+                    for scope in group.scope_logs:
+                        self.events.update(record.event_name for record in scope.log_records)
+                        self.regressions.extend(each for each in scope.log_records if each.event_name == REGRESSION)
             case "metrics":
                 self._take_metrics(ExportMetricsServiceRequest.FromString(body))
         return Accepted()
@@ -64,22 +68,16 @@ class DemoDestination:
                     self.scorecards.extend(scope.spans)
                     continue
                 self.spans += len(scope.spans)
-                self.annotated.extend(span for span in scope.spans if _is_annotated(span))
-
-    def _take_events(self, request: ExportLogsServiceRequest) -> None:
-        for group in request.resource_logs:
-            for scope in group.scope_logs:
-                self.events.update(record.event_name for record in scope.log_records)
-                self.regressions.extend(each for each in scope.log_records if each.event_name == REGRESSION)
+                self.annotated.extend(
+                    span
+                    for span in scope.spans
+                    if any(attribute.key.startswith(_OURS) for attribute in span.attributes)
+                )
 
     def _take_metrics(self, request: ExportMetricsServiceRequest) -> None:
         for group in request.resource_metrics:
             for scope in group.scope_metrics:
                 self.metrics.update(metric.name for metric in scope.metrics)
-
-
-def _is_annotated(span: Span) -> bool:
-    return any(attribute.key.startswith(_OURS) for attribute in span.attributes)
 
 
 _WORDS: Mapping[OutcomeWord, str] = {"pass": "pass", "fail": "FAIL", "not_evaluated": "not evaluated", "error": "ERROR"}
@@ -219,7 +217,9 @@ def books_lines(arrivals: DemoDestination, sent_spans: int) -> Iterator[str]:
 
 def example_lines(arrivals: DemoDestination) -> Iterator[str]:
     """Show of what arrived what a tool span was given, and how much of it the scorecard span has."""
-    worst = _worst(arrivals.scorecards)
+    worst = max(
+        arrivals.scorecards, key=lambda span: sum(map(_is_failure, span.events)) / (len(span.events) or 1), default=None
+    )
     annotated = _annotated_by(arrivals.annotated, worst) if worst is not None else None
     if worst is None or annotated is None:
         return
@@ -229,11 +229,6 @@ def example_lines(arrivals: DemoDestination) -> Iterator[str]:
         if attribute.key.startswith(_OURS):
             yield shortened(f"  {attribute.key} = {_value(attribute.value)}", SCREEN_WIDTH)
     yield f"The span `{worst.name}` of its trace sums the run up in {len(worst.attributes)} attributes."
-
-
-def _worst(scorecards: Sequence[Span]) -> Span | None:
-    """Choose the scorecard with the largest share of failures among its judged calls."""
-    return max(scorecards, key=lambda span: sum(map(_is_failure, span.events)) / (len(span.events) or 1), default=None)
 
 
 def _annotated_by(spans: Sequence[Span], scorecard: Span) -> Span | None:

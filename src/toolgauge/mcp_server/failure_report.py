@@ -159,13 +159,7 @@ _DETAILS = (
 
 
 def failure_report(
-    name: str,
-    kept: KeptTrajectory,
-    scoring: Scoring,
-    *,
-    criterion: str | None,
-    call: int | None,
-    other_failed: int,
+    name: str, kept: KeptTrajectory, scoring: Scoring, *, criterion: str | None, call: int | None, other_failed: int
 ) -> FailureReport:
     """Explain one trajectory, under one criterion or all. `call` is the number of a call to show, with those around it."""
     results = [result for result in kept.results if criterion in (None, result.criterion)]
@@ -264,7 +258,9 @@ class _Report:
                     where=cut(one.where, _NAME),
                     rule=cut(one.rule, _NAME),
                     expected=None if one.expected is None else cut(one.expected, value),
-                    actual=None if one.actual is None else cut(_within(one, one.actual, value), value),
+                    actual=None
+                    if one.actual is None
+                    else cut(with_cause(one.actual, value) if one.rule == ERROR_RULE else one.actual, value),
                     in_words=cut(one.in_words, _EXPLANATION),
                 )
                 for one in differences
@@ -338,10 +334,6 @@ class _Report:
                 switches=list(each.remedy.switches),
                 is_never_recorded=each.remedy.never,
             )
-
-
-def _within(difference: ShownDifference, text: str, length: int) -> str:
-    return with_cause(text, length) if difference.rule == ERROR_RULE else text
 
 
 def _why(described: ListedTrajectory, failed: Sequence[ShownCriterion], results: int) -> str:

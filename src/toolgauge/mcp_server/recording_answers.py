@@ -167,10 +167,7 @@ def diagnose(name: str, files: tuple[str, ...], work: Work) -> DiagnosedRecordin
     producers = list(_described(found))
     shown = found[: len(producers)]
     answer = RecordingDiagnosis(
-        recording=name,
-        producers=producers,
-        more_producers=more(shown, len(found)),
-        notes=notes,
+        recording=name, producers=producers, more_producers=more(shown, len(found)), notes=notes
     )
     return DiagnosedRecording(answer=answer, lines=(*(line for one in shown for line in diagnosis_lines(one)), *notes))
 

@@ -47,10 +47,7 @@ class ScoringFiles:
     """The configuration and criteria files that were named at the start."""
 
     def __init__(
-        self,
-        config_paths: tuple[str, ...] = (),
-        overrides: tuple[str, ...] = (),
-        criteria_files: tuple[str, ...] = (),
+        self, config_paths: tuple[str, ...] = (), overrides: tuple[str, ...] = (), criteria_files: tuple[str, ...] = ()
     ) -> None:
         """Load them, and run the evaluators in files; raise `ConfigError` with every problem found."""
         self._config_paths = config_paths

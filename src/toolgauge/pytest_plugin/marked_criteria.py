@@ -67,7 +67,10 @@ class _Mark:
             known = ", ".join(f"`{key}`" for key in _KEYS)
             raise pytest.UsageError(f"the mark `toolgauge` has no `{unknown[0]}`: it knows {known}")
         given = cast("Mapping[str, object]", mark.kwargs)
-        self.criteria = tuple(_placed(one, place) for one in (*mark.args, *_several(given.get("criteria", ()))))
+        self.criteria = tuple(
+            (Path(place, cast("str | os.PathLike[str]", one)) if isinstance(one, str | os.PathLike) else one)
+            for one in (*mark.args, *_several(given.get("criteria", ())))
+        )
         self.config = tuple(Path(place, os.fspath(file)) for file in _paths("config", given.get("config", ())))
         self.overrides = tuple(str(one) for one in _paths("overrides", given.get("overrides", ())))
         case = given.get("case")
@@ -76,10 +79,6 @@ class _Mark:
         if not isinstance(attributes, Mapping):
             raise pytest.UsageError("the mark `toolgauge`: `attributes` is a mapping of names to values")
         self.attributes = {str(key): str(value) for key, value in cast("Mapping[object, object]", attributes).items()}
-
-
-def _placed(one: object, place: Path) -> object:
-    return Path(place, cast("str | os.PathLike[str]", one)) if isinstance(one, str | os.PathLike) else one
 
 
 def _several(given: object) -> tuple[object, ...]:

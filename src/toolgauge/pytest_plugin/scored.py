@@ -12,11 +12,10 @@ from toolgauge.model.content import Content, Recorded, Unparsed
 from toolgauge.model.errors import ToolgaugeError
 from toolgauge.model.json import Json
 from toolgauge.model.plain_words import error_words
-from toolgauge.model.trajectory import CallState, ToolCall, Trajectory
+from toolgauge.model.trajectory import CallState, Trajectory
 from toolgauge.pytest_plugin.collector import Collector, Request, obstacle
 from toolgauge.pytest_plugin.failure_text import (
     Circumstances,
-    Shortfall,
     failure_text,
     in_order,
     nothing_collected,
@@ -88,7 +87,20 @@ class Scored:
     def calls(self) -> tuple[Call, ...]:
         """The tool calls of all traces, those of one trace in the model's order."""
         __tracebackhide__ = True
-        return tuple(_plain(call) for one in self.trajectories if one.scope == "trace" for call in one.calls)
+        return tuple(
+            Call(
+                name=call.name,
+                arguments=_value(call.arguments),
+                result=_value(call.result),
+                error=None if call.error is None else f"{error_words(call.error.kind)}: {call.error.message}",
+                turn=call.turn,
+                agent=call.agent,
+                state=call.state,
+            )
+            for one in self.trajectories
+            if one.scope == "trace"
+            for call in one.calls
+        )
 
     @property
     def evaluation(self) -> Evaluation:
@@ -110,7 +122,16 @@ class Scored:
             if wanted or not one.is_default or one.name in fallen_short:
                 self.asserted[one.name] = evaluation.of(one.name)
         if found:
-            raise AssertionError(self._failure(found, loaded, evaluation))
+            raise AssertionError(
+                failure_text(
+                    found,
+                    evaluation,
+                    loaded.redactor,
+                    Circumstances(
+                        unfinished=self._collection.unfinished, unmatched=loaded.unmatched(evaluation), case=self.case
+                    ),
+                )
+            )
 
     def recording(self) -> Iterator[Request]:
         """Encode what was collected, with the case and the attributes of the test."""
@@ -136,28 +157,6 @@ class Scored:
     def _attributes(self, case_keys: Iterable[str]) -> dict[str, str]:
         case = {} if self.case is None else dict.fromkeys((CASE_KEY, *case_keys), self.case)
         return {**self._settings.attributes, **case}
-
-    def _failure(self, found: Sequence[Shortfall], loaded: LoadedCriteria, evaluation: Evaluation) -> str:
-        return failure_text(
-            found,
-            evaluation,
-            loaded.redactor,
-            Circumstances(
-                unfinished=self._collection.unfinished, unmatched=loaded.unmatched(evaluation), case=self.case
-            ),
-        )
-
-
-def _plain(call: ToolCall) -> Call:
-    return Call(
-        name=call.name,
-        arguments=_value(call.arguments),
-        result=_value(call.result),
-        error=None if call.error is None else f"{error_words(call.error.kind)}: {call.error.message}",
-        turn=call.turn,
-        agent=call.agent,
-        state=call.state,
-    )
 
 
 def _value(content: Content) -> Json:

@@ -95,7 +95,7 @@ def table_lines(
     """Write a table with a line for each row."""
     if not rows:
         return
-    titles = [_title(row) for row in rows]
+    titles = [(printable(row.name) + (_SHADOW if row.is_shadow else "")) for row in rows]
     width = max(len(_HEAD), *map(len, titles))
     head = f"{_HEAD:<{width}}  {'pass':>6}  {'fail':>6}  {'error':>6}  {'mean':>5}  {'of':>6}  not evaluated"
     yield style.head(head)
@@ -105,10 +105,6 @@ def table_lines(
         else:
             why = "matched nothing" if row.name in unmatched else "no result"
             yield f"{title:<{width}}  {style.doubtful(why)}"
-
-
-def _title(row: CriterionCounts) -> str:
-    return printable(row.name) + (_SHADOW if row.is_shadow else "")
 
 
 def _figures(row: CriterionCounts, style: Style) -> str:

@@ -154,7 +154,8 @@ def _mean(one: CriterionCounts, least: float, without_result: Mapping[str, str])
         return Check(condition=condition, passed=False, sentence=sentence)
     passed = one.mean >= least - _ROUNDING
     beside = f"; without a score: {_unscored(one)}" if _unscored(one) else ""
-    figure = _figure(one.mean, least)
+    short = f"{one.mean:.3f}"
+    figure = short if (float(short) < least) == (one.mean < least - _ROUNDING) else f"{one.mean:.9g}"
     sentence = (
         f"the mean of `{one.name}` is {figure} ({_plural(one.scored, 'score')}{beside}), "
         f"{'not ' if passed else ''}under {least:g}"
@@ -167,12 +168,6 @@ def _unscored(one: CriterionCounts) -> str:
     missing = one.words["not_evaluated"]
     unseen = [f"{missing} not evaluated ({one.reasons_text})"] if missing else []
     return ", ".join([*errors, *unseen])
-
-
-def _figure(mean: float, least: float) -> str:
-    """Write a mean so that it reads as being on the side of the limit where it is."""
-    short = f"{mean:.3f}"
-    return short if (float(short) < least) == (mean < least - _ROUNDING) else f"{mean:.9g}"
 
 
 def _plural(count: int, word: str) -> str:

@@ -7,7 +7,7 @@ through. XML has no way to write a control character or a lone surrogate; they a
 from collections import Counter, defaultdict
 from xml.etree import ElementTree as ET
 
-from toolgauge.report.findings import Check, Finding, Report, Row
+from toolgauge.report.findings import Finding, Report, Row
 from toolgauge.report.terminal import printable, shortened
 
 _GATE = "gate"
@@ -30,7 +30,11 @@ def junit(report: Report) -> bytes:
     if report.checks:
         suite = _suite(root, _GATE)
         for check in report.checks:
-            _check(suite, check)
+            case = ET.SubElement(suite, "testcase", classname=_GATE, name=printable(check.condition))
+            if not check.passed:
+                ET.SubElement(case, "failure", message=printable(check.sentence), type=_GATE).text = printable(
+                    check.sentence
+                )
         _count(suite)
     for name in ("tests", "failures", "errors", "skipped"):
         root.set(name, str(sum(int(suite.get(name, "0")) for suite in root)))
@@ -52,7 +56,13 @@ def _case(suite: ET.Element, row: Row, name: str) -> None:
     if row.place is not None:
         case.set("file", printable(row.place[0]))
         case.set("line", str(row.place[1]))
-    text = _text(row)
+    lines = [row.details] if row.details else []
+    for finding in row.problems:
+        lines.append(f"{finding.outcome} {finding.sentence}")
+        lines += (f"  {difference}" for difference in finding.differences)
+    if row.passes:
+        lines.append(f"passed: {row.passes}")
+    text = "\n".join(map(printable, lines))
     match row.outcome:
         case "pass" if row.findings:
             ET.SubElement(case, "system-out").text = text
@@ -72,22 +82,6 @@ def _case(suite: ET.Element, row: Row, name: str) -> None:
 
 def _message(finding: Finding) -> str:
     return shortened(finding.sentence_of(_MAX_MESSAGE), _MAX_MESSAGE)
-
-
-def _text(row: Row) -> str:
-    lines = [row.details] if row.details else []
-    for finding in row.problems:
-        lines.append(f"{finding.outcome} {finding.sentence}")
-        lines += (f"  {difference}" for difference in finding.differences)
-    if row.passes:
-        lines.append(f"passed: {row.passes}")
-    return "\n".join(map(printable, lines))
-
-
-def _check(suite: ET.Element, check: Check) -> None:
-    case = ET.SubElement(suite, "testcase", classname=_GATE, name=printable(check.condition))
-    if not check.passed:
-        ET.SubElement(case, "failure", message=printable(check.sentence), type=_GATE).text = printable(check.sentence)
 
 
 def _count(suite: ET.Element) -> None:

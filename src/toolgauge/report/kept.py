@@ -107,7 +107,13 @@ class TrajectoryStore:
             before = self._take(key)
             if scorecard.by_judges:
                 if before is not None:
-                    self._put(_with_late_results(before, scorecard.results))
+                    self._put(
+                        replace(
+                            before,
+                            results=(*before.results, *scorecard.results),
+                            size_bytes=before.size_bytes + _results_bytes(scorecard.results),
+                        )
+                    )
                 return
             self.added += 1
             self._put(
@@ -242,10 +248,6 @@ def trajectory_id(trajectory: Trajectory) -> str:
 
 def _has_failed(results: Sequence[Result]) -> bool:
     return any(result.enforce == "live" and outcome_word(result.outcome) in ("fail", "error") for result in results)
-
-
-def _with_late_results(kept: KeptTrajectory, results: tuple[Result, ...]) -> KeptTrajectory:
-    return replace(kept, results=(*kept.results, *results), size_bytes=kept.size_bytes + _results_bytes(results))
 
 
 def _schemas(trajectory: Trajectory) -> dict[int, JsonObject]:

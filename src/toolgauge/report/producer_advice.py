@@ -1,6 +1,6 @@
 """What the producers of trajectories leave out, and what they would have to switch on, as `toolgauge doctor` finds it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from msgspec import Struct
 
@@ -77,20 +77,22 @@ def _of_producer(
         version=producer.version,
         dialects=dialects,
         calls=shortfalls.calls(producer),
-        advice=tuple(Advice(remedy=found, missing=_missing(group)) for found, group in alike.items()),
-    )
-
-
-def _missing(group: Sequence[Shortfall]) -> tuple[MissingFact, ...]:
-    return tuple(
-        MissingFact(
-            name=NAMES[one.fact],
-            cost=COSTS[one.fact],
-            traces=one.traces,
-            of=one.of_traces,
-            is_problem=one.fact in PROBLEMS,
-        )
-        for one in group
+        advice=tuple(
+            Advice(
+                remedy=found,
+                missing=tuple(
+                    MissingFact(
+                        name=NAMES[one.fact],
+                        cost=COSTS[one.fact],
+                        traces=one.traces,
+                        of=one.of_traces,
+                        is_problem=one.fact in PROBLEMS,
+                    )
+                    for one in group
+                ),
+            )
+            for found, group in alike.items()
+        ),
     )
 
 

@@ -108,13 +108,16 @@ class StreamPages:
         if len(request.path) > 2:
             return None
         if running is None or running.watching is None:
-            return None if len(request.path) > 1 else self._not_watched(is_starting=running is None)
+            return (
+                None
+                if len(request.path) > 1
+                else self._pages.page(
+                    "streams_off.html", section="streams", title="Streams", is_starting=running is None
+                )
+            )
         if len(request.path) > 1:
             return self._one(request, running)
         return self._all(StreamFilters.of(request), running)
-
-    def _not_watched(self, *, is_starting: bool) -> str:
-        return self._pages.page("streams_off.html", section="streams", title="Streams", is_starting=is_starting)
 
     def _all(self, filters: StreamFilters, running: Running) -> str:
         statuses = sorted(running.ask(lambda watching: watching.statuses()), key=_place)

@@ -131,7 +131,11 @@ class WebEndpoint(HttpEndpoint):
             response = await self._page(request)
         response.headers["Vary"] = "Accept-Encoding"
         body = response.body
-        if isinstance(body, bytes) and len(body) >= _MIN_ZIPPED_BYTES and _takes_gzip(request):
+        if (
+            isinstance(body, bytes)
+            and len(body) >= _MIN_ZIPPED_BYTES
+            and accepts_gzip(",".join(request.headers.getall("Accept-Encoding", [])))
+        ):
             response.body = await asyncio.to_thread(gzip.compress, body, _GZIP_LEVEL, mtime=0)
             response.headers["Content-Encoding"] = "gzip"
         return response
@@ -175,10 +179,6 @@ def _tag(content: bytes) -> str:
 def _unchanged(request: web.BaseRequest, tag: str, headers: Mapping[str, str]) -> web.Response | None:
     is_known = any(known.value in (tag, "*") for known in request.if_none_match or ())
     return web.Response(status=304, headers=headers) if is_known else None
-
-
-def _takes_gzip(request: web.BaseRequest) -> bool:
-    return accepts_gzip(",".join(request.headers.getall("Accept-Encoding", [])))
 
 
 class Viewed(Protocol):

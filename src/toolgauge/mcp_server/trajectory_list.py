@@ -16,7 +16,7 @@ from toolgauge.otlp.encode import fit_time
 from toolgauge.report.criteria_table import CriterionCounts
 from toolgauge.report.kept import KeptTrajectory
 from toolgauge.report.terminal import counted, printable
-from toolgauge.report.trajectory_rows import Filters, row
+from toolgauge.report.trajectory_rows import Filters, row_of
 
 _NAME = 120
 _LOOKED_AT = 1_000
@@ -113,7 +113,7 @@ def _with_room(page: Sequence[KeptTrajectory], redactor: Redactor) -> Iterator[L
 
 def listed(kept: KeptTrajectory, redactor: Redactor) -> ListedTrajectory:
     """Describe one trajectory."""
-    trajectory, shown = kept.trajectory, row(kept, redactor)
+    trajectory, shown = kept.trajectory, row_of(kept, redactor)
     words = Counter(outcome_word(result.outcome) for result in kept.results)
     agents = [named(agent, redactor) for agent in trajectory.agents[:_MAX_AGENTS]]
     return ListedTrajectory(

@@ -1,4 +1,7 @@
-"""Trajectories as rows of a table: who, when, how many calls, and the worst of what criteria found."""
+"""Trajectories as rows of a list (who, when, how many calls, the worst result), and the filters that choose them.
+
+Filters come from a query: a name that nothing has finds nothing, a number that is none is passed over.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,12 +13,13 @@ from msgspec.structs import asdict, replace
 
 from toolgauge.export.redact import Redactor
 from toolgauge.model.error_causes import with_cause
-from toolgauge.model.outcomes import NotEvaluated, OutcomeWord, Result, outcome_word
+from toolgauge.model.outcomes import Errored, NotEvaluated, OutcomeWord, Result, Scored, outcome_word
 from toolgauge.model.plain_words import reason_words
 from toolgauge.model.records import VERSION
-from toolgauge.report.explanations import brief_reason, deciding, figure, worst_result
+from toolgauge.model.trajectory import Trajectory
+from toolgauge.report.explanations import brief_reason, deciding, requirement, worst_result
 from toolgauge.report.html import visible
-from toolgauge.report.kept import KeptTrajectory
+from toolgauge.report.kept import KeptTrajectory, trajectory_id
 from toolgauge.score.selection import was_stopped
 
 OutcomeFilter: TypeAlias = Literal["all", "failed", "error", "passed", "not_evaluated"]
@@ -23,6 +27,10 @@ ScopeFilter: TypeAlias = Literal["", "trace", "conversation"]
 
 PAGE_SIZE = 50
 MAX_TEXT = 200
+# Of a name, and of a reason.
+_MAX_NAME, _MAX_WHY = 200, 300
+_UNKNOWN = "unknown service"
+_NOTHING_TO_JUDGE = ("no_calls", "nothing_expected", "not_executed", "sampled_out")
 _WORD: Mapping[str, OutcomeWord] = {"failed": "fail", "error": "error"}
 
 
@@ -141,32 +149,27 @@ def is_meant(name: str | None, asked: str) -> bool:
 
 def facets(kept: Iterable[KeptTrajectory]) -> Facets:
     """Collect what these trajectories can be filtered by."""
-    all_kept = tuple(kept)
-    trajectories = [one.trajectory for one in all_kept]
-    return Facets(
-        services=_sorted(one.service for one in trajectories),
-        versions=_sorted(one.resource.get(VERSION) for one in trajectories),
-        agents=_sorted(agent for one in trajectories for agent in one.agents),
-        tools=_sorted(call.name for one in trajectories for call in one.calls),
-        criteria=_sorted(result.criterion for one in all_kept for result in one.results),
-        scopes=_sorted(one.scope for one in trajectories),
-    )
-
-
-def _sorted(names: Iterable[str | None]) -> tuple[str, ...]:
-    return tuple(sorted({name for name in names if name}))
+    found: dict[str, set[str | None]] = {name: set() for name in Facets.__struct_fields__}
+    for one in kept:
+        trajectory = one.trajectory
+        found["services"].add(trajectory.service)
+        found["versions"].add(trajectory.resource.get(VERSION))
+        found["agents"].update(trajectory.agents)
+        found["tools"].update(call.name for call in trajectory.calls)
+        found["criteria"].update(result.criterion for result in one.results)
+        found["scopes"].add(trajectory.scope)
+    return Facets(**{name: tuple(sorted(filter(None, values))) for name, values in found.items()})
 
 
 def _begins(text: str | None, beginning: str) -> bool:
     return text is not None and text.lower().startswith(beginning.lower())
 
 
-_MAX_WHY = 160
-_UNKNOWN = "unknown service"
-
-
 class TrajectoryRow(Struct, frozen=True, kw_only=True):
-    """One trajectory. `criterion` is that of the worst result, empty without any; `others` counts further failures."""
+    """One trajectory. `criterion` is that of the worst result, empty without any; `others` counts further failures.
+
+    `figure` has the score that failed beside the one that passes, or the type of an error. Names are cut.
+    """
 
     id: str
     time_ns: int
@@ -178,6 +181,7 @@ class TrajectoryRow(Struct, frozen=True, kw_only=True):
     calls: int
     criterion: str
     score: float | None
+    figure: str
     tool: str
     why: str
     others: int
@@ -214,39 +218,57 @@ class SeenService(Struct, frozen=True, kw_only=True):
     query: str
 
 
-def row(kept: KeptTrajectory, redactor: Redactor) -> TrajectoryRow:
-    """Make the row of one trajectory."""
-    trajectory = kept.trajectory
-    results = deciding(kept.results)
+def row(
+    trajectory: Trajectory,
+    results: Sequence[Result],
+    scored_at_ns: int,
+    redactor: Redactor,
+    pass_at: Mapping[str, float] = {},
+) -> TrajectoryRow:
+    """Make the row of one trajectory; `pass_at` is as in `VerdictWriter`."""
+    results = deciding(results)
     worst = worst_result(results)
     words = Counter(outcome_word(result.outcome) for result in results)
-    failures = words["fail"] + words["error"]
-    score, why, word = None, "no criterion applies", kept.outcome
+    word: OutcomeWord = "not_evaluated"
+    score, figure, why = None, "", "no criterion applies"
     if worst is not None:
-        score, reason = figure(worst.outcome)
         word = outcome_word(worst.outcome)
-        why = brief_reason(worst.outcome, redactor) or reason_words(reason or "")
-        if word == "pass":
-            unseen = f", {words['not_evaluated']} not evaluated" if words["not_evaluated"] else ""
-            score, why = None, f"{words['pass']} passed{unseen}"
-        elif word == "not_evaluated":
-            why = f"{reason_words(reason or '')}: {why}"
+        why = brief_reason(worst.outcome, redactor)
+        match worst.outcome:
+            case Scored(passed=True):
+                unseen = f", {words['not_evaluated']} not evaluated" if words["not_evaluated"] else ""
+                why = f"{words['pass']} passed{unseen}"
+            case Scored(value=value):
+                # Rule: a failing score between 0 and 1 stands beside the score that passes.
+                needed = requirement(worst, pass_at) if value else ""
+                score, figure = value, f"{value:.2f} ({needed})" if needed else f"{value:.2f}"
+            case Errored(error_type=error_type):
+                figure, why = error_type[:_MAX_NAME], why or reason_words(error_type)
+            case NotEvaluated(reason=reason):
+                why = f"{reason_words(reason)}: {why}" if why else reason_words(reason)
+    is_named = worst is not None and word != "pass"
     return TrajectoryRow(
-        id=kept.id,
-        time_ns=kept.scored_at_ns,
+        id=trajectory_id(trajectory),
+        time_ns=scored_at_ns,
         word=word,
-        service=trajectory.service or _UNKNOWN,
-        version=trajectory.resource.get(VERSION, ""),
-        agent=trajectory.agents[0] if trajectory.agents else "",
+        service=(trajectory.service or _UNKNOWN)[:_MAX_NAME],
+        version=trajectory.resource.get(VERSION, "")[:_MAX_NAME],
+        agent=next(iter(trajectory.agents), "")[:_MAX_NAME],
         more_agents=max(0, len(trajectory.agents) - 1),
         calls=len(trajectory.calls),
-        criterion="" if worst is None or word == "pass" else worst.criterion,
+        criterion=worst.criterion if worst is not None and is_named else "",
         score=score,
-        tool="" if worst is None or worst.call is None or word == "pass" else worst.call.name,
+        figure=figure,
+        tool=worst.call.name[:_MAX_NAME] if worst is not None and is_named and worst.call is not None else "",
         why=with_cause(why, _MAX_WHY),
-        others=failures - 1 if word in ("fail", "error") else 0,
+        others=words["fail"] + words["error"] - 1 if word in ("fail", "error") else 0,
         is_shadow=worst is not None and worst.enforce == "shadow",
     )
+
+
+def row_of(kept: KeptTrajectory, redactor: Redactor) -> TrajectoryRow:
+    """Make the row of a kept trajectory."""
+    return row(kept.trajectory, kept.results, kept.scored_at_ns, redactor)
 
 
 def gaps(kept: Iterable[KeptTrajectory]) -> Iterator[Gap]:
@@ -260,9 +282,6 @@ def gaps(kept: Iterable[KeptTrajectory]) -> Iterator[Gap]:
                 unseen[result.criterion, result.outcome.reason] += 1
     for (criterion, reason), count in unseen.most_common():
         yield Gap(criterion=criterion, reason=reason, results=count, of=totals[criterion])
-
-
-_NOTHING_TO_JUDGE = ("no_calls", "nothing_expected", "not_executed", "sampled_out")
 
 
 def services(newest: Iterable[KeptTrajectory]) -> list[SeenService]:

@@ -5,7 +5,7 @@ characters of a value. Texts come from spans; templates escape them.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby, islice
 
 from msgspec import Struct
@@ -18,7 +18,7 @@ from toolgauge.model.outcomes import Difference, OutcomeWord, Result, outcome_wo
 from toolgauge.model.plain_words import WHY_NOT_RECORDED, error_words, reason_words, rule_words, state_words
 from toolgauge.model.records import ENVIRONMENT, VERSION
 from toolgauge.model.recoveries import recovered
-from toolgauge.model.trajectory import Message, ToolCall, Trajectory
+from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.model.unobserved import Observed
 from toolgauge.model.value_origins import CallOrigins
 from toolgauge.report.explanations import OriginWriter, ShownVerdict, VerdictWriter
@@ -175,150 +175,124 @@ class TrajectoryWriter:
         per_page: int = CALLS_PER_PAGE,
     ) -> ShownTrajectory:
         """Show a trajectory with its results. `asked` is the number of a call to show whole, with the calls around it."""
-        calls = trajectory.calls
+        calls, messages, tools = trajectory.calls, trajectory.messages, trajectory.tools_offered or ()
         asked = asked if asked is not None and 0 <= asked < len(calls) else None
         first = 0 if asked is None else asked - asked % per_page
-        tools = trajectory.tools_offered or ()
+        observed = Observed(trajectory)
+        missing = Counter(reason_words(reason) for call in calls for reason in observed.missing(call))
+        shown_messages = messages[:_MAX_MESSAGES] if self._redactor.shows_values else ()
         return ShownTrajectory(
             criteria=self._criteria(results),
             turns=tuple(self._turns(trajectory, results, first, first + per_page, asked)),
             first=first,
             total=len(calls),
             per_page=per_page,
-            messages=tuple(map(self._message, trajectory.messages[:_MAX_MESSAGES])) if self._shows else (),
-            more_messages=len(trajectory.messages)
-            - (min(len(trajectory.messages), _MAX_MESSAGES) if self._shows else 0),
-            hides_values=not self._shows,
-            missing=tuple(_missing(trajectory).most_common()) if self._reads_content else (),
+            messages=tuple(
+                ShownMessage(
+                    role=message.role,
+                    text=self._redactor.masked(message.text, _MESSAGE_ROOM)[:_MESSAGE_ROOM],
+                    time_ns=message.time_ns,
+                    is_cut=len(message.text) > _MESSAGE_ROOM,
+                )
+                for message in shown_messages
+            ),
+            more_messages=len(messages) - len(shown_messages),
+            hides_values=not self._redactor.shows_values,
+            missing=tuple(missing.most_common()) if self._reads_content else (),
             reads_content=self._reads_content,
             tools=tuple(tool.name for tool in tools[:_MAX_TOOLS]),
             more_tools=max(0, len(tools) - _MAX_TOOLS),
         )
 
-    @property
-    def _shows(self) -> bool:
-        return self._redactor.shows_values
-
     def _criteria(self, results: Sequence[Result]) -> tuple[ShownCriterion, ...]:
-        by_criterion: dict[tuple[str, str], list[Result]] = {}
+        by_criterion: dict[tuple[str, str], list[tuple[Result, OutcomeWord]]] = {}
         for result in results:
-            by_criterion.setdefault((result.criterion, result.enforce), []).append(result)
-        shown = [self._criterion(name, of) for (name, _), of in by_criterion.items()]
+            of = by_criterion.setdefault((result.criterion, result.enforce), [])
+            of.append((result, outcome_word(result.outcome)))
+        shown: list[ShownCriterion] = []
+        for (name, enforce), of in by_criterion.items():
+            words = Counter(word for _, word in of)
+            worst: OutcomeWord = next(known for known in _BY_URGENCY if words[known])
+            # Of a criterion that passed and of one that did not alike: what decided, not what else was fine.
+            noted = [result for result, word in of if word == worst]
+            noted += [result for result, word in of if (worst, word) == ("fail", "error")]
+            room = 1 if worst in ("pass", "not_evaluated") else _MAX_VERDICTS
+            shown.append(
+                ShownCriterion(
+                    criterion=name,
+                    word=worst,
+                    is_shadow=enforce == "shadow",
+                    is_of_calls=any(result.call is not None for result, _ in of),
+                    words=words,
+                    total=len(of),
+                    verdicts=tuple(map(self._verdicts.verdict, noted[:room])),
+                    more=max(0, len(noted) - room),
+                )
+            )
         return tuple(sorted(shown, key=lambda one: (one.is_shadow, _BY_URGENCY.index(one.word), one.criterion)))
-
-    def _criterion(self, name: str, results: Sequence[Result]) -> ShownCriterion:
-        words = Counter(outcome_word(result.outcome) for result in results)
-        word: OutcomeWord = next(known for known in _BY_URGENCY if words[known])
-        # Of a criterion that passed and of one that did not alike: what decided, not what else was fine.
-        decisive = [result for result in results if outcome_word(result.outcome) == word]
-        noted = decisive + [result for result in results if word == "fail" and outcome_word(result.outcome) == "error"]
-        room = 1 if word in ("pass", "not_evaluated") else _MAX_VERDICTS
-        return ShownCriterion(
-            criterion=name,
-            word=word,
-            is_shadow=results[0].enforce == "shadow",
-            is_of_calls=any(result.call is not None for result in results),
-            words=words,
-            total=len(results),
-            verdicts=tuple(map(self._verdicts.verdict, noted[:room])),
-            more=max(0, len(noted) - room),
-        )
 
     def _turns(
         self, trajectory: Trajectory, results: Sequence[Result], first: int, end: int, asked: int | None
     ) -> Iterator[ShownTurn]:
         window = trajectory.calls[first:end]
-        wanted = {id(call) for call in window}
-        about: dict[int, list[Result]] = {}
+        about: dict[int, list[ShownVerdict]] = {id(call): [] for call in window}
         for result in results:
-            if result.call is not None and id(result.call) in wanted:
-                about.setdefault(id(result.call), []).append(result)
+            if result.call is not None and id(result.call) in about:
+                about[id(result.call)].append(self._verdicts.verdict(result))
         differing = differences_by_call(results, trajectory.calls)
         chains: Mapping[int, CallOrigins] = {}
         if self._reads_content:
             chains = failing_chains(trajectory, results, window)
-        observed = Observed(trajectory)
-        recoveries = recovered(trajectory)
-        numbered = enumerate(window, start=first)
-        for turn, group in groupby(numbered, key=lambda entry: entry[1].turn):
-            shown = tuple(
-                self._call(
-                    number,
-                    call,
-                    [*map(self._verdicts.verdict, about.get(id(call), ()))],
-                    differing.get(id(call), ()),
-                    observed,
-                    chains.get(call.order),
-                    is_asked=number == asked,
-                    is_recovered=call.order in recoveries,
+        observed, recoveries = Observed(trajectory), recovered(trajectory)
+        for turn, group in groupby(enumerate(window, start=first), key=lambda entry: entry[1].turn):
+            shown: list[ShownCall] = []
+            for number, call in group:
+                room = _ROOM_ASKED if number == asked else _ROOM
+                arguments, more = self._arguments(call, tuple(differing.get(id(call), ())), room)
+                is_empty = isinstance(call.arguments, Recorded) and call.arguments.value == {}
+                whole = ShownValue(note="none") if is_empty else self._value(call.arguments, room)
+                not_read = not self._reads_content and isinstance(call.result, NotRecorded)
+                error = call.error
+                shown.append(
+                    ShownCall(
+                        number=number,
+                        call=call,
+                        arguments=arguments,
+                        more_arguments=more,
+                        whole=None if arguments else whole,
+                        result=ShownValue(note=_NOT_READ) if not_read else self._value(call.result, room),
+                        error_kind="" if error is None else self._name(error_words(error.kind)),
+                        error=None if error is None else self._error(error.message, room),
+                        verdicts=tuple(sorted(about[id(call)], key=lambda verdict: _BY_URGENCY.index(verdict.word))),
+                        missing=tuple(map(reason_words, observed.missing(call))) if self._reads_content else (),
+                        is_asked=number == asked,
+                        origins=self._origins.lines(chains.get(call.order)),
+                        is_recovered=call.order in recoveries,
+                    )
                 )
-                for number, call in group
-            )
-            yield ShownTurn(number=turn, calls=shown, is_parallel=len(shown) > 1)
-
-    def _call(
-        self,
-        number: int,
-        call: ToolCall,
-        verdicts: Sequence[ShownVerdict],
-        differing: Iterable[tuple[str, Difference]],
-        observed: Observed,
-        origins: CallOrigins | None,
-        *,
-        is_asked: bool,
-        is_recovered: bool,
-    ) -> ShownCall:
-        room = _ROOM_ASKED if is_asked else _ROOM
-        arguments, more = self._arguments(call, tuple(differing), room)
-        return ShownCall(
-            number=number,
-            call=call,
-            arguments=arguments,
-            more_arguments=more,
-            whole=None if arguments else self._no_arguments(call.arguments, room),
-            result=self._result(call.result, room),
-            error_kind="" if call.error is None else self._name(error_words(call.error.kind)),
-            error=None if call.error is None else self._error(call.error.message, room),
-            verdicts=tuple(sorted(verdicts, key=lambda verdict: _BY_URGENCY.index(verdict.word))),
-            missing=tuple(map(reason_words, observed.missing(call))) if self._reads_content else (),
-            is_asked=is_asked,
-            origins=self._origins.lines(origins),
-            is_recovered=is_recovered,
-        )
-
-    def _error(self, message: str, room: int) -> str:
-        if not self._shows:
-            return ""
-        return self._redactor.error(message, room)
-
-    def _name(self, name: str) -> str:
-        """Write the name of an argument or an error: keys and classes are what senders make of them, secrets too."""
-        return self._redactor.masked(name, _MAX_NAME)[:_MAX_NAME]
+            yield ShownTurn(number=turn, calls=tuple(shown), is_parallel=len(shown) > 1)
 
     def _arguments(
         self, call: ToolCall, differing: Sequence[tuple[str, Difference]], room: int
     ) -> tuple[tuple[ShownArgument, ...], int]:
-        match call.arguments:
-            case Recorded(value=dict() as given):
-                pass
-            case _:
-                return (), 0
-        shown: list[ShownArgument] = []
+        given = call.arguments.value if isinstance(call.arguments, Recorded) else None
+        if not isinstance(given, dict):
+            return (), 0
         limit = _MAX_ARGUMENTS if room == _ROOM else _MAX_ARGUMENTS_ASKED
-        room_left = room
+        values: dict[str, ShownValue] = {}
         for name, value in islice(given.items(), limit):
             is_private = self._redactor.is_private(name)
-            written = ShownValue(text=MASKED) if is_private else self._json(value, max(_LEAST_ROOM, room_left))
-            room_left -= len(written.text)
-            expected = tuple(self._expected(name, differing))
-            shown.append(ShownArgument(name=self._name(name), value=written, expected=expected))
-        for name in dict.fromkeys(argument_of(difference) for _, difference in differing):
+            values[name] = ShownValue(text=MASKED) if is_private else self._json(value, max(_LEAST_ROOM, room))
+            room -= len(values[name].text)
+        for _, difference in differing:
+            name = argument_of(difference)
             if name is not None and name not in given:
-                absent = ShownValue(note="missing")
-                shown.append(
-                    ShownArgument(name=self._name(name), value=absent, expected=tuple(self._expected(name, differing)))
-                )
-        return tuple(shown), len(given) - min(len(given), limit)
+                values.setdefault(name, ShownValue(note="missing"))
+        shown = (
+            ShownArgument(name=self._name(name), value=value, expected=tuple(self._expected(name, differing)))
+            for name, value in values.items()
+        )
+        return tuple(shown), max(0, len(given) - limit)
 
     def _expected(self, name: str, differing: Sequence[tuple[str, Difference]]) -> Iterator[tuple[str, str]]:
         for criterion, difference in differing[:_MAX_VERDICTS]:
@@ -326,36 +300,33 @@ class TrajectoryWriter:
                 continue
             if difference.expected is None:
                 yield criterion, f"not as wanted ({rule_words(difference.rule)})"
-            elif self._shows:
+            elif self._redactor.shows_values:
                 expected = self._redactor.side(difference, difference.expected, _ONE_LINE) or ""
                 yield criterion, f"expected {expected[:_ONE_LINE]}{'…' if len(expected) > _ONE_LINE else ''}"
             else:
                 yield criterion, f"differs ({rule_words(difference.rule)})"
 
-    def _no_arguments(self, content: Content, room: int) -> ShownValue:
-        if isinstance(content, Recorded) and content.value == {}:
-            return ShownValue(note="none")
-        return self._value(content, room)
+    def _error(self, message: str, room: int) -> str:
+        return self._redactor.error(message, room) if self._redactor.shows_values else ""
 
-    def _result(self, content: Content, room: int) -> ShownValue:
-        if not self._reads_content and isinstance(content, NotRecorded):
-            return ShownValue(note=_NOT_READ)
-        return self._value(content, room)
+    def _name(self, name: str) -> str:
+        """Write the name of an argument or an error: senders choose keys and classes, and put secrets in them."""
+        return self._redactor.masked(name, _MAX_NAME)[:_MAX_NAME]
 
     def _value(self, content: Content, room: int) -> ShownValue:
         match content:
             case Recorded(value=value):
                 return self._json(value, room)
-            case Unparsed(text=text, reason=reason) if self._shows:
-                shown = self._redactor.masked(text, room)
-                return ShownValue(text=shown[:room], note=WHY_NOT_RECORDED[reason], is_cut=len(text) > room)
+            case Unparsed(text=text, reason=reason) if self._redactor.shows_values:
+                shown = self._redactor.masked(text, room)[:room]
+                return ShownValue(text=shown, note=WHY_NOT_RECORDED[reason], is_cut=len(text) > room)
             case Unparsed(reason=reason):
                 return ShownValue(note=f"hidden text; {WHY_NOT_RECORDED[reason]}")
             case NotRecorded(reason=reason):
                 return ShownValue(note=WHY_NOT_RECORDED[reason])
 
     def _json(self, value: Json, room: int) -> ShownValue:
-        if not self._shows:
+        if not self._redactor.shows_values:
             return ShownValue(note=f"hidden ({kind(value)})")
         if isinstance(value, str) and "\n" in value:
             return ShownValue(text=self._redactor.masked(value, room)[:room], is_cut=len(value) > room)
@@ -363,14 +334,3 @@ class TrajectoryWriter:
         if len(text) > self._line_length:
             text = self._redactor.json(value, room, depth=20, is_indented=True)
         return ShownValue(text=text[:room], is_cut=len(text) > room)
-
-    def _message(self, message: Message) -> ShownMessage:
-        text = self._redactor.masked(message.text, _MESSAGE_ROOM)[:_MESSAGE_ROOM]
-        return ShownMessage(
-            role=message.role, text=text, time_ns=message.time_ns, is_cut=len(message.text) > _MESSAGE_ROOM
-        )
-
-
-def _missing(trajectory: Trajectory) -> Counter[str]:
-    observed = Observed(trajectory)
-    return Counter(reason_words(reason) for call in trajectory.calls for reason in observed.missing(call))

@@ -1,7 +1,6 @@
 """Rows as a hostile client would have them, and plain ones."""
 
-from toolgauge.report.criteria_table import CriterionCounts
-from toolgauge.report.findings import Check, Finding, Report, Row
+from toolgauge.report.findings import Check, CriterionCounts, Finding, Report, Row
 
 # Markup, a mention, a link, a command, control characters, a lone surrogate, a character that XML does not have.
 TEXT = "<img src=x onerror=1> @team #1 [a](http://e.example) | `x` ::error::y\n\x00\x1b[31m\ud800\ufffe]]>&amp;"

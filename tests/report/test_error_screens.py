@@ -8,13 +8,12 @@ from tests.export.scorecards import call_result, scorecard, trajectory_result
 from tests.report.test_plain_words import card, page_of, report
 from tests.web.html_reader import Html
 from tests.web.test_trajectory_pages import page
-from toolgauge.cli.report_files import finding
 from toolgauge.evaluators.tool_success import ToolSuccess
 from toolgauge.export.redact import Redactor
 from toolgauge.model.observations import CallError
 from toolgauge.model.outcomes import Errored, Outcome, Scored
 from toolgauge.report.explanations import VerdictWriter, brief_reason
-from toolgauge.report.findings import Report, Row
+from toolgauge.report.findings import Report, Row, finding
 from toolgauge.report.junit import junit
 from toolgauge.report.markdown import markdown
 from toolgauge.report.terminal import shortened_error

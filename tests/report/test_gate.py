@@ -3,8 +3,7 @@
 import pytest
 
 from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, Scored
-from toolgauge.report.criteria_table import CriterionCounts
-from toolgauge.report.findings import FailOn, Gate
+from toolgauge.report.findings import CriterionCounts, FailOn, Gate
 
 PASS = Scored(1.0, "fine", passed=True)
 FAIL = Scored(0.5, "half", passed=False)
@@ -80,7 +79,7 @@ def test_a_mean_is_compared_with_its_limit():
 
 def test_a_mean_reads_as_on_its_side_of_the_limit():
     almost = counts("a", *[PASS] * 9999, FAIL)
-    assert sentences(under(a=1.0), almost) == [(False, "the mean of `a` is 0.99995 (10000 scores), under 1")]
+    assert sentences(under(a=1.0), almost) == [(False, "the mean of `a` is 0.99995 (10,000 scores), under 1")]
 
 
 def test_what_is_no_score_enters_no_mean_and_is_named_beside_it():

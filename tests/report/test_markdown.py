@@ -4,8 +4,7 @@ import re
 
 from tests.report.hostile import BROKEN, UNSEEN, hostile_row, report, row
 from toolgauge.model.outcomes import NotEvaluated, Scored
-from toolgauge.report.criteria_table import CriterionCounts
-from toolgauge.report.findings import Check, Report
+from toolgauge.report.findings import Check, CriterionCounts, Report
 from toolgauge.report.markdown import MAX_BYTES, markdown
 
 

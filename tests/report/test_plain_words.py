@@ -5,7 +5,6 @@ from msgspec.structs import replace
 from tests.export.scorecards import call_result, passed, scorecard, trajectory_result
 from tests.web.html_reader import Html
 from tests.web.test_trajectory_pages import page
-from toolgauge.cli.report_files import finding
 from toolgauge.config.model import Config
 from toolgauge.evaluators.tool_success import ToolSuccess
 from toolgauge.export.redact import Redactor
@@ -16,7 +15,7 @@ from toolgauge.model.observations import CallError
 from toolgauge.model.outcomes import Difference, NotEvaluated, Scorecard, Scored, Side
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.offline.replay.stats import Stats, Tally
-from toolgauge.report.findings import Report, Row
+from toolgauge.report.findings import Report, Row, finding
 from toolgauge.report.json_objects import trajectory_object, verdict_objects
 from toolgauge.report.junit import junit
 from toolgauge.report.kept import KeptTrajectory

@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from toolgauge.export.redact import Redactor
 from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, Result, Scorecard, Scored
-from toolgauge.report.criteria_table import Summary
+from toolgauge.report.findings import Summary
 from toolgauge.report.json_objects import result_objects
 from toolgauge.report.terminal import Style
 from toolgauge.report.text import TextWriter

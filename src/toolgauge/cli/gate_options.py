@@ -8,8 +8,7 @@ from typing import TypeVar
 import click
 
 from toolgauge.cli.main import drop_output
-from toolgauge.report.criteria_table import CriterionCounts
-from toolgauge.report.findings import FAIL_ON, Check, FailOn, Gate
+from toolgauge.report.findings import FAIL_ON, Check, CriterionCounts, FailOn, Gate
 from toolgauge.report.terminal import printable
 from toolgauge.score.criterion import Criterion
 

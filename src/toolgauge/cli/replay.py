@@ -15,14 +15,13 @@ from toolgauge.cli.gate_options import gate_options, keep_on, make_gate, print_c
 from toolgauge.cli.loaded_criteria import load_to_score
 from toolgauge.cli.main import configuration_options, criteria_option
 from toolgauge.cli.output import Reading, reading_progress, terminal_style
-from toolgauge.cli.report_files import Reports, ScorecardRows, report_options
+from toolgauge.cli.report_files import Reports, report_options
 from toolgauge.config.model import Config
 from toolgauge.export.regression_events import sentence
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.regressions import Regression
 from toolgauge.offline.replay.recordings import scorecards
-from toolgauge.report.criteria_table import Summary
-from toolgauge.report.findings import FailOn, Report
+from toolgauge.report.findings import FailOn, Report, ScorecardRows, Summary
 from toolgauge.report.json_objects import result_objects
 from toolgauge.report.terminal import printable
 from toolgauge.report.text import TextWriter, trajectory_head

@@ -20,7 +20,7 @@ from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.trajectory import Trajectory, TrajectoryScope
 from toolgauge.offline.expect.choosing import with_runs_put_together
 from toolgauge.offline.replay.recordings import RecordedRequest, read, scorecards
-from toolgauge.report.criteria_table import Summary
+from toolgauge.report.findings import Summary
 from toolgauge.report.kept import KeptTrajectory, TrajectoryStore
 from toolgauge.score.criterion import Criterion, register, with_writing_tools
 from toolgauge.score.unmatched import Unmatched, UnmatchedCriteria

@@ -13,7 +13,6 @@ from toolgauge.mcp_server.scored_recordings import ScoredRecording
 from toolgauge.model.outcomes import OutcomeWord, outcome_word
 from toolgauge.model.records import VERSION
 from toolgauge.otlp.encode import fit_time
-from toolgauge.report.criteria_table import CriterionCounts
 from toolgauge.report.kept import KeptTrajectory
 from toolgauge.report.terminal import counted, printable
 from toolgauge.report.trajectory_rows import Filters, row_of
@@ -39,6 +38,12 @@ class ListedTrajectory(Struct, frozen=True, kw_only=True):
     results: Annotated[dict[str, int], Meta(description="how many results there are of each outcome")]
     worst_criterion: str | None
     worst_reason: str
+
+    @property
+    def who(self) -> str:
+        """Service, version and agents."""
+        service = " ".join(filter(None, (self.service or "unknown service", self.version)))
+        return f"{service} [{', '.join(self.agents)}]" if self.agents else service
 
 
 class ListedCriterion(Struct, frozen=True, kw_only=True):
@@ -90,7 +95,16 @@ def trajectory_list(
         offset=offset,
         trajectories=shown,
         next_offset=end if shown and end < len(matching) else None,
-        criteria=[_criterion(one) for one in counts[:_MAX_CRITERIA]],
+        criteria=[
+            ListedCriterion(
+                criterion=cut(one.name, _NAME),
+                results={str(word): count for word, count in one.words.items()},
+                mean=one.mean,
+                not_evaluated_because=dict(one.reasons),
+                is_shadow=one.is_shadow,
+            )
+            for one in counts[:_MAX_CRITERIA]
+        ],
         more_criteria=more(counts[:_MAX_CRITERIA], len(counts)),
         without_a_match=[
             f"`{cut(one.criterion.name, _NAME)}` {one.description}: look at {one.keys}"
@@ -138,10 +152,8 @@ def list_lines(answer: TrajectoryList) -> Iterator[str]:
         + (f", from number {answer.offset} on" if answer.offset else "")
     )
     for one in answer.trajectories:
-        who = " ".join(filter(None, (one.service or "unknown service", one.version)))
-        agents = f" [{', '.join(one.agents)}]" if one.agents else ""
         worst = f"{one.worst_criterion}: {one.worst_reason}" if one.worst_criterion else one.worst_reason
-        yield f"{one.id}  {one.outcome}  {who}{agents}  {one.started or 'no time'}  {counted(one.calls, 'call')}  {worst}"
+        yield f"{one.id}  {one.outcome}  {one.who}  {one.started or 'no time'}  {counted(one.calls, 'call')}  {worst}"
     if answer.next_offset is not None:
         yield f"more with offset={answer.next_offset}"
     if answer.not_kept:
@@ -174,13 +186,3 @@ def moment(time_ns: int) -> str | None:
     if time_ns <= 0:
         return None
     return datetime.fromtimestamp(fit_time(time_ns) // 1_000_000_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _criterion(counts: CriterionCounts) -> ListedCriterion:
-    return ListedCriterion(
-        criterion=cut(counts.name, _NAME),
-        results={str(word): count for word, count in counts.words.items()},
-        mean=counts.mean,
-        not_evaluated_because=dict(counts.reasons),
-        is_shadow=counts.is_shadow,
-    )

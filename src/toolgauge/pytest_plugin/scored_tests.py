@@ -18,7 +18,7 @@ from toolgauge.otlp.framing import framed
 from toolgauge.pytest_plugin.collector import Collector, Request
 from toolgauge.pytest_plugin.marked_criteria import LoadedCriteria, TestSettings, settings_of
 from toolgauge.pytest_plugin.scored import Scored
-from toolgauge.report.criteria_table import CriterionCounts, table_lines
+from toolgauge.report.findings import CriterionCounts, table_lines
 
 _ENDING = ".otlp"
 _MAX_NAME = 160

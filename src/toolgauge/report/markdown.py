@@ -7,8 +7,7 @@ counted, of which a text has at least as many as characters; what is left out is
 import re
 from collections.abc import Iterable, Iterator
 
-from toolgauge.report.criteria_table import CriterionCounts
-from toolgauge.report.findings import Report, Row
+from toolgauge.report.findings import CriterionCounts, Report, Row
 from toolgauge.report.terminal import printable, shortened
 
 MAX_SHOWN = 10

@@ -50,34 +50,27 @@ class DemoDestination:
         del sender
         match signal:
             case "traces":
-                self._take_spans(ExportTraceServiceRequest.FromString(body))
+                for group in ExportTraceServiceRequest.FromString(body).resource_spans:
+                    for scope in group.scope_spans:
+                        if scope.scope.name == _OWN_SCOPE:
+                            self.scorecards.extend(scope.spans)
+                            continue
+                        self.spans += len(scope.spans)
+                        self.annotated.extend(span for span in scope.spans if _is_annotated(span))
             case "logs":
-                request = ExportLogsServiceRequest.FromString(body)
-                for group in request.resource_logs:
-                    for scope in group.scope_logs:
-                        self.events.update(record.event_name for record in scope.log_records)
-                        self.regressions.extend(each for each in scope.log_records if each.event_name == REGRESSION)
+                for logs in ExportLogsServiceRequest.FromString(body).resource_logs:
+                    for records in logs.scope_logs:
+                        self.events.update(record.event_name for record in records.log_records)
+                        self.regressions.extend(each for each in records.log_records if each.event_name == REGRESSION)
             case "metrics":
-                self._take_metrics(ExportMetricsServiceRequest.FromString(body))
+                for metrics in ExportMetricsServiceRequest.FromString(body).resource_metrics:
+                    for scoped in metrics.scope_metrics:
+                        self.metrics.update(metric.name for metric in scoped.metrics)
         return Accepted()
 
-    def _take_spans(self, request: ExportTraceServiceRequest) -> None:
-        for group in request.resource_spans:
-            for scope in group.scope_spans:
-                if scope.scope.name == _OWN_SCOPE:
-                    self.scorecards.extend(scope.spans)
-                    continue
-                self.spans += len(scope.spans)
-                self.annotated.extend(
-                    span
-                    for span in scope.spans
-                    if any(attribute.key.startswith(_OURS) for attribute in span.attributes)
-                )
 
-    def _take_metrics(self, request: ExportMetricsServiceRequest) -> None:
-        for group in request.resource_metrics:
-            for scope in group.scope_metrics:
-                self.metrics.update(metric.name for metric in scope.metrics)
+def _is_annotated(span: Span) -> bool:
+    return any(attribute.key.startswith(_OURS) for attribute in span.attributes)
 
 
 _WORDS: Mapping[OutcomeWord, str] = {"pass": "pass", "fail": "FAIL", "not_evaluated": "not evaluated", "error": "ERROR"}
@@ -217,10 +210,12 @@ def books_lines(arrivals: DemoDestination, sent_spans: int) -> Iterator[str]:
 
 def example_lines(arrivals: DemoDestination) -> Iterator[str]:
     """Show of what arrived what a tool span was given, and how much of it the scorecard span has."""
-    worst = max(
-        arrivals.scorecards, key=lambda span: sum(map(_is_failure, span.events)) / (len(span.events) or 1), default=None
+    # The scorecard with the largest share of failures among its judged calls.
+    worst = max(arrivals.scorecards, key=_failing_share, default=None)
+    linked = (
+        {(worst.trace_id, link.span_id) for link in worst.links} if worst is not None else set[tuple[bytes, bytes]]()
     )
-    annotated = _annotated_by(arrivals.annotated, worst) if worst is not None else None
+    annotated = next((span for span in arrivals.annotated if (span.trace_id, span.span_id) in linked), None)
     if worst is None or annotated is None:
         return
     yield ""
@@ -231,13 +226,9 @@ def example_lines(arrivals: DemoDestination) -> Iterator[str]:
     yield f"The span `{worst.name}` of its trace sums the run up in {len(worst.attributes)} attributes."
 
 
-def _annotated_by(spans: Sequence[Span], scorecard: Span) -> Span | None:
-    linked = {link.span_id for link in scorecard.links}
-    return next((span for span in spans if span.trace_id == scorecard.trace_id and span.span_id in linked), None)
-
-
-def _is_failure(event: Span.Event) -> bool:
-    return _text(event, "toolgauge.outcome") == "fail"
+def _failing_share(scorecard: Span) -> float:
+    failed = sum(_text(event, "toolgauge.outcome") == "fail" for event in scorecard.events)
+    return failed / (len(scorecard.events) or 1)
 
 
 def _text(holder: Span.Event | LogRecord, key: str) -> str:

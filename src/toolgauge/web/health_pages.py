@@ -18,7 +18,7 @@ from toolgauge.selfmetrics import drop_reason
 from toolgauge.service.health import ComponentHealth
 from toolgauge.service.pipeline_factory import VERSION
 from toolgauge.settings import HOUR, MINUTE, SECOND
-from toolgauge.web.pages import Page, PageRequest, Pages, Shown
+from toolgauge.web.pages import Page, PageGroup, PageRequest
 
 _DESTINATION = "toolgauge.destination"
 _REASON = "toolgauge.reason"
@@ -135,12 +135,8 @@ class Queue(Struct, frozen=True, kw_only=True):
     health: ComponentHealth | None
 
 
-class HealthPages:
+class HealthPages(PageGroup):
     """Shows how the process fares."""
-
-    def __init__(self, pages: Pages, shown: Shown) -> None:
-        self._pages = pages
-        self._shown = shown
 
     def routes(self) -> Mapping[str, Page]:
         """Return the pages by the first part of their path."""
@@ -275,12 +271,8 @@ class ReasonGaps(Struct, frozen=True, kw_only=True):
     gaps: tuple[Gap, ...]
 
 
-class GapPages:
+class GapPages(PageGroup):
     """Shows what was not evaluated."""
-
-    def __init__(self, pages: Pages, shown: Shown) -> None:
-        self._pages = pages
-        self._shown = shown
 
     def routes(self) -> Mapping[str, Page]:
         """Return the pages by the first part of their path."""

@@ -4,6 +4,7 @@ Pages are plain functions in threads. The event loop answers for the worker's st
 """
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias, TypeVar
@@ -43,14 +44,6 @@ class PageRequest(Struct, frozen=True, kw_only=True):
 
 # Returns HTML, or `None` where there is no such page. Runs in a thread, may raise `BusyError`.
 Page: TypeAlias = Callable[[PageRequest], str | None]
-
-
-class PageGroup(Protocol):
-    """Pages that belong together."""
-
-    def routes(self) -> Mapping[str, Page]:
-        """Return pages by the first part of their path: that of `/trajectories` is asked for `/trajectories/1`, too."""
-        ...
 
 
 class Pages(Templates):
@@ -152,3 +145,15 @@ class Shown:
     store: TrajectoryStore
     writing: Writing
     running: Running | None = None
+
+
+class PageGroup(ABC):
+    """Pages that belong together."""
+
+    def __init__(self, pages: Pages, shown: Shown) -> None:
+        self._pages = pages
+        self._shown = shown
+
+    @abstractmethod
+    def routes(self) -> Mapping[str, Page]:
+        """Return pages by the first part of their path: that of `/trajectories` is asked for `/trajectories/1`, too."""

@@ -15,7 +15,7 @@ from toolgauge.report.html import visible
 from toolgauge.report.trajectory_rows import is_meant
 from toolgauge.settings import HOUR
 from toolgauge.web.chart import NARROW, WIDE, Chart, Sparkline, draw, sparkline
-from toolgauge.web.pages import Page, PageRequest, Pages, Running, Shown
+from toolgauge.web.pages import Page, PageGroup, PageRequest, Running
 
 PAGE_SIZE = 50
 _MAX_TEXT = 200
@@ -92,12 +92,8 @@ class TraceLink(Struct, frozen=True, kw_only=True):
     url: str | None
 
 
-class StreamPages:
+class StreamPages(PageGroup):
     """Shows what the detectors know. Without `watch.enabled` the pages name that switch."""
-
-    def __init__(self, pages: Pages, shown: Shown) -> None:
-        self._pages = pages
-        self._shown = shown
 
     def routes(self) -> Mapping[str, Page]:
         """Return the pages by the first part of their path."""

@@ -10,19 +10,15 @@ from toolgauge.report.html import visible
 from toolgauge.report.kept import KeptTrajectory
 from toolgauge.report.trajectory_rows import MAX_TEXT, Facets, Filters, facets, gaps, row_of, services
 from toolgauge.report.trajectory_view import TrajectoryWriter, head
-from toolgauge.web.pages import BusyError, Page, PageRequest, Pages, Shown
+from toolgauge.web.pages import BusyError, Page, PageGroup, PageRequest
 from toolgauge.web.stream_pages import stream_id
 
 _FAILURES, _GAPS, _SERVICES = 8, 6, 20
 _MAX_OPTIONS = 200
 
 
-class TrajectoryPages:
+class TrajectoryPages(PageGroup):
     """Shows the trajectories that are kept."""
-
-    def __init__(self, pages: Pages, shown: Shown) -> None:
-        self._pages = pages
-        self._shown = shown
 
     def routes(self) -> Mapping[str, Page]:
         """Return the pages by the first part of their path."""

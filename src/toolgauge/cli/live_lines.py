@@ -74,7 +74,7 @@ class LiveLines:
         self._counted = self._counted_failed = 0
 
     def observe(self, sink: ScorecardSink) -> ScorecardSink:
-        """Wrap a sink: what passes through it is shown."""
+        """Wrap a sink: its scorecards are shown."""
         return ObservedSink(sink, self.show)
 
     def show(self, scorecard: Scorecard) -> None:
@@ -103,7 +103,7 @@ class LiveLines:
         self._pass_at = {**self._pass_at, **(pass_at or {})}
 
     def tick(self) -> None:
-        """Begin another second: count what was not shown in the last one."""
+        """Begin another second: count the results without a line in the last one."""
         self._written_before = self._written
         hidden, failed = self._hidden, self._hidden_failed
         more, more_failed = hidden - self._counted, failed - self._counted_failed
@@ -111,7 +111,7 @@ class LiveLines:
             self._counted, self._counted_failed = hidden, failed
 
     def announce_first(self, now_ns: int, waits: AssembleSettings) -> None:
-        """Show that spans of a run have arrived, unless results came first: these wait for what senders keep back."""
+        """Announce the first spans of a run, unless results came first."""
         if self._written:
             return
         # Rule: only the end of a root agent span shows the end of a run; any other trace waits until no more spans come.
@@ -123,7 +123,7 @@ class LiveLines:
         self._write(lambda: f"{_clock(now_ns)}  {self._style.head(text)}")
 
     def summary(self) -> None:
-        """Show what was counted since the start."""
+        """Show the counts since the start."""
         self.tick()
         text = "\n".join(self._tally.lines(self._style))
         self._write(lambda: text)
@@ -222,7 +222,7 @@ class Tally(ResultCounts):
 
 
 def _unseen(counts: Counter[str], words: str = "") -> str:
-    """Count what was not evaluated, with the commonest reasons."""
+    """Count `not_evaluated` results, with the commonest reasons."""
     reasons = Counter({word: count for word, count in counts.items() if word not in ("pass", "fail", "error")})
     shown = [f"{reason} {count:,}" for reason, count in reasons.most_common(_MAX_REASONS)]
     why = f" ({', '.join(shown)}{', …' if len(reasons) > len(shown) else ''})" if shown else ""

@@ -1,4 +1,4 @@
-"""What commands share when they read recordings: a progress bar and colours on a terminal, neither in a pipe."""
+"""Shared output of commands that read recordings: a progress bar and colours on a terminal, neither in a pipe."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""What `replay` and `score` share about reports: the options, the rows, and the files they end in."""
+"""The report options of `replay` and `score`, the rows of cases, and the files that are written."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -46,7 +46,7 @@ def report_options(function: _F) -> _F:
 
 
 class Reports:
-    """Collects the rows of what was scored, where any report wants them, and writes the reports at the end."""
+    """Collects rows where a report needs them, and writes the reports at the end."""
 
     def __init__(
         self, title: str, junit_file: str | None, markdown_file: str | None, environment: Mapping[str, str]
@@ -95,7 +95,7 @@ def _write(file: str, content: bytes, *, appends: bool) -> None:
 
 
 class CaseRows:
-    """Makes rows of offline cases and counts them by evaluator, which is what stands for a criterion there."""
+    """Makes rows of offline cases, and counts them by evaluator in place of a criterion."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
@@ -124,7 +124,7 @@ class CaseRows:
         )
 
     def unreadable(self, line: Unreadable) -> Row:
-        """Make the row of a line that is no case."""
+        """Make the row of a line without a readable case."""
         outcome = Errored(error_type=_UNREADABLE, message=line.problem)
         self._count(_UNREADABLE, outcome)
         return Row(

@@ -145,7 +145,7 @@ class Recording:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
-    """A version of the agents, and what share of the calls of a tool it makes fail besides those that failed anyway."""
+    """A version of the agents, and the share of each tool's calls that it makes fail besides the recorded failures."""
 
     version: str
     environment: str = "trial"

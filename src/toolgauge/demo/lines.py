@@ -1,4 +1,4 @@
-"""What arrived at the demo's destination, and what the demo prints.
+"""The demo's destination, and the lines that the demo prints.
 
 Each phase and the summary fit a screen of 24 lines of 80 columns. A run is one line, and one for each thing that failed; the
 summary lists everything that it counts. The rest of it is in the web view.
@@ -100,7 +100,7 @@ def criteria_lines() -> Iterator[str]:
 
 
 class ScorecardLines:
-    """Shows runs by what criteria found. `page_url` is the address of a run's page, empty without a web view."""
+    """Shows runs by their results. `page_url` is the address of a run's page, empty without a web view."""
 
     def __init__(
         self, redactor: Redactor, style: Style = PLAIN, page_url: Callable[[Trajectory], str] = lambda _trajectory: ""
@@ -130,7 +130,7 @@ class ScorecardLines:
         )
 
     def failure_lines(self, scorecards: Iterable[Scorecard], most: int = 1) -> Iterator[str]:
-        """Show what failed, each on `most` lines of a screen at most."""
+        """Show failures, each on `most` lines of a screen at most."""
         for result in (result for scorecard in scorecards for result in scorecard.results):
             word = outcome_word(result.outcome)
             if word in _BAD:
@@ -173,7 +173,7 @@ def alarm_lines(regressions: Iterable[LogRecord], style: Style = PLAIN) -> Itera
 def summary_lines(
     scorecards: Sequence[Scorecard], shown: ScorecardLines, regressions: Sequence[LogRecord], style: Style = PLAIN
 ) -> Iterator[str]:
-    """Sum up the demo: whatever is counted is listed below its count."""
+    """Sum up the demo: each count is followed by its items."""
     calls = counted(sum(len(card.trajectory.calls) for card in scorecards), "tool call")
     yield f"{counted(len(scorecards), 'run')} with {calls}; results: {shown.counts(scorecards)}"
     yield from shown.failure_lines(scorecards, most=2)
@@ -187,7 +187,7 @@ def summary_lines(
 
 
 def next_lines(*, stays: bool) -> Iterator[str]:
-    """Name what people do after the demo."""
+    """Name the next commands."""
     yield ""
     yield "What to do next:"
     if not stays:
@@ -202,14 +202,14 @@ def web_view_lines(url: str, style: Style = PLAIN) -> Iterator[str]:
 
 
 def books_lines(arrivals: DemoDestination, sent_spans: int) -> Iterator[str]:
-    """Count what the destination has."""
+    """Count the spans, events and metrics at the destination."""
     yield f"{sent_spans} spans were sent and {arrivals.spans} arrived, {len(arrivals.annotated)} of them with scores as attributes;"
     events = sum(arrivals.events.values())
     yield f"besides them {len(arrivals.scorecards)} scorecard spans, {events} evaluation events, {len(arrivals.metrics)} metrics by OTLP push."
 
 
 def example_lines(arrivals: DemoDestination) -> Iterator[str]:
-    """Show of what arrived what a tool span was given, and how much of it the scorecard span has."""
+    """Show the attributes that one tool span was given, and the size of its scorecard span."""
     # The scorecard with the largest share of failures among its judged calls.
     worst = max(arrivals.scorecards, key=_failing_share, default=None)
     linked = (

@@ -199,7 +199,7 @@ class RecordingList(Struct, frozen=True, kw_only=True):
 
 
 class Answer(Struct, frozen=True, kw_only=True):
-    """What a tool answers."""
+    """The answer of a tool."""
 
     text: str
     json: JsonObject
@@ -267,7 +267,7 @@ class Answers:
     def comparison(self, question: CompareRecordings, work: Work) -> Answer:
         """Compare two recordings."""
         with self._lock:
-            found = compare_recordings(
+            answer, lines = compare_recordings(
                 self._recordings,
                 self._files.files_of(question.baseline),
                 self._files.files_of(question.candidate),
@@ -276,7 +276,7 @@ class Answers:
                 Question(margin=question.margin, confidence=question.confidence, looks_often=False),
                 StreamFilters(question.only.items()),
             )
-        return _answer(found.lines, found.answer)
+        return _answer(lines, answer)
 
     def suggestion(self, question: SuggestCriteria, work: Work) -> Answer:
         """Make criteria of recorded runs."""
@@ -292,11 +292,11 @@ class Answers:
         return Answer(text=f"{text}\n{described['yaml']}", json=described)
 
     def diagnosis(self, question: DiagnoseRecording, work: Work) -> Answer:
-        """Find out what producers leave out."""
+        """Find the facts that producers leave out."""
         files = self._files.files_of(question.recording)
         with self._lock:
-            found = diagnose(self._files.name_of(question.recording), files, work)
-        return _answer(found.lines, found.answer)
+            answer, lines = diagnose(self._files.name_of(question.recording), files, work)
+        return _answer(lines, answer)
 
     def _scored(self, recording: str, scoring: Scoring, work: Work) -> ScoredRecording:
         return self._recordings.scored(self._files.files_of(recording), scoring, work)

@@ -1,4 +1,4 @@
-"""Why a run failed: its verdicts with expected beside actual, its calls in turns, and what could not be observed.
+"""The report on a failed run: verdicts with expected beside actual, calls in turns, and missing facts.
 
 As large as an answer may be: where it would be larger it has fewer calls and shorter values, and says so. The lines begin
 with the answer; a difference is marked where it is.
@@ -107,7 +107,7 @@ class ReportedMessage(Struct, frozen=True, kw_only=True):
 
 
 class ReportedRemedy(Struct, frozen=True, kw_only=True):
-    """What a producer does not record, and what turns it on."""
+    """The facts that a producer does not record, and the switch that turns them on."""
 
     producer: str
     missing: list[str]

@@ -1,6 +1,6 @@
-"""Two recordings compared: `toolgauge compare` for a client."""
+"""Answers about whole recordings: `toolgauge compare`, `learn`, `expect` and `doctor` for a client. Nothing is written."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -8,11 +8,11 @@ from typing import Annotated
 from msgspec import Meta, Struct, convert, field
 
 from toolgauge.config.model import Config
-from toolgauge.mcp_server.plain_text import MAX_JSON, as_json, more, size_of
+from toolgauge.mcp_server.plain_text import more, within_room
 from toolgauge.mcp_server.scored_recordings import ScoredRecordings, Scoring, ScoringFiles, Work
 from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.offline.backtest.labels import read_labels
-from toolgauge.offline.compare.comparison import Comparison, compare
+from toolgauge.offline.compare.comparison import compare
 from toolgauge.offline.compare.conversation_means import Observations
 from toolgauge.offline.compare.tables import comparison_object, conclusion, table_lines
 from toolgauge.offline.compare.two_recordings import BASE, NEW, observe_as, set_beside
@@ -25,7 +25,7 @@ from toolgauge.offline.expect.tasks import Choice
 from toolgauge.offline.learn.evidence import Requirements as Evidence
 from toolgauge.offline.learn.learner import Options
 from toolgauge.offline.learn.wanted_runs import Wanted, learn_recording
-from toolgauge.offline.replay.doctor import Diagnosis, Doctor, diagnosis_lines, diagnosis_object
+from toolgauge.offline.replay.doctor import Doctor, diagnosis_lines, diagnosis_object
 from toolgauge.offline.replay.recordings import scorecards
 from toolgauge.offline.replay.requirements import Requirements
 from toolgauge.offline.replay.stats import Tally
@@ -37,6 +37,8 @@ MAX_YAML = 20_000
 _ENTRY = "\n  - name: "
 # As `toolgauge learn` has them without options.
 _TOLERANCE, _MOST_ALARMS = 0.01, 0.05
+_MAX_STREAMS = 40
+_WORST_FIRST: Mapping[Verdict, int] = {"worse": 0, "not_enough_data": 1, "better": 2, "no_difference_seen": 3}
 
 
 class SuggestedCriteria(Struct, frozen=True, kw_only=True):
@@ -51,7 +53,7 @@ class SuggestedCriteria(Struct, frozen=True, kw_only=True):
 def learned(
     files: tuple[str, ...], scoring: ScoringFiles, work: Work, *, labels: Path | None, min_runs: int
 ) -> SuggestedCriteria:
-    """Learn criteria from what was usual, as `toolgauge learn` does."""
+    """Learn criteria from usual runs, as `toolgauge learn` does."""
     wanted = Wanted(labels=None if labels is None else read_labels(labels))
     learner = learn_recording(work.requests(files), wanted, scoring.load().config)
     if not learner.calls:
@@ -73,7 +75,7 @@ def learned(
 
 
 def expected(files: tuple[str, ...], scoring: ScoringFiles, work: Work, *, passed: Sequence[str]) -> SuggestedCriteria:
-    """Make what these runs did the reference, as `toolgauge expect --trace` does."""
+    """Make the calls of these runs the reference, as `toolgauge expect --trace` does."""
     choice = Choice(scope="trace", traces=tuple(trace.lower() for trace in passed))
     whole = scoring.load_for_runs(choice.scope)
     if not whole.redactor.shows_values:
@@ -141,7 +143,7 @@ class DiagnosedProducer(Struct, frozen=True, kw_only=True):
 
 
 class RecordingDiagnosis(Struct, frozen=True, kw_only=True):
-    """The producers of a recording, with what each leaves out."""
+    """The producers of a recording, with the facts that each leaves out."""
 
     recording: str
     producers: list[DiagnosedProducer]
@@ -149,56 +151,33 @@ class RecordingDiagnosis(Struct, frozen=True, kw_only=True):
     notes: list[str]
 
 
-class DiagnosedRecording(Struct, frozen=True, kw_only=True):
-    """The answer, and lines for it."""
-
-    answer: RecordingDiagnosis
-    lines: tuple[str, ...]
-
-
-def diagnose(name: str, files: tuple[str, ...], work: Work) -> DiagnosedRecording:
-    """Diagnose a recording as `toolgauge doctor` does."""
+def diagnose(name: str, files: tuple[str, ...], work: Work) -> tuple[RecordingDiagnosis, Sequence[str]]:
+    """Diagnose a recording as `toolgauge doctor` does; return the answer and lines for it."""
     tally = Tally()
     doctor = Doctor(tally, Requirements())
     for scorecard in scorecards(tally.counted(work.requests(files)), offline_pipeline(Config(), (), tally.recognizer)):
         doctor.add(scorecard.trajectory)
+    # Those with problems first, as many as there is room for.
     found = sorted(doctor.diagnoses(), key=lambda one: not one.has_problems)
-    notes = [*_notes(tally, doctor, found)]
-    producers = list(_described(found))
+    producers = list(within_room(convert(diagnosis_object(one), DiagnosedProducer) for one in found))
     shown = found[: len(producers)]
+    notes: list[str] = []
+    if not found:
+        read = tally.in_recording.total()
+        notes.append(
+            f"nothing recognised: none of {read} spans and log records is of an agent, or no dialect knows its form"
+        )
+    if doctor.split:
+        lacking = f"{doctor.split} of {doctor.with_calls} trajectories lack spans inside"
+        notes.append(f"{lacking}, and are not evaluated as a whole")
+    if tally.undecodable:
+        notes.append(f"{tally.undecodable} spans and log records are broken inside")
+    if tally.dialect_errors:
+        notes.append(f"a dialect failed on {tally.dialect_errors} records")
     answer = RecordingDiagnosis(
         recording=name, producers=producers, more_producers=more(shown, len(found)), notes=notes
     )
-    return DiagnosedRecording(answer=answer, lines=(*(line for one in shown for line in diagnosis_lines(one)), *notes))
-
-
-def _described(found: Sequence[Diagnosis]) -> Iterator[DiagnosedProducer]:
-    """Describe producers, those with problems first, as many as there is room for."""
-    room = MAX_JSON
-    for one in found:
-        producer = convert(diagnosis_object(one), DiagnosedProducer)
-        room -= size_of(as_json(producer))
-        if room < 0:
-            return
-        yield producer
-
-
-def _notes(tally: Tally, doctor: Doctor, found: Sequence[object]) -> Iterator[str]:
-    if not found:
-        yield (
-            f"nothing recognised: none of {tally.in_recording.total()} spans and log records is of an agent, or no dialect "
-            "knows its form"
-        )
-    if doctor.split:
-        yield f"{doctor.split} of {doctor.with_calls} trajectories lack spans inside, and are not evaluated as a whole"
-    if tally.undecodable:
-        yield f"{tally.undecodable} spans and log records are broken inside"
-    if tally.dialect_errors:
-        yield f"a dialect failed on {tally.dialect_errors} records"
-
-
-_MAX_STREAMS = 40
-_WORST_FIRST: Mapping[Verdict, int] = {"worse": 0, "not_enough_data": 1, "better": 2, "no_difference_seen": 3}
+    return answer, [*(line for one in shown for line in diagnosis_lines(one)), *notes]
 
 
 class ComparedSide(Struct, frozen=True, kw_only=True):
@@ -247,13 +226,6 @@ class ComparisonAnswer(Struct, frozen=True, kw_only=True):
     notes: list[str] = []
 
 
-class ComparedRecordings(Struct, frozen=True, kw_only=True):
-    """The answer, and the lines of a table for it."""
-
-    answer: ComparisonAnswer
-    lines: tuple[str, ...]
-
-
 def compare_recordings(
     recordings: ScoredRecordings,
     baseline: tuple[str, ...],
@@ -262,35 +234,26 @@ def compare_recordings(
     work: Work,
     question: Question,
     filters: Filters,
-) -> ComparedRecordings:
-    """Compare two recordings as `toolgauge compare` does."""
+) -> tuple[ComparisonAnswer, Sequence[str]]:
+    """Compare two recordings as `toolgauge compare` does; return the answer and lines for it."""
     observations = Observations()
     for files, version in ((baseline, BASE), (candidate, NEW)):
         observe_as(observations, recordings.results(files, scoring, work), version)
     both = set_beside(observations)
     compared = compare(both.observed, both.versions, filters, question)
     notes = [f"no `{name}` is in both recordings: streams are compared without it" for name in both.without]
-    return ComparedRecordings(answer=_answer(compared, notes), lines=tuple(_lines(compared, notes)))
-
-
-def _answer(compared: Comparison, notes: list[str]) -> ComparisonAnswer:
     found = convert(comparison_object(compared), ComparisonAnswer)
     streams = sorted(found.streams, key=lambda one: (_WORST_FIRST[one.verdict], not one.decides))
-    shown = streams[:_MAX_STREAMS]
-    return ComparisonAnswer(
+    answer = ComparisonAnswer(
         verdict=found.verdict,
         margin=found.margin,
         confidence=found.confidence,
-        streams=shown,
-        more_streams=more(shown, len(streams)),
+        streams=streams[:_MAX_STREAMS],
+        more_streams=len(streams[_MAX_STREAMS:]),
         conclusion=list(conclusion(compared))[:_MAX_STREAMS],
         notes=notes,
     )
-
-
-def _lines(compared: Comparison, notes: list[str]) -> Iterator[str]:
-    yield from conclusion(compared)
-    yield from notes
     # Of single tools, those that differ.
     shown = [one for one in compared.streams if one.pairing.decides or one.verdict in ("worse", "better")]
-    yield from table_lines(replace(compared, streams=tuple(shown)))
+    table = table_lines(replace(compared, streams=tuple(shown)))
+    return answer, [*conclusion(compared), *notes, *table]

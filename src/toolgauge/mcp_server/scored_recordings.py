@@ -65,7 +65,7 @@ class ScoringFiles:
         return evaluator_files(self._known[1].criteria)
 
     def load(self) -> Scoring:
-        """Return what the files hold now; raise `ConfigError` with every problem found."""
+        """Read the files again where they have changed; raise `ConfigError` with every problem found."""
         states = self._states()
         if self._known[0] != states:
             self._known = states, self._checked(self._loaded(self._overrides))
@@ -134,7 +134,7 @@ class Work:
 
 
 class ScoredRecording:
-    """One recording with its results. `trajectories` counts all of them, `store` has those that there is room for."""
+    """One recording with its results. `trajectories` counts all of them, `store` has as many as fit."""
 
     def __init__(self, scoring: Scoring, max_trajectories: int = MAX_TRAJECTORIES) -> None:
         self.scoring = scoring
@@ -191,7 +191,7 @@ class ScoredRecordings:
         return found
 
     def results(self, files: tuple[str, ...], scoring: Scoring, work: Work) -> Iterator[Scorecard]:
-        """Yield all results of a recording, also those that there is no room to keep."""
+        """Yield all results of a recording, kept or not."""
         found = self.scored(files, scoring, work)
         if not found.is_whole:
             yield from scored_requests(files, scoring, work)

@@ -120,7 +120,7 @@ _BETWEEN_REPORTS_S = 0.5
 
 
 class ToolServer:
-    """Answers a client's requests: which tools there are, and what they answer."""
+    """Lists the tools for a client, and calls them."""
 
     def __init__(self, answers: Answers) -> None:
         self._answers = answers
@@ -200,7 +200,7 @@ async def _report_progress(context: ServerRequestContext, work: Work) -> None:
 
 
 def _attempted(ask: Callable[[], Answer]) -> Answer | ToolgaugeError:
-    """Answer; what the client can mend is an answer, too."""
+    """Answer; return an error that the client can correct."""
     try:
         return ask()
     except ToolgaugeError as error:

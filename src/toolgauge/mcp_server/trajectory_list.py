@@ -1,14 +1,14 @@
 """The trajectories of a recording as a list: who, when, how many calls, how many results, and the worst of them in a line."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
 from toolgauge.export.redact import Redactor
-from toolgauge.mcp_server.plain_text import MAX_JSON, as_json, cut, more, size_of
+from toolgauge.mcp_server.plain_text import cut, more, within_room
 from toolgauge.mcp_server.scored_recordings import ScoredRecording
 from toolgauge.model.outcomes import OutcomeWord, outcome_word
 from toolgauge.model.records import VERSION
@@ -85,7 +85,7 @@ def trajectory_list(
     if order == "newest_first":
         kept.sort(key=lambda one: -one.trajectory.end_ns)
     matching = [one for one in kept if filters.matches(one)]
-    shown = list(_with_room(matching[offset : offset + limit], scored.scoring.redactor))
+    shown = list(within_room(listed(one, scored.scoring.redactor) for one in matching[offset : offset + limit]))
     end = offset + len(shown)
     counts = [one for one in scored.summary.counts if one.words]
     return TrajectoryList(
@@ -112,17 +112,6 @@ def trajectory_list(
         ],
         not_kept=scored.store.evicted,
     )
-
-
-def _with_room(page: Sequence[KeptTrajectory], redactor: Redactor) -> Iterator[ListedTrajectory]:
-    """Describe trajectories, as many as there is room for; the next page begins behind them."""
-    room = MAX_JSON
-    for one in page:
-        described = listed(one, redactor)
-        room -= size_of(as_json(described))
-        if room < 0:
-            return
-        yield described
 
 
 def listed(kept: KeptTrajectory, redactor: Redactor) -> ListedTrajectory:

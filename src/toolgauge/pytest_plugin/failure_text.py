@@ -86,7 +86,7 @@ def _is_unseen(result: CriterionResult) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Circumstances:
-    """What else explains a failure: spans that have not ended, criteria that matched nothing, and the case that was looked up."""
+    """Further reasons of a failure: unfinished spans, criteria that matched nothing, and the case that was looked up."""
 
     unfinished: tuple[str, ...]
     unmatched: tuple[Unmatched, ...]

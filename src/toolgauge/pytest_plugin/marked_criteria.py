@@ -41,7 +41,7 @@ class TestSettings:
 
 
 def settings_of(item: pytest.Item) -> TestSettings:
-    """Read the marks of a test, those of its class and module included; raise `UsageError` for what none can mean."""
+    """Read the marks of a test, those of its class and module included; raise `UsageError` for a wrong one."""
     # The module's come before the class's and the test's own, whose files and attributes are the last word.
     marks = [_Mark(mark, item.path.parent) for mark in reversed([*item.iter_markers("toolgauge")])]
     attributes = {TEST_KEY: item.nodeid}
@@ -93,7 +93,7 @@ def _paths(key: str, given: object) -> tuple[str | os.PathLike[str], ...]:
 
 
 def _unique(given: Iterable[_T]) -> tuple[_T, ...]:
-    """Leave out what was there before: a file may be named for the module and for the test."""
+    """Leave out repeats: a file may be named for the module and for the test."""
     found: list[_T] = []
     for one in given:
         if one not in found:
@@ -130,7 +130,7 @@ class LoadedCriteria:
         return tuple(known[name] for name in names)
 
     def evaluate(self, requests: Iterable[Request]) -> Evaluation:
-        """Score what a test recorded."""
+        """Score the requests of a test."""
         return evaluate(tuple(requests), self._given, config=self._settings.config, overrides=self._settings.overrides)
 
     def unmatched(self, evaluation: Evaluation) -> tuple[Unmatched, ...]:

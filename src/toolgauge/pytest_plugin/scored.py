@@ -1,4 +1,4 @@
-"""What the fixture `scored` is: the tool calls of one test, and the assertion that criteria pass on them."""
+"""The fixture `scored`: the tool calls of one test, and the assertion that criteria pass on them."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -68,7 +68,7 @@ class Scored:
             )
 
     def clear(self) -> None:
-        """Forget what was collected so far."""
+        """Forget the spans and records collected so far."""
         self._collection.clear()
         self._evaluated.clear()
 
@@ -104,7 +104,7 @@ class Scored:
 
     @property
     def evaluation(self) -> Evaluation:
-        """What all criteria of the test found."""
+        """The results of all criteria of the test."""
         __tracebackhide__ = True
         return self._evaluate(())[2]
 
@@ -134,7 +134,7 @@ class Scored:
             )
 
     def recording(self) -> Iterator[Request]:
-        """Encode what was collected, with the case and the attributes of the test."""
+        """Encode the spans and records, with the case and the attributes of the test."""
         return self._collection.requests(self._attributes(()))
 
     def _evaluate(

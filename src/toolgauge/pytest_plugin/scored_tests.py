@@ -37,7 +37,7 @@ def file_name(node_id: str) -> str:
 
 
 def write_recording(directory: Path, node_id: str, requests: Iterable[Request]) -> None:
-    """Write what a test sent, in place of its earlier recording; raise `OSError` when that cannot be.
+    """Write the requests of a test, in place of its earlier recording; raise `OSError` where that fails.
 
     A test that sent nothing has no file. Like every recording, it can be read by its owner only.
     """
@@ -114,7 +114,7 @@ class ScoredTests:
         self._loaded: dict[object, LoadedCriteria] = {}
 
     def begin(self, item: pytest.Item) -> Scored:
-        """Collect for a test; an attempt that is repeated begins anew."""
+        """Collect for a test; a repeated attempt starts with an empty collection."""
         scored = item.stash[_SCORED] = Scored(self._collector, settings_of(item), self._load)
         return scored
 

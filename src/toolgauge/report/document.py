@@ -7,8 +7,8 @@ browsers have to open it. A file travels: what its values show is up to the reda
 import base64
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import ExitStack, contextmanager
 from itertools import islice
 from pathlib import Path
 from shutil import copyfileobj
@@ -41,7 +41,7 @@ _WORST_FIRST: Mapping[OutcomeWord, str] = {
 
 
 class TrajectoryDocument:
-    """One file, from `open` to `close`; it is in its place when it is complete. `left_out` counts what it has no room for."""
+    """One file, from `open` to `close`; a complete one replaces an earlier file. `left_out` counts trajectories without room."""
 
     def __init__(
         self,
@@ -66,21 +66,21 @@ class TrajectoryDocument:
         self._entries: dict[OutcomeWord, BinaryIO] = {}
         self._counts = Counter[OutcomeWord]()
         self._size_bytes = 0
-        self._failed = self._others = 0
         self._max_trajectories = max_trajectories
         self.left_out = 0
 
     def open(self, title: str) -> None:
-        """Begin the file. Raise `ToolgaugeError` where that cannot be; a page that is there stays until `close`."""
-        self._check_place()
-        self._title = title
-        try:
+        """Begin the file. Raise `ToolgaugeError` where that fails; an earlier page stays until `close`."""
+        with self._written():
+            if self._path.exists():
+                with self._path.open("rb") as there:
+                    if there.read(len(_BEGINNING)).lower() not in (b"", _BEGINNING):
+                        raise ToolgaugeError(f"cannot write `{self._path}`: it exists, and is no HTML")
+            self._title = title
             self._stream = self._files.enter_context(self._part.open("wb"))
             for word in _WORST_FIRST:
                 entries = TemporaryFile(dir=self._path.parent)  # noqa: SIM115 (the stack closes it)
                 self._entries[word] = self._files.enter_context(entries)
-        except OSError as error:
-            raise self._error(error) from error
 
     def add(self, scorecard: Scorecard) -> None:
         """Write one trajectory with its results, as long as there is room."""
@@ -89,23 +89,19 @@ class TrajectoryDocument:
             return
         kept = KeptTrajectory(
             id=trajectory_id(trajectory),
-            number=self._failed + self._others + 1,
+            number=self._counts.total() + 1,
             trajectory=trajectory,
             results=scorecard.results,
             scored_at_ns=scorecard.scored_at_ns,
             size_bytes=0,
         )
-        if (
-            self._failed if kept.is_failed else self._others
-        ) >= self._max_trajectories or self._size_bytes > _MAX_BYTES:
+        alike = self._failed if kept.is_failed else self._counts.total() - self._failed
+        if alike >= self._max_trajectories or self._size_bytes > _MAX_BYTES:
             self.left_out += 1
             return
-        if kept.is_failed:
-            self._failed += 1
-        else:
-            self._others += 1
         self._counts[kept.outcome] += 1
-        self._size_bytes += self._write(self._entries[kept.outcome], self._entry(kept).encode())
+        with self._written():
+            self._size_bytes += self._entries[kept.outcome].write(self._entry(kept).encode())
 
     def close(self) -> None:
         """Complete the file and put it into its place."""
@@ -113,24 +109,22 @@ class TrajectoryDocument:
             return
         end = self._pages.fragment(
             "document_end.html",
-            total=self._failed + self._others,
+            total=self._counts.total(),
             failed=self._failed,
             left_out=self.left_out,
             room=self._max_trajectories,
         )
-        self._write(self._stream, self._head())
-        try:
+        with self._written():
+            self._stream.write(self._head())
             for entries in self._entries.values():
                 entries.seek(0)
                 copyfileobj(entries, self._stream)
             self._stream.write(end.encode())
             self._files.close()
             self._part.replace(self._path)
-        except OSError as error:
-            raise self._error(error) from error
 
     def discard(self) -> None:
-        """Remove what was written, where it is not complete."""
+        """Remove an incomplete file."""
         self._files.close()
         self._part.unlink(missing_ok=True)
 
@@ -163,24 +157,16 @@ class TrajectoryDocument:
             **head(trajectory),
         )
 
-    def _check_place(self) -> None:
-        try:
-            with self._path.open("rb") as there:
-                if there.read(len(_BEGINNING)).lower() not in (b"", _BEGINNING):
-                    raise ToolgaugeError(f"cannot write `{self._path}`: it exists, and is no HTML")
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            raise self._error(error) from error
+    @property
+    def _failed(self) -> int:
+        return self._counts["fail"] + self._counts["error"]
 
-    def _write(self, stream: BinaryIO, content: bytes) -> int:
+    @contextmanager
+    def _written(self) -> Generator[None]:
         try:
-            return stream.write(content)
+            yield
         except OSError as error:
-            raise self._error(error) from error
-
-    def _error(self, error: OSError) -> ToolgaugeError:
-        return ToolgaugeError(f"cannot write `{self._path}`: {error.strerror or error}")
+            raise ToolgaugeError(f"cannot write `{self._path}`: {error.strerror or error}") from error
 
 
 def _hash(content: bytes) -> str:
@@ -188,6 +174,6 @@ def _hash(content: bytes) -> str:
 
 
 def _lines(names: Iterable[str]) -> str:
-    """Write names one a line, for the filters; those that are too long to choose are left out."""
+    """Write names one a line, for the filters, without those that are too long to choose."""
     distinct = dict.fromkeys(visible(name.replace("\n", " ")) for name in names if name and len(name) <= _MAX_NAME)
     return "\n".join(islice(distinct, _MAX_NAMES))

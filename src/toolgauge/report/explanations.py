@@ -1,4 +1,4 @@
-"""What decided a result, for people: the outcome in words, each difference, and the origins of argument values.
+"""The verdict on a call or a trajectory in words: outcome, differences, and the origins of argument values.
 
 Every output is written from it. Texts are masked and of bounded length; they come from spans and have to be escaped.
 Rule: no step is called the cause of a failure: a line names the origin of a value and no more.
@@ -116,7 +116,7 @@ _WHOLE_CALLS = ("name_and_args", "name", "missing call", "extra call", "unexpect
 
 
 class ShownDifference(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One thing that differed. `where` names tool and argument path, `rule` what decided.
+    """One difference. `where` names tool and argument path, `rule` the comparison that decided.
 
     `expected` and `actual` are values, or where those are hidden their kinds (`a number`); `None` where there is none.
     `in_words` replaces both for a call with other arguments than expected, and is empty elsewhere.
@@ -152,7 +152,7 @@ class ShownDifference(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ShownVerdict(Struct, frozen=True, kw_only=True):
-    """What came of one result, and why. `result` has criterion, level and call.
+    """A result and its reasons. `result` has criterion, level and call.
 
     `reason` is why there is no score: a word of the closed list, or the error's type. `requirement` is
     the score that is enough (`passes at 0.8`), empty where it is not known. `more` counts the differences left out.
@@ -190,7 +190,7 @@ class VerdictWriter:
         self._pass_at = pass_at
 
     def verdict(self, result: Result) -> ShownVerdict:
-        """Write what came of a result."""
+        """Word a result."""
         outcome = result.outcome
         value, reason = figure(outcome)
         differences = outcome.differences if isinstance(outcome, Scored) else ()
@@ -257,7 +257,7 @@ def requirement(result: Result, pass_at: Mapping[str, float]) -> str:
 
 
 def deciding(results: Sequence[Result]) -> Sequence[Result]:
-    """Leave out criteria that are only tried out: they decide nothing, unless there are no others."""
+    """Leave out shadow criteria, unless there are no others."""
     return [result for result in results if result.enforce == "live"] or results
 
 
@@ -270,7 +270,7 @@ def worst_result(results: Sequence[Result]) -> Result | None:
 
 
 def _rank(result: Result) -> tuple[bool, float]:
-    """Order results that are no pass: failures before errors, the lowest score first."""
+    """Order failures before errors, the lowest score first."""
     outcome = result.outcome
     return (False, outcome.value) if isinstance(outcome, Scored) else (True, 0.0)
 

@@ -29,7 +29,7 @@ from toolgauge.score.criterion import Criterion, Lookup
 
 
 class CriterionCounts:
-    """Counts outcomes. Only scores enter the mean: what was not evaluated, and errors, are counted by themselves."""
+    """Counts outcomes. Only scores enter the mean; `not_evaluated` and errors are counted by themselves."""
 
     def __init__(self, name: str, *, is_default: bool = False, is_shadow: bool = False) -> None:
         self.name = name
@@ -59,12 +59,12 @@ class CriterionCounts:
 
     @property
     def mean(self) -> float | None:
-        """The mean score; `None` where there is no score."""
+        """The mean score; `None` without a score."""
         return self._sum / self.scored if self.scored else None
 
     @property
     def reasons_text(self) -> str:
-        """Why outcomes are no scores, the commonest reason first."""
+        """The reasons of `not_evaluated`, the commonest first."""
         return ", ".join(f"{reason} {count}" for reason, count in self.reasons.most_common())
 
 
@@ -130,7 +130,7 @@ def table_lines(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """A result that is no pass. `tool` is empty for a whole trajectory, `reason` names why there is no score.
+    """A result other than a pass. `tool` is empty for a whole trajectory, `reason` explains a missing score.
 
     `differences` have what was expected beside what was done, where values may be shown.
     """
@@ -156,7 +156,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """What one criterion found in one trajectory, or in one case.
+    """The results of one criterion in one trajectory, or in one case.
 
     `subject` is the same in the next recording where it can be (a case, a conversation), `details` lead to the trace.
     `place` is the file and line of a case. `passes` are counted, all other results are `findings`.
@@ -183,7 +183,7 @@ class Row:
 
 
 def finding(redactor: Redactor, outcome: Outcome, tool: str = "") -> Finding:
-    """Describe a result that is no pass, as `redact` allows it."""
+    """Describe a result other than a pass, as `redact` allows it."""
     match outcome:
         case Scored(value=value, explanation=explanation):
             return Finding(
@@ -200,7 +200,7 @@ def finding(redactor: Redactor, outcome: Outcome, tool: str = "") -> Finding:
 
 
 class ScorecardRows:
-    """Makes rows of scorecards. Where a criterion looks up its case, that is what the trajectory goes by."""
+    """Makes rows of scorecards. A trajectory is named by its case where a criterion looks one up."""
 
     def __init__(self, redactor: Redactor, criteria: Sequence[Criterion]) -> None:
         self._redactor = redactor
@@ -240,14 +240,14 @@ class ScorecardRows:
 
 
 def joined(words: Collection[OutcomeWord]) -> OutcomeWord:
-    """Make one outcome of those of several calls: passes make no failure good, and outweigh what was not evaluated."""
+    """Join the outcomes of several calls: a failure outweighs a pass, a pass outweighs `not_evaluated`."""
     order: tuple[OutcomeWord, ...] = ("fail", "error", "pass", "not_evaluated")
     return next(word for word in order if word in words or word == order[-1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """A condition of the gate, as it was given, and what came of it."""
+    """A condition of the gate, as it was given, and its result."""
 
     condition: str
     passed: bool
@@ -274,7 +274,7 @@ _NAMED = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """What ends a run with a failure. `fail_under` has the least mean score by criterion."""
+    """The conditions that fail a run. `fail_under` has the least mean score by criterion."""
 
     fail_on: Sequence[FailOn] = ()
     fail_under: Mapping[str, float]
@@ -285,7 +285,7 @@ class Gate:
         return bool(self.fail_on or self.fail_under)
 
     def checks(self, counts: Sequence[CriterionCounts], without_result: Mapping[str, str]) -> Iterator[Check]:
-        """Yield what came of each condition; `without_result` are criteria that judged nothing, and why."""
+        """Check each condition; `without_result` has the criteria without a result, and the reasons."""
         live = [one for one in counts if not one.is_shadow]
         for word in FAIL_ON:
             if word in self.fail_on:

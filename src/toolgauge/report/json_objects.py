@@ -1,4 +1,4 @@
-"""Trajectories and results as JSON objects, for `--json`: keys and words are those that programs rely on."""
+"""Trajectories and results as JSON objects, for `--json`. Programs rely on their keys and words."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime

@@ -51,7 +51,7 @@ class KeptTrajectory(Struct, frozen=True, kw_only=True):
 
     @property
     def outcome(self) -> OutcomeWord:
-        """The worst outcome of its live criteria; `not_evaluated` where there is no other."""
+        """The worst outcome of its live criteria, else `not_evaluated`."""
         words = {outcome_word(result.outcome) for result in self.results if result.enforce == "live"}
         for word in _WORST_FIRST:
             if word in words:
@@ -165,7 +165,7 @@ class TrajectoryStore:
             self.evicted += 1
 
     def _oldest_of_the_larger(self) -> str:
-        """Return the id of what has to go: half of the room is for failures, and passes push none of them out of it."""
+        """Return the id of the trajectory to evict: half of the room is for failures, and passes push none of them out of it."""
         failed, others = self._failed, self._others
         if len(self) > self._max_trajectories:
             return (failed if len(failed.kept) > len(others.kept) else others).oldest

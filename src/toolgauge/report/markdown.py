@@ -1,4 +1,4 @@
-"""A report as Markdown for a step's summary and for a comment on a pull request.
+"""A report for GitHub: Markdown for a step's summary and for a comment on a pull request, and annotations.
 
 GitHub takes 65,536 characters in a comment and 1 MiB in a step's summary, and shows nothing of what is longer. Bytes are
 counted, of which a text has at least as many as characters; what is left out is counted in the text.
@@ -124,7 +124,7 @@ def _row(row: Row) -> list[str]:
 
 
 class _Bounded:
-    """Collects parts of a text as long as there is room, and counts those that are left out."""
+    """Collects parts of a text while there is room, and counts the rest."""
 
     def __init__(self, title: str, room: int) -> None:
         self._room = room

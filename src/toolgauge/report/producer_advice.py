@@ -1,4 +1,4 @@
-"""What the producers of trajectories leave out, and what they would have to switch on, as `toolgauge doctor` finds it."""
+"""The facts that producers of trajectories leave out, and the switches that record them, as `toolgauge doctor` finds them."""
 
 from collections.abc import Iterable
 
@@ -31,7 +31,7 @@ class Advice(Struct, frozen=True, kw_only=True):
 
 
 class ProducerAdvice(Struct, frozen=True, kw_only=True):
-    """One producer, and what would have to change."""
+    """One producer and its remedies."""
 
     service: str
     scope: str
@@ -42,7 +42,7 @@ class ProducerAdvice(Struct, frozen=True, kw_only=True):
 
 
 def advice(trajectories: Iterable[Trajectory], *, wants_content: bool = True) -> tuple[ProducerAdvice, ...]:
-    """Find what the producers of these trajectories leave out: those with problems first, then by service and scope.
+    """Find the facts that producers leave out: those with problems first, then by service and scope.
 
     Without `wants_content` nothing is known of messages and results, and nothing is claimed of them.
     """

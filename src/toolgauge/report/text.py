@@ -75,7 +75,7 @@ class TextWriter:
             yield f"  {self._style.doubtful('not observable:')} {'; '.join(unknown)}"
 
     def call(self, call: ToolCall, origins: CallOrigins | None = None) -> Iterator[str]:
-        """Describe a call: its arguments, its result or error, what was not seen, and the origins of its values."""
+        """Describe a call: arguments, result or error, missing facts, and the origins of its values."""
         style = self._style
         path = " > ".join(shortened(agent, _NAME) for agent in call.agent_path[-5:] or (call.agent,) if agent)
         agent = f"  {style.aside(f'[{path}]')}" if path else ""
@@ -120,7 +120,7 @@ class TextWriter:
             yield from self.calls(trajectory, chains)
 
     def differences(self, verdict: ShownVerdict, most: int | None = None) -> Iterator[str]:
-        """Write what differed, expected above actual."""
+        """Write the differences, expected above actual."""
         for difference in verdict.differences[:most]:
             yield from self._difference(difference)
         if more := verdict.more + len(verdict.differences) - len(verdict.differences[:most]):
@@ -146,7 +146,7 @@ class TextWriter:
         return f"  {shown} {score:<22} {printable(result.criterion)}{shadow}  {where}  {self.why(result)}".rstrip()
 
     def why(self, result: Result) -> str:
-        """Explain a result; what a pass lacks of a full score reads as a fault without the score that is enough."""
+        """Explain a result; a pass below 1 stands beside the score that is enough, or it would read as a fault."""
         explanation = printable(self._redactor.explain(result.outcome))
         match result.outcome:
             case Scored(value=value, passed=True) if value < 1:

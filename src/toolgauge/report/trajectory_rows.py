@@ -35,7 +35,7 @@ _WORD: Mapping[str, OutcomeWord] = {"failed": "fail", "error": "error"}
 
 
 class Facets(Struct, frozen=True, kw_only=True):
-    """What there is to choose from, each in order."""
+    """The choices of each filter, in order."""
 
     services: tuple[str, ...]
     versions: tuple[str, ...]
@@ -148,7 +148,7 @@ def is_meant(name: str | None, asked: str) -> bool:
 
 
 def facets(kept: Iterable[KeptTrajectory]) -> Facets:
-    """Collect what these trajectories can be filtered by."""
+    """Collect the choices of the filters."""
     found: dict[str, set[str | None]] = {name: set() for name in Facets.__struct_fields__}
     for one in kept:
         trajectory = one.trajectory
@@ -272,7 +272,7 @@ def row_of(kept: KeptTrajectory, redactor: Redactor) -> TrajectoryRow:
 
 
 def gaps(kept: Iterable[KeptTrajectory]) -> Iterator[Gap]:
-    """Yield what was not evaluated and why, the most frequent first; that there was nothing to judge is no gap."""
+    """Yield the reasons of `not_evaluated`, the most frequent first, without runs that had nothing to judge."""
     totals: Counter[str] = Counter()
     unseen: Counter[tuple[str, str]] = Counter()
     for one in kept:

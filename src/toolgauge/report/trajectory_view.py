@@ -1,4 +1,4 @@
-"""One trajectory as its page shows it: verdicts by criterion, calls in turns, and what could not be observed.
+"""One trajectory as its page shows it: verdicts by criterion, calls in turns, and missing facts.
 
 Made when a page is opened, and bounded however large the trajectory is: a window of its calls, so many differences, so many
 characters of a value. Texts come from spans; templates escape them.
@@ -135,7 +135,7 @@ class ShownTrajectory(Struct, frozen=True, kw_only=True):
 
 
 def head(trajectory: Trajectory) -> dict[str, object]:
-    """Collect what the head of a trajectory's page names."""
+    """Collect the facts at the head of a trajectory's page."""
     return {
         "trajectory": trajectory,
         "version": trajectory.resource.get(VERSION, ""),
@@ -146,7 +146,7 @@ def head(trajectory: Trajectory) -> dict[str, object]:
 
 
 class TrajectoryWriter:
-    """Makes what pages show of trajectories; `pass_at` is as in `VerdictWriter`.
+    """Makes the shown form of trajectories; `pass_at` is as in `VerdictWriter`.
 
     Without `reads_content` no criterion looks at results and messages: whether they were recorded is not known. Values that are
     longer than `line_length` are indented. `first` is the number that lines about other calls give to the first call.

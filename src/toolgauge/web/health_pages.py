@@ -126,7 +126,7 @@ class Books(Struct, frozen=True, kw_only=True):
 
 
 class Queue(Struct, frozen=True, kw_only=True):
-    """What waits for one destination; `health` is `None` where nothing is known of it."""
+    """The queue of one destination; `health` is `None` where it is not known."""
 
     destination: str
     size_bytes: int
@@ -136,7 +136,7 @@ class Queue(Struct, frozen=True, kw_only=True):
 
 
 class HealthPages(PageGroup):
-    """Shows how the process fares."""
+    """Shows the health of the process."""
 
     def routes(self) -> Mapping[str, Page]:
         """Return the pages by the first part of their path."""
@@ -193,7 +193,7 @@ def books(figures: Figures) -> Iterator[Books]:
 
 
 def problems(figures: Figures) -> Iterator[Figure]:
-    """Yield the numbers that should be 0 and are not; what to do is in their descriptions."""
+    """Yield the numbers that should be 0 but are not; their descriptions name the remedy."""
     for metric, labels in _PROBLEMS:
         for figure in figures.each(metric, **labels):
             if figure.value:
@@ -272,7 +272,7 @@ class ReasonGaps(Struct, frozen=True, kw_only=True):
 
 
 class GapPages(PageGroup):
-    """Shows what was not evaluated."""
+    """Shows the results that were not evaluated."""
 
     def routes(self) -> Mapping[str, Page]:
         """Return the pages by the first part of their path."""

@@ -1,4 +1,4 @@
-"""What pages are made of: the request, the templates, the latest trajectories, and the running service.
+"""The parts of every page: the request, the templates, the latest trajectories, and the running service.
 
 Pages are plain functions in threads. The event loop answers for the worker's state, with a deadline.
 """

@@ -1,4 +1,4 @@
-"""The pages of streams: all that are watched, those with evidence of a drop first, and one with its chart."""
+"""The pages of streams: a list, those with evidence of a drop first, and one stream with its chart."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
@@ -93,7 +93,7 @@ class TraceLink(Struct, frozen=True, kw_only=True):
 
 
 class StreamPages(PageGroup):
-    """Shows what the detectors know. Without `watch.enabled` the pages name that switch."""
+    """Shows the streams of the detectors. Without `watch.enabled` the pages name that switch."""
 
     def routes(self) -> Mapping[str, Page]:
         """Return the pages by the first part of their path."""
@@ -194,7 +194,7 @@ def stream_id(stream: Stream) -> str:
 
 
 def stream_title(stream: Stream) -> str:
-    """Name a stream for its heading: criterion, and what it judges."""
+    """Name a stream for its heading: criterion, and tool or agent."""
     if stream.tool:
         return f"{stream.criterion} of {stream.tool}"
     tools = "all tools" if stream.level == "call" else "whole runs"
@@ -238,7 +238,7 @@ def _lasted_ns(history: StreamHistory) -> int:
 
 
 def _range(asked: str, history: StreamHistory) -> Range:
-    """Choose what a chart shows: without a wish a day, less or more where an alarm is on."""
+    """Choose the range of a chart: a day by default, less or more during an alarm."""
     for name in _RANGE_NAMES:
         if name == asked:
             return name
@@ -273,7 +273,7 @@ def _charts(history: StreamHistory, chosen: Range) -> tuple[Chart, ...]:
 
 
 def _trajectory_filters(stream: Stream, alarm: Regression | None) -> dict[str, str]:
-    """Select trajectories of the stream: those that failed, while an alarm is on."""
+    """Select trajectories of the stream, during an alarm those that failed."""
     named = {"service": stream.service, "tool": stream.tool, "criterion": stream.criterion}
     filters = {name: value for name, value in named.items() if value}
     return filters if alarm is None else {"outcome": "failed", **filters}

@@ -1,4 +1,4 @@
-"""The pages of trajectories: what needs attention, the latest ones, and each of them."""
+"""The pages of trajectories: an overview, the latest ones, and each of them."""
 
 from collections.abc import Mapping, Sequence
 from itertools import islice

@@ -216,7 +216,7 @@ class Viewed(Protocol):
 
 
 class WebView:
-    """Shows what passes through a sink. `observe` before the service is made, `start` and `stop` around it."""
+    """Shows the scorecards that pass through a sink. `observe` before the service is made, `start` and `stop` around it."""
 
     def __init__(
         self, settings: Web, redactor: Redactor, trace_url: str | None, pass_at: Mapping[str, float] | None = None
@@ -246,7 +246,7 @@ class WebView:
         return f"{self.url}/trajectories/{quote(trajectory_id(trajectory), safe='', errors='replace')[:_MAX_ID]}"
 
     def observe(self, sink: ScorecardSink) -> ScorecardSink:
-        """Wrap a sink: the view shows what passes through it."""
+        """Wrap a sink: the view shows its scorecards."""
         return ObservedSink(sink, self._shown.store.add)
 
     def show(self, scorecard: Scorecard) -> None:

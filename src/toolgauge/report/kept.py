@@ -6,11 +6,12 @@ there is no room left, a busy process keeps some of each second: weighing all of
 does, and they would be gone before anybody looked.
 """
 
-from collections import OrderedDict
+import math
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
 from threading import Lock
 
+from cachetools import Cache
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -74,8 +75,8 @@ class TrajectoryStore:
     def __init__(self, max_trajectories: int, max_bytes: int) -> None:
         self._max_trajectories = max_trajectories
         self._max_bytes = max_bytes
-        # Every trajectory is in one of the two.
-        self._failed, self._others = _Group(), _Group()
+        # Every trajectory is in one of the two, the oldest first.
+        self._failed, self._others = _group(), _group()
         self._schemas = _SharedSchemas()
         self._lock = Lock()
         self.added = 0
@@ -89,10 +90,10 @@ class TrajectoryStore:
     @property
     def size_bytes(self) -> int:
         """About how much memory the trajectories take."""
-        return self._failed.size_bytes + self._others.size_bytes + self._schemas.size_bytes
+        return int(self._failed.currsize + self._others.currsize) + self._schemas.size_bytes
 
     def __len__(self) -> int:
-        return len(self._failed.kept) + len(self._others.kept)
+        return len(self._failed) + len(self._others)
 
     def add(self, scorecard: Scorecard) -> None:
         """Keep a trajectory, or the late results of judges for one that is kept."""
@@ -130,12 +131,12 @@ class TrajectoryStore:
     def find(self, key: str) -> KeptTrajectory | None:
         """Find one by its id."""
         with self._lock:
-            return self._failed.kept.get(key) or self._others.kept.get(key)
+            return self._failed.get(key) or self._others.get(key)
 
     def newest(self) -> list[KeptTrajectory]:
         """Return all that are kept, the newest first."""
         with self._lock:
-            kept = [*self._failed.kept.values(), *self._others.kept.values()]
+            kept = [*self._failed.values(), *self._others.values()]
         return sorted(kept, key=lambda one: -one.number)
 
     def _admits(self, scorecard: Scorecard) -> bool:
@@ -148,7 +149,7 @@ class TrajectoryStore:
         return not self.evicted or self._admitted[kind] <= ADMITTED_PER_SECOND
 
     def _take(self, key: str) -> KeptTrajectory | None:
-        kept = self._failed.take(key) or self._others.take(key)
+        kept = self._failed.pop(key, None) or self._others.pop(key, None)
         if kept is not None:
             self._schemas.drop(kept.trajectory)
         return kept
@@ -159,39 +160,18 @@ class TrajectoryStore:
             self._schemas.drop(kept.trajectory)
             self.evicted += 1
             return
-        (self._failed if kept.is_failed else self._others).put(kept)
+        (self._failed if kept.is_failed else self._others)[kept.id] = kept
         while self.size_bytes > self._max_bytes or len(self) > self._max_trajectories:
-            self._take(self._oldest_of_the_larger())
+            # Half of the room is for failures: passes push none of them out of it.
+            failed, others = self._failed, self._others
+            by_number = len(self) > self._max_trajectories
+            is_larger = len(failed) > len(others) if by_number else failed.currsize > others.currsize
+            self._take(next(iter(failed if is_larger else others)))
             self.evicted += 1
 
-    def _oldest_of_the_larger(self) -> str:
-        """Return the id of the trajectory to evict: half of the room is for failures, and passes push none of them out of it."""
-        failed, others = self._failed, self._others
-        if len(self) > self._max_trajectories:
-            return (failed if len(failed.kept) > len(others.kept) else others).oldest
-        return (failed if failed.size_bytes > others.size_bytes else others).oldest
 
-
-class _Group:
-    """Trajectories in the order in which they came."""
-
-    def __init__(self) -> None:
-        self.kept: OrderedDict[str, KeptTrajectory] = OrderedDict()
-        self.size_bytes = 0
-
-    @property
-    def oldest(self) -> str:
-        return next(iter(self.kept))
-
-    def put(self, kept: KeptTrajectory) -> None:
-        self.kept[kept.id] = kept
-        self.size_bytes += kept.size_bytes
-
-    def take(self, key: str) -> KeptTrajectory | None:
-        kept = self.kept.pop(key, None)
-        if kept is not None:
-            self.size_bytes -= kept.size_bytes
-        return kept
+def _group() -> Cache[str, KeptTrajectory]:
+    return Cache(math.inf, getsizeof=lambda kept: kept.size_bytes)
 
 
 class _SharedSchemas:

@@ -5,8 +5,7 @@ from itertools import islice
 import pytest
 
 from tests.walk.support import SECOND, Walk, attributes
-from toolgauge.demo.drawing import WORSE, Release, drawn, recordings
-from toolgauge.demo.faults import FAULTS, Fault
+from toolgauge.demo.drawing import FAULTS, WORSE, Fault, Release, drawn, recordings
 
 CONVERSATIONS = 20
 SEQUENCE = [recording for recording in recordings() if recording.scenario == "sequence"]

@@ -8,7 +8,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from toolgauge.demo.lines import ScorecardLines, heading, summary_lines
 from toolgauge.export.redact import Redactor
 from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, Result, Scorecard, Scored
-from toolgauge.offline.terminal import Style
+from toolgauge.report.terminal import Style
 from toolgauge.testing.samples import sample_call, sample_trajectory
 
 HOSTILE = "\x1b[2J\u202e\nfail"

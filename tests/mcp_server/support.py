@@ -11,8 +11,7 @@ from mcp_types import CallToolResult, TextContent
 
 from toolgauge.mcp_server.answers_to_questions import Answers
 from toolgauge.mcp_server.readable_files import ReadableFiles
-from toolgauge.mcp_server.scored_recordings import MAX_TRAJECTORIES
-from toolgauge.mcp_server.scoring_files import ScoringFiles
+from toolgauge.mcp_server.scored_recordings import MAX_TRAJECTORIES, ScoringFiles
 from toolgauge.mcp_server.stdio_server import ToolServer
 
 ROOT = Path(__file__).parents[2]

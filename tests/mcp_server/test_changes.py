@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.mcp_server.support import Called, client, error_of, trace_id, write_runs
-from toolgauge.mcp_server.scored_recordings import ScoredRecordings, Work
-from toolgauge.mcp_server.scoring_files import ScoringFiles
+from toolgauge.mcp_server.scored_recordings import ScoredRecordings, ScoringFiles, Work
 from toolgauge.model.errors import RecordingError
 
 CHECKS = """

@@ -14,7 +14,7 @@ from mcp import ClientSession, MCPError, StdioServerParameters, stdio_client
 
 from tests.mcp_server.support import CORPUS, Called, client, error_of, text_of, write_runs
 from toolgauge.cli.main import main
-from toolgauge.mcp_server.tools import TOOLS
+from toolgauge.mcp_server.stdio_server import TOOLS
 
 CRITERIA = """
 - name: refunds

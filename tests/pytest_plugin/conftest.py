@@ -11,11 +11,10 @@ from opentelemetry._logs import _internal as logs
 from opentelemetry.util._once import Once
 
 from toolgauge import plugins
-from toolgauge.pytest_plugin import criteria_rows, hooks, scored_tests
+from toolgauge.pytest_plugin import hooks, scored_tests
 
 # Imported here once, and not by each run again, which forgets what it has imported itself.
 IMPORTED = (
-    criteria_rows,
     hooks,
     scored_tests,
     *plugins.dialects(),

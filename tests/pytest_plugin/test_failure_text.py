@@ -26,10 +26,10 @@ def test_wrong_argument_has_expected_beside_actual(run_tests: Run):
     )
     assert lines[0] == "AssertionError: `refund-order` failed: refund_order: amount (exact): expected 20, got 25"
     at = lines.index("refund_order: amount (exact)")
-    assert lines[at + 1 : at + 3] == ["expected  20", "got       25"]
-    assert lines[-2:] == [
-        'turn 0  find_order(order_id="A-17")',
-        'turn 1  refund_order(order_id="A-17", amount=25)',
+    assert lines[at + 1 : at + 3] == ["expected 20", "got      25"]
+    assert [line for line in lines if line.startswith("turn ")] == [
+        'turn 0  find_order(order_id="A-17")  executed  [shop]',
+        'turn 1  refund_order(order_id="A-17", amount=25)  executed  [shop]',
     ]
 
 
@@ -50,7 +50,7 @@ def test_failed_call_without_an_error_type_is_called_failed(run_tests: Run):
             """
         )
     )
-    assert "turn 0  refund_order(?)  failed: card declined" in lines
+    assert "error: failed: card declined" in lines
     assert not any("_OTHER" in line for line in lines)
 
 
@@ -71,8 +71,8 @@ def test_long_error_keeps_its_cause(run_tests: Run):
         )
     )
     assert lines[0].endswith('card declined"')
-    assert lines[-1].startswith("turn 0  refund_order(?)  E: step failed")
-    assert lines[-1].endswith("card declined")
+    (error,) = [line for line in lines if line.startswith("error: E: step failed")]
+    assert error.endswith("card declined")
 
 
 def test_missing_call_is_named_with_its_arguments(run_tests: Run):
@@ -86,11 +86,10 @@ def test_missing_call_is_named_with_its_arguments(run_tests: Run):
             """
         )
     )
-    at = lines.index("missing call")
-    assert lines[at : at + 3] == [
-        "missing call",
-        'expected  refund_order {"order_id": "A-17", "amount": 20}',
-        "got       nothing",
+    at = lines.index("refund_order (missing call)")
+    assert lines[at + 1 : at + 3] == [
+        'expected {"order_id": "A-17", "amount": 20}',
+        "got      nothing",
     ]
 
 
@@ -105,8 +104,8 @@ def test_extra_call_is_named_with_its_arguments(run_tests: Run):
             """
         )
     )
-    at = lines.index("extra call")
-    assert lines[at : at + 3] == ["extra call", "expected  nothing", 'got       delete_order {"order_id": "A-17"}']
+    at = lines.index("delete_order (extra call)")
+    assert lines[at + 1 : at + 3] == ["expected nothing", 'got      {"order_id": "A-17"}']
 
 
 def test_call_that_was_made_twice_is_a_repeated_one(run_tests: Run):
@@ -123,8 +122,8 @@ def test_call_that_was_made_twice_is_a_repeated_one(run_tests: Run):
             """,
         )
     )
-    at = lines.index("repeated call")
-    assert lines[at : at + 3] == ["repeated call", "expected  nothing", 'got       find_order {"order_id": "A-17"}']
+    at = lines.index("find_order (repeated call)")
+    assert lines[at + 1 : at + 3] == ["expected nothing", 'got      {"order_id": "A-17"}']
 
 
 def test_one_wrong_argument_of_a_call_is_one_line(run_tests: Run):
@@ -141,7 +140,7 @@ def test_one_wrong_argument_of_a_call_is_one_line(run_tests: Run):
     row = "refund_order: same tool, other arguments: `amount` 25 instead of 20"
     assert lines[0] == f"AssertionError: `right-calls` failed: {row}"
     assert lines.count(row) == 1
-    assert not {"extra call", "missing call"} & set(lines)
+    assert not any("extra call" in line or "missing call" in line for line in lines)
 
 
 def test_traceback_ends_at_the_line_of_the_test(run_tests: Run):
@@ -313,9 +312,8 @@ def test_values_of_the_failing_call_are_followed_back_to_the_user(run_tests: Run
             """
         )
     )
-    at = lines.index("values of call 2 `refund_order`:")
-    assert lines[at + 1 : at + 3] == [
+    at = lines.index('turn 1  refund_order(order_id="A-17", amount=25)  executed  [shop]')
+    assert lines[at + 2 : at + 4] == [
         '`order_id` "A-17" is from the result of call 1 `find_order`, whose `name` is from the user',
         "`amount` 25 is the model's own",
     ]
-    assert lines.index('turn 1  refund_order(order_id="A-17", amount=25)') > at

@@ -8,10 +8,10 @@ from markdown_it import MarkdownIt
 from msgspec.structs import replace
 
 from tests.recordings.support import ONE_LOOK, counts, stream
-from toolgauge.offline.terminal import Style
 from toolgauge.recordings.comparison import Comparison, Filters, Versions, compare
 from toolgauge.recordings.comparison_tables import comparison_object, conclusion, markdown_lines, table_lines
 from toolgauge.recordings.conversation_means import Observed, StreamCounts
+from toolgauge.report.terminal import Style
 
 HOSTILE = [
     "a|b",

@@ -7,8 +7,8 @@ import pytest
 
 from toolgauge.config.model import Config
 from toolgauge.model.trajectory import Tokens
-from toolgauge.offline.replay.descriptions import trajectory_object
 from toolgauge.recordings.recorded_requests import find_files, read, scorecards
+from toolgauge.report.json_objects import trajectory_object
 from toolgauge.service.pipeline_factory import offline_pipeline
 
 TESTS = Path(__file__).parents[1]

@@ -6,13 +6,13 @@ import pytest
 from msgspec.structs import replace
 
 from tests.score.support import tool_call, trajectory, user
-from toolgauge.export.origin_lines import OriginWriter
 from toolgauge.export.redact import Redactor
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.json import Json
 from toolgauge.model.observations import CallError, ToolDefinition
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import Message, Run, ToolCall, Trajectory
+from toolgauge.report.explanations import OriginWriter
 from toolgauge.score.origins.value_origin import value_chain
 
 WRITER = OriginWriter(Redactor(show_values=True))

@@ -12,7 +12,7 @@ import pytest
 
 import toolgauge
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.offline.replay.descriptions import trajectory_object
+from toolgauge.report.json_objects import trajectory_object
 
 REPORTS = Path(__file__).parent.parent / "reports"
 

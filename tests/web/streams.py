@@ -7,12 +7,11 @@ from html.parser import HTMLParser
 from tests.watch.support import Traffic
 from toolgauge.export.redact import Redactor
 from toolgauge.model.metrics import MetricRegistry
-from toolgauge.model.regressions import Arm, Stream, StreamHistory, StreamStatus
+from toolgauge.model.regressions import Stream, StreamHistory, StreamStatus
+from toolgauge.report.kept import TrajectoryStore
 from toolgauge.service.health import Health
 from toolgauge.watch.watcher import Watcher
-from toolgauge.web.kept import TrajectoryStore
-from toolgauge.web.pages import PageGroup, PageRequest, Pages
-from toolgauge.web.running import Running, Shown, WatchedStreams, Writing
+from toolgauge.web.pages import PageGroup, PageRequest, Pages, Running, Shown, Writing
 
 
 class AskedWatcher:
@@ -24,9 +23,6 @@ class AskedWatcher:
     async def statuses(self) -> Sequence[StreamStatus]:
         return self._watcher.statuses()
 
-    async def arms(self) -> Sequence[Arm]:
-        return self._watcher.arms()
-
     async def histories(self, streams: Sequence[Stream]) -> Sequence[StreamHistory]:
         return self._watcher.histories(streams)
 
@@ -35,13 +31,10 @@ def shown(watcher: Watcher | None, *, trace_url: str | None = None, registry: Me
     """Make what pages are made of; belongs to the running event loop."""
     health = Health(clock=lambda: 0, components=dict)
     health.enter("running")
-    streams = None
-    if watcher is not None:
-        streams = WatchedStreams(AskedWatcher(watcher), health, asyncio.get_running_loop())
     running = Running(
         health=health,
         registry=registry or MetricRegistry(),
-        streams=streams,
+        watching=None if watcher is None else AskedWatcher(watcher),
         clock=lambda: 0,
         loop=asyncio.get_running_loop(),
     )

@@ -1,6 +1,6 @@
 """An endpoint of the web view on a real socket, with pages of the tests; scorecards of recorded traffic."""
 
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from tests.walk.support import CORPUS, SECOND, START_NS, Bag
@@ -13,9 +13,8 @@ from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.criteria_factory import default_criteria
 from toolgauge.service.pipeline_factory import make_pipeline
 from toolgauge.service.process import Faults
-from toolgauge.web.endpoint import HEADERS, WebEndpoint
-from toolgauge.web.live_updates import LiveUpdates
 from toolgauge.web.pages import Page
+from toolgauge.web.view import WebEndpoint
 
 LOOPBACK = Web(endpoint="127.0.0.1:0")
 
@@ -25,19 +24,16 @@ async def serving(
     routes: Mapping[str, Page],
     settings: Web = LOOPBACK,
     *,
-    live: LiveUpdates | None = None,
+    stamp: Callable[[str], object] = lambda _path: 0,
     metrics: SelfMetrics | None = None,
 ) -> AsyncGenerator[str, None]:
     """Serve these pages; the URL."""
-    live = LiveUpdates((), HEADERS) if live is None else live
     faults = Faults(SelfMetrics(MetricRegistry()) if metrics is None else metrics)
-    endpoint = WebEndpoint(settings, routes, live, faults)
+    endpoint = WebEndpoint(settings, routes, stamp, faults)
     await endpoint.start()
-    live.start()
     try:
         yield f"http://127.0.0.1:{endpoint.port}"
     finally:
-        await live.stop()
         await endpoint.stop()
 
 

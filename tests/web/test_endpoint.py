@@ -12,8 +12,7 @@ from toolgauge.config.model import Web
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.net.settings import Auth
 from toolgauge.selfmetrics import SelfMetrics
-from toolgauge.web.pages import Page, PageRequest
-from toolgauge.web.running import BusyError
+from toolgauge.web.pages import BusyError, Page, PageRequest
 
 HEADERS = {
     "Content-Security-Policy": (
@@ -68,11 +67,10 @@ async def test_a_page_is_html_of_what_was_asked_for():
         ("GET", "/busy", {}, 503),
         ("GET", "/broken", {}, 500),
         ("POST", "/", {}, 405),
-        ("DELETE", "/events", {}, 405),
         ("OPTIONS", "/", {"Origin": "https://evil.example"}, 405),
         ("GET", "/", {"Host": "evil.example"}, 403),
         ("GET", "/static/toolgauge.js", {"Host": "evil.example:8317"}, 403),
-        ("GET", "/events", {"Host": ""}, 403),
+        ("GET", "/", {"Host": ""}, 403),
         ("GET", "/", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}, 403),
     ],
 )
@@ -128,8 +126,6 @@ async def test_head_is_get_without_a_body():
             assert (answered, body) == (status, b"")
             assert of_head["Content-Length"] == of_get["Content-Length"]
             assert of_head["Content-Type"] == of_get["Content-Type"]
-        status, body, headers = await asked(f"{url}/events", "HEAD")
-        assert (status, body, headers["Content-Type"]) == (200, b"", "text/event-stream; charset=utf-8")
 
 
 async def test_files_are_sent_once_and_asked_for_again():
@@ -152,7 +148,6 @@ async def test_with_a_token_scripts_and_browsers_get_in_by_any_name():
         assert (status, headers["WWW-Authenticate"]) == (401, 'Basic realm="toolgauge", charset="UTF-8"')
         assert {name: headers.get(name) for name in HEADERS} == HEADERS
         assert (await asked(f"{url}/static/toolgauge.js"))[0] == 401
-        assert (await asked(f"{url}/events"))[0] == 401
         for right in ("Bearer t0ken", aiohttp.encode_basic_auth("me", "t0ken")):
             assert (await asked(url, Authorization=right, Host="toolgauge.example"))[0] == 200
 
@@ -204,3 +199,23 @@ async def test_a_page_under_way_holds_up_no_end():
     may_end.set()
     with pytest.raises(aiohttp.ClientError):
         await asking
+
+
+async def test_a_page_is_rendered_again_only_where_something_has_changed():
+    rendered: list[PageRequest] = []
+    stamp = 0
+
+    def page(request: PageRequest) -> str:
+        rendered.append(request)
+        return "page"
+
+    async with serving({"/": page}, stamp=lambda _route: stamp) as url:
+        _, _, first = await asked(url)
+        status, body, again = await asked(url, If_None_Match=first["ETag"])
+        assert (status, body, again["ETag"], len(rendered)) == (304, b"", first["ETag"], 1)
+        # Other filters are another page.
+        assert (await asked(f"{url}/?outcome=failed", If_None_Match=first["ETag"]))[0] == 200
+        stamp = 1
+        status, body, changed = await asked(url, If_None_Match=first["ETag"])
+    assert (status, body) == (200, b"page")
+    assert changed["ETag"] != first["ETag"]

@@ -18,11 +18,10 @@ from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.outcomes import MEANINGS, NotEvaluated, Scorecard
 from toolgauge.model.trajectory import SpanSource, Trajectory
 from toolgauge.recordings.recorded_requests import find_files, read, scorecards
+from toolgauge.report.producer_advice import advice
 from toolgauge.service.pipeline_factory import offline_pipeline
-from toolgauge.web.figures import Figures
-from toolgauge.web.gap_pages import Gap, GapPages, gaps
-from toolgauge.web.producer_advice import advice
-from toolgauge.web.running import Shown
+from toolgauge.web.health_pages import Figures, Gap, GapPages, gaps
+from toolgauge.web.pages import Shown
 
 DOCS = Path(__file__).parents[2] / "docs"
 

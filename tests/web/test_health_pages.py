@@ -12,9 +12,8 @@ from toolgauge.export.settings import MetricsSettings
 from toolgauge.model.metrics import Histogram, MetricRegistry
 from toolgauge.selfmetrics import SelfMetrics, drop_reason
 from toolgauge.service.health import ComponentHealth, Phase
-from toolgauge.web.figures import Figures
-from toolgauge.web.health_pages import _PROBLEMS, Books, HealthPages, books, lasted, problems, size_text
-from toolgauge.web.running import Shown
+from toolgauge.web.health_pages import _PROBLEMS, Books, Figures, HealthPages, books, lasted, problems, size_text
+from toolgauge.web.pages import Shown
 
 # pyright: reportPrivateUsage=false
 

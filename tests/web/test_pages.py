@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from toolgauge.web.pages import Pages, static_file, visible
+from toolgauge.report.html import static_file, visible
+from toolgauge.web.pages import Pages
 
 
 @pytest.mark.parametrize(

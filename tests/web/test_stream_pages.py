@@ -10,7 +10,7 @@ from tests.watch.support import SECOND, START, Traffic, result, scorecard, score
 from tests.web.streams import Parsed, page, shown, worse_release
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.regressions import Stream
-from toolgauge.web.running import Shown
+from toolgauge.web.pages import Shown
 from toolgauge.web.stream_pages import StreamPages, ack_command, stream_id
 
 STREAM = Stream(

@@ -20,14 +20,13 @@ from toolgauge.model.outcomes import Difference, NotEvaluated, Scorecard, Scored
 from toolgauge.model.records import VERSION
 from toolgauge.model.trajectory import CallState, Message, ToolCall
 from toolgauge.recordings.recorded_requests import find_files, read, scorecards
+from toolgauge.report.kept import TrajectoryStore
+from toolgauge.report.trajectory_view import TrajectoryWriter
 from toolgauge.service.criteria_factory import load_for_replay
 from toolgauge.service.pipeline_factory import offline_pipeline
-from toolgauge.web.kept import TrajectoryStore
-from toolgauge.web.pages import PageRequest, Pages
-from toolgauge.web.running import Shown, Writing
+from toolgauge.web.pages import PageRequest, Pages, Shown, Writing
 from toolgauge.web.stream_pages import StreamPages
 from toolgauge.web.trajectory_pages import TrajectoryPages
-from toolgauge.web.trajectory_view import TrajectoryWriter
 
 DEMO = Path(__file__).parents[2] / "src/toolgauge/demo"
 # A refund of 42.50 where 40 was expected, in the recorded traffic of the demo.

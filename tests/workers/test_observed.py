@@ -16,10 +16,10 @@ from toolgauge.model.json import Json
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.regressions import Arm, Regression, StreamStatus
+from toolgauge.report.kept import TrajectoryStore
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.workers.worker_observations import Observations, Viewers, WorkerObserver, trajectories_of
 from toolgauge.watch.watcher import Watcher
-from toolgauge.web.kept import TrajectoryStore
 
 WORKERS = 2
 FRAMEWORKS = ("openai-agents", "google-adk", "pydantic-ai", "traceloop-langgraph")

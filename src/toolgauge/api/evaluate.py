@@ -16,15 +16,15 @@ from opentelemetry.sdk.trace import ReadableSpan
 
 from toolgauge.api.evaluation import CriterionResult, EvaluatedTrajectory, Evaluation, NotebookWriter
 from toolgauge.api.written_criterion import Criterion
-from toolgauge.export.explanations import VerdictWriter
 from toolgauge.export.sdk import trace_request
 from toolgauge.model.delivery import Signal
 from toolgauge.model.errors import RecordingError
 from toolgauge.otlp.request import newest_time_ns
 from toolgauge.recordings.recorded_requests import RecordedRequest, find_files, read, scorecards
+from toolgauge.report.explanations import VerdictWriter
+from toolgauge.report.trajectory_view import TrajectoryWriter
 from toolgauge.service.criteria_factory import load_for_replay
 from toolgauge.service.pipeline_factory import offline_pipeline, redactor
-from toolgauge.web.trajectory_view import TrajectoryWriter
 
 Message: TypeAlias = ExportTraceServiceRequest | TracesData | ExportLogsServiceRequest | LogsData
 Path: TypeAlias = str | os.PathLike[str]

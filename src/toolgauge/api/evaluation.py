@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import TypeAlias
 
-from toolgauge.export.explanations import ShownDifference, Verdict, comparison
 from toolgauge.model.outcomes import Enforce, Level, OutcomeWord, Result
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.web.pages import Pages, static_file
-from toolgauge.web.trajectory_view import ShownTrajectory, TrajectoryWriter
+from toolgauge.report.explanations import ShownDifference, ShownVerdict, comparison
+from toolgauge.report.html import Templates, static_file
+from toolgauge.report.trajectory_view import ShownTrajectory, TrajectoryWriter
 
 _MAX_TRAJECTORIES = 20
 _MAX_OPEN = 3
@@ -50,7 +50,7 @@ class NotebookWriter:
     def html(self, title: str, parts: Sequence[Part], *, passed: bool, note: str = "") -> str:
         """Write trajectories below a title; those that did not pass come first, and the first ones are open."""
         first = sorted(parts, key=lambda part: part.passed)[:_MAX_TRAJECTORIES]
-        content = Pages().fragment(
+        content = Templates().fragment(
             "notebook.html",
             title=title,
             note=note,
@@ -85,7 +85,7 @@ class CriterionResult:
     `is_deciding` is False where it fails nothing: the criterion is tried out (`enforce: shadow`).
     """
 
-    verdict: Verdict = field(repr=False)
+    verdict: ShownVerdict = field(repr=False)
     is_default: bool = field(default=False, repr=False)
 
     @property
@@ -160,10 +160,7 @@ class CriterionResult:
         return self.passed is True
 
     def __str__(self) -> str:
-        figure = self.reason or "" if self.value is None else f"{self.value:.3f}"
-        enough = f" ({self.verdict.requirement})" if self.value is not None and self.verdict.requirement else ""
-        call = "" if self.call is None else f" of call {self.call.order + 1} `{self.call.name}`"
-        return f"{self.outcome} {self.criterion}{call}: {figure}{enough}  {self.why}".rstrip()
+        return f"{self.verdict.head}  {self.why}".rstrip()
 
     def __repr__(self) -> str:
         return f"<CriterionResult {self}>"

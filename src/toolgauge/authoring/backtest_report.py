@@ -7,7 +7,7 @@ from toolgauge.authoring.firings import Agreement, Backtest, Firings, ResultCoun
 from toolgauge.authoring.labels import LabelSet
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import OutcomeWord
-from toolgauge.offline.terminal import PLAIN, Style, printable, shortened
+from toolgauge.report.terminal import PLAIN, Style, printable, shortened
 from toolgauge.score.criterion import Criterion
 
 TOGETHER = "all together"

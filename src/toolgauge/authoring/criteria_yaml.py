@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from toolgauge.authoring.value_profiles import MIN_SOURCES
-from toolgauge.offline.terminal import printable
+from toolgauge.report.terminal import printable
 
 _USUAL = re.compile(r"[A-Za-z_][A-Za-z0-9_.:/-]{0,127}")
 _LONGEST = 128

@@ -22,7 +22,7 @@ from toolgauge.authoring.tasks import Task
 from toolgauge.model.errors import RecordingError
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.trajectory import TrajectoryScope
-from toolgauge.offline.terminal import shortened
+from toolgauge.report.terminal import shortened
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 # The longest key of a rule, and the characters that are no names in `volatile`.

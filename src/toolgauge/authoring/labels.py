@@ -11,8 +11,8 @@ from toolgauge.model.errors import ConfigError
 from toolgauge.model.feedback import Feedback
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.offline.terminal import printable, shortened
 from toolgauge.recognize.feedback_reader import PLAIN_VERDICTS, verdict_of
+from toolgauge.report.terminal import printable, shortened
 
 _TRACE, _CONVERSATION, _VERDICT = "trace_id", "conversation_id", "verdict"
 _SHOWN_PROBLEMS = 10

@@ -20,8 +20,8 @@ from toolgauge.config.load import as_yaml_key, as_yaml_line
 from toolgauge.config.model import Config
 from toolgauge.model.json import JsonObject
 from toolgauge.model.outcomes import OutcomeWord, outcome_word
-from toolgauge.offline.terminal import shortened
 from toolgauge.recordings.recorded_requests import RecordedRequest, scorecards
+from toolgauge.report.terminal import shortened
 from toolgauge.service.criteria_factory import make_criteria
 from toolgauge.service.pipeline_factory import offline_pipeline
 

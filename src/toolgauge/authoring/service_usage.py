@@ -14,7 +14,7 @@ from toolgauge.evaluators.run_checks import Budget
 from toolgauge.model.content import Content, Recorded, Unparsed
 from toolgauge.model.records import VERSION
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.offline.terminal import counted
+from toolgauge.report.terminal import counted
 from toolgauge.score.criterion import agent_of
 from toolgauge.score.error_texts import ERROR_TEXT, with_error_texts
 

@@ -14,8 +14,8 @@ from toolgauge.config.model import Config
 from toolgauge.model.errors import RecordingError
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.trajectory import Trajectory, TrajectoryScope
-from toolgauge.offline.terminal import shortened
 from toolgauge.recordings.recorded_requests import RecordedRequest, scorecards
+from toolgauge.report.terminal import shortened
 from toolgauge.score.criterion import Criterion
 from toolgauge.score.patterns import Globs
 from toolgauge.service.pipeline_factory import offline_pipeline, redactor, tool_kinds

@@ -13,9 +13,9 @@ from toolgauge.cli.loaded_criteria import load_to_score
 from toolgauge.cli.main import EXIT_CODES, configuration_options, criteria_option
 from toolgauge.cli.output import reading_progress, terminal_style
 from toolgauge.model.errors import ConfigError, RecordingError
-from toolgauge.offline.terminal import printable
 from toolgauge.recognize.feedback_reader import PLAIN_VERDICTS
 from toolgauge.recordings.recorded_requests import scorecards
+from toolgauge.report.terminal import printable
 from toolgauge.score.criterion import register, with_writing_tools
 from toolgauge.score.scorer import no_deadline
 from toolgauge.score.unmatched import UnmatchedCriteria

@@ -9,7 +9,7 @@ from toolgauge.authoring.convert.draft import read_documents
 from toolgauge.cli.main import EXIT_CODES
 from toolgauge.config.load import as_yaml
 from toolgauge.model.errors import RecordingError
-from toolgauge.offline.terminal import printable
+from toolgauge.report.terminal import printable
 
 
 @click.command("convert", epilog=EXIT_CODES)

@@ -16,8 +16,8 @@ from toolgauge.cli.main import EXIT_CODES, configuration_options, criteria_optio
 from toolgauge.cli.output import reading_progress
 from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.model.trajectory import TrajectoryScope
-from toolgauge.offline.terminal import counted, printable
 from toolgauge.recordings.recorded_requests import STDIN
+from toolgauge.report.terminal import counted, printable
 
 
 @click.command("expect", epilog=EXIT_CODES)

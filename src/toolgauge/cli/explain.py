@@ -14,9 +14,10 @@ from toolgauge.config.problems import suggestion
 from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.model.outcomes import OutcomeWord, outcome_word
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.offline.explain.verdict_lines import VerdictLines
-from toolgauge.offline.terminal import printable
 from toolgauge.recordings.recorded_requests import scorecards
+from toolgauge.report.json_objects import verdict_objects
+from toolgauge.report.terminal import printable
+from toolgauge.report.text import TextWriter
 from toolgauge.score.criterion import register, with_writing_tools
 from toolgauge.score.unmatched import UnmatchedCriteria
 from toolgauge.service.pipeline_factory import offline_pipeline, redactor, tool_kinds
@@ -55,9 +56,9 @@ def command(
         hint = suggestion(name, [one.name for one in criteria])
         raise ConfigError(f"no criterion called `{printable(name)}`", hint=hint)
     is_shown = sys.stdout.isatty() and not as_json and "values" not in config.redact.model_fields_set
-    verdicts = VerdictLines(
-        criterion, redactor(config, show_values=is_shown or config.redact.values == "show"), terminal_style()
-    )
+    redacting = redactor(config, show_values=is_shown or config.redact.values == "show")
+    pass_at = {criterion.revision: criterion.pass_at}
+    text = TextWriter(redacting, pass_at, terminal_style())
     unmatched, kinds = UnmatchedCriteria((register(criterion),)), tool_kinds(config)
     words, is_found = Counter[OutcomeWord](), False
     with reading_progress(files) as reading:
@@ -66,12 +67,21 @@ def command(
             if trace_id is not None and not _is_of(scorecard.trajectory, trace_id):
                 continue
             is_found = True
-            wanted = [one for one in scorecard.results if not failed or outcome_word(one.outcome) in ("fail", "error")]
             words.update(outcome_word(result.outcome) for result in scorecard.results)
-            if wanted:
-                described = replace(scorecard, results=tuple(wanted))
-                for line in map(json.dumps, verdicts.objects(described)) if as_json else verdicts.lines(described):
-                    reading.echo(line)
+            wanted = tuple(
+                result
+                for result in scorecard.results
+                if not failed or outcome_word(result.outcome) in ("fail", "error")
+            )
+            described = replace(scorecard, results=wanted)
+            if not wanted:
+                continue
+            if as_json:
+                lines = map(json.dumps, verdict_objects(described, redacting, pass_at))
+            else:
+                lines = text.explained(described)
+            for line in lines:
+                reading.echo(line)
     if not is_found:
         if trace_id is None:
             hint = "`toolgauge doctor FILE...` shows what is there"
@@ -81,8 +91,8 @@ def command(
         )
     for one in unmatched.so_far():
         click.echo(f"warning: criterion `{name}` {one.description}: look at {one.keys}", err=True)
-    if verdicts.hint is not None:
-        click.echo(f"hint: {verdicts.hint}", err=True)
+    if text.hint is not None:
+        click.echo(f"hint: {text.hint}", err=True)
     counts = ", ".join(f"{count} {word}" for word, count in words.most_common()) or "none"
     rule = f"{criterion.evaluator_name}, passes at {criterion.pass_at:g}"
     shadow = ", in the shadow" if criterion.enforce == "shadow" else ""

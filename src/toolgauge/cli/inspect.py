@@ -11,11 +11,11 @@ from toolgauge.cli.main import EXIT_CODES, configuration_options
 from toolgauge.cli.output import reading_progress, terminal_style
 from toolgauge.config.load import load
 from toolgauge.config.model import Config
-from toolgauge.offline.replay.descriptions import trajectory_lines, trajectory_object
-from toolgauge.offline.replay.shown_values import ValueWriter
 from toolgauge.recordings.doctor import Diagnosis, Doctor, diagnosis_lines, diagnosis_object
 from toolgauge.recordings.recorded_requests import scorecards
 from toolgauge.recordings.stats import Stats, Tally, UnreadTools, unread_lines, unread_object
+from toolgauge.report.json_objects import trajectory_object
+from toolgauge.report.text import TextWriter
 from toolgauge.service.pipeline_factory import offline_pipeline, redactor
 
 
@@ -108,14 +108,13 @@ def command(
     if stats:
         _print_stats(config, files, as_json=as_json)
         return
-    style = terminal_style()
-    values = ValueWriter(redactor(config))
+    text = TextWriter(redactor(config), style=terminal_style(), shows_values=True)
     with reading_progress(files) as reading:
         for scorecard in scorecards(reading, offline_pipeline(config, ())):
             if as_json:
                 reading.echo(json.dumps(trajectory_object(scorecard.trajectory)))
             else:
-                for line in (*trajectory_lines(scorecard.trajectory, values, style), ""):
+                for line in (*text.trajectory(scorecard.trajectory), ""):
                     reading.echo(line)
 
 

@@ -13,7 +13,7 @@ from toolgauge.authoring.starter import SeenTraffic, configuration, criteria_fil
 from toolgauge.cli.main import EXIT_CODES, configuration_options
 from toolgauge.cli.output import reading_progress
 from toolgauge.model.errors import ConfigError, RecordingError, ToolgaugeError
-from toolgauge.offline.terminal import shortened
+from toolgauge.report.terminal import shortened
 from toolgauge.score.criterion import ToolKinds
 from toolgauge.service.criteria_factory import load_for_replay
 from toolgauge.service.pipeline_factory import tool_kinds

@@ -8,22 +8,18 @@ import shutil
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Literal, TypeAlias
 
-from msgspec import Struct
-
 from toolgauge.assemble.settings import AssembleSettings
-from toolgauge.export.explanations import brief_reason, deciding, requirement, worst_result
 from toolgauge.export.redact import Redactor
-from toolgauge.model.delivery import Outgoing
-from toolgauge.model.error_causes import with_cause
-from toolgauge.model.outcomes import Errored, NotEvaluated, OutcomeWord, Result, Scorecard, Scored, outcome_word
-from toolgauge.model.records import VERSION
+from toolgauge.model.outcomes import OutcomeWord, Scorecard
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.offline.terminal import Style, counted, printable, shortened, shortened_error
 from toolgauge.pipeline.stages import ScorecardSink
+from toolgauge.report.kept import ObservedSink
+from toolgauge.report.terminal import Style, counted, outcome_styled, printable, shortened, shortened_error
+from toolgauge.report.trajectory_rows import TrajectoryRow, row
 from toolgauge.score.failing_calls import SHADOW, ResultCounts
 from toolgauge.settings import duration_text
 
@@ -37,24 +33,8 @@ _MAX_SERVICES = 1000
 _MAX_NAME, _MAX_WHY = 40, 300
 _MAX_CRITERIA, _MAX_REASONS = 20, 4
 _LEAST_ROOM = 60
-
-
-class Row(Struct, frozen=True, kw_only=True, gc=False):
-    """What a line shows of one trajectory; texts are cut, and not yet printable. `word` is `None` without any result.
-
-    `page` is the address of its page, empty where no web view is on.
-    """
-
-    time_ns: int
-    service: str
-    version: str
-    agent: str
-    calls: int
-    word: OutcomeWord | None
-    why: str
-    trace_id: str
-    page: str
-    by_judges: bool = False
+# Of one width, so that failures stand below each other.
+_WORDS: dict[OutcomeWord, str] = {"pass": "pass ", "fail": "FAIL ", "error": "ERROR", "not_evaluated": "  -  "}
 
 
 class LiveLines:
@@ -94,14 +74,21 @@ class LiveLines:
         self._counted = self._counted_failed = 0
 
     def observe(self, sink: ScorecardSink) -> ScorecardSink:
-        """Wrap a sink: what passes through it is shown."""
-        return _ObservedSink(sink, self)
+        """Wrap a sink: its scorecards are shown."""
+        return ObservedSink(sink, self.show)
 
     def show(self, scorecard: Scorecard) -> None:
         """Count the scorecard, and have a line of it written where there is room."""
         if scorecard.results or scorecard.trajectory.calls:
             is_failed = self._tally.add(scorecard)
-            self._show_new(scorecard)
+            trajectory = scorecard.trajectory
+            services = {trajectory.service or "unknown"} - self._services
+            dialects = {call.dialect for call in trajectory.calls} - self._dialects
+            if (services or dialects) and len(self._services) < _MAX_SERVICES and self._has_room:
+                self._services |= services
+                self._dialects |= dialects
+                names = [f"service {name}" for name in services] + [f"dialect {name}" for name in sorted(dialects)]
+                self._put(partial(_new_line, scorecard.scored_at_ns, names, self._style), is_failed=False)
             self._show(scorecard, is_failed=is_failed)
 
     def count(self, counts: ResultCounts) -> None:
@@ -116,7 +103,7 @@ class LiveLines:
         self._pass_at = {**self._pass_at, **(pass_at or {})}
 
     def tick(self) -> None:
-        """Begin another second: count what was not shown in the last one."""
+        """Begin another second: count the results without a line in the last one."""
         self._written_before = self._written
         hidden, failed = self._hidden, self._hidden_failed
         more, more_failed = hidden - self._counted, failed - self._counted_failed
@@ -124,7 +111,7 @@ class LiveLines:
             self._counted, self._counted_failed = hidden, failed
 
     def announce_first(self, now_ns: int, waits: AssembleSettings) -> None:
-        """Show that spans of a run have arrived, unless results came first: these wait for what senders keep back."""
+        """Announce the first spans of a run, unless results came first."""
         if self._written:
             return
         # Rule: only the end of a root agent span shows the end of a run; any other trace waits until no more spans come.
@@ -136,30 +123,43 @@ class LiveLines:
         self._write(lambda: f"{_clock(now_ns)}  {self._style.head(text)}")
 
     def summary(self) -> None:
-        """Show what was counted since the start."""
+        """Show the counts since the start."""
         self.tick()
         text = "\n".join(self._tally.lines(self._style))
         self._write(lambda: text)
-
-    def _show_new(self, scorecard: Scorecard) -> None:
-        trajectory = scorecard.trajectory
-        services = {trajectory.service or "unknown"} - self._services
-        dialects = {call.dialect for call in trajectory.calls} - self._dialects
-        if (services or dialects) and len(self._services) < _MAX_SERVICES and self._has_room:
-            self._services |= services
-            self._dialects |= dialects
-            names = [f"service {name}" for name in services] + [f"dialect {name}" for name in sorted(dialects)]
-            self._put(partial(_new_line, scorecard.scored_at_ns, names, self._style), is_failed=False)
 
     def _show(self, scorecard: Scorecard, *, is_failed: bool) -> None:
         if not (self._shows_all or is_failed):
             return
         if self._has_room:
-            row = _row(scorecard, self._redactor, self._pass_at, self.page_url(scorecard.trajectory))
-            self._put(partial(line_of, row, self._style, self._width), is_failed=is_failed)
+            trajectory = scorecard.trajectory
+            shown = row(trajectory, scorecard.results, scorecard.scored_at_ns, self._redactor, self._pass_at)
+            calls = "judged" if scorecard.by_judges else counted(len(trajectory.calls), "call")
+            page, trace_id = self.page_url(trajectory), trajectory.trace_id[:_MAX_NAME]
+            self._put(partial(self._line, shown, calls, trace_id, page), is_failed=is_failed)
         else:
             self._hidden += 1
             self._hidden_failed += is_failed
+
+    def _line(self, shown: TrajectoryRow, calls: str, trace_id: str, page: str) -> str:
+        """Make one line, cut to the width of the terminal where that leaves room for the reason."""
+        style, names = self._style, (shortened(shown.service, _MAX_NAME), shortened(shown.version, _MAX_NAME))
+        agent = shortened(shown.agent, _MAX_NAME) + (f" +{shown.more_agents}" if shown.more_agents else "")
+        head = "  ".join(filter(None, (" ".join(filter(None, names)), agent, calls)))
+        why = shown.why
+        if shown.criterion:
+            # Most explanations name the tool.
+            of = f" of {shown.tool[:_MAX_NAME]}" if shown.tool not in why else ""
+            more = f" (and {shown.others} more)" if shown.others else ""
+            figure = f" {shown.figure[:_MAX_NAME]}" if shown.figure else ""
+            why = f"{shown.criterion[:_MAX_NAME]}{figure}{of}{SHADOW if shown.is_shadow else ''}{more}: {why}"
+        # Where the web view is on, the trace id is a link to the trajectory's page.
+        word, trace_id = _WORDS[shown.word], printable(trace_id)
+        link = style.link(trace_id, page)
+        taken = len(f"{_clock(shown.time_ns)}  {word}  {head}    {trace_id if style.colour else link}")
+        shorten = shortened_error if shown.word in ("fail", "error") else shortened
+        why = shorten(why, min(_MAX_WHY, max(_LEAST_ROOM, self._width() - taken)))
+        return f"{_clock(shown.time_ns)}  {outcome_styled(style, shown.word, word)}  {head}  {why}  {style.aside(link)}"
 
     @property
     def _has_room(self) -> bool:
@@ -173,110 +173,10 @@ class LiveLines:
             self._hidden_failed += is_failed
 
 
-class _ObservedSink:
-    """A sink of scorecards that shows them, too."""
-
-    def __init__(self, sink: ScorecardSink, lines: LiveLines) -> None:
-        self._sink = sink
-        self._lines = lines
-
-    def record(self, scorecard: Scorecard) -> None:
-        """Pass the scorecard on, and show it."""
-        self._sink.record(scorecard)
-        self._lines.show(scorecard)
-
-    def requests(self, scorecards: Sequence[Scorecard]) -> Iterable[Outgoing]:
-        """Pass the requests on."""
-        return self._sink.requests(scorecards)
-
-
-# Of one width, so that failures stand below each other.
-_WORDS: dict[OutcomeWord | None, str] = {
-    "pass": "pass ",
-    "fail": "FAIL ",
-    "error": "ERROR",
-    "not_evaluated": "  -  ",
-    None: "  -  ",
-}
-
-
-def _row(scorecard: Scorecard, redactor: Redactor, pass_at: Mapping[str, float], page: str) -> Row:
-    trajectory = scorecard.trajectory
-    results = deciding(scorecard.results)
-    worst = worst_result(results)
-    return Row(
-        time_ns=scorecard.scored_at_ns,
-        service=(trajectory.service or "unknown service")[: _MAX_NAME + 1],
-        version=trajectory.resource.get(VERSION, "")[: _MAX_NAME + 1],
-        agent=_agents(trajectory),
-        calls=len(trajectory.calls),
-        word=None if worst is None else outcome_word(worst.outcome),
-        why="no criterion applies" if worst is None else _why(worst, results, redactor, pass_at),
-        trace_id=trajectory.trace_id[:_MAX_NAME],
-        page=page,
-        by_judges=scorecard.by_judges,
-    )
-
-
-def _agents(trajectory: Trajectory) -> str:
-    if not trajectory.agents:
-        return ""
-    more = len(trajectory.agents) - 1
-    return trajectory.agents[0][:_MAX_NAME] + (f" +{more}" if more else "")
-
-
-def _why(worst: Result, results: Sequence[Result], redactor: Redactor, pass_at: Mapping[str, float]) -> str:
-    words = Counter(outcome_word(result.outcome) for result in results)
-    match worst.outcome:
-        case Scored(passed=True):
-            unseen = f", {words['not_evaluated']} not evaluated" if words["not_evaluated"] else ""
-            return f"{words['pass']} passed{unseen}"
-        case NotEvaluated(reason=reason):
-            return f"{words['not_evaluated']} not evaluated, {worst.criterion[:_MAX_NAME]}: {reason}"
-        case Scored(value=value):
-            # Rule: a failing score between 0 and 1 stands beside the score that passes.
-            needed = "" if value == 0 else requirement(worst, pass_at)
-            figure = f" {value:.2f}{f' ({needed})' if needed else ''}"
-        case Errored(error_type=error_type):
-            figure = f" {error_type[:_MAX_NAME]}"
-    shadow = SHADOW if worst.enforce == "shadow" else ""
-    others = words["fail"] + words["error"] - 1
-    more = f" (and {others} more)" if others else ""
-    explanation = with_cause(brief_reason(worst.outcome, redactor), _MAX_WHY)
-    tool = "" if worst.call is None else worst.call.name[:_MAX_NAME]
-    # Most explanations name the tool.
-    of = f" of {tool}" if tool not in explanation else ""
-    return f"{worst.criterion[:_MAX_NAME]}{figure}{of}{shadow}{more}: {explanation}"
-
-
 def terminal_width() -> int:
     """Return the columns of the terminal, or more than any line has where there is none."""
     # In a pipe, too, `COLUMNS` of a terminal elsewhere may be set: readline exports it.
     return shutil.get_terminal_size((10_000, 24)).columns if sys.stdout.isatty() else 10_000
-
-
-def line_of(row: Row, style: Style, width: Callable[[], int]) -> str:
-    """Make one line of a row, cut to `width` columns where that leaves room for the reason."""
-    calls = "judged" if row.by_judges else counted(row.calls, "call")
-    service = " ".join(filter(None, (shortened(row.service, _MAX_NAME), shortened(row.version, _MAX_NAME))))
-    names = filter(None, (service, shortened(row.agent, _MAX_NAME), calls))
-    head, word, trace_id = "  ".join(names), _WORDS[row.word], printable(row.trace_id)
-    # Where the web view is on, the trace id is a link to the trajectory's page.
-    link = style.link(trace_id, row.page)
-    taken = len(f"{_clock(row.time_ns)}  {word}  {head}    {trace_id if style.colour else link}")
-    shorten = shortened_error if row.word in ("fail", "error") else shortened
-    why = shorten(row.why, min(_MAX_WHY, max(_LEAST_ROOM, width() - taken)))
-    return f"{_clock(row.time_ns)}  {_coloured(row.word, word, style)}  {head}  {why}  {style.aside(link)}"
-
-
-def _coloured(word: OutcomeWord | None, text: str, style: Style) -> str:
-    match word:
-        case "pass":
-            return style.good(text)
-        case "fail" | "error":
-            return style.bad(text)
-        case "not_evaluated" | None:
-            return style.doubtful(text)
 
 
 def _clock(time_ns: int) -> str:
@@ -299,58 +199,31 @@ class Tally(ResultCounts):
         """Summarise: the totals, then a table of the criteria, those with the most failures first."""
         trajectories = counted(self.trajectories, "trajectory", "trajectories")
         yield style.head(f"{trajectories}, {counted(self.calls, 'tool call')}")
-        total = _Counts("")
-        criteria: dict[str, _Counts] = {}
+        total, criteria = Counter[str](), dict[str, Counter[str]]()
         # A copy: a worker that was given up at the end may still count.
         for (criterion, outcome), count in tuple(self.results.items()):
-            total.add(outcome, count)
-            criteria.setdefault(criterion, _Counts(criterion)).add(outcome, count)
+            total[outcome] += count
+            criteria.setdefault(criterion, Counter())[outcome] += count
         if not criteria:
             return
-        errors = f", {counted(total.errors, 'error')}" if total.errors else ""
-        yield f"results: {total.passed:,} passed, {total.failed:,} failed{errors}, {total.unseen.total():,} not evaluated{total.why}"
-        yield from _table(sorted(criteria.values(), key=_order), style)
+        errors = f", {counted(total['error'], 'error')}" if total["error"] else ""
+        yield f"results: {total['pass']:,} passed, {total['fail']:,} failed{errors}, {_unseen(total, ' not evaluated')}"
+        failing_first = sorted(criteria.items(), key=lambda one: (-one[1]["fail"] - one[1]["error"], one[0]))
+        shown = [(shortened(name, _MAX_NAME), counts) for name, counts in failing_first[:_MAX_CRITERIA]]
+        width = max(len("criterion"), *(len(name) for name, _ in shown))
+        yield style.aside(f"{'criterion':<{width}}  {'passed':>8}  {'failed':>8}  {'errors':>8}  not evaluated")
+        for name, counts in shown:
+            failed, errors = (
+                style.bad(f"{counts[word]:>8,}") if counts[word] else f"{0:>8}" for word in ("fail", "error")
+            )
+            yield f"{name:<{width}}  {counts['pass']:>8,}  {failed}  {errors}  {_unseen(counts)}"
+        if len(criteria) > len(shown):
+            yield f"… and {len(criteria) - len(shown)} more criteria"
 
 
-class _Counts:
-    """Counts of the results of one criterion, or of all."""
-
-    def __init__(self, name: str) -> None:
-        self.name = shortened(name, _MAX_NAME)
-        self.passed = self.failed = self.errors = 0
-        self.unseen: Counter[str] = Counter()
-
-    def add(self, outcome: str, count: int) -> None:
-        match outcome:
-            case "pass":
-                self.passed += count
-            case "fail":
-                self.failed += count
-            case "error":
-                self.errors += count
-            case reason:
-                self.unseen[reason] += count
-
-    @property
-    def why(self) -> str:
-        """The commonest reasons why something was not evaluated."""
-        shown = [f"{reason} {count:,}" for reason, count in self.unseen.most_common(_MAX_REASONS)]
-        return f" ({', '.join(shown)}{', …' if len(self.unseen) > len(shown) else ''})" if shown else ""
-
-
-def _order(counts: _Counts) -> tuple[int, str]:
-    return -counts.failed - counts.errors, counts.name
-
-
-def _table(criteria: Sequence[_Counts], style: Style) -> Iterator[str]:
-    shown = criteria[:_MAX_CRITERIA]
-    width = max(len("criterion"), *(len(counts.name) for counts in shown))
-    yield style.aside(f"{'criterion':<{width}}  {'passed':>8}  {'failed':>8}  {'errors':>8}  not evaluated")
-    for counts in shown:
-        failed, errors = (f"{count:>8,}" for count in (counts.failed, counts.errors))
-        yield (
-            f"{counts.name:<{width}}  {counts.passed:>8,}  {style.bad(failed) if counts.failed else failed}  "
-            f"{style.bad(errors) if counts.errors else errors}  {counts.unseen.total():,}{counts.why}"
-        )
-    if len(criteria) > len(shown):
-        yield f"… and {len(criteria) - len(shown)} more criteria"
+def _unseen(counts: Counter[str], words: str = "") -> str:
+    """Count `not_evaluated` results, with the commonest reasons."""
+    reasons = Counter({word: count for word, count in counts.items() if word not in ("pass", "fail", "error")})
+    shown = [f"{reason} {count:,}" for reason, count in reasons.most_common(_MAX_REASONS)]
+    why = f" ({', '.join(shown)}{', …' if len(reasons) > len(shown) else ''})" if shown else ""
+    return f"{reasons.total():,}{words}{why}"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import click
 
 from toolgauge.config.model import Config
-from toolgauge.offline.terminal import printable
+from toolgauge.report.terminal import printable
 from toolgauge.score.criterion import Criterion
 from toolgauge.service.criteria_factory import evaluator_files, load_for_replay
 

@@ -44,7 +44,7 @@ def command(
     from toolgauge.cli.loaded_criteria import print_evaluator_files
     from toolgauge.mcp_server.answers_to_questions import Answers
     from toolgauge.mcp_server.readable_files import ReadableFiles
-    from toolgauge.mcp_server.scoring_files import ScoringFiles
+    from toolgauge.mcp_server.scored_recordings import ScoringFiles
 
     # A mistake in a file is found before the client waits for an answer.
     scoring = ScoringFiles(config_paths, overrides, criteria_files)

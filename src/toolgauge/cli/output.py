@@ -1,4 +1,4 @@
-"""What commands share when they read recordings: a progress bar and colours on a terminal, neither in a pipe."""
+"""Shared output of commands that read recordings: a progress bar and colours on a terminal, neither in a pipe."""
 
 import os
 import sys
@@ -10,41 +10,34 @@ from typing import TextIO
 
 import click
 
-from toolgauge.offline.terminal import PLAIN, Style
 from toolgauge.recordings.recorded_requests import RecordedRequest, find_files, read
+from toolgauge.report.terminal import PLAIN, Style
 
 _WIDTH = 30
 _BETWEEN_DRAWINGS_S = 0.1
 
 
-class ProgressBar:
-    """A bar on standard error, `total` bytes long. Nothing else may be printed before it is cleared.
+class Reading:
+    """The requests of recordings, with a bar on standard error where `total_bytes` is given.
 
-    Decompressed bytes are counted, so that where the total is that of compressed files the bar ends before they do.
+    `echo` prints a line and keeps the bar off it. Decompressed bytes are counted, so that where the total is that of
+    compressed files the bar ends before they do.
     """
 
-    def __init__(self, total: int) -> None:
-        self._total = total
+    def __init__(self, files: Sequence[str], total_bytes: int | None) -> None:
+        self._requests = read(files, self._add)
+        self._total = total_bytes
         self._done = 0
         self._drawn = ""
         self._drawn_s = 0.0
 
-    def add(self, size: int) -> None:
-        """Count so many bytes more, and draw if the last drawing is a while ago."""
-        self._done += size
-        now_s = time.monotonic()
-        if now_s - self._drawn_s < _BETWEEN_DRAWINGS_S:
-            return
-        self.clear()
-        self._drawn_s = now_s
-        self._drawn = self._text()
-        click.echo(self._drawn, nl=False, err=True)
+    def __iter__(self) -> Iterator[RecordedRequest]:
+        return self._requests
 
-    def _text(self) -> str:
-        if self._done > self._total:  # standard input, or files that are compressed
-            return f"reading  {self._done / 1e6:.1f} MB"
-        share = self._done / self._total
-        return f"reading  [{'#' * int(share * _WIDTH):<{_WIDTH}}]  {share:.0%}"
+    def echo(self, line: str = "", *, err: bool = False) -> None:
+        """Print a line."""
+        self.clear()
+        click.echo(line, err=err)
 
     def clear(self) -> None:
         """Take the bar off the screen until it is drawn again."""
@@ -52,36 +45,31 @@ class ProgressBar:
             click.echo(f"\r{' ' * len(self._drawn)}\r", nl=False, err=True)
             self._drawn = ""
 
-
-class Reading:
-    """The requests of recordings; `echo` prints a line while they are read, and keeps the bar off it."""
-
-    def __init__(self, files: Sequence[str], bar: ProgressBar | None) -> None:
-        self._requests = read(files, bar.add if bar is not None else _no_progress)
-        self._bar = bar
-
-    def __iter__(self) -> Iterator[RecordedRequest]:
-        return self._requests
-
-    def echo(self, line: str = "", *, err: bool = False) -> None:
-        """Print a line."""
-        if self._bar is not None:
-            self._bar.clear()
-        click.echo(line, err=err)
+    def _add(self, size: int) -> None:
+        """Count so many bytes more, and draw if the last drawing is a while ago."""
+        self._done += size
+        now_s = time.monotonic()
+        if self._total is None or now_s - self._drawn_s < _BETWEEN_DRAWINGS_S:
+            return
+        self.clear()
+        self._drawn_s = now_s
+        self._drawn = f"reading  {self._done / 1e6:.1f} MB"
+        if self._done <= self._total:  # else standard input, or files that are compressed
+            share = self._done / self._total
+            self._drawn = f"reading  [{'#' * int(share * _WIDTH):<{_WIDTH}}]  {share:.0%}"
+        click.echo(self._drawn, nl=False, err=True)
 
 
 @contextmanager
 def reading_progress(paths: Sequence[str]) -> Generator[Reading]:
     """Open the recordings at these paths, with a progress bar when stderr is a terminal."""
     files = find_files(paths)
-    if not sys.stderr.isatty():
-        yield Reading(files, None)
-        return
-    bar = ProgressBar(sum(Path(file).stat().st_size for file in files if file != "-"))
+    total = sum(Path(file).stat().st_size for file in files if file != "-") if sys.stderr.isatty() else None
+    reading = Reading(files, total)
     try:
-        yield Reading(files, bar)
+        yield reading
     finally:
-        bar.clear()
+        reading.clear()
 
 
 def terminal_style(stream: TextIO | None = None) -> Style:
@@ -89,7 +77,3 @@ def terminal_style(stream: TextIO | None = None) -> Style:
     is_terminal = (stream or sys.stdout).isatty()
     wanted = is_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     return Style(colour=True) if wanted else PLAIN
-
-
-def _no_progress(size: int) -> None:
-    del size

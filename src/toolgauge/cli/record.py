@@ -18,8 +18,8 @@ from toolgauge.config.load import listener_endpoints, load
 from toolgauge.config.model import Config, Log
 from toolgauge.export.recording_file import RecordingFile, recording_ending
 from toolgauge.net.listen import check_endpoints
-from toolgauge.offline.terminal import counted
 from toolgauge.recordings.recorder import Recognized, make_recorder
+from toolgauge.report.terminal import counted
 from toolgauge.service.process import handle_stop_signals, raise_descriptor_limit
 
 _EVERY_S = 0.5

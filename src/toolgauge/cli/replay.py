@@ -15,19 +15,16 @@ import click
 from toolgauge.cli.loaded_criteria import load_to_score
 from toolgauge.cli.main import configuration_options, criteria_option, drop_output
 from toolgauge.cli.output import Reading, reading_progress, terminal_style
-from toolgauge.cli.report_files import Reports, ScorecardRows, report_options
+from toolgauge.cli.report_files import Reports, report_options
 from toolgauge.config.model import Config
 from toolgauge.export.regression_events import sentence
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.regressions import Regression
-from toolgauge.offline.criterion_counts import CriterionCounts
-from toolgauge.offline.replay.criteria_table import Summary
-from toolgauge.offline.replay.descriptions import trajectory_head
-from toolgauge.offline.replay.result_lines import ResultLines, result_objects
-from toolgauge.offline.reports.gate import FAIL_ON, FailOn, Gate
-from toolgauge.offline.reports.rows import Check, Report
-from toolgauge.offline.terminal import printable
 from toolgauge.recordings.recorded_requests import scorecards
+from toolgauge.report.findings import FAIL_ON, Check, CriterionCounts, FailOn, Gate, Report, ScorecardRows, Summary
+from toolgauge.report.json_objects import result_objects
+from toolgauge.report.terminal import printable
+from toolgauge.report.text import TextWriter, trajectory_head
 from toolgauge.score.criterion import Criterion, register, with_writing_tools
 from toolgauge.score.unmatched import Unmatched, UnmatchedCriteria
 from toolgauge.service.pipeline_factory import offline_pipeline, redactor, tool_kinds
@@ -237,7 +234,7 @@ def _document(
         return
     if file == "-":
         raise click.UsageError("`--html -`: standard output has the results; name a file")
-    from toolgauge.web.document import TrajectoryDocument
+    from toolgauge.report.document import TrajectoryDocument
 
     pass_at = {criterion.revision: criterion.pass_at for criterion in criteria}
     document = TrajectoryDocument(file, redactor(config), pass_at, config.trace_url)
@@ -263,7 +260,7 @@ def _lines(config: Config, criteria: Sequence[Criterion]) -> _Describe:
     style = terminal_style()
     # Whoever sits in front of a terminal looks at recordings of their own; `redact.values`, where it is written, decides.
     is_shown = sys.stdout.isatty() and "values" not in config.redact.model_fields_set
-    results = ResultLines(
+    text = TextWriter(
         redactor(config, show_values=is_shown or config.redact.values == "show"),
         {criterion.revision: criterion.pass_at for criterion in criteria},
         style,
@@ -272,7 +269,7 @@ def _lines(config: Config, criteria: Sequence[Criterion]) -> _Describe:
     def lines(scorecard: Scorecard) -> Iterator[str]:
         if scorecard.results:
             yield style.head(trajectory_head(scorecard.trajectory))
-            yield from map(results.line, scorecard.results)
+            yield from map(text.result, scorecard.results)
 
     return lines
 

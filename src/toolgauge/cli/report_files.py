@@ -1,6 +1,6 @@
-"""What `replay` and `score` share about reports: the options, the rows, and the files they end in."""
+"""The report options of `replay` and `score`, the rows of cases, and the files that are written."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -12,22 +12,13 @@ from toolgauge.export.redact import Redactor
 from toolgauge.model.errors import ToolgaugeError
 from toolgauge.model.outcomes import (
     Errored,
-    NotEvaluated,
     Outcome,
-    OutcomeWord,
-    Result,
-    Scorecard,
-    Scored,
     outcome_word,
 )
-from toolgauge.model.trajectory import Trajectory
-from toolgauge.offline.criterion_counts import CriterionCounts
-from toolgauge.offline.reports.annotations import annotations
-from toolgauge.offline.reports.junit import junit
-from toolgauge.offline.reports.markdown import markdown
-from toolgauge.offline.reports.rows import Finding, Report, Row, joined
-from toolgauge.offline.terminal import printable
-from toolgauge.score.criterion import Criterion, Lookup
+from toolgauge.report.findings import CriterionCounts, Report, Row, finding
+from toolgauge.report.junit import junit
+from toolgauge.report.markdown import annotations, markdown
+from toolgauge.report.terminal import printable
 
 _F = TypeVar("_F", bound=Callable[..., object])
 _UNREADABLE = "unreadable"
@@ -55,7 +46,7 @@ def report_options(function: _F) -> _F:
 
 
 class Reports:
-    """Collects the rows of what was scored, where any report wants them, and writes the reports at the end."""
+    """Collects rows where a report needs them, and writes the reports at the end."""
 
     def __init__(
         self, title: str, junit_file: str | None, markdown_file: str | None, environment: Mapping[str, str]
@@ -103,65 +94,8 @@ def _write(file: str, content: bytes, *, appends: bool) -> None:
     click.echo(f"{'added to' if appends else 'wrote'} `{printable(file)}`", err=True)
 
 
-class ScorecardRows:
-    """Makes rows of scorecards. Where a criterion looks up its case, that is what the trajectory goes by."""
-
-    def __init__(self, redactor: Redactor, criteria: Sequence[Criterion]) -> None:
-        self._redactor = redactor
-        self._case_keys = [one.reference.key for one in criteria if isinstance(one.reference, Lookup)]
-
-    def rows(self, scorecard: Scorecard) -> Iterator[Row]:
-        """Yield a row for each criterion that judged the trajectory."""
-        by_criterion: dict[str, list[Result]] = {}
-        for result in scorecard.results:
-            by_criterion.setdefault(result.criterion, []).append(result)
-        subject, details = self._subject(scorecard.trajectory)
-        for criterion, results in by_criterion.items():
-            found: list[tuple[Result, OutcomeWord]] = [(result, outcome_word(result.outcome)) for result in results]
-            yield Row(
-                criterion=criterion,
-                subject=subject,
-                outcome=joined([word for _, word in found]),
-                details=details,
-                is_shadow=results[0].enforce == "shadow",
-                passes=sum(word == "pass" for _, word in found),
-                findings=tuple(
-                    finding(self._redactor, result.outcome, "" if result.call is None else result.call.name)
-                    for result, word in found
-                    if word != "pass"
-                ),
-            )
-
-    def _subject(self, trajectory: Trajectory) -> tuple[str, str]:
-        service = "" if trajectory.service is None else f" of {trajectory.service}"
-        trace = f"trace {trajectory.trace_id}{service}"
-        case = next((trajectory.attributes[key] for key in self._case_keys if key in trajectory.attributes), None)
-        if case is not None:
-            return str(case), trace
-        if trajectory.scope == "conversation" and trajectory.conversation_id is not None:
-            return f"conversation {trajectory.conversation_id}", trace
-        return trace, ""
-
-
-def finding(redactor: Redactor, outcome: Outcome, tool: str = "") -> Finding:
-    """Describe a result that is no pass, as `redact` allows it."""
-    match outcome:
-        case Scored(value=value, explanation=explanation):
-            return Finding(
-                outcome=outcome_word(outcome),
-                tool=tool,
-                value=value,
-                explanation=redactor.mask(explanation),
-                differences=redactor.differences(outcome),
-            )
-        case NotEvaluated(reason=reason, explanation=explanation):
-            return Finding(outcome="not_evaluated", tool=tool, reason=reason, explanation=redactor.mask(explanation))
-        case Errored(error_type=error_type, message=message):
-            return Finding(outcome="error", tool=tool, reason=error_type, explanation=redactor.error(message))
-
-
 class CaseRows:
-    """Makes rows of offline cases and counts them by evaluator, which is what stands for a criterion there."""
+    """Makes rows of offline cases, and counts them by evaluator in place of a criterion."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
@@ -190,7 +124,7 @@ class CaseRows:
         )
 
     def unreadable(self, line: Unreadable) -> Row:
-        """Make the row of a line that is no case."""
+        """Make the row of a line without a readable case."""
         outcome = Errored(error_type=_UNREADABLE, message=line.problem)
         self._count(_UNREADABLE, outcome)
         return Row(

@@ -17,13 +17,13 @@ from toolgauge.cli.output import terminal_style
 from toolgauge.cli.report_files import CaseRows, Reports, report_options
 from toolgauge.config.load import load
 from toolgauge.config.tool_definitions import load_tool_definitions
-from toolgauge.export.explanations import comparison, shown_difference
 from toolgauge.export.redact import Redactor
 from toolgauge.model.errors import RecordingError
 from toolgauge.model.outcomes import Errored, Scored, outcome_word
-from toolgauge.offline.reports.rows import Report
-from toolgauge.offline.terminal import Style, indented, printable
 from toolgauge.recordings.recorded_requests import STDIN
+from toolgauge.report.explanations import comparison, shown_difference
+from toolgauge.report.findings import Report
+from toolgauge.report.terminal import Style, indented, printable
 from toolgauge.service.pipeline_factory import redactor
 
 _INDENT = " " * 4

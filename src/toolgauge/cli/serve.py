@@ -21,6 +21,7 @@ from toolgauge.config.model import Config
 from toolgauge.net.listen import check_endpoints
 from toolgauge.net.settings import ListenerSettings
 from toolgauge.pipeline.stages import ScorecardSink
+from toolgauge.report.kept import ADMITTED_PER_SECOND
 from toolgauge.score.criterion import Criterion
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.criteria_factory import evaluator_files, load_configuration, unusable_files
@@ -34,7 +35,6 @@ from toolgauge.service.workers.front import make_front, number_of_workers
 from toolgauge.service.workers.redistribution import take_over_journals
 from toolgauge.service.workers.worker_observations import Viewers
 from toolgauge.settings import redacted_url, split_address
-from toolgauge.web.kept import ADMITTED_PER_SECOND
 from toolgauge.web.view import WebView
 
 _LOG = logging.getLogger("toolgauge")

@@ -1,15 +1,19 @@
 """The demo: recorded traffic of several frameworks through a real pipeline, from socket to socket.
 
 Senders, pipeline and destination talk OTLP over loopback ports that the system picks. The recordings are sent as their
-frameworks did: request by request, some runs side by side, with time stamps moved to the present. Only the time-outs of
+frameworks did: request by request, some runs side by side, with time stamps moved to the present. Then comes a release: a
+healthy agent and a worse one, until the event `toolgauge.regression` arrives at the destination. Only the time-outs of
 assembling are shortened, so that the demo ends by itself in well under half a minute.
 """
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 
 import asyncio
+import itertools
 import logging
+import textwrap
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from importlib.resources import as_file, files
 
 import aiohttp
@@ -18,8 +22,9 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from toolgauge.config.model import Web
-from toolgauge.demo.drawing import EXPORT, Recording, moved_to, recordings, spans
+from toolgauge.demo.drawing import EXPORT, HEALTHY, WORSE, Recording, Release, drawn, moved_to, recordings, spans
 from toolgauge.demo.lines import (
+    SCREEN_WIDTH,
     DemoDestination,
     ScorecardLines,
     books_lines,
@@ -32,18 +37,17 @@ from toolgauge.demo.lines import (
     summary_lines,
     web_view_lines,
 )
-from toolgauge.demo.release import show_release
 from toolgauge.export.redact import Redactor
-from toolgauge.model.delivery import Outgoing
 from toolgauge.model.errors import StartError
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.net.listen import check_endpoints
-from toolgauge.offline.terminal import PLAIN, Style
 from toolgauge.otlp.envelope import count_items
 from toolgauge.pipeline.stages import ScorecardSink
 from toolgauge.receive.grpc import GrpcReceiver
 from toolgauge.receive.settings import GrpcSettings
+from toolgauge.report.kept import ObservedSink
+from toolgauge.report.terminal import PLAIN, Style, counted, printable
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.criteria_factory import load_for_replay
 from toolgauge.service.process import handle_stop_signals
@@ -51,85 +55,26 @@ from toolgauge.service.serve import make_service
 from toolgauge.service.service import Service
 from toolgauge.web.view import WebView
 
-
-def origins(recorded: Sequence[Recording]) -> dict[str, str]:
-    """Map each trace id, in hex, to its framework and scenario."""
-    return {
-        span.trace_id.hex(): f"{recording.framework}, {recording.scenario}"
-        for recording in recorded
-        for body in recording.requests
-        for span in spans(ExportTraceServiceRequest.FromString(body))
-    }
-
-
-# What shows most comes first: a refund of the wrong amount, a tool that does not exist, a payment that failed.
+# The recordings are samples without anything personal.
+_SHOWN = Redactor(show_values=True)
+_PROTOBUF = {"Content-Type": "application/x-protobuf"}
+_MAX_MESSAGE_BYTES = 16 << 20
+_LONGEST_S = 20.0
+_BETWEEN_REQUESTS_S = 0.1
+_BETWEEN_RECORDINGS_S = 0.25
+# The most telling runs come first: a refund of the wrong amount, a tool that does not exist, a payment that failed.
 _FIRST = (
     ("openinference-langgraph", "sequence"),
     ("pydantic-ai", "unknown_tool"),
     ("openinference-langgraph", "error"),
 )
-
-
-def _place(recording: Recording) -> int:
-    named = (recording.framework, recording.scenario)
-    return _FIRST.index(named) if named in _FIRST else len(_FIRST)
-
-
-_BETWEEN_REQUESTS_S = 0.1
-_BETWEEN_RECORDINGS_S = 0.25
-
-
-async def send_all(recordings: Sequence[Recording], grpc_port: int, http_port: int) -> None:
-    """Send every recording, each on its own: the even ones over gRPC, the odd ones over HTTP."""
-    async with (
-        # A proxy in the environment has no part in this.
-        grpc.aio.insecure_channel(f"127.0.0.1:{grpc_port}", options=(("grpc.enable_http_proxy", 0),)) as channel,
-        aiohttp.ClientSession(f"http://127.0.0.1:{http_port}") as http,
-        asyncio.TaskGroup() as group,
-    ):
-        for number, recording in enumerate(recordings):
-            if number % 2:
-                group.create_task(_send_http(recording, http))
-            else:
-                group.create_task(_send_grpc(recording, channel))
-            await asyncio.sleep(_BETWEEN_RECORDINGS_S)
-
-
-async def _send_grpc(recording: Recording, channel: grpc.aio.Channel) -> None:
-    export = channel.unary_unary(EXPORT)
-    for body in moved_to(time.time_ns(), recording):
-        await export(body)
-        await asyncio.sleep(_BETWEEN_REQUESTS_S)
-
-
-async def _send_http(recording: Recording, http: aiohttp.ClientSession) -> None:
-    for body in moved_to(time.time_ns(), recording):
-        headers = {"Content-Type": "application/x-protobuf"}
-        async with http.post("/v1/traces", data=body, headers=headers, raise_for_status=True):
-            await asyncio.sleep(_BETWEEN_REQUESTS_S)
-
-
-# The recordings are samples without anything personal.
-_SHOWN = Redactor(show_values=True)
-_MAX_MESSAGE_BYTES = 16 << 20
-_LONGEST_S = 20.0
-
-
-class ObservedSink:
-    """A sink of scorecards that keeps them for the demo, too."""
-
-    def __init__(self, sink: ScorecardSink, seen: list[Scorecard]) -> None:
-        self._sink = sink
-        self._seen = seen
-
-    def record(self, scorecard: Scorecard) -> None:
-        """Keep the scorecard and pass it on."""
-        self._sink.record(scorecard)
-        self._seen.append(scorecard)
-
-    def requests(self, scorecards: Sequence[Scorecard]) -> Iterable[Outgoing]:
-        """Pass the requests on."""
-        return self._sink.requests(scorecards)
+# Of the release: conversations, their pace, and the agent whose runs are drawn, those that list orders twice as often.
+_SEED = 8
+_HEALTHY, _MOST_WORSE, _PER_SECOND = 180, 150, 30
+_LONGEST_WAIT_S = 4.0
+_DRAWN = (("openinference-langgraph", "sequence", 2), ("openinference-crewai", "retry", 1))
+# Each takes three lines of the screen.
+_MOST_ALARMS = 3
 
 
 async def run(print_line: Callable[[str], None], *, regression: bool, stay: bool = False, style: Style = PLAIN) -> None:
@@ -146,8 +91,15 @@ async def run(print_line: Callable[[str], None], *, regression: bool, stay: bool
         metrics=SelfMetrics(MetricRegistry()),
         hop_id="demo-destination",
     )
+    view = None
+    if stay:
+        web = Web()
+        try:
+            check_endpoints({"web.endpoint": web.endpoint})
+        except StartError:
+            web = Web(endpoint="localhost:0")
+        view = WebView(web, _SHOWN, None)
     seen: list[Scorecard] = []
-    view = WebView(Web(endpoint=_web_endpoint()), _SHOWN, None) if stay else None
     await destination.start()
     try:
         service = _service(destination.port, seen, view)
@@ -155,110 +107,14 @@ async def run(print_line: Callable[[str], None], *, regression: bool, stay: bool
             await view.start(service)
         await service.start()
         try:
-            await _show(service, arrivals, seen, view, print_line, regression=regression, style=style)
+            demo = _Demo(service, arrivals, seen, view, print_line, style)
+            await demo.show(regression=regression)
         finally:
             await service.stop()
             if view is not None:
                 await view.stop()
     finally:
         await destination.stop(1)
-
-
-async def _show(
-    service: Service,
-    arrivals: DemoDestination,
-    seen: Sequence[Scorecard],
-    view: WebView | None,
-    print_line: Callable[[str], None],
-    *,
-    regression: bool,
-    style: Style,
-) -> None:
-    def print_lines(lines: Iterable[str]) -> None:
-        for line in lines:
-            print_line(line)
-
-    recorded = recordings()
-    sent = sorted(recorded, key=_place)
-    shown = ScorecardLines(_SHOWN, style) if view is None else ScorecardLines(_SHOWN, style, view.page_url)
-    print_lines(introduction(len(sent), len({recording.framework for recording in sent})))
-    if view is not None:
-        print_lines(web_view_lines(view.url, style))
-    print_lines((*heading("Runs and their scores", style), *criteria_lines()))
-    exposition = await _send_through(service, sent, seen, shown, print_line)
-    # What a release adds is drawn from the recordings: the summary is about these.
-    judged = _in_order(sent, seen)
-    sent_spans = sum(count_items(body) for recording in sent for body in recording.requests)
-    print_lines(heading("What arrived at the destination", style))
-    print_lines((*books_lines(arrivals, sent_spans), *example_lines(arrivals), *metric_lines(exposition)))
-    regressions: Sequence[LogRecord] = ()
-    if regression:
-        web_url = "" if view is None else view.url
-        port = service.receivers[1].port
-        regressions = await show_release(recorded, port, arrivals, print_line, style, web_url)
-    print_lines((*heading("Summary", style), *summary_lines(judged, shown, regressions, style)))
-    print_lines(next_lines(stays=view is not None))
-    if view is not None:
-        interrupted = asyncio.Event()
-        handle_stop_signals(interrupted.set)
-        print_lines(web_view_lines(view.url, style))
-        await interrupted.wait()
-
-
-def _web_endpoint() -> str:
-    """Choose where people know the web view to be, or any free port."""
-    usual = Web().endpoint
-    try:
-        check_endpoints({"web.endpoint": usual})
-    except StartError:
-        return "localhost:0"
-    return usual
-
-
-def _in_order(sent: Sequence[Recording], seen: Sequence[Scorecard]) -> tuple[Scorecard, ...]:
-    """Put scorecards in the order in which their runs were sent."""
-    closed = {scorecard.trajectory.trace_id: scorecard for scorecard in seen}
-    return tuple(closed[trace_id] for trace_id in origins(sent) if trace_id in closed)
-
-
-async def _send_through(
-    service: Service,
-    sent: Sequence[Recording],
-    seen: Sequence[Scorecard],
-    shown: ScorecardLines,
-    print_line: Callable[[str], None],
-) -> str:
-    """Send all recordings, show their scores, and return the metrics as they were scraped then."""
-    grpc_receiver, http_receiver = service.receivers
-    sending = asyncio.create_task(send_all(sent, grpc_receiver.port, http_receiver.port))
-    try:
-        await _show_in_order(service, sent, seen, shown, print_line)
-        await sending
-        return await _scrape(service)
-    finally:
-        sending.cancel()
-        await asyncio.gather(sending, return_exceptions=True)
-
-
-async def _show_in_order(
-    service: Service,
-    sent: Sequence[Recording],
-    seen: Sequence[Scorecard],
-    shown: ScorecardLines,
-    print_line: Callable[[str], None],
-) -> None:
-    """Show the runs in the order in which they are sent, whichever closes first."""
-    waiting = origins(sent)
-    until = time.monotonic() + _LONGEST_S
-    while waiting or service.pipeline.admission.spans_held + service.outbox.spans_queued:
-        closed = {scorecard.trajectory.trace_id: scorecard for scorecard in seen}
-        while waiting and (trace_id := next(iter(waiting))) in closed:
-            for line in shown.lines(closed[trace_id], waiting.pop(trace_id)):
-                print_line(line)
-        if time.monotonic() > until:
-            print_line(f"{len(sent) - len(waiting)} of {len(sent)} runs were scored within {_LONGEST_S:.0f} s")
-            return
-        await asyncio.sleep(0.1)
 
 
 def _service(destination_port: int, seen: list[Scorecard], view: WebView | None) -> Service:
@@ -280,15 +136,186 @@ def _service(destination_port: int, seen: list[Scorecard], view: WebView | None)
         config, criteria = load_for_replay((), overrides, (str(criteria_file),), {})
 
     def observing(sink: ScorecardSink) -> ScorecardSink:
-        return ObservedSink(sink if view is None else view.observe(sink), seen)
+        return ObservedSink(sink if view is None else view.observe(sink), seen.append)
 
     return make_service(config, criteria, observing=observing)
 
 
-async def _scrape(service: Service) -> str:
-    if service.endpoint is None:
-        return ""
-    url = f"http://127.0.0.1:{service.endpoint.port}/metrics"
-    headers = {"Accept": "application/openmetrics-text; version=1.0.0"}
-    async with aiohttp.ClientSession(headers=headers) as http, http.get(url) as answer:
-        return await answer.text()
+@dataclass(frozen=True, slots=True)
+class _Demo:
+    """The running parts. `seen` collects scorecards, `arrivals` has what came out at the far end."""
+
+    service: Service
+    arrivals: DemoDestination
+    seen: Sequence[Scorecard]
+    view: WebView | None
+    print_line: Callable[[str], None]
+    style: Style
+
+    async def show(self, *, regression: bool) -> None:
+        recorded, view, style = recordings(), self.view, self.style
+        sent = sorted(recorded, key=_place)
+        shown = ScorecardLines(_SHOWN, style) if view is None else ScorecardLines(_SHOWN, style, view.page_url)
+        self._print(introduction(len(sent), len({recording.framework for recording in sent})))
+        if view is not None:
+            self._print(web_view_lines(view.url, style))
+        self._print((*heading("Runs and their scores", style), *criteria_lines()))
+        exposition = await self._send_and_score(sent, shown)
+        # What a release adds is drawn from the recordings: the summary is about these.
+        closed = {scorecard.trajectory.trace_id: scorecard for scorecard in self.seen}
+        judged = tuple(closed[trace_id] for trace_id in _origins(sent) if trace_id in closed)
+        sent_spans = sum(count_items(body) for recording in sent for body in recording.requests)
+        self._print(heading("What arrived at the destination", style))
+        self._print((*books_lines(self.arrivals, sent_spans), *example_lines(self.arrivals), *metric_lines(exposition)))
+        regressions = await self._show_release(recorded) if regression else ()
+        self._print((*heading("Summary", style), *summary_lines(judged, shown, regressions, style)))
+        self._print(next_lines(stays=view is not None))
+        if view is not None:
+            interrupted = asyncio.Event()
+            handle_stop_signals(interrupted.set)
+            self._print(web_view_lines(view.url, style))
+            await interrupted.wait()
+
+    def _print(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.print_line(line)
+
+    async def _send_and_score(self, sent: Sequence[Recording], shown: ScorecardLines) -> str:
+        """Send all recordings, show their scores in that order, and return the metrics as they were scraped then."""
+        sending = asyncio.create_task(self._send_all(sent))
+        waiting = _origins(sent)
+        until = time.monotonic() + _LONGEST_S
+        try:
+            while waiting or self.service.pipeline.admission.spans_held + self.service.outbox.spans_queued:
+                closed = {scorecard.trajectory.trace_id: scorecard for scorecard in self.seen}
+                while waiting and (trace_id := next(iter(waiting))) in closed:
+                    self._print(shown.lines(closed[trace_id], waiting.pop(trace_id)))
+                if time.monotonic() > until:
+                    scored = len(sent) - len(waiting)
+                    self.print_line(f"{scored} of {len(sent)} runs were scored within {_LONGEST_S:.0f} s")
+                    break
+                await asyncio.sleep(0.1)
+            await sending
+        finally:
+            sending.cancel()
+            await asyncio.gather(sending, return_exceptions=True)
+        if self.service.endpoint is None:
+            return ""
+        url = f"http://127.0.0.1:{self.service.endpoint.port}/metrics"
+        headers = {"Accept": "application/openmetrics-text; version=1.0.0"}
+        async with aiohttp.ClientSession(headers=headers) as http, http.get(url) as answer:
+            return await answer.text()
+
+    async def _send_all(self, sent: Sequence[Recording]) -> None:
+        """Send every recording, each on its own: the even ones over gRPC, the odd ones over HTTP."""
+        grpc_receiver, http_receiver = self.service.receivers
+        target = f"127.0.0.1:{grpc_receiver.port}"
+        async with (
+            # A proxy in the environment has no part in this.
+            grpc.aio.insecure_channel(target, options=(("grpc.enable_http_proxy", 0),)) as channel,
+            aiohttp.ClientSession(f"http://127.0.0.1:{http_receiver.port}") as http,
+            asyncio.TaskGroup() as group,
+        ):
+            export = channel.unary_unary(EXPORT)
+
+            async def send(recording: Recording, *, over_http: bool) -> None:
+                for body in moved_to(time.time_ns(), recording):
+                    if over_http:
+                        await _post(http, body)
+                    else:
+                        await export(body)
+                    await asyncio.sleep(_BETWEEN_REQUESTS_S)
+
+            for number, recording in enumerate(sent):
+                group.create_task(send(recording, over_http=bool(number % 2)))
+                await asyncio.sleep(_BETWEEN_RECORDINGS_S)
+
+    async def _show_release(self, recorded: Sequence[Recording]) -> Sequence[LogRecord]:
+        """Send a healthy release and a worse one over HTTP; show the regressions that arrive, and return them."""
+        self._print((*heading("A release: a healthy agent, then a worse one", self.style), *_release_introduction()))
+        chosen = [
+            each
+            for each in recorded
+            for framework, scenario, times in _DRAWN
+            for _ in range(times)
+            if (each.framework, each.scenario) == (framework, scenario)
+        ]
+        arrivals = self.arrivals
+        async with aiohttp.ClientSession(f"http://127.0.0.1:{self.service.receivers[1].port}") as http:
+            await _send_release(http, chosen, HEALTHY, _HEALTHY, lambda: False)
+            self.print_line(f"version {HEALTHY.version}: {_HEALTHY} conversations, {_count(arrivals.regressions)}")
+            sent = await _send_release(http, chosen, WORSE, _MOST_WORSE, lambda: bool(arrivals.regressions))
+        until = time.monotonic() + _LONGEST_WAIT_S
+        while not arrivals.regressions and time.monotonic() < until:
+            await asyncio.sleep(0.05)
+        regressions = tuple(arrivals.regressions)
+        self.print_line(f"version {WORSE.version}: {sent} conversations, {_count(regressions)}")
+        self._print(_regression_lines(regressions, self.style, "" if self.view is None else self.view.url))
+        return regressions
+
+
+def _place(recording: Recording) -> int:
+    named = (recording.framework, recording.scenario)
+    return _FIRST.index(named) if named in _FIRST else len(_FIRST)
+
+
+def _origins(recorded: Sequence[Recording]) -> dict[str, str]:
+    """Map each trace id, in hex, to its framework and scenario."""
+    return {
+        span.trace_id.hex(): f"{recording.framework}, {recording.scenario}"
+        for recording in recorded
+        for body in recording.requests
+        for span in spans(ExportTraceServiceRequest.FromString(body))
+    }
+
+
+async def _post(http: aiohttp.ClientSession, body: bytes) -> None:
+    async with http.post("/v1/traces", data=body, headers=_PROTOBUF, raise_for_status=True):
+        pass
+
+
+async def _send_release(
+    http: aiohttp.ClientSession,
+    chosen: Sequence[Recording],
+    release: Release,
+    count: int,
+    is_enough: Callable[[], bool],
+) -> int:
+    """Send so many conversations at a steady pace, or fewer; return how many."""
+    due = time.monotonic()
+    for number, body in enumerate(itertools.islice(drawn(chosen, release, seed=_SEED, clock=time.time_ns), count)):
+        if is_enough():
+            return number
+        await _post(http, body)
+        due += 1 / _PER_SECOND
+        await asyncio.sleep(max(0.0, due - time.monotonic()))
+    return count
+
+
+def _release_introduction() -> Iterator[str]:
+    yield "A detector needs many conversations: these are drawn with replacement from"
+    yield "recorded runs of `shop_agent`. The failures of version 1.1 are made up:"
+    yield f"{WORSE.failures_by_tool['list_orders']:.0%} of its calls of `list_orders` fail, {HEALTHY.failures:.0%} of all other calls."
+    yield f"One conversation in {WORSE.fault_every} invents a tool, breaks a schema or goes in circles."
+    yield "Refunds then name orders that no result has shown."
+    yield ""
+
+
+def _count(regressions: Sequence[LogRecord]) -> str:
+    return counted(len(regressions), "alarm") if regressions else "no alarm"
+
+
+def _regression_lines(regressions: Sequence[LogRecord], style: Style, web_url: str) -> Iterator[str]:
+    if not regressions:
+        return
+    yield ""
+    yield "As they arrived (events `toolgauge.regression`; a drop looks larger at first):"
+    for record in regressions[:_MOST_ALARMS]:
+        values = {each.key.removeprefix("toolgauge.regression."): each.value for each in record.attributes}
+        sentence = textwrap.wrap(printable(record.body.string_value), SCREEN_WIDTH, max_lines=2, placeholder=" …")
+        yield from map(style.bad, sentence)
+        traces = values["traces.after"].array_value.values if "traces.after" in values else ()
+        for trace_id in (printable(each.string_value) for each in traces[:1]):
+            yield f"  worst: {style.link(trace_id, f'{web_url}/trajectories/{trace_id}' if web_url else '')}"
+    if len(regressions) > _MOST_ALARMS:
+        yield f"and {len(regressions) - _MOST_ALARMS} more, in the summary"

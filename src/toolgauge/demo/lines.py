@@ -1,4 +1,4 @@
-"""What arrived at the demo's destination, and what the demo prints.
+"""The demo's destination, and the lines that the demo prints.
 
 Each phase and the summary fit a screen of 24 lines of 80 columns. A run is one line, and one for each thing that failed; the
 summary lists everything that it counts. The rest of it is in the web view.
@@ -17,14 +17,14 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from toolgauge.export.explanations import VerdictWriter, comparison
 from toolgauge.export.redact import Redactor
 from toolgauge.export.regression_events import EVENT_NAME as REGRESSION
 from toolgauge.model.delivery import Accepted, Answer, Signal
 from toolgauge.model.outcomes import NotEvaluated, OutcomeWord, Reason, Result, Scorecard, outcome_word
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.offline.replay.result_lines import ResultLines, outcome_styled
-from toolgauge.offline.terminal import PLAIN, Style, counted, printable, shortened
+from toolgauge.report.explanations import VerdictWriter, comparison
+from toolgauge.report.terminal import PLAIN, Style, counted, outcome_styled, printable, shortened
+from toolgauge.report.text import TextWriter
 
 _OURS = "toolgauge."
 _OWN_SCOPE = "toolgauge"
@@ -50,32 +50,23 @@ class DemoDestination:
         del sender
         match signal:
             case "traces":
-                self._take_spans(ExportTraceServiceRequest.FromString(body))
+                for group in ExportTraceServiceRequest.FromString(body).resource_spans:
+                    for scope in group.scope_spans:
+                        if scope.scope.name == _OWN_SCOPE:
+                            self.scorecards.extend(scope.spans)
+                            continue
+                        self.spans += len(scope.spans)
+                        self.annotated.extend(span for span in scope.spans if _is_annotated(span))
             case "logs":
-                self._take_events(ExportLogsServiceRequest.FromString(body))
+                for logs in ExportLogsServiceRequest.FromString(body).resource_logs:
+                    for records in logs.scope_logs:
+                        self.events.update(record.event_name for record in records.log_records)
+                        self.regressions.extend(each for each in records.log_records if each.event_name == REGRESSION)
             case "metrics":
-                self._take_metrics(ExportMetricsServiceRequest.FromString(body))
+                for metrics in ExportMetricsServiceRequest.FromString(body).resource_metrics:
+                    for scoped in metrics.scope_metrics:
+                        self.metrics.update(metric.name for metric in scoped.metrics)
         return Accepted()
-
-    def _take_spans(self, request: ExportTraceServiceRequest) -> None:
-        for group in request.resource_spans:
-            for scope in group.scope_spans:
-                if scope.scope.name == _OWN_SCOPE:
-                    self.scorecards.extend(scope.spans)
-                    continue
-                self.spans += len(scope.spans)
-                self.annotated.extend(span for span in scope.spans if _is_annotated(span))
-
-    def _take_events(self, request: ExportLogsServiceRequest) -> None:
-        for group in request.resource_logs:
-            for scope in group.scope_logs:
-                self.events.update(record.event_name for record in scope.log_records)
-                self.regressions.extend(each for each in scope.log_records if each.event_name == REGRESSION)
-
-    def _take_metrics(self, request: ExportMetricsServiceRequest) -> None:
-        for group in request.resource_metrics:
-            for scope in group.scope_metrics:
-                self.metrics.update(metric.name for metric in scope.metrics)
 
 
 def _is_annotated(span: Span) -> bool:
@@ -109,13 +100,13 @@ def criteria_lines() -> Iterator[str]:
 
 
 class ScorecardLines:
-    """Shows runs by what criteria found. `page_url` is the address of a run's page, empty without a web view."""
+    """Shows runs by their results. `page_url` is the address of a run's page, empty without a web view."""
 
     def __init__(
         self, redactor: Redactor, style: Style = PLAIN, page_url: Callable[[Trajectory], str] = lambda _trajectory: ""
     ) -> None:
         # What differs is compared where there is an expected value.
-        self._results = ResultLines(Redactor(show_values=False), {})
+        self._results = TextWriter(Redactor(show_values=False))
         self._verdicts = VerdictWriter(redactor, {})
         self._style = style
         self._page_url = page_url
@@ -139,7 +130,7 @@ class ScorecardLines:
         )
 
     def failure_lines(self, scorecards: Iterable[Scorecard], most: int = 1) -> Iterator[str]:
-        """Show what failed, each on `most` lines of a screen at most."""
+        """Show failures, each on `most` lines of a screen at most."""
         for result in (result for scorecard in scorecards for result in scorecard.results):
             word = outcome_word(result.outcome)
             if word in _BAD:
@@ -182,7 +173,7 @@ def alarm_lines(regressions: Iterable[LogRecord], style: Style = PLAIN) -> Itera
 def summary_lines(
     scorecards: Sequence[Scorecard], shown: ScorecardLines, regressions: Sequence[LogRecord], style: Style = PLAIN
 ) -> Iterator[str]:
-    """Sum up the demo: whatever is counted is listed below its count."""
+    """Sum up the demo: each count is followed by its items."""
     calls = counted(sum(len(card.trajectory.calls) for card in scorecards), "tool call")
     yield f"{counted(len(scorecards), 'run')} with {calls}; results: {shown.counts(scorecards)}"
     yield from shown.failure_lines(scorecards, most=2)
@@ -196,7 +187,7 @@ def summary_lines(
 
 
 def next_lines(*, stays: bool) -> Iterator[str]:
-    """Name what people do after the demo."""
+    """Name the next commands."""
     yield ""
     yield "What to do next:"
     if not stays:
@@ -211,16 +202,20 @@ def web_view_lines(url: str, style: Style = PLAIN) -> Iterator[str]:
 
 
 def books_lines(arrivals: DemoDestination, sent_spans: int) -> Iterator[str]:
-    """Count what the destination has."""
+    """Count the spans, events and metrics at the destination."""
     yield f"{sent_spans} spans were sent and {arrivals.spans} arrived, {len(arrivals.annotated)} of them with scores as attributes;"
     events = sum(arrivals.events.values())
     yield f"besides them {len(arrivals.scorecards)} scorecard spans, {events} evaluation events, {len(arrivals.metrics)} metrics by OTLP push."
 
 
 def example_lines(arrivals: DemoDestination) -> Iterator[str]:
-    """Show of what arrived what a tool span was given, and how much of it the scorecard span has."""
-    worst = _worst(arrivals.scorecards)
-    annotated = _annotated_by(arrivals.annotated, worst) if worst is not None else None
+    """Show the attributes that one tool span was given, and the size of its scorecard span."""
+    # The scorecard with the largest share of failures among its judged calls.
+    worst = max(arrivals.scorecards, key=_failing_share, default=None)
+    linked = (
+        {(worst.trace_id, link.span_id) for link in worst.links} if worst is not None else set[tuple[bytes, bytes]]()
+    )
+    annotated = next((span for span in arrivals.annotated if (span.trace_id, span.span_id) in linked), None)
     if worst is None or annotated is None:
         return
     yield ""
@@ -231,18 +226,9 @@ def example_lines(arrivals: DemoDestination) -> Iterator[str]:
     yield f"The span `{worst.name}` of its trace sums the run up in {len(worst.attributes)} attributes."
 
 
-def _worst(scorecards: Sequence[Span]) -> Span | None:
-    """Choose the scorecard with the largest share of failures among its judged calls."""
-    return max(scorecards, key=lambda span: sum(map(_is_failure, span.events)) / (len(span.events) or 1), default=None)
-
-
-def _annotated_by(spans: Sequence[Span], scorecard: Span) -> Span | None:
-    linked = {link.span_id for link in scorecard.links}
-    return next((span for span in spans if span.trace_id == scorecard.trace_id and span.span_id in linked), None)
-
-
-def _is_failure(event: Span.Event) -> bool:
-    return _text(event, "toolgauge.outcome") == "fail"
+def _failing_share(scorecard: Span) -> float:
+    failed = sum(_text(event, "toolgauge.outcome") == "fail" for event in scorecard.events)
+    return failed / (len(scorecard.events) or 1)
 
 
 def _text(holder: Span.Event | LogRecord, key: str) -> str:

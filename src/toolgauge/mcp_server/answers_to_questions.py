@@ -3,45 +3,192 @@
 Nothing is written and nothing is sent. One question at a time is worked on, so that memory stays bounded.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from threading import Lock
+from typing import Annotated, Literal
 
 from msgspec import Struct
+from pydantic import BaseModel, ConfigDict, Field
 
 from toolgauge.config.problems import suggestion
-from toolgauge.mcp_server.comparison_answer import compare_recordings
-from toolgauge.mcp_server.failure_report import failure_report
-from toolgauge.mcp_server.found_trajectory import is_meant, newest_failed, trajectory_of, unknown_trajectory
+from toolgauge.mcp_server.failure_report import failure_lines, failure_report
 from toolgauge.mcp_server.plain_text import as_json, cut, joined
-from toolgauge.mcp_server.producer_gaps import diagnose
-from toolgauge.mcp_server.questions import (
-    CompareRecordings,
-    DiagnoseRecording,
-    ExplainFailure,
-    ListRecordings,
-    ListTrajectories,
-    SuggestCriteria,
-)
 from toolgauge.mcp_server.readable_files import FoundRecording, ReadableFiles
-from toolgauge.mcp_server.report_lines import failure_lines
+from toolgauge.mcp_server.recording_answers import compare_recordings, diagnose, expected, learned, suggestion_lines
 from toolgauge.mcp_server.scored_recordings import (
     MAX_TRAJECTORIES,
     ScoredRecording,
     ScoredRecordings,
+    Scoring,
+    ScoringFiles,
     Work,
     only,
     scored_requests,
 )
-from toolgauge.mcp_server.scoring_files import Scoring, ScoringFiles
-from toolgauge.mcp_server.suggested_criteria import expected, learned, suggestion_lines
 from toolgauge.mcp_server.trajectory_list import list_lines, trajectory_list
-from toolgauge.model.errors import ConfigError
+from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.model.json import JsonObject
-from toolgauge.offline.terminal import counted
+from toolgauge.model.trajectory import Trajectory
+from toolgauge.recordings.comparison import FILTERED
 from toolgauge.recordings.comparison import Filters as StreamFilters
 from toolgauge.recordings.verdict import Question
-from toolgauge.web.filters import Filters
-from toolgauge.web.kept import KeptTrajectory
+from toolgauge.report.kept import KeptTrajectory
+from toolgauge.report.terminal import counted
+from toolgauge.report.trajectory_rows import MAX_TEXT, Filters
+
+_RECORDING = (
+    "A recording as `list_recordings` names it: a file, or a directory. Default: all that the server was started with."
+)
+_Text = Annotated[str, Field(max_length=MAX_TEXT)]
+_Path = Annotated[str, Field(max_length=4096)]
+
+
+class _Question(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ListRecordings(_Question):
+    """List the recordings that can be asked about, the newest first."""
+
+
+class _AboutRecording(_Question):
+    recording: _Path = Field(default="", description=_RECORDING)
+
+
+class ListTrajectories(_AboutRecording):
+    """List the runs (trajectories) of a recording, failed ones first: id, service, agents, number of calls, results,
+    and the worst of them in a line; and the counts of every criterion over the whole recording.
+    """
+
+    outcome: Literal["all", "failed", "error", "passed", "not_evaluated"] = Field(
+        default="all", description="Only trajectories with this outcome; with `criterion` or `tool`, of their results."
+    )
+    service: _Text = Field(default="", description="Only of this service.")
+    version: _Text = Field(default="", description="Only of this service version.")
+    agent: _Text = Field(default="", description="Only those in which this agent took part.")
+    tool: _Text = Field(default="", description="Only those that call this tool.")
+    criterion: _Text = Field(default="", description="Only those with a result of this criterion.")
+    id: _Text = Field(default="", description="Only those whose trace or conversation id begins so.")
+    order: Literal["failed_first", "newest_first"] = "failed_first"
+    limit: int = Field(default=20, ge=1, le=50)
+    offset: int = Field(default=0, ge=0)
+
+
+class ExplainFailure(_AboutRecording):
+    """Answer why a recorded run of an agent failed: which criterion it does not pass, on which tool call, which
+    argument was expected to be what and was what, all calls in turns with the difference marked, what could not be
+    observed and what would record it. Without `trajectory` it explains the newest run that failed.
+    """
+
+    trajectory: _Text = Field(
+        default="",
+        description="A trace or conversation id, or the beginning of one. Default: the newest trajectory that failed.",
+    )
+    criterion: _Text = Field(default="", description="Under this criterion only.")
+    call: int | None = Field(default=None, ge=0, description="Show the calls around the one with this number.")
+
+
+class CompareRecordings(_Question):
+    """Answer whether the runs in `candidate` are worse than those in `baseline`: for each criterion the difference of
+    the mean scores with its interval, and a verdict. `not_enough_data` is an answer: record more.
+    """
+
+    baseline: _Path = Field(min_length=1, description="The recording to compare with: a file or a directory.")
+    candidate: _Path = Field(min_length=1, description="The recording in question: a file or a directory.")
+    margin: float = Field(default=0.05, gt=0, lt=1, description="The drop of a mean score that is tolerated.")
+    confidence: float = Field(default=0.95, ge=0.5, lt=1)
+    only: dict[Literal["criterion", "service", "environment", "agent", "tool", "level"], str] = Field(
+        default={}, description=f"Only streams with these values, by {', '.join(FILTERED)}."
+    )
+
+
+class SuggestCriteria(_AboutRecording):
+    """Make criteria from recorded runs, as the text of a YAML file for a person to review: learned from what was usual,
+    or, with `passed`, from runs that were good. It writes no file.
+    """
+
+    passed: Annotated[list[_Text], Field(max_length=50)] = Field(
+        default=[],
+        description="Trace ids of runs of one task that were good: their calls become the reference. Without any, criteria "
+        "are learned from what was usual in the whole recording.",
+    )
+    labels: _Path = Field(
+        default="",
+        description="A CSV file with `trace_id` or `conversation_id`, and `verdict`: only runs that passed are learned from.",
+    )
+    min_runs: int = Field(default=20, ge=2, description="A learned rule needs evidence in at least so many runs.")
+
+
+class DiagnoseRecording(_AboutRecording):
+    """Find out what the producers of a recording leave out (arguments, results, tool definitions, ...), which switch
+    records it, and which evaluators cannot judge meanwhile.
+    """
+
+
+_MAX_NAMED = 5
+_ID = 120
+
+
+def newest_failed(scored: ScoredRecording, criterion: str) -> KeptTrajectory:
+    """Return the newest trajectory that failed, under this criterion or any; raise `RecordingError` where none did."""
+    kept = scored.kept
+    for outcome in ("failed", "error"):
+        filters = Filters(outcome=outcome, criterion=criterion)
+        if (found := next((one for one in kept if filters.matches(one)), None)) is not None:
+            return found
+    under = f" under `{cut(criterion, _ID)}`" if criterion else ""
+    raise RecordingError(
+        f"no trajectory of {scored.trajectories} failed{under}",
+        hint="`list_trajectories` shows what was not evaluated; `diagnose_recording` finds out what was not recorded",
+    )
+
+
+def trajectory_of(scored: ScoredRecording, wanted: str) -> KeptTrajectory | None:
+    """Return the trajectory of this id, of this conversation, or whose id begins so; `None` where none is kept.
+
+    Raise `RecordingError` where several are meant.
+    """
+    kept, asked = scored.kept, wanted.lower()
+    for found in (
+        [one for one in kept if one.id.lower() == asked],
+        [one for one in kept if one.trajectory.scope == "conversation" and one.trajectory.conversation_id == wanted],
+        [one for one in kept if one.trajectory.conversation_id == wanted],
+        [one for one in kept if _begins(one.trajectory, asked)],
+    ):
+        # A conversation has the trace of its last turn.
+        meant = [one for one in found if one.trajectory.scope == "trace"] or found
+        if len(meant) == 1:
+            return meant[0]
+        if meant:
+            raise _several(meant, wanted)
+    return None
+
+
+def is_meant(trajectory: Trajectory, wanted: str) -> bool:
+    """Return whether `trajectory_of` would look at a trajectory for this id."""
+    return trajectory.conversation_id == wanted or _begins(trajectory, wanted.lower())
+
+
+def unknown_trajectory(scored: ScoredRecording, wanted: str) -> RecordingError:
+    """Make the error for an id that no trajectory has, with the ids nearest to it."""
+    ids = [one.id for one in scored.kept]
+    ids += [one.trajectory.conversation_id for one in scored.kept if one.trajectory.conversation_id is not None]
+    near = get_close_matches(wanted, ids, n=3, cutoff=0.5)
+    named = near or ids[:3]
+    hint = f"there is {', '.join(f'`{cut(one, _ID)}`' for one in named)}" if named else None
+    return RecordingError(f"no trajectory `{cut(wanted, _ID)}` in the recording", hint=hint)
+
+
+def _begins(trajectory: Trajectory, asked: str) -> bool:
+    if trajectory.trace_id.startswith(asked):
+        return True
+    return (trajectory.conversation_id or "").lower().startswith(asked)
+
+
+def _several(found: Sequence[KeptTrajectory], wanted: str) -> RecordingError:
+    named = ", ".join(f"`{one.id}` ({one.outcome})" for one in found[:_MAX_NAMED])
+    return RecordingError(f"`{cut(wanted, _ID)}` means {len(found)} trajectories", hint=f"name one of them: {named}")
 
 
 class RecordingList(Struct, frozen=True, kw_only=True):
@@ -52,7 +199,7 @@ class RecordingList(Struct, frozen=True, kw_only=True):
 
 
 class Answer(Struct, frozen=True, kw_only=True):
-    """What a tool answers."""
+    """The answer of a tool."""
 
     text: str
     json: JsonObject
@@ -120,7 +267,7 @@ class Answers:
     def comparison(self, question: CompareRecordings, work: Work) -> Answer:
         """Compare two recordings."""
         with self._lock:
-            found = compare_recordings(
+            answer, lines = compare_recordings(
                 self._recordings,
                 self._files.files_of(question.baseline),
                 self._files.files_of(question.candidate),
@@ -129,7 +276,7 @@ class Answers:
                 Question(margin=question.margin, confidence=question.confidence, looks_often=False),
                 StreamFilters(question.only.items()),
             )
-        return _answer(found.lines, found.answer)
+        return _answer(lines, answer)
 
     def suggestion(self, question: SuggestCriteria, work: Work) -> Answer:
         """Make criteria of recorded runs."""
@@ -145,11 +292,11 @@ class Answers:
         return Answer(text=f"{text}\n{described['yaml']}", json=described)
 
     def diagnosis(self, question: DiagnoseRecording, work: Work) -> Answer:
-        """Find out what producers leave out."""
+        """Find the facts that producers leave out."""
         files = self._files.files_of(question.recording)
         with self._lock:
-            found = diagnose(self._files.name_of(question.recording), files, work)
-        return _answer(found.lines, found.answer)
+            answer, lines = diagnose(self._files.name_of(question.recording), files, work)
+        return _answer(lines, answer)
 
     def _scored(self, recording: str, scoring: Scoring, work: Work) -> ScoredRecording:
         return self._recordings.scored(self._files.files_of(recording), scoring, work)

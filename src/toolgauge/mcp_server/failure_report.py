@@ -1,46 +1,40 @@
-"""Why a run failed: its verdicts with expected beside actual, its calls in turns, and what could not be observed.
+"""The report on a failed run: verdicts with expected beside actual, calls in turns, and missing facts.
 
-Written from what the web view shows of a trajectory, and as large as an answer may be: where it would be larger it has fewer
-calls and shorter values, and says so.
+As large as an answer may be: where it would be larger it has fewer calls and shorter values, and says so. The lines begin
+with the answer; a difference is marked where it is.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
-from toolgauge.export.explanations import ShownDifference, Verdict
 from toolgauge.export.redact import Redactor
 from toolgauge.mcp_server.plain_text import MAX_JSON, as_json, cut, more, size_of
-from toolgauge.mcp_server.scoring_files import Scoring
+from toolgauge.mcp_server.scored_recordings import Scoring
 from toolgauge.mcp_server.trajectory_list import ListedTrajectory, listed, named, named_if_known
 from toolgauge.model.error_causes import with_cause
 from toolgauge.model.outcomes import ERROR_RULE, MEANINGS, OutcomeWord, Result, outcome_word
-from toolgauge.model.trajectory import Trajectory
-from toolgauge.web.kept import KeptTrajectory
-from toolgauge.web.producer_advice import advice
-from toolgauge.web.trajectory_view import ShownCall, ShownCriterion, ShownTrajectory, ShownValue, TrajectoryWriter
+from toolgauge.model.plain_words import state_words
+from toolgauge.report.explanations import ShownDifference, ShownVerdict, comparison_by_rule
+from toolgauge.report.kept import KeptTrajectory
+from toolgauge.report.producer_advice import advice
+from toolgauge.report.terminal import counted
+from toolgauge.report.trajectory_view import ShownCall, ShownCriterion, ShownTrajectory, TrajectoryWriter
 
 _NAME = 120
 _EXPLANATION = 600
 _MAX_CRITERIA = 40
 _MAX_REMEDIES = 10
+_FAILED = ("fail", "error")
+_MEANINGS: Mapping[str, str] = {str(reason): meaning for reason, meaning in MEANINGS.items()}
 # Longer than any value that is written.
 _NEVER_INDENTED = 1_000_000
 HOW_TO_SHOW_VALUES = (
     "values are hidden; the person who runs this server shows them with `toolgauge mcp --set redact.values=show`"
 )
-
-
-class ReportedDifference(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One thing that differed. Where values are hidden, `expected` and `actual` are their kinds, such as `a number`."""
-
-    where: Annotated[str, Meta(description="the tool, and the path in its arguments")]
-    rule: Annotated[str, Meta(description="the comparison that decided")]
-    expected: str | None
-    actual: str | None
-    in_words: Annotated[str, Meta(description="both sides in one sentence, for a call with other arguments")] = ""
 
 
 class ReportedVerdict(Struct, frozen=True, kw_only=True):
@@ -55,7 +49,7 @@ class ReportedVerdict(Struct, frozen=True, kw_only=True):
     call: Annotated[int | None, Meta(description="number of the judged call; null for the trajectory as a whole")]
     tool: str | None
     explanation: str
-    differences: list[ReportedDifference]
+    differences: list[ShownDifference]
     more_differences: int
 
 
@@ -113,7 +107,7 @@ class ReportedMessage(Struct, frozen=True, kw_only=True):
 
 
 class ReportedRemedy(Struct, frozen=True, kw_only=True):
-    """What a producer does not record, and what turns it on."""
+    """The facts that a producer does not record, and the switch that turns them on."""
 
     producer: str
     missing: list[str]
@@ -144,8 +138,7 @@ class FailureReport(Struct, frozen=True, kw_only=True):
     notes: list[str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Detail:
+class _Detail(NamedTuple):
     """How much of a trajectory is written."""
 
     calls: int
@@ -158,75 +151,56 @@ class _Detail:
 
 # From all that is useful down to what is always small enough.
 _DETAILS = (
-    _Detail(calls=40, arguments=30, value=400, verdicts=20, differences=12, messages=8),
-    _Detail(calls=20, arguments=12, value=200, verdicts=10, differences=6, messages=4),
-    _Detail(calls=8, arguments=8, value=120, verdicts=6, differences=4, messages=2),
-    _Detail(calls=3, arguments=4, value=80, verdicts=3, differences=3, messages=0),
+    _Detail(40, 30, 400, 20, 12, 8),
+    _Detail(20, 12, 200, 10, 6, 4),
+    _Detail(8, 8, 120, 6, 4, 2),
+    _Detail(3, 4, 80, 3, 3, 0),
 )
 
 
 def failure_report(
-    name: str,
-    kept: KeptTrajectory,
-    scoring: Scoring,
-    *,
-    criterion: str | None,
-    call: int | None,
-    other_failed: int,
+    name: str, kept: KeptTrajectory, scoring: Scoring, *, criterion: str | None, call: int | None, other_failed: int
 ) -> FailureReport:
     """Explain one trajectory, under one criterion or all. `call` is the number of a call to show, with those around it."""
     results = [result for result in kept.results if criterion in (None, result.criterion)]
     writer = TrajectoryWriter(scoring.redactor, scoring.pass_at, line_length=_NEVER_INDENTED, first=0)
     numbers = {id(one): number for number, one in enumerate(kept.trajectory.calls)}
-    asked = _first_failing(results, numbers) if call is None else call
-    reports = (
-        _Report(
-            kept, writer.shown(kept.trajectory, results, asked, detail.calls), numbers, detail, scoring.redactor
-        ).written(name, results, other_failed)
-        for detail in _DETAILS
-    )
-    smallest: FailureReport | None = None
-    for smallest in reports:
-        if size_of(as_json(smallest)) <= MAX_JSON:
-            break
-    if smallest is None:
-        raise IndexError(len(_DETAILS))
-    return smallest
+    if call is None:
+        # The first call that failed under a criterion that decides is among those shown.
+        failing = (
+            numbers[id(result.call)]
+            for result in results
+            if result.call is not None and result.enforce == "live" and outcome_word(result.outcome) in _FAILED
+        )
+        call = min(failing, default=None)
+    *details, least = _DETAILS
+    for detail in details:
+        shown = writer.shown(kept.trajectory, results, call, detail.calls)
+        report = _Report(kept, shown, numbers, detail, scoring.redactor).written(name, results, other_failed)
+        if size_of(as_json(report)) <= MAX_JSON:
+            return report
+    shown = writer.shown(kept.trajectory, results, call, least.calls)
+    return _Report(kept, shown, numbers, least, scoring.redactor).written(name, results, other_failed)
 
 
-def _first_failing(results: Sequence[Result], numbers: Mapping[int, int]) -> int | None:
-    """Number the first call that failed under a criterion that decides, so that it is among those shown."""
-    failing = [
-        numbers[id(result.call)]
-        for result in results
-        if result.call is not None and result.enforce == "live" and outcome_word(result.outcome) in ("fail", "error")
-    ]
-    return min(failing, default=None)
-
-
+@dataclass(frozen=True, slots=True)
 class _Report:
     """Writes one trajectory with so much detail."""
 
-    def __init__(
-        self,
-        kept: KeptTrajectory,
-        shown: ShownTrajectory,
-        numbers: Mapping[int, int],
-        detail: _Detail,
-        redactor: Redactor,
-    ) -> None:
-        self._redactor = redactor
-        self._kept = kept
-        self._shown = shown
-        self._numbers = numbers
-        self._detail = detail
+    kept: KeptTrajectory
+    shown: ShownTrajectory
+    numbers: Mapping[int, int]
+    detail: _Detail
+    redactor: Redactor
 
     def written(self, name: str, results: Sequence[Result], other_failed: int) -> FailureReport:
-        trajectory, shown = self._kept.trajectory, self._shown
-        described = listed(self._kept, self._redactor)
-        failed = [one for one in shown.criteria if one.word in ("fail", "error")]
+        trajectory, shown, detail = self.kept.trajectory, self.shown, self.detail
+        described = listed(self.kept, self.redactor)
+        failed = [one for one in shown.criteria if one.word in _FAILED]
         failed.sort(key=lambda one: one.criterion != described.worst_criterion)
         verdicts = [verdict for one in failed for verdict in one.verdicts]
+        unseen = [one for one in shown.criteria if one.word == "not_evaluated"]
+        remedies = [(producer, each) for producer in advice([trajectory]) for each in producer.advice]
         return FailureReport(
             recording=name,
             why=_why(described, failed, len(results)),
@@ -234,27 +208,57 @@ class _Report:
             trace_id=trajectory.trace_id,
             closed_because=trajectory.closed_because,
             incomplete=trajectory.incomplete,
-            verdicts=[self._verdict(verdict) for verdict in verdicts[: self._detail.verdicts]],
-            more_verdicts=len(verdicts[self._detail.verdicts :]) + sum(one.more for one in failed),
+            verdicts=[self._verdict(verdict) for verdict in verdicts[: detail.verdicts]],
+            more_verdicts=len(verdicts[detail.verdicts :]) + sum(one.more for one in failed),
             passed=[cut(one.criterion, _NAME) for one in shown.criteria if one.word == "pass"][:_MAX_CRITERIA],
-            not_evaluated=list(_gaps(shown.criteria)),
+            not_evaluated=[
+                ReportedGap(
+                    criterion=cut(one.criterion, _NAME),
+                    reason=one.verdicts[0].reason or "",
+                    meaning=_MEANINGS.get(one.verdicts[0].reason or "", ""),
+                    explanation=cut(one.verdicts[0].explanation, _EXPLANATION),
+                    count=one.total,
+                )
+                for one in unseen[:_MAX_CRITERIA]
+            ],
             calls_total=shown.total,
             first_call=shown.first,
             turns=[
                 ReportedTurn(turn=turn.number, calls=[self._call(call) for call in turn.calls]) for turn in shown.turns
             ],
             messages=[
-                ReportedMessage(role=message.role, text=cut(message.text, self._detail.value))
-                for message in shown.messages[: self._detail.messages]
+                ReportedMessage(role=message.role, text=cut(message.text, detail.value))
+                for message in shown.messages[: detail.messages]
             ],
-            remedies=list(self._remedies(trajectory)),
+            remedies=[
+                ReportedRemedy(
+                    producer=named(f"{one.service or 'unknown service'}: {one.scope or '(no scope)'}", self.redactor),
+                    missing=[missing.name for missing in each.missing],
+                    instruction=each.remedy.how,
+                    switches=list(each.remedy.switches),
+                    is_never_recorded=each.remedy.never,
+                )
+                for one, each in remedies[:_MAX_REMEDIES]
+            ],
             other_failed=other_failed,
             notes=list(self._notes()),
         )
 
-    def _verdict(self, verdict: Verdict) -> ReportedVerdict:
-        result, value = verdict.result, self._detail.value
-        differences = verdict.differences[: self._detail.differences]
+    def _verdict(self, verdict: ShownVerdict) -> ReportedVerdict:
+        result, value = verdict.result, self.detail.value
+        differences: list[ShownDifference] = []
+        for one in verdict.differences[: self.detail.differences]:
+            actual = with_cause(one.actual, value) if one.actual and one.rule == ERROR_RULE else one.actual
+            differences.append(
+                replace(
+                    one,
+                    where=cut(one.where, _NAME),
+                    rule=cut(one.rule, _NAME),
+                    expected=None if one.expected is None else cut(one.expected, value),
+                    actual=None if actual is None else cut(actual, value),
+                    in_words=cut(one.in_words, _EXPLANATION),
+                )
+            )
         return ReportedVerdict(
             criterion=cut(result.criterion, _NAME),
             evaluator=result.evaluator,
@@ -262,92 +266,57 @@ class _Report:
             score=verdict.value,
             requirement=verdict.requirement,
             is_shadow=result.enforce == "shadow",
-            call=None if result.call is None else self._numbers.get(id(result.call)),
-            tool=None if result.call is None else named(result.call.name, self._redactor),
+            call=None if result.call is None else self.numbers.get(id(result.call)),
+            tool=None if result.call is None else named(result.call.name, self.redactor),
             explanation=cut(with_cause(verdict.explanation, _EXPLANATION), _EXPLANATION),
-            differences=[
-                ReportedDifference(
-                    where=cut(one.where, _NAME),
-                    rule=cut(one.rule, _NAME),
-                    expected=None if one.expected is None else cut(one.expected, value),
-                    actual=None if one.actual is None else cut(_within(one, one.actual, value), value),
-                    in_words=cut(one.in_words, _EXPLANATION),
-                )
-                for one in differences
-            ],
+            differences=differences,
             more_differences=verdict.more + more(differences, len(verdict.differences)),
         )
 
     def _call(self, shown: ShownCall) -> ReportedCall:
-        arguments = shown.arguments[: self._detail.arguments]
+        detail, whole, call = self.detail, shown.whole, shown.call
         # Arguments that differ are what was asked for; they come however many others there are.
-        differing = [one for one in shown.arguments[self._detail.arguments :] if one.expected][:5]
-        written = [*arguments, *differing]
-        error = None
-        if shown.error is not None:
-            error = f"{shown.error_kind}: {shown.error}" if shown.error else shown.error_kind
+        differing = [one for one in shown.arguments[detail.arguments :] if one.expected][:5]
+        written = [*shown.arguments[: detail.arguments], *differing]
+        arguments = [(one.name, one.value, one.expected[:5]) for one in written]
+        if whole is not None and whole.note != "none":
+            # Arguments that are no object, or that were not recorded.
+            arguments.append(("", whole, ()))
+        error = None if shown.error is None else ": ".join(filter(None, (shown.error_kind, shown.error)))
         return ReportedCall(
             number=shown.number,
-            tool=named(shown.call.name, self._redactor),
-            agent=named_if_known(shown.call.agent, self._redactor),
-            state=shown.call.state,
-            span_id=shown.call.span.span_id,
+            tool=named(call.name, self.redactor),
+            agent=named_if_known(call.agent, self.redactor),
+            state=call.state,
+            span_id=call.span.span_id,
             arguments=[
                 ReportedArgument(
-                    name=cut(one.name, _NAME),
-                    value=cut(one.value.text, self._detail.value) if one.value.text else None,
-                    note=one.value.note,
-                    differs=[cut(f"{criterion}: {text}", self._detail.value) for criterion, text in one.expected[:5]],
+                    name=cut(name, _NAME),
+                    value=cut(value.text, detail.value) if value.text else None,
+                    note=value.note,
+                    differs=[cut(f"{criterion}: {text}", detail.value) for criterion, text in expected],
                 )
-                for one in written
-            ]
-            + self._whole(shown.whole),
+                for name, value, expected in arguments
+            ],
             more_arguments=shown.more_arguments + more(written, len(shown.arguments)),
-            result=cut(shown.result.text or shown.result.note, self._detail.value),
-            error=None if error is None else cut(with_cause(error, self._detail.value), self._detail.value),
+            result=cut(shown.result.text or shown.result.note, detail.value),
+            error=None if error is None else cut(with_cause(error, detail.value), detail.value),
             verdicts=[
-                cut(f"{one.result.criterion} {one.word}", _NAME)
-                for one in shown.verdicts
-                if one.word in ("fail", "error")
+                cut(f"{one.result.criterion} {one.word}", _NAME) for one in shown.verdicts if one.word in _FAILED
             ],
             not_observed=list(shown.missing),
-            value_origins=[cut(line, _EXPLANATION) for line in shown.origins[: self._detail.arguments]],
+            value_origins=[cut(line, _EXPLANATION) for line in shown.origins[: detail.arguments]],
         )
 
-    def _whole(self, shown: ShownValue | None) -> list[ReportedArgument]:
-        """Write arguments that are no object, or that were not recorded."""
-        if shown is None or shown.note == "none":
-            return []
-        value = cut(shown.text, self._detail.value) if shown.text else None
-        return [ReportedArgument(name="", value=value, note=shown.note, differs=[])]
-
     def _notes(self) -> Iterator[str]:
-        if not self._redactor.shows_values:
+        if not self.redactor.shows_values:
             yield HOW_TO_SHOW_VALUES
-        shown = self._shown
-        if shown.total > sum(len(turn.calls) for turn in shown.turns):
-            yield f"{shown.total} calls, not all of them shown: `call` asks for the calls around another one"
-        if self._detail is not _DETAILS[0]:
+        if self.shown.total > sum(len(turn.calls) for turn in self.shown.turns):
+            yield f"{self.shown.total} calls, not all of them shown: `call` asks for the calls around another one"
+        if self.detail is not _DETAILS[0]:
             yield "values are cut shorter than usual, as there are many: `criterion` and `call` ask for less"
-        if self._kept.trajectory.incomplete is not None:
+        if self.kept.trajectory.incomplete is not None:
             yield "what judges the run as a whole was not evaluated, as spans of it may be missing"
-
-    def _remedies(self, trajectory: Trajectory) -> Iterator[ReportedRemedy]:
-        found = [(producer, each) for producer in advice([trajectory]) for each in producer.advice]
-        for producer, each in found[:_MAX_REMEDIES]:
-            yield ReportedRemedy(
-                producer=named(
-                    f"{producer.service or 'unknown service'}: {producer.scope or '(no scope)'}", self._redactor
-                ),
-                missing=[missing.name for missing in each.missing],
-                instruction=each.remedy.how,
-                switches=list(each.remedy.switches),
-                is_never_recorded=each.remedy.never,
-            )
-
-
-def _within(difference: ShownDifference, text: str, length: int) -> str:
-    return with_cause(text, length) if difference.rule == ERROR_RULE else text
 
 
 def _why(described: ListedTrajectory, failed: Sequence[ShownCriterion], results: int) -> str:
@@ -364,15 +333,59 @@ def _why(described: ListedTrajectory, failed: Sequence[ShownCriterion], results:
     return f"it does not pass {names}{others}{shadow}: {cut(reason, _EXPLANATION)}"
 
 
-def _gaps(criteria: Sequence[ShownCriterion]) -> Iterator[ReportedGap]:
-    meanings: Mapping[str, str] = {str(reason): meaning for reason, meaning in MEANINGS.items()}
-    for one in [each for each in criteria if each.word == "not_evaluated"][:_MAX_CRITERIA]:
-        verdict = one.verdicts[0]
-        reason = verdict.reason or ""
-        yield ReportedGap(
-            criterion=cut(one.criterion, _NAME),
-            reason=reason,
-            meaning=meanings.get(reason, ""),
-            explanation=cut(verdict.explanation, _EXPLANATION),
-            count=one.total,
-        )
+def failure_lines(report: FailureReport) -> Iterator[str]:
+    """Write the report for a model to read."""
+    one = report.trajectory
+    yield f"why: {report.why}"
+    conversation = f", conversation {one.conversation_id}" if one.conversation_id else ""
+    yield f"trajectory {one.id} of {one.who}{conversation}, {one.started or 'no time'}, closed: {report.closed_because}"
+    if report.incomplete:
+        yield f"incomplete: {report.incomplete}"
+    for verdict in report.verdicts:
+        score = "" if verdict.score is None else f" {verdict.score:.3f}"
+        enough = f" ({verdict.requirement})" if verdict.requirement and score else ""
+        where = "" if verdict.tool is None else f" of call {verdict.call} `{verdict.tool}`"
+        head = f"{verdict.outcome} {verdict.criterion} [{verdict.evaluator}{', shadow' if verdict.is_shadow else ''}]"
+        yield f"{head}{where}:{score}{enough}  {verdict.explanation}"
+        yield from (f"  {comparison_by_rule(one)}" for one in verdict.differences)
+        if verdict.more_differences:
+            yield f"  and {counted(verdict.more_differences, 'more difference')}"
+    if report.more_verdicts:
+        yield f"and {report.more_verdicts} more verdicts that are no pass"
+    yield from (f"{message.role}: {message.text}" for message in report.messages)
+    yield f"{counted(report.calls_total, 'call')}{f', from number {report.first_call} on' if report.first_call else ''}:"
+    for turn in report.turns:
+        yield f"turn {turn.turn}{', asked for together' if len(turn.calls) > 1 else ''}"
+        for call in turn.calls:
+            yield from _call_lines(call)
+    if report.passed:
+        yield f"passed: {', '.join(report.passed)}"
+    for gap in report.not_evaluated:
+        times = f" ({gap.count} times)" if gap.count > 1 else ""
+        yield f"not evaluated{times}: {gap.criterion}: {gap.reason}: {gap.explanation or gap.meaning}"
+    for remedy in report.remedies:
+        word = "instead" if remedy.is_never_recorded else "do"
+        yield f"not recorded by {remedy.producer}: {', '.join(remedy.missing)}; {word}: {remedy.instruction}"
+    yield from (f"note: {note}" for note in report.notes)
+    if report.other_failed:
+        others = counted(report.other_failed, "other trajectory", "other trajectories")
+        yield f"{others} failed; `list_trajectories` lists them"
+
+
+def _call_lines(call: ReportedCall) -> Iterator[str]:
+    arguments: list[str] = []
+    for argument in call.arguments:
+        value = argument.value if argument.value is not None else f"<{argument.note}>"
+        differs = "".join(f" <-- {text}" for text in argument.differs)
+        arguments.append(f"{argument.name}={value}{differs}" if argument.name else f"{value}{differs}")
+    rest = f", and {call.more_arguments} more" if call.more_arguments else ""
+    agent = f" [{call.agent}]" if call.agent else ""
+    mark = f"  <-- {', '.join(call.verdicts)}" if call.verdicts else ""
+    yield f"  {call.number} {call.tool}({', '.join(arguments)}{rest}) {state_words(call.state)}{agent}{mark}"
+    if call.error is not None:
+        yield f"    {'rejected' if call.state == 'rejected' else 'error'}: {call.error}"
+    elif call.result:
+        yield f"    result: {call.result}"
+    if call.not_observed:
+        yield f"    not observed: {', '.join(call.not_observed)}"
+    yield from (f"    {line}" for line in call.value_origins)

@@ -1,16 +1,18 @@
-"""What leaves for a client: text from spans is hostile, so it is made printable, cut, and marked where it is cut.
+"""Text and JSON for a client. Text from spans is hostile, so it is made printable, cut, and marked where it is cut.
 
 A model reads the answer. A text that could begin a new line, or hide letters, could pass for words of this server.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
 
 from msgspec import Struct, to_builtins
 from msgspec.json import encode
 
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.offline.terminal import printable
+from toolgauge.report.terminal import printable
 
+_Described = TypeVar("_Described", bound=Struct)
 # Of one answer, as text and as JSON.
 MAX_TEXT = 16_000
 MAX_JSON = 24_000
@@ -69,6 +71,16 @@ def several_lines(text: str) -> str:
     lines = text.split("\n")
     shown = [cut(line, MAX_STRING) for line in lines[:_MAX_LINES]]
     return "\n".join([*shown, *(["…"] if len(lines) > _MAX_LINES else [])])
+
+
+def within_room(described: Iterable[_Described]) -> Iterator[_Described]:
+    """Yield the parts of an answer, as many as it has room for."""
+    room = MAX_JSON
+    for one in described:
+        room -= size_of(as_json(one))
+        if room < 0:
+            return
+        yield one
 
 
 def more(shown: Sequence[object], of: int) -> int:

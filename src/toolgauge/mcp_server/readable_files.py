@@ -15,8 +15,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from toolgauge.model.errors import ConfigError, RecordingError
-from toolgauge.offline.terminal import shortened
 from toolgauge.recordings.recorded_requests import STDIN, is_recording
+from toolgauge.report.terminal import shortened
 
 _MAX_LOOKED_AT = 20_000
 _MAX_LISTED = 200
@@ -55,7 +55,12 @@ class ReadableFiles:
             raise RecordingError("no recording is named", hint=self._hint())
         places = self._roots if not recording else (self._inside(recording),)
         for place in places:
-            _check_size(place)
+            # Raise `RecordingError` for a directory with more files than are looked at: some of it would be missing.
+            if place.is_dir() and next(islice(_walk(place), _MAX_LOOKED_AT, None), None) is not None:
+                raise RecordingError(
+                    f"there are more than {_MAX_LOOKED_AT:,} files in `{shortened(place.name, _PATH_LENGTH)}`",
+                    hint="name a directory in it, or a file",
+                )
         files = tuple(str(file) for place in places for file in self._expanded(place))
         if not files:
             raise RecordingError(f"no recording in {self._shown(recording)}", hint=self._hint())
@@ -143,15 +148,6 @@ def _walk(root: Path) -> Iterator[Path]:
     for place, directories, names in os.walk(root):
         directories[:] = [name for name in directories if not name.startswith(".") and name not in _SKIPPED]
         yield from (Path(place, name) for name in names)
-
-
-def _check_size(place: Path) -> None:
-    """Raise `RecordingError` for a directory with more files than are looked at: some of it would be missing."""
-    if place.is_dir() and next(islice(_walk(place), _MAX_LOOKED_AT, None), None) is not None:
-        raise RecordingError(
-            f"there are more than {_MAX_LOOKED_AT:,} files in `{shortened(place.name, _PATH_LENGTH)}`",
-            hint="name a directory in it, or a file",
-        )
 
 
 def _described(name: str, state: os.stat_result) -> FoundRecording:

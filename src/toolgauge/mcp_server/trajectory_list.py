@@ -1,23 +1,21 @@
 """The trajectories of a recording as a list: who, when, how many calls, how many results, and the worst of them in a line."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
 from toolgauge.export.redact import Redactor
-from toolgauge.mcp_server.plain_text import MAX_JSON, as_json, cut, more, size_of
+from toolgauge.mcp_server.plain_text import cut, more, within_room
 from toolgauge.mcp_server.scored_recordings import ScoredRecording
 from toolgauge.model.outcomes import OutcomeWord, outcome_word
 from toolgauge.model.records import VERSION
-from toolgauge.offline.criterion_counts import CriterionCounts
-from toolgauge.offline.terminal import counted, printable
 from toolgauge.otlp.encode import fit_time
-from toolgauge.web.filters import Filters
-from toolgauge.web.kept import KeptTrajectory
-from toolgauge.web.trajectory_rows import row
+from toolgauge.report.kept import KeptTrajectory
+from toolgauge.report.terminal import counted, printable
+from toolgauge.report.trajectory_rows import Filters, row_of
 
 _NAME = 120
 _LOOKED_AT = 1_000
@@ -40,6 +38,12 @@ class ListedTrajectory(Struct, frozen=True, kw_only=True):
     results: Annotated[dict[str, int], Meta(description="how many results there are of each outcome")]
     worst_criterion: str | None
     worst_reason: str
+
+    @property
+    def who(self) -> str:
+        """Service, version and agents."""
+        service = " ".join(filter(None, (self.service or "unknown service", self.version)))
+        return f"{service} [{', '.join(self.agents)}]" if self.agents else service
 
 
 class ListedCriterion(Struct, frozen=True, kw_only=True):
@@ -81,7 +85,7 @@ def trajectory_list(
     if order == "newest_first":
         kept.sort(key=lambda one: -one.trajectory.end_ns)
     matching = [one for one in kept if filters.matches(one)]
-    shown = list(_with_room(matching[offset : offset + limit], scored.scoring.redactor))
+    shown = list(within_room(listed(one, scored.scoring.redactor) for one in matching[offset : offset + limit]))
     end = offset + len(shown)
     counts = [one for one in scored.summary.counts if one.words]
     return TrajectoryList(
@@ -91,7 +95,16 @@ def trajectory_list(
         offset=offset,
         trajectories=shown,
         next_offset=end if shown and end < len(matching) else None,
-        criteria=[_criterion(one) for one in counts[:_MAX_CRITERIA]],
+        criteria=[
+            ListedCriterion(
+                criterion=cut(one.name, _NAME),
+                results={str(word): count for word, count in one.words.items()},
+                mean=one.mean,
+                not_evaluated_because=dict(one.reasons),
+                is_shadow=one.is_shadow,
+            )
+            for one in counts[:_MAX_CRITERIA]
+        ],
         more_criteria=more(counts[:_MAX_CRITERIA], len(counts)),
         without_a_match=[
             f"`{cut(one.criterion.name, _NAME)}` {one.description}: look at {one.keys}"
@@ -101,20 +114,9 @@ def trajectory_list(
     )
 
 
-def _with_room(page: Sequence[KeptTrajectory], redactor: Redactor) -> Iterator[ListedTrajectory]:
-    """Describe trajectories, as many as there is room for; the next page begins behind them."""
-    room = MAX_JSON
-    for one in page:
-        described = listed(one, redactor)
-        room -= size_of(as_json(described))
-        if room < 0:
-            return
-        yield described
-
-
 def listed(kept: KeptTrajectory, redactor: Redactor) -> ListedTrajectory:
     """Describe one trajectory."""
-    trajectory, shown = kept.trajectory, row(kept, redactor)
+    trajectory, shown = kept.trajectory, row_of(kept, redactor)
     words = Counter(outcome_word(result.outcome) for result in kept.results)
     agents = [named(agent, redactor) for agent in trajectory.agents[:_MAX_AGENTS]]
     return ListedTrajectory(
@@ -139,10 +141,8 @@ def list_lines(answer: TrajectoryList) -> Iterator[str]:
         + (f", from number {answer.offset} on" if answer.offset else "")
     )
     for one in answer.trajectories:
-        who = " ".join(filter(None, (one.service or "unknown service", one.version)))
-        agents = f" [{', '.join(one.agents)}]" if one.agents else ""
         worst = f"{one.worst_criterion}: {one.worst_reason}" if one.worst_criterion else one.worst_reason
-        yield f"{one.id}  {one.outcome}  {who}{agents}  {one.started or 'no time'}  {counted(one.calls, 'call')}  {worst}"
+        yield f"{one.id}  {one.outcome}  {one.who}  {one.started or 'no time'}  {counted(one.calls, 'call')}  {worst}"
     if answer.next_offset is not None:
         yield f"more with offset={answer.next_offset}"
     if answer.not_kept:
@@ -175,13 +175,3 @@ def moment(time_ns: int) -> str | None:
     if time_ns <= 0:
         return None
     return datetime.fromtimestamp(fit_time(time_ns) // 1_000_000_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _criterion(counts: CriterionCounts) -> ListedCriterion:
-    return ListedCriterion(
-        criterion=cut(counts.name, _NAME),
-        results={str(word): count for word, count in counts.words.items()},
-        mean=counts.mean,
-        not_evaluated_because=dict(counts.reasons),
-        is_shadow=counts.is_shadow,
-    )

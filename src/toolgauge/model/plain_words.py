@@ -1,12 +1,23 @@
 """Words that people read in place of those for programs: JSON, span attributes and metrics keep the originals."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 
 from toolgauge.model.observations import OTHER_ERROR
 from toolgauge.model.outcomes import OTHER_ARGUMENTS
 
-_STATES: Mapping[str, str] = {"requested_only": "asked for, not run"}
-_RULES: Mapping[str, str] = {"grounded": "seen before", OTHER_ARGUMENTS: "same tool, other arguments"}
+_STATES = {
+    "requested_only": "asked for, not run",
+    "paused": "paused, waits for a person",
+    "refused": "refused by a person",
+}
+# Why a value of a call is missing or no value.
+WHY_NOT_RECORDED = {
+    "not_recorded": "the producer did not record it",
+    "redacted": "the producer redacted it",
+    "unparsable": "it is no valid JSON and stays text",
+    "truncated": "it was cut off on the way",
+}
+_RULES = {"grounded": "seen before", OTHER_ARGUMENTS: "same tool, other arguments"}
 _MAX_ARGUMENTS, _MAX_NAME = 5, 60
 
 
@@ -15,13 +26,18 @@ def state_words(state: str) -> str:
     return _STATES.get(state, state)
 
 
+def reason_words(reason: str) -> str:
+    """Write a reason of the closed list."""
+    return reason.replace("_", " ")
+
+
 def rule_words(rule: str) -> str:
     """Write the rule that decided about a difference."""
     return _RULES.get(rule, rule)
 
 
 def error_words(kind: str) -> str:
-    """Write the type of an error: one that the producer did not name is "failed"."""
+    """Write the type of an error; one without a name is "failed"."""
     return "failed" if kind in ("", OTHER_ERROR) else kind
 
 
@@ -31,7 +47,7 @@ def with_spaces(text: str, mark: str = " ") -> str:
 
 
 def argument_words(expected: Collection[str], actual: Collection[str], compared: Callable[[str], str]) -> str:
-    """Name the arguments of a call that are wrong, the first few of them; `compared` words one that both sides have."""
+    """Name the first wrong arguments of a call; `compared` words an argument of both sides."""
     names = [*dict.fromkeys((*expected, *actual))]
     parts: list[str] = []
     for name in names[:_MAX_ARGUMENTS]:

@@ -28,7 +28,7 @@ _SpanId: TypeAlias = tuple[int, int]
 
 
 class _Emitted(Protocol):
-    """What the SDK hands to processors of log records, under names that changed with its versions."""
+    """The SDK's argument of processors of log records, whose type has another name in each version."""
 
     @property
     def log_record(self) -> LogRecord: ...
@@ -53,7 +53,7 @@ class TakesLogRecordProcessors(Protocol):
 
 
 class Collection:
-    """What one test recorded. Any thread may add to it."""
+    """The spans and log records of one test. Any thread may add to it."""
 
     def __init__(self) -> None:
         self._open: dict[_SpanId, str] = {}
@@ -77,7 +77,7 @@ class Collection:
         self._records.append(record)
 
     def clear(self) -> None:
-        """Forget what has ended."""
+        """Forget the spans and records that have ended."""
         self._spans.clear()
         self._records.clear()
 
@@ -97,7 +97,7 @@ class Collection:
         return len(self._spans) + len(self._records)
 
     def requests(self, attributes: Mapping[str, str]) -> Iterator[Request]:
-        """Encode what was collected, with attributes set on its resources."""
+        """Encode the collected spans and records, with attributes set on their resources."""
         if self._spans:
             traces = encode_spans(self.spans)
             _set(traces, attributes)

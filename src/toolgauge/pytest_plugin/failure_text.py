@@ -1,42 +1,92 @@
-"""Why an assertion failed, for the person who reads the test's output: expected beside actual, then the calls that were made."""
+"""Why criteria have not passed in a test, for the person who reads its output: expected beside actual, then the calls."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from toolgauge.api.evaluation import CriterionResult, EvaluatedTrajectory, Evaluation
-from toolgauge.export.explanations import ShownDifference, comparison
-from toolgauge.export.origin_lines import OriginWriter
 from toolgauge.export.redact import Redactor
-from toolgauge.model.content import NotRecorded
 from toolgauge.model.outcomes import MEANINGS, NotEvaluated
-from toolgauge.model.plain_words import error_words, state_words
-from toolgauge.model.trajectory import ToolCall
-from toolgauge.offline.replay.shown_values import ValueWriter
-from toolgauge.offline.terminal import counted, printable, shortened, shortened_error
-from toolgauge.pytest_plugin.criterion_shortfalls import Shortfall
+from toolgauge.report.explanations import comparison_by_rule
+from toolgauge.report.terminal import counted, printable, shortened, shortened_error
+from toolgauge.report.text import TextWriter
+from toolgauge.score.criterion import Criterion
 from toolgauge.score.origins.value_origin import failing_chains
 from toolgauge.score.unmatched import Unmatched
 
+Shortcoming: TypeAlias = Literal["failed", "ended in an error", "could not be evaluated", "matched nothing"]
+# Another turn may have had nothing to judge; anything else that was not evaluated was there, and not seen.
+_NOTHING_TO_JUDGE = ("no_calls", "nothing_expected")
+
+
 _SERVICE = '`OTEL_SERVICE_NAME`, or `attributes={"service.name": ...}` in the mark, sets the service of these spans'
-_MAX_SHORTFALLS = 5
-_MAX_RESULTS = 5
-_MAX_DIFFERENCES = 10
-_MAX_CALLS = 30
-_MAX_TRAJECTORIES = 5
-_FIRST_LINE = 160
-_LINE = 200
-_RESULT = 100
-_NAME = 60
-_MAX_NAMES = 3
+_MAX_SHORTFALLS, _MAX_RESULTS, _MAX_DIFFERENCES = 5, 5, 10
+_MAX_TRAJECTORIES, _MAX_CALLS, _MAX_NAMES = 5, 30, 3
+_FIRST_LINE, _LINE, _NAME = 160, 400, 60
 _INDENT = "  "
-# Rules by which evaluators compare whole calls: a difference with one side is a call that is missing, or one too many.
-_REPEATED = "repeated call"
-_WHOLE_CALLS = ("name_and_args", "name", "missing call", "extra call", "unexpected call", _REPEATED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shortfall:
+    """A criterion that has not passed. `results` are those that show it, none where it matched nothing."""
+
+    criterion: Criterion
+    shortcoming: Shortcoming
+    results: tuple[CriterionResult, ...]
+
+
+def shortfalls_of(criteria: Sequence[Criterion], evaluation: Evaluation) -> tuple[Shortfall, ...]:
+    """Look at criteria that have to pass, each for itself."""
+    found = (_shortfall(one, evaluation.of(one.name)) for one in criteria)
+    return tuple(one for one in found if one is not None)
+
+
+def shortfalls_of_all(criteria: Sequence[Criterion], evaluation: Evaluation) -> tuple[Shortfall, ...]:
+    """Look at all criteria that decide: those of other cases match nothing, and default ones may have nothing to judge.
+
+    Where nothing of what people wrote was scored, that is a shortfall of each of them; without any, of the default ones.
+    """
+    # A default criterion that every score passes decides nothing.
+    live = [one for one in criteria if one.enforce == "live" and (one.pass_at > 0 or not one.is_default)]
+    written = [one for one in live if not one.is_default]
+    found = tuple(_deciding(live, evaluation))
+    if found or any(result.passed for one in written or live for result in evaluation.of(one.name)):
+        return found
+    return shortfalls_of(written or live, evaluation)
+
+
+def _deciding(live: Sequence[Criterion], evaluation: Evaluation) -> Iterator[Shortfall]:
+    for criterion in live:
+        results = evaluation.of(criterion.name)
+        shortfall = _shortfall(criterion, results)
+        if shortfall is None or not results:
+            continue
+        unseen = any(_is_unseen(result) for result in results)
+        if shortfall.shortcoming != "could not be evaluated" or (unseen and not criterion.is_default):
+            yield shortfall
+
+
+def _shortfall(criterion: Criterion, results: tuple[CriterionResult, ...]) -> Shortfall | None:
+    if not results:
+        return Shortfall(criterion=criterion, shortcoming="matched nothing", results=())
+    failed = tuple(result for result in results if result.passed is False)
+    if failed:
+        is_error = all(result.outcome == "error" for result in failed)
+        return Shortfall(criterion=criterion, shortcoming="ended in an error" if is_error else "failed", results=failed)
+    has_passed = any(result.passed for result in results)
+    unseen = tuple(result for result in results if _is_unseen(result) or not has_passed)
+    if unseen:
+        return Shortfall(criterion=criterion, shortcoming="could not be evaluated", results=unseen)
+    return None
+
+
+def _is_unseen(result: CriterionResult) -> bool:
+    return result.passed is None and result.reason not in _NOTHING_TO_JUDGE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Circumstances:
-    """What else explains a failure: spans that have not ended, criteria that matched nothing, and the case that was looked up."""
+    """Further reasons of a failure: unfinished spans, criteria that matched nothing, and the case that was looked up."""
 
     unfinished: tuple[str, ...]
     unmatched: tuple[Unmatched, ...]
@@ -47,17 +97,21 @@ def failure_text(
     shortfalls: Sequence[Shortfall], evaluation: Evaluation, redactor: Redactor, circumstances: Circumstances
 ) -> str:
     """Describe why criteria did not pass; the first line is enough for the summary of a test run."""
+    text = TextWriter(redactor)
     lines = [_first_line(shortfalls, circumstances)]
     for shortfall in shortfalls[:_MAX_SHORTFALLS]:
-        lines += _shortfall_lines(shortfall, circumstances)
+        lines += _shortfall_lines(shortfall, circumstances, text)
     if len(shortfalls) > _MAX_SHORTFALLS:
         lines += ["", f"{_INDENT}and {counted(len(shortfalls) - _MAX_SHORTFALLS, 'more criterion', 'more criteria')}"]
     judged = {result.verdict.result.target for one in shortfalls for result in one.results}
-    values, origins = ValueWriter(redactor), OriginWriter(redactor)
-    for trajectory in in_order(evaluation)[:_MAX_TRAJECTORIES]:
-        if not judged or any(result.verdict.result.target in judged for result in trajectory.results):
-            lines += _origin_lines(trajectory, origins)
-            lines += _call_lines(trajectory, values)
+    for evaluated in in_order(evaluation)[:_MAX_TRAJECTORIES]:
+        if not judged or any(result.verdict.result.target in judged for result in evaluated.results):
+            trajectory = evaluated.trajectory
+            owners = ", ".join((*([trajectory.service] if trajectory.service else []), *trajectory.agents[:3]))
+            owned = f" ({owners})" if owners else ""
+            chains = failing_chains(trajectory, [result.verdict.result for result in evaluated.results])
+            lines += ["", shortened(f"{_INDENT}calls of trace {trajectory.trace_id}{owned}:", _LINE)]
+            lines += text.calls(trajectory, chains, _MAX_CALLS)
     lines += _unfinished_lines(circumstances.unfinished)
     return "\n".join(lines)
 
@@ -83,19 +137,14 @@ def nothing_collected(unfinished: Sequence[str], obstacle: str | None) -> str:
 def _first_line(shortfalls: Sequence[Shortfall], circumstances: Circumstances) -> str:
     first = shortfalls[0]
     more = f" (and {counted(len(shortfalls) - 1, 'more criterion', 'more criteria')})" if len(shortfalls) > 1 else ""
-    text = f"`{first.criterion.name}` {first.shortcoming}: {_gist(first, circumstances)}"
-    return f"{shortened_error(text, _FIRST_LINE)}{more}"
-
-
-def _gist(shortfall: Shortfall, circumstances: Circumstances) -> str:
-    if not shortfall.results:
-        return _why_unmatched(shortfall, circumstances)
-    result = shortfall.results[0]
-    if result.differences:
-        head, expected, actual = _sides(result.differences[0])
-        sides = [f"{word} {text}" for word, text in (("expected", expected), ("got", actual)) if text is not None]
-        return f"{head}: {', '.join(sides)}" if sides else head
-    return f"{result.reason}: {result.explanation}" if result.reason else result.explanation
+    if not first.results:
+        gist = _why_unmatched(first, circumstances)
+    elif differences := first.results[0].differences:
+        gist = comparison_by_rule(differences[0])
+    else:
+        result = first.results[0]
+        gist = f"{result.reason}: {result.explanation}" if result.reason else result.explanation
+    return f"{shortened_error(f'`{first.criterion.name}` {first.shortcoming}: {gist}', _FIRST_LINE)}{more}"
 
 
 def _why_unmatched(shortfall: Shortfall, circumstances: Circumstances) -> str:
@@ -105,65 +154,22 @@ def _why_unmatched(shortfall: Shortfall, circumstances: Circumstances) -> str:
     return "it is for none of the trajectories of this test"
 
 
-def _shortfall_lines(shortfall: Shortfall, circumstances: Circumstances) -> Iterator[str]:
+def _shortfall_lines(shortfall: Shortfall, circumstances: Circumstances, text: TextWriter) -> Iterator[str]:
     if not shortfall.results:
         yield ""
         yield f"{_INDENT}{shortfall.criterion.name}: {printable(_why_unmatched(shortfall, circumstances))}"
         if shortfall.criterion.when.service is not None:
             yield f"{_INDENT * 2}{_SERVICE}"
     for result in shortfall.results[:_MAX_RESULTS]:
+        shorten = shortened_error if result.outcome == "error" else shortened
         yield ""
-        yield _result_line(result)
-        for difference in result.differences[:_MAX_DIFFERENCES]:
-            yield from _difference_lines(difference)
-        more = len(result.differences) - _MAX_DIFFERENCES + result.verdict.more
-        if more > 0:
-            yield f"{_INDENT * 2}and {counted(more, 'more difference')}"
+        yield shorten(f"{_INDENT}{result.verdict.head}  {result.explanation}", _LINE)
+        yield from text.differences(result.verdict, _MAX_DIFFERENCES)
+        if any(one.expected is not None and one.expected == one.actual for one in result.differences):
+            yield f"{_INDENT * 2}what differs is masked here; `scored.calls` has the arguments as they are"
         yield from _remedy_lines(result, circumstances)
     if len(shortfall.results) > _MAX_RESULTS:
         yield f"{_INDENT}and {counted(len(shortfall.results) - _MAX_RESULTS, 'more result')}"
-
-
-def _result_line(result: CriterionResult) -> str:
-    call = "" if result.call is None else f", call {result.call.order + 1} `{result.call.name}`"
-    if result.value is None:
-        figure = f"{result.outcome.replace('_', ' ')}, {result.reason}"
-    else:
-        figure = f"{result.value:.2f}" + (f", {result.verdict.requirement}" if result.verdict.requirement else "")
-    shorten = shortened_error if result.outcome == "error" else shortened
-    return shorten(f"{_INDENT}{result.criterion} ({figure}{call}): {result.explanation}", _LINE * 2)
-
-
-def _difference_lines(difference: ShownDifference) -> Iterator[str]:
-    head, expected, actual = _sides(difference)
-    yield f"{_INDENT * 2}{head}"
-    if expected is not None:
-        yield f"{_INDENT * 3}expected  {expected}"
-    if actual is not None:
-        yield f"{_INDENT * 3}got       {actual}"
-    if expected is not None and expected == actual:
-        yield f"{_INDENT * 3}what differs is masked here; `scored.calls` has the arguments as they are"
-
-
-def _sides(difference: ShownDifference) -> tuple[str, str | None, str | None]:
-    """Write what differs, and both sides; `None` for one that cannot be."""
-    where, expected, actual = printable(difference.where), difference.expected, difference.actual
-    if difference.in_words:
-        return printable(comparison(difference)), None, None
-    if difference.rule in _WHOLE_CALLS and (expected is None or actual is None):
-        extra = _REPEATED if difference.rule == _REPEATED else "extra call"
-        return extra if expected is None else "missing call", _called(where, expected), _called(where, actual)
-    if expected is not None and actual is None:
-        actual = "nothing"
-    head = f"{where} ({printable(difference.rule_words)})"
-    return head, None if expected is None else printable(expected), None if actual is None else printable(actual)
-
-
-def _called(tool: str, arguments: str | None) -> str:
-    """Write one side of a call that has no other: arguments that do not matter are `null`."""
-    if arguments is None:
-        return "nothing"
-    return tool if arguments == "null" else f"{tool} {printable(arguments)}"
 
 
 def _remedy_lines(result: CriterionResult, circumstances: Circumstances) -> Iterator[str]:
@@ -179,41 +185,6 @@ def _remedy_lines(result: CriterionResult, circumstances: Circumstances) -> Iter
             yield f"{_INDENT * 2}`pytest --toolgauge-record DIR`, then `toolgauge doctor DIR`, names the setting that records it"
         case reason:
             yield f"{_INDENT * 2}{MEANINGS[reason]}"
-
-
-def _origin_lines(evaluated: EvaluatedTrajectory, writer: OriginWriter) -> Iterator[str]:
-    """Write where the argument values of the failing calls are from."""
-    results = [result.verdict.result for result in evaluated.results]
-    for origins in failing_chains(evaluated.trajectory, results).values():
-        if lines := writer.lines(origins):
-            yield ""
-            yield f"{_INDENT}values of {printable(writer.call(origins))}:"
-            yield from (f"{_INDENT * 2}{printable(line)}" for line in lines)
-
-
-def _call_lines(evaluated: EvaluatedTrajectory, values: ValueWriter) -> Iterator[str]:
-    trajectory = evaluated.trajectory
-    owners = ", ".join((*([trajectory.service] if trajectory.service else []), *trajectory.agents[:3]))
-    yield ""
-    yield shortened(f"{_INDENT}calls of trace {trajectory.trace_id}{f' ({owners})' if owners else ''}:", _LINE)
-    if not trajectory.calls:
-        yield f"{_INDENT * 2}none"
-    for call in trajectory.calls[:_MAX_CALLS]:
-        yield _call_line(call, values)
-    if len(trajectory.calls) > _MAX_CALLS:
-        yield f"{_INDENT * 2}and {counted(len(trajectory.calls) - _MAX_CALLS, 'more call')}"
-
-
-def _call_line(call: ToolCall, values: ValueWriter) -> str:
-    line = f"{_INDENT * 2}turn {call.turn}  {shortened(call.name, _NAME)}({values.arguments(call.arguments)})"
-    if call.state != "executed":
-        line += f"  {state_words(call.state)}"
-    if call.error is not None:
-        line += f"  {shortened(error_words(call.error.kind), _NAME)}: {values.error(call.error.message, _RESULT)}"
-    elif not isinstance(call.result, NotRecorded):
-        line += f" -> {shortened(values.content(call.result), _RESULT)}"
-    # Each part is bounded, so that nothing is cut before the cause of an error.
-    return line
 
 
 def _unfinished_lines(unfinished: Sequence[str]) -> Iterator[str]:

@@ -92,7 +92,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     rows_of = {report.nodeid: report.toolgauge for report in sorted(reports, key=lambda report: report.stop)}
     rows = [row for rows in rows_of.values() for row in rows]
     if rows and terminalreporter.verbosity >= 0:
-        from toolgauge.pytest_plugin.criteria_rows import summary_lines
+        from toolgauge.pytest_plugin.scored_tests import summary_lines
 
         terminalreporter.section("toolgauge")
         for line in summary_lines(rows):

@@ -1,4 +1,4 @@
-"""What the fixture `scored` is: the tool calls of one test, and the assertion that criteria pass on them."""
+"""The fixture `scored`: the tool calls of one test, and the assertion that criteria pass on them."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,12 +12,17 @@ from toolgauge.model.content import Content, Recorded, Unparsed
 from toolgauge.model.errors import ToolgaugeError
 from toolgauge.model.json import Json
 from toolgauge.model.plain_words import error_words
-from toolgauge.model.trajectory import CallState, ToolCall, Trajectory
+from toolgauge.model.trajectory import CallState, Trajectory
 from toolgauge.pytest_plugin.collector import Collector, Request, obstacle
-from toolgauge.pytest_plugin.criterion_shortfalls import Shortfall, shortfalls_of, shortfalls_of_all
-from toolgauge.pytest_plugin.failure_text import Circumstances, failure_text, in_order, nothing_collected
-from toolgauge.pytest_plugin.loaded_criteria import LoadedCriteria
-from toolgauge.pytest_plugin.mark_settings import CASE_KEY, TestSettings
+from toolgauge.pytest_plugin.failure_text import (
+    Circumstances,
+    failure_text,
+    in_order,
+    nothing_collected,
+    shortfalls_of,
+    shortfalls_of_all,
+)
+from toolgauge.pytest_plugin.marked_criteria import CASE_KEY, LoadedCriteria, TestSettings
 from toolgauge.score.criterion import Criterion as RegisteredCriterion
 
 # Reads the criteria of a test, or has read them before.
@@ -63,7 +68,7 @@ class Scored:
             )
 
     def clear(self) -> None:
-        """Forget what was collected so far."""
+        """Forget the spans and records collected so far."""
         self._collection.clear()
         self._evaluated.clear()
 
@@ -82,11 +87,24 @@ class Scored:
     def calls(self) -> tuple[Call, ...]:
         """The tool calls of all traces, those of one trace in the model's order."""
         __tracebackhide__ = True
-        return tuple(_plain(call) for one in self.trajectories if one.scope == "trace" for call in one.calls)
+        return tuple(
+            Call(
+                name=call.name,
+                arguments=_value(call.arguments),
+                result=_value(call.result),
+                error=None if call.error is None else f"{error_words(call.error.kind)}: {call.error.message}",
+                turn=call.turn,
+                agent=call.agent,
+                state=call.state,
+            )
+            for one in self.trajectories
+            if one.scope == "trace"
+            for call in one.calls
+        )
 
     @property
     def evaluation(self) -> Evaluation:
-        """What all criteria of the test found."""
+        """The results of all criteria of the test."""
         __tracebackhide__ = True
         return self._evaluate(())[2]
 
@@ -104,10 +122,19 @@ class Scored:
             if wanted or not one.is_default or one.name in fallen_short:
                 self.asserted[one.name] = evaluation.of(one.name)
         if found:
-            raise AssertionError(self._failure(found, loaded, evaluation))
+            raise AssertionError(
+                failure_text(
+                    found,
+                    evaluation,
+                    loaded.redactor,
+                    Circumstances(
+                        unfinished=self._collection.unfinished, unmatched=loaded.unmatched(evaluation), case=self.case
+                    ),
+                )
+            )
 
     def recording(self) -> Iterator[Request]:
-        """Encode what was collected, with the case and the attributes of the test."""
+        """Encode the spans and records, with the case and the attributes of the test."""
         return self._collection.requests(self._attributes(()))
 
     def _evaluate(
@@ -130,28 +157,6 @@ class Scored:
     def _attributes(self, case_keys: Iterable[str]) -> dict[str, str]:
         case = {} if self.case is None else dict.fromkeys((CASE_KEY, *case_keys), self.case)
         return {**self._settings.attributes, **case}
-
-    def _failure(self, found: Sequence[Shortfall], loaded: LoadedCriteria, evaluation: Evaluation) -> str:
-        return failure_text(
-            found,
-            evaluation,
-            loaded.redactor,
-            Circumstances(
-                unfinished=self._collection.unfinished, unmatched=loaded.unmatched(evaluation), case=self.case
-            ),
-        )
-
-
-def _plain(call: ToolCall) -> Call:
-    return Call(
-        name=call.name,
-        arguments=_value(call.arguments),
-        result=_value(call.result),
-        error=None if call.error is None else f"{error_words(call.error.kind)}: {call.error.message}",
-        turn=call.turn,
-        agent=call.agent,
-        state=call.state,
-    )
 
 
 def _value(content: Content) -> Json:

@@ -9,11 +9,11 @@ from math import ceil, log10
 
 from toolgauge.model.json import JsonObject
 from toolgauge.model.regressions import Stream
-from toolgauge.offline.markdown_text import code
-from toolgauge.offline.terminal import PLAIN, Style, printable, shortened
 from toolgauge.recordings.comparison import Comparison
 from toolgauge.recordings.conversation_means import StreamCounts
 from toolgauge.recordings.verdict import Judged
+from toolgauge.report.markdown import code
+from toolgauge.report.terminal import PLAIN, Style, printable, shortened
 
 _NAME_LENGTH = 60
 _HEADS = ("agent", "tool", "base", "new", "difference", "verdict")

@@ -7,10 +7,10 @@ from typing import Literal, TypeAlias
 
 from toolgauge.model.json import JsonObject
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.offline.terminal import PLAIN, Style, counted, shortened
 from toolgauge.recognize.remedies import Fact, Producer, Remedy
 from toolgauge.recognize.shortfalls import COSTS, NAMES, PROBLEMS, Shortfalls
 from toolgauge.recordings.stats import ProducerCounts, Tally
+from toolgauge.report.terminal import PLAIN, Style, counted, shortened
 
 Grade: TypeAlias = Literal["problem", "note"]
 

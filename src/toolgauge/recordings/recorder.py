@@ -16,11 +16,11 @@ from toolgauge.model.observations import Reading
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.ports import Dialect
 from toolgauge.model.records import Record
-from toolgauge.offline.terminal import counted, shortened
 from toolgauge.otlp.request import Request
 from toolgauge.pipeline.stages import ignore_split
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.recordings.stats import CountingRecognizer
+from toolgauge.report.terminal import counted, shortened
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.pipeline_factory import make_pipeline
 from toolgauge.service.serve import make_service

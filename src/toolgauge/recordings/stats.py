@@ -32,13 +32,13 @@ from toolgauge.model.plain_words import state_words
 from toolgauge.model.ports import Dialect
 from toolgauge.model.records import SDK_LANGUAGE, LogRecord, Record, Span, SpanRef
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.offline.terminal import PLAIN, Style, counted, shortened
 from toolgauge.otlp.envelope import parse_request
 from toolgauge.otlp.views import Views
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.recognize.remedies import Producer, producer_of
 from toolgauge.recognize.shortfalls import TraceCounts
 from toolgauge.recordings.recorded_requests import RecordedRequest
+from toolgauge.report.terminal import PLAIN, Style, counted, shortened
 from toolgauge.selfmetrics import SelfMetrics
 
 _WORD = r"(?:tool|function)s?"

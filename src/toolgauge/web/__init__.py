@@ -1,1 +1,1 @@
-"""The web view: what was scored, and why, for people with a browser. It reads, and changes nothing."""
+"""The web view: scored trajectories and their verdicts, for people with a browser. It only reads."""

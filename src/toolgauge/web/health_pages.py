@@ -1,17 +1,24 @@
-"""The page of health: what runs, where every span is, and what asks for somebody's attention."""
+"""The pages of health (parts, books of spans, figures that ask for attention) and of results that were not evaluated.
+
+Figures are copied at one moment, so that sums of them add up. Counts are those since the start; what producers leave out is
+found as `toolgauge doctor` finds it, in the trajectories that are kept.
+"""
 
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Self
 
 from msgspec import Struct
 
+from toolgauge.export.metric_data import snapshot
+from toolgauge.model.metrics import Histogram, MetricRegistry
+from toolgauge.model.outcomes import MEANINGS
+from toolgauge.report.producer_advice import advice
 from toolgauge.selfmetrics import drop_reason
 from toolgauge.service.health import ComponentHealth
 from toolgauge.service.pipeline_factory import VERSION
 from toolgauge.settings import HOUR, MINUTE, SECOND
-from toolgauge.web.figures import Figure, Figures
-from toolgauge.web.pages import Page, PageRequest, Pages
-from toolgauge.web.running import Shown
+from toolgauge.web.pages import Page, PageGroup, PageRequest
 
 _DESTINATION = "toolgauge.destination"
 _REASON = "toolgauge.reason"
@@ -47,6 +54,56 @@ _PROBLEMS: tuple[tuple[str, Mapping[str, str]], ...] = (
     ("toolgauge.log.dropped", {}),
 )
 
+_CRITERION = "gen_ai.evaluation.name"
+_OUTCOME, _WHY = "toolgauge.outcome", "toolgauge.not_evaluated.reason"
+_MOST_PRODUCERS = 50
+
+
+class Figure(Struct, frozen=True, kw_only=True):
+    """One number with the labels that have a value."""
+
+    metric: str
+    labels: Mapping[str, str]
+    value: float
+    description: str
+
+
+class Figures:
+    """Counters and gauges by their names."""
+
+    def __init__(self, figures: Mapping[str, tuple[Figure, ...]]) -> None:
+        self._figures = figures
+
+    @classmethod
+    def of(cls, registry: MetricRegistry) -> Self:
+        """Copy the counters and gauges of a registry."""
+        return cls(
+            {
+                metric.name: tuple(
+                    Figure(
+                        metric=metric.name,
+                        labels={name: value for name, value in zip(metric.labels, values, strict=True) if value},
+                        value=number,
+                        description=metric.description,
+                    )
+                    for values, number in metric.current().items()
+                )
+                for metric in snapshot(registry)
+                if not isinstance(metric, Histogram)
+            }
+        )
+
+    def each(self, metric: str, **labels: str) -> Iterator[Figure]:
+        """Yield the numbers with these labels, written with `_` for the dots and without `toolgauge.`."""
+        for figure in self._figures.get(metric, ()):
+            known = {name.removeprefix("toolgauge.").replace(".", "_"): value for name, value in figure.labels.items()}
+            if all(known.get(name, "") == value for name, value in labels.items()):
+                yield figure
+
+    def total(self, metric: str, **labels: str) -> int:
+        """Add up the numbers with these labels."""
+        return int(sum(figure.value for figure in self.each(metric, **labels)))
+
 
 class Books(Struct, frozen=True, kw_only=True):
     """Where the spans are that were received, for one destination; its name is empty where nothing is sent on."""
@@ -69,7 +126,7 @@ class Books(Struct, frozen=True, kw_only=True):
 
 
 class Queue(Struct, frozen=True, kw_only=True):
-    """What waits for one destination; `health` is `None` where nothing is known of it."""
+    """The queue of one destination; `health` is `None` where it is not known."""
 
     destination: str
     size_bytes: int
@@ -78,12 +135,8 @@ class Queue(Struct, frozen=True, kw_only=True):
     health: ComponentHealth | None
 
 
-class HealthPages:
-    """Shows how the process fares."""
-
-    def __init__(self, pages: Pages, shown: Shown) -> None:
-        self._pages = pages
-        self._shown = shown
+class HealthPages(PageGroup):
+    """Shows the health of the process."""
 
     def routes(self) -> Mapping[str, Page]:
         """Return the pages by the first part of their path."""
@@ -140,7 +193,7 @@ def books(figures: Figures) -> Iterator[Books]:
 
 
 def problems(figures: Figures) -> Iterator[Figure]:
-    """Yield the numbers that should be 0 and are not; what to do is in their descriptions."""
+    """Yield the numbers that should be 0 but are not; their descriptions name the remedy."""
     for metric, labels in _PROBLEMS:
         for figure in figures.each(metric, **labels):
             if figure.value:
@@ -194,3 +247,79 @@ def _gauges(figures: Figures, components: Mapping[str, ComponentHealth]) -> Iter
         yield "Journal", f"{entries} requests, {size_text(held_bytes)}"
     durable = figures.total("toolgauge.state.durable")
     yield "Detectors", "what they know survives a restart" if durable else "what they know is lost with this process"
+
+
+class Gap(Struct, frozen=True, kw_only=True):
+    """Results of one criterion that are `not_evaluated` for one reason: `count` of all its `of` results."""
+
+    criterion: str
+    reason: str
+    count: int
+    of: int
+
+    @property
+    def share(self) -> float:
+        """The part of the criterion's results."""
+        return self.count / self.of if self.of else 0.0
+
+
+class ReasonGaps(Struct, frozen=True, kw_only=True):
+    """One reason, its meaning, and the criteria that could not judge for it."""
+
+    reason: str
+    meaning: str
+    gaps: tuple[Gap, ...]
+
+
+class GapPages(PageGroup):
+    """Shows the results that were not evaluated."""
+
+    def routes(self) -> Mapping[str, Page]:
+        """Return the pages by the first part of their path."""
+        return {"/not-evaluated": self._gaps}
+
+    def _gaps(self, request: PageRequest) -> str | None:
+        if len(request.path) > 1:
+            return None
+        running = self._shown.running
+        trajectories = [kept.trajectory for kept in self._shown.store.newest()]
+        wants_content = running is None or running.wants_content()
+        producers = advice(trajectories, wants_content=wants_content)
+        reasons = () if running is None else by_reason(gaps(Figures.of(running.registry)))
+        return self._pages.page(
+            "gaps.html",
+            section="gaps",
+            title="Not evaluated",
+            reasons=reasons,
+            producers=producers[:_MOST_PRODUCERS],
+            more_producers=len(producers[_MOST_PRODUCERS:]),
+            trajectories=sum(trajectory.scope == "trace" for trajectory in trajectories),
+            wants_content=wants_content,
+        )
+
+
+def gaps(figures: Figures) -> Iterator[Gap]:
+    """Yield the reasons of each criterion, the most frequent first."""
+    of: dict[str, int] = {}
+    counts: dict[tuple[str, str], int] = {}
+    for figure in figures.each("toolgauge.evaluations"):
+        criterion = figure.labels.get(_CRITERION, "")
+        of[criterion] = of.get(criterion, 0) + int(figure.value)
+        if figure.labels.get(_OUTCOME) == "not_evaluated" and figure.value:
+            key = (criterion, figure.labels.get(_WHY, ""))
+            counts[key] = counts.get(key, 0) + int(figure.value)
+    for (criterion, reason), count in sorted(counts.items(), key=lambda entry: (-entry[1], entry[0])):
+        yield Gap(criterion=criterion, reason=reason, count=count, of=of[criterion])
+
+
+def by_reason(found: Iterable[Gap]) -> tuple[ReasonGaps, ...]:
+    """Put gaps together by their reasons, the most frequent first."""
+    groups: dict[str, list[Gap]] = {}
+    for gap in found:
+        groups.setdefault(gap.reason, []).append(gap)
+    meanings = {str(reason): meaning for reason, meaning in MEANINGS.items()}
+    together = [
+        ReasonGaps(reason=reason, meaning=meanings.get(reason, ""), gaps=tuple(group))
+        for reason, group in groups.items()
+    ]
+    return tuple(sorted(together, key=lambda one: -sum(gap.count for gap in one.gaps)))

@@ -1,35 +1,34 @@
-"""HTML from templates. Text from spans is hostile: all of it is escaped, as nothing is ever marked as safe, and characters
-that act instead of being seen (control characters, changes of direction, halves of a character) are written as escapes.
+"""The parts of every page: the request, the templates, the latest trajectories, and the running service.
+
+Pages are plain functions in threads. The event loop answers for the worker's state, with a deadline.
 """
 
-import re
-from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
-from importlib.resources import files
-from typing import Literal, Protocol, TypeAlias
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, TypeAlias, TypeVar
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from msgspec import Struct
 
-from toolgauge.otlp.encode import fit_time
+from toolgauge.export.redact import Redactor
+from toolgauge.model.errors import ToolgaugeError
+from toolgauge.model.metrics import MetricRegistry
+from toolgauge.model.regressions import Stream, StreamHistory, StreamStatus
+from toolgauge.report.html import Templates
+from toolgauge.report.kept import TrajectoryStore
+from toolgauge.service.health import ComponentHealth, Health
 
 Section: TypeAlias = Literal["overview", "streams", "trajectories", "gaps", "health"]
-NAVIGATION: tuple[tuple[Section, str, str], ...] = (
+_NAVIGATION: tuple[tuple[Section, str, str], ...] = (
     ("overview", "/", "Overview"),
     ("streams", "/streams", "Streams"),
     ("trajectories", "/trajectories", "Trajectories"),
     ("gaps", "/not-evaluated", "Not evaluated"),
     ("health", "/health", "Health"),
 )
-# Control characters but tab and line feed, invisible ones, changes of direction, lone surrogates, tags.
-_UNSEEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-    "\ud800-\udfff\U000e0000-\U000e007f]"
-)
-_NS_PER_S = 1_000_000_000
-_MINUTE_S = 60
-# Of a path of agents, so many innermost ones with so many characters each.
-_MAX_DEPTH, _MAX_AGENT = 4, 60
+_T = TypeVar("_T")
+_ANSWER_TIMEOUT_S = 5.0
 
 
 class PageRequest(Struct, frozen=True, kw_only=True):
@@ -47,105 +46,114 @@ class PageRequest(Struct, frozen=True, kw_only=True):
 Page: TypeAlias = Callable[[PageRequest], str | None]
 
 
-class PageGroup(Protocol):
-    """Pages that belong together."""
+class Pages(Templates):
+    """Renders whole pages. Belongs to no thread."""
 
-    def routes(self) -> Mapping[str, Page]:
-        """Return pages by the first part of their path: that of `/trajectories` is asked for `/trajectories/1`, too."""
+    def __init__(self) -> None:
+        super().__init__("toolgauge.web")
+
+    def page(self, template: str, *, section: Section, title: str, **values: object) -> str:
+        """Render a page; `values` are the names its template uses."""
+        return self.fragment(template, navigation=_NAVIGATION, section=section, title=title, **values)
+
+
+class BusyError(ToolgaugeError):
+    """The worker did not answer in time; the page is answered with status 503."""
+
+
+class Watching(Protocol):
+    """Streams of scores, and the detectors that watch them. Its methods are called on the event loop."""
+
+    async def statuses(self) -> Sequence[StreamStatus]:
+        """Return the state of each stream's detector, those in alarm first."""
+        ...
+
+    async def histories(self, streams: Sequence[Stream]) -> Sequence[StreamHistory]:
+        """Return the scores of these streams over time; a stream without a detector has none."""
         ...
 
 
-class Pages:
-    """Renders templates. Belongs to no thread."""
+class Listening(Protocol):
+    """A receiver."""
 
-    def __init__(self) -> None:
-        self._environment = Environment(
-            loader=PackageLoader("toolgauge.web"),
-            autoescape=True,
-            finalize=_finalized,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        self._environment.filters.update(_FILTERS)
-
-    def page(self, template: str, *, section: Section, title: str, **values: object) -> str:
-        """Render a whole page; `values` are what its template names."""
-        return self.fragment(template, navigation=NAVIGATION, section=section, title=title, **values)
-
-    def fragment(self, template: str, **values: object) -> str:
-        """Render any template; `values` are what it names."""
-        return self._environment.get_template(template).render(**values)
+    @property
+    def port(self) -> int:
+        """The port in use; 0 before it listens."""
+        ...
 
 
-def static_file(name: str) -> bytes:
-    """Read a file that pages refer to."""
-    return files("toolgauge.web").joinpath("static", name).read_bytes()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    """The running service. `watching` is `None` without `watch.enabled`; `clock` is wall-clock time in nanoseconds.
+
+    `receivers` are those of OTLP over gRPC and HTTP. `ask` and `components` wait in the thread of a page, and raise
+    `BusyError` after some seconds.
+    """
+
+    health: Health
+    registry: MetricRegistry
+    watching: Watching | None
+    clock: Callable[[], int]
+    loop: asyncio.AbstractEventLoop
+    receivers: Sequence[Listening] = ()
+    # Whether some criterion looks at messages and results: else they are not read.
+    wants_content: Callable[[], bool] = lambda: True
+
+    def ask(self, question: Callable[[Watching], Coroutine[object, object, Sequence[_T]]]) -> Sequence[_T]:
+        """Ask the detectors; a starting service has none, as it still reads what an earlier process saved."""
+        watching = self.watching
+        if watching is None or self.health.phase == "starting":
+            return ()
+        return self._answered(lambda: question(watching))
+
+    def components(self) -> Mapping[str, ComponentHealth]:
+        """Return the health of each part by its name; none while the process starts or stops."""
+
+        async def health() -> Mapping[str, ComponentHealth]:
+            return dict(self.health.components()) if self.health.is_ready else {}
+
+        # Destinations measure their outages by the clock of the event loop.
+        return self._answered(health)
+
+    def _answered(self, question: Callable[[], Coroutine[object, object, _T]]) -> _T:
+        async def answer() -> _T:
+            async with asyncio.timeout(_ANSWER_TIMEOUT_S):
+                return await question()
+
+        try:
+            return asyncio.run_coroutine_threadsafe(answer(), self.loop).result()
+        except TimeoutError as error:
+            raise BusyError("the worker is busy and did not answer in time: try again") from error
 
 
-def reason_text(reason: str) -> str:
-    """Write a word of a closed list for people."""
-    return reason.replace("_", " ")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Writing:
+    """How pages write spans: `trace_url` is a template with `{trace_id}`, `None` without links.
+
+    `pass_at` has the least score that passes, by the criterion's revision, as far as known.
+    """
+
+    redactor: Redactor
+    trace_url: str | None
+    pass_at: Mapping[str, float] = field(default_factory=dict[str, float])
 
 
-def visible(text: str) -> str:
-    """Write characters that are not seen, or change how others are seen, as escapes."""
-    return _UNSEEN.sub(_escape, text)
+@dataclass(slots=True)
+class Shown:
+    """All that pages are made of. `writing` is exchanged at a reload; `running` is `None` before there is a service."""
+
+    store: TrajectoryStore
+    writing: Writing
+    running: Running | None = None
 
 
-def _escape(found: re.Match[str]) -> str:
-    return found[0].encode("unicode_escape", "backslashreplace").decode()
+class PageGroup(ABC):
+    """Pages that belong together."""
 
+    def __init__(self, pages: Pages, shown: Shown) -> None:
+        self._pages = pages
+        self._shown = shown
 
-def _finalized(value: object) -> object:
-    """Prepare what a template writes; markup, which macros return, is made of parts that came through here."""
-    return visible(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
-
-
-def _time(time_ns: int) -> datetime:
-    return datetime.fromtimestamp(fit_time(time_ns) // _NS_PER_S, UTC)
-
-
-def _clock(time_ns: int) -> str:
-    return _time(time_ns).strftime("%m-%d %H:%M:%S")
-
-
-def _moment(time_ns: int) -> str:
-    return _time(time_ns).strftime("%Y-%m-%d %H:%M:%S UTC")
-
-
-def _iso(time_ns: int) -> str:
-    return _time(time_ns).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _short(text: str | None, length: int) -> str:
-    if text is None:
-        return ""
-    return text if len(text) <= length else f"{text[: length - 1]}…"
-
-
-def _path(agents: Sequence[str | None]) -> str:
-    return " > ".join(_short(agent, _MAX_AGENT) for agent in agents[-_MAX_DEPTH:] if agent)
-
-
-def _duration(time_ns: int) -> str:
-    seconds = max(0, time_ns) / _NS_PER_S
-    if seconds < 1:
-        return f"{seconds * 1000:.0f} ms"
-    if seconds < _MINUTE_S:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), _MINUTE_S)
-    return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min {rest} s"
-
-
-_FILTERS: Mapping[str, Callable[..., str]] = {
-    "clock": _clock,
-    "moment": _moment,
-    "iso": _iso,
-    "short": _short,
-    "reason": reason_text,
-    "score": "{:.3f}".format,
-    "thousands": "{:,}".format,
-    "duration": _duration,
-    "path": _path,
-}
+    @abstractmethod
+    def routes(self) -> Mapping[str, Page]:
+        """Return pages by the first part of their path: that of `/trajectories` is asked for `/trajectories/1`, too."""

@@ -1,4 +1,4 @@
-"""The pages of streams: all that are watched, those with evidence of a drop first, and one with its chart."""
+"""The pages of streams: a list, those with evidence of a drop first, and one stream with its chart."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
@@ -11,11 +11,11 @@ from msgspec.structs import asdict, astuple
 
 from toolgauge.export.regression_events import sentence, trace_links, valid_traces
 from toolgauge.model.regressions import Regression, Stream, StreamHistory, StreamState, StreamStatus
+from toolgauge.report.html import visible
+from toolgauge.report.trajectory_rows import is_meant
 from toolgauge.settings import HOUR
 from toolgauge.web.chart import NARROW, WIDE, Chart, Sparkline, draw, sparkline
-from toolgauge.web.filters import is_meant
-from toolgauge.web.pages import Page, PageRequest, Pages, visible
-from toolgauge.web.running import Shown, WatchedStreams
+from toolgauge.web.pages import Page, PageGroup, PageRequest, Running
 
 PAGE_SIZE = 50
 _MAX_TEXT = 200
@@ -92,12 +92,8 @@ class TraceLink(Struct, frozen=True, kw_only=True):
     url: str | None
 
 
-class StreamPages:
-    """Shows what the detectors know. Without `watch.enabled` the pages name that switch."""
-
-    def __init__(self, pages: Pages, shown: Shown) -> None:
-        self._pages = pages
-        self._shown = shown
+class StreamPages(PageGroup):
+    """Shows the streams of the detectors. Without `watch.enabled` the pages name that switch."""
 
     def routes(self) -> Mapping[str, Page]:
         """Return the pages by the first part of their path."""
@@ -107,21 +103,27 @@ class StreamPages:
         running = self._shown.running
         if len(request.path) > 2:
             return None
-        if running is None or running.streams is None:
-            return None if len(request.path) > 1 else self._not_watched(is_starting=running is None)
+        if running is None or running.watching is None:
+            return (
+                None
+                if len(request.path) > 1
+                else self._pages.page(
+                    "streams_off.html", section="streams", title="Streams", is_starting=running is None
+                )
+            )
         if len(request.path) > 1:
-            return self._one(request, running.streams)
-        return self._all(StreamFilters.of(request), running.streams)
+            return self._one(request, running)
+        return self._all(StreamFilters.of(request), running)
 
-    def _not_watched(self, *, is_starting: bool) -> str:
-        return self._pages.page("streams_off.html", section="streams", title="Streams", is_starting=is_starting)
-
-    def _all(self, filters: StreamFilters, streams: WatchedStreams) -> str:
-        statuses = sorted(streams.statuses(), key=_place)
+    def _all(self, filters: StreamFilters, running: Running) -> str:
+        statuses = sorted(running.ask(lambda watching: watching.statuses()), key=_place)
         found = [status for status in statuses if filters.matches(status)]
         begin = (filters.page - 1) * PAGE_SIZE
         shown = found[begin : begin + PAGE_SIZE]
-        histories = {history.status.stream: history for history in streams.histories([one.stream for one in shown])}
+        histories = {
+            history.status.stream: history
+            for history in running.ask(lambda watching: watching.histories([one.stream for one in shown]))
+        }
         return self._pages.page(
             "streams.html",
             section="streams",
@@ -137,9 +139,18 @@ class StreamPages:
             criteria=sorted({status.stream.criterion for status in statuses}),
         )
 
-    def _one(self, request: PageRequest, streams: WatchedStreams) -> str | None:
-        stream = next((each.stream for each in streams.statuses() if stream_id(each.stream) == request.path[1]), None)
-        history = None if stream is None else next(iter(streams.histories([stream])), None)
+    def _one(self, request: PageRequest, running: Running) -> str | None:
+        stream = next(
+            (
+                each.stream
+                for each in running.ask(lambda watching: watching.statuses())
+                if stream_id(each.stream) == request.path[1]
+            ),
+            None,
+        )
+        history = (
+            None if stream is None else next(iter(running.ask(lambda watching: watching.histories([stream]))), None)
+        )
         if history is None:
             return None
         chosen = _range(request.value("range"), history)
@@ -183,7 +194,7 @@ def stream_id(stream: Stream) -> str:
 
 
 def stream_title(stream: Stream) -> str:
-    """Name a stream for its heading: criterion, and what it judges."""
+    """Name a stream for its heading: criterion, and tool or agent."""
     if stream.tool:
         return f"{stream.criterion} of {stream.tool}"
     tools = "all tools" if stream.level == "call" else "whole runs"
@@ -227,7 +238,7 @@ def _lasted_ns(history: StreamHistory) -> int:
 
 
 def _range(asked: str, history: StreamHistory) -> Range:
-    """Choose what a chart shows: without a wish a day, less or more where an alarm is on."""
+    """Choose the range of a chart: a day by default, less or more during an alarm."""
     for name in _RANGE_NAMES:
         if name == asked:
             return name
@@ -262,7 +273,7 @@ def _charts(history: StreamHistory, chosen: Range) -> tuple[Chart, ...]:
 
 
 def _trajectory_filters(stream: Stream, alarm: Regression | None) -> dict[str, str]:
-    """Select trajectories of the stream: those that failed, while an alarm is on."""
+    """Select trajectories of the stream, during an alarm those that failed."""
     named = {"service": stream.service, "tool": stream.tool, "criterion": stream.criterion}
     filters = {name: value for name, value in named.items() if value}
     return filters if alarm is None else {"outcome": "failed", **filters}

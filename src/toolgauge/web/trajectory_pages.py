@@ -1,4 +1,4 @@
-"""The pages of trajectories: what needs attention, the latest ones, and each of them."""
+"""The pages of trajectories: an overview, the latest ones, and each of them."""
 
 from collections.abc import Mapping, Sequence
 from itertools import islice
@@ -6,24 +6,19 @@ from itertools import islice
 from toolgauge.export.regression_events import trace_links
 from toolgauge.model.regressions import StreamStatus
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.web.filters import MAX_TEXT, Facets, Filters, facets
-from toolgauge.web.kept import KeptTrajectory
-from toolgauge.web.pages import Page, PageRequest, Pages, visible
-from toolgauge.web.running import BusyError, Shown
+from toolgauge.report.html import visible
+from toolgauge.report.kept import KeptTrajectory
+from toolgauge.report.trajectory_rows import MAX_TEXT, Facets, Filters, facets, gaps, row_of, services
+from toolgauge.report.trajectory_view import TrajectoryWriter, head
+from toolgauge.web.pages import BusyError, Page, PageGroup, PageRequest
 from toolgauge.web.stream_pages import stream_id
-from toolgauge.web.trajectory_rows import gaps, row, services
-from toolgauge.web.trajectory_view import TrajectoryWriter, head
 
 _FAILURES, _GAPS, _SERVICES = 8, 6, 20
 _MAX_OPTIONS = 200
 
 
-class TrajectoryPages:
+class TrajectoryPages(PageGroup):
     """Shows the trajectories that are kept."""
-
-    def __init__(self, pages: Pages, shown: Shown) -> None:
-        self._pages = pages
-        self._shown = shown
 
     def routes(self) -> Mapping[str, Page]:
         """Return the pages by the first part of their path."""
@@ -41,7 +36,7 @@ class TrajectoryPages:
             total=len(newest),
             alarms=alarms,
             is_busy=is_busy,
-            failures=[row(one, redactor) for one in islice((one for one in newest if one.is_failed), _FAILURES)],
+            failures=[row_of(one, redactor) for one in islice((one for one in newest if one.is_failed), _FAILURES)],
             failed=sum(one.is_failed for one in newest),
             gaps=found[:_GAPS],
             more_gaps=max(0, len(found) - _GAPS),
@@ -52,10 +47,10 @@ class TrajectoryPages:
     def _alarms(self) -> tuple[Sequence[tuple[str, StreamStatus]], bool]:
         """Return the streams in alarm, each with its id; and whether the worker was too busy to answer."""
         running = self._shown.running
-        if running is None or running.streams is None:
+        if running is None:
             return (), False
         try:
-            statuses = running.streams.statuses()
+            statuses = running.ask(lambda watching: watching.statuses())
         except BusyError:
             return (), True
         return [(stream_id(one.stream), one) for one in statuses if one.state == "alarm"], False
@@ -79,7 +74,7 @@ class TrajectoryPages:
             "trajectories.html",
             section="trajectories",
             title="Trajectories",
-            rows=[row(one, redactor) for one in found.kept],
+            rows=[row_of(one, redactor) for one in found.kept],
             filters=filters,
             options=options(filters, facets(newest)),
             found=found,

@@ -1,35 +1,182 @@
-"""The web view of a running service: it sees scorecards in passing, and answers with pages about them."""
+"""The web view of a running service: it sees scorecards in passing, and answers with pages about them.
+
+Pages are rendered in a thread: one of ten thousand calls takes longer than receivers may stand still. Senders' names and
+arguments are not for every page in a browser: without a token the Host header must be ours, and pages of other origins
+get nothing. Open pages ask again and again with the tag of what they show; nothing is rendered while it is the same.
+"""
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import gzip
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import blake2b
+from threading import Lock
 from typing import Protocol
 from urllib.parse import quote
 
+from aiohttp import web
+from cachetools import TTLCache
+from msgspec import Struct
+
 from toolgauge.config.model import Web
 from toolgauge.export.redact import Redactor
-from toolgauge.model.delivery import Outgoing
-from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.trajectory import Trajectory
+from toolgauge.net.auth import BrowserGuard, is_of_another_site, is_own_host
+from toolgauge.net.listen import IDLE_TIMEOUT_S, HttpEndpoint, accepts_gzip
 from toolgauge.pipeline.stages import ScorecardSink
+from toolgauge.report.html import static_file
+from toolgauge.report.kept import ObservedSink, TrajectoryStore, trajectory_id
 from toolgauge.score.scorer import ReadingScope
-from toolgauge.selfmetrics import SelfMetrics, WatchMetrics
+from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.health import Health
-from toolgauge.service.process import Faults
-from toolgauge.settings import split_address
-from toolgauge.web.endpoint import HEADERS, WebEndpoint
-from toolgauge.web.gap_pages import GapPages
-from toolgauge.web.health_pages import HealthPages
-from toolgauge.web.kept import TrajectoryStore, trajectory_id
-from toolgauge.web.live_updates import LiveUpdates, Source
-from toolgauge.web.pages import Page, PageGroup, Pages
-from toolgauge.web.running import Listening, Running, Shown, WatchedStreams, Watching, Writing
+from toolgauge.service.process import Faults, beside
+from toolgauge.settings import SECOND, split_address
+from toolgauge.web.health_pages import GapPages, HealthPages
+from toolgauge.web.pages import (
+    BusyError,
+    Listening,
+    Page,
+    PageGroup,
+    PageRequest,
+    Pages,
+    Running,
+    Shown,
+    Watching,
+    Writing,
+)
 from toolgauge.web.stream_pages import StreamPages
 from toolgauge.web.trajectory_pages import TrajectoryPages
 
-_FIGURES_EVERY_S = 5.0
+HEADERS: Mapping[str, str] = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+_STATIC = {"icon.svg": "image/svg+xml", "toolgauge.css": "text/css", "toolgauge.js": "text/javascript"}
+_PAGES_AT_ONCE = 2
+# The service ends first, and has nearly all of the time there is.
+_STOP_TIMEOUT_S = 0.5
+_MIN_ZIPPED_BYTES = 1024
+_GZIP_LEVEL = 4
+# An open page names itself in each request; it counts as open for so long after the last one.
+_PAGE_HEADER = "Toolgauge-Page"
+_MAX_OPEN_PAGES, _OPEN_S = 1000, 10.0
+# Figures that move without a trajectory are written again after so long.
+_FIGURES_NS, _HEALTH_NS = 15 * SECOND, 5 * SECOND
 _MAX_ID = 64
 _ALL_ADDRESSES = ("", "0.0.0.0", "::")  # noqa: S104 (nothing is bound here)
+
+
+class _File(Struct, frozen=True):
+    body: bytes
+    content_type: str
+    tag: str
+
+
+class WebEndpoint(HttpEndpoint):
+    """Serves the pages of `routes` by the first part of their path; a page that is `None` does not exist.
+
+    `stamp` differs once a page of this path may have changed.
+    """
+
+    guard_type = BrowserGuard
+
+    def __init__(
+        self, settings: Web, routes: Mapping[str, Page], stamp: Callable[[str], object], faults: Faults
+    ) -> None:
+        super().__init__(settings, idle_timeout_s=IDLE_TIMEOUT_S, stop_timeout_s=_STOP_TIMEOUT_S, headers=HEADERS)
+        self._routes = routes
+        self._stamp = stamp
+        self._faults = faults
+        self._host, _ = split_address(settings.endpoint)
+        self._has_token = settings.auth is not None
+        self._files = {
+            f"/static/{name}": _File(static_file(name), content_type, _tag(static_file(name)))
+            for name, content_type in _STATIC.items()
+        }
+        self._rendering = asyncio.Semaphore(_PAGES_AT_ONCE)
+        self._open_pages = TTLCache[str, None](_MAX_OPEN_PAGES, _OPEN_S)
+        # Metrics are pushed by another thread.
+        self._counting = Lock()
+
+    @property
+    def open_pages(self) -> int:
+        """The number of pages that asked for changes a moment ago."""
+        with self._counting:
+            return len(self._open_pages)
+
+    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer with a page, or a file that pages refer to."""
+        # No page elsewhere has a token, whatever name it points here.
+        if not self._has_token and not is_own_host(request.headers.get("Host", ""), self._host):
+            return _text(403, "the Host header does not name this machine: ask `localhost`, or configure `web.auth`")
+        if is_of_another_site(request.headers):
+            return _text(403, "another site may link here, and read nothing")
+        if request.path in self._files:
+            file = self._files[request.path]
+            # Browsers ask each time whether it is still the same, and get it once.
+            headers = {"Cache-Control": "no-cache", "ETag": f'"{file.tag}"'}
+            response = _unchanged(request, file.tag, headers) or web.Response(
+                body=file.body, content_type=file.content_type, charset="utf-8", headers=headers
+            )
+        else:
+            response = await self._page(request)
+        response.headers["Vary"] = "Accept-Encoding"
+        body = response.body
+        if (
+            isinstance(body, bytes)
+            and len(body) >= _MIN_ZIPPED_BYTES
+            and accepts_gzip(",".join(request.headers.getall("Accept-Encoding", [])))
+        ):
+            response.body = await asyncio.to_thread(gzip.compress, body, _GZIP_LEVEL, mtime=0)
+            response.headers["Content-Encoding"] = "gzip"
+        return response
+
+    async def _page(self, request: web.BaseRequest) -> web.Response:
+        path = tuple(part for part in request.path.split("/") if part)
+        route = "/" + "".join(path[:1])
+        page = self._routes.get(route)
+        if page is None:
+            return _text(404, "no such page; there is `/`")
+        if (page_id := request.headers.get(_PAGE_HEADER)) is not None:
+            with self._counting:
+                self._open_pages[page_id[:_MAX_ID]] = None
+        # Taken before the page is written: a change meanwhile is one that the page lacks.
+        tag = _tag(repr((request.path_qs, self._stamp(route))).encode(errors="replace"))
+        headers = {"ETag": f'"{tag}"'}
+        if (unchanged := _unchanged(request, tag, headers)) is not None:
+            return unchanged
+        asked = PageRequest(path=path, query={name: tuple(request.query.getall(name)) for name in request.query})
+        with self._faults.survived():
+            try:
+                async with self._rendering:
+                    text = await beside(lambda: page(asked), "page")
+            except BusyError as error:
+                return _text(503, error.message)
+            if text is None:
+                return _text(404, "no such page, or its trajectory is no longer kept; there is `/trajectories`")
+            body = text.encode(errors="replace")
+            return web.Response(body=body, content_type="text/html", charset="utf-8", headers=headers)
+        return _text(500, "this page cannot be written; the log of toolgauge names the place")
+
+
+def _text(status: int, text: str) -> web.Response:
+    return web.Response(status=status, text=text)
+
+
+def _tag(content: bytes) -> str:
+    return blake2b(content, digest_size=8).hexdigest()
+
+
+def _unchanged(request: web.BaseRequest, tag: str, headers: Mapping[str, str]) -> web.Response | None:
+    is_known = any(known.value in (tag, "*") for known in request.if_none_match or ())
+    return web.Response(status=304, headers=headers) if is_known else None
 
 
 class Viewed(Protocol):
@@ -37,7 +184,7 @@ class Viewed(Protocol):
 
     @property
     def watching(self) -> Watching | None:
-        """What watches scores; `None` where nothing does."""
+        """The detectors; `None` without `watch.enabled`."""
         ...
 
     @property
@@ -47,7 +194,7 @@ class Viewed(Protocol):
 
     @property
     def health(self) -> Health:
-        """How it fares."""
+        """The health of the process and its parts."""
         ...
 
     @property
@@ -62,12 +209,12 @@ class Viewed(Protocol):
 
     @property
     def reading_scope(self) -> ReadingScope:
-        """What it reads, by now."""
+        """The parts of spans that are read at present."""
         ...
 
 
 class WebView:
-    """Shows what passes through a sink. `observe` before the service is made, `start` and `stop` around it."""
+    """Shows the scorecards that pass through a sink. `observe` before the service is made, `start` and `stop` around it."""
 
     def __init__(
         self, settings: Web, redactor: Redactor, trace_url: str | None, pass_at: Mapping[str, float] | None = None
@@ -76,7 +223,6 @@ class WebView:
         self._settings = settings
         store = TrajectoryStore(settings.max_trajectories, settings.max_bytes)
         self._shown = Shown(store, Writing(redactor=redactor, trace_url=trace_url, pass_at=pass_at or {}))
-        self._live: LiveUpdates | None = None
         self._endpoint: WebEndpoint | None = None
 
     @property
@@ -86,18 +232,20 @@ class WebView:
 
     @property
     def url(self) -> str:
-        """Where a browser on this machine finds it."""
+        """The address for a browser on this machine."""
         host, _ = split_address(self._settings.endpoint)
+        if host in _ALL_ADDRESSES:
+            host = "localhost"
         scheme = "http" if self._settings.tls is None else "https"
-        return f"{scheme}://{_reachable(host)}:{self.port}"
+        return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self.port}"
 
     def page_url(self, trajectory: Trajectory) -> str:
         """Return the address of a trajectory's page, which is there as long as the trajectory is kept."""
         return f"{self.url}/trajectories/{quote(trajectory_id(trajectory), safe='', errors='replace')[:_MAX_ID]}"
 
     def observe(self, sink: ScorecardSink) -> ScorecardSink:
-        """Wrap a sink: what passes through it is shown."""
-        return _ObservedSink(sink, self._shown.store)
+        """Wrap a sink: the view shows its scorecards."""
+        return ObservedSink(sink, self._shown.store.add)
 
     def show(self, scorecard: Scorecard) -> None:
         """Show a scorecard. Any thread may call."""
@@ -109,93 +257,56 @@ class WebView:
         self._shown.writing = Writing(redactor=redactor, trace_url=trace_url, pass_at=known)
 
     async def start(self, service: Viewed) -> None:
-        """Listen, and show this service, which may start later. Raise `StartError` when the address cannot be had."""
-        watching, metrics = service.watching, service.metrics
-        loop = asyncio.get_running_loop()
-        self._shown.running = Running(
+        """Listen, and show this service, which may start later. Raise `StartError` when the address is taken."""
+        shown, metrics, clock = self._shown, service.metrics, service.clock
+        shown.running = Running(
             health=service.health,
             registry=metrics.registry,
-            streams=None if watching is None else WatchedStreams(watching, service.health, loop),
-            clock=service.clock,
-            loop=loop,
+            watching=service.watching,
+            clock=clock,
+            loop=asyncio.get_running_loop(),
             receivers=service.receivers,
             wants_content=lambda: service.reading_scope.content,
         )
-        self._live = LiveUpdates(_sources(self._shown.store, metrics.watch, service.clock), HEADERS)
-        _measure(metrics.registry, self._shown.store, self._live)
-        routes = _routes(_page_groups(Pages(), self._shown))
-        self._endpoint = WebEndpoint(self._settings, routes, self._live, Faults(metrics))
+
+        def stamp(route: str) -> object:
+            # Copies, each made at one go: the worker adds streams meanwhile.
+            alarms, active = list(metrics.watch.alarms.cells.values()), list(metrics.watch.active.cells.values())
+            figures = clock() // (_HEALTH_NS if route == "/health" else _FIGURES_NS)
+            phase = (service.health.started_ns, service.health.phase)
+            return phase, id(shown.writing), shown.store.changes, alarms, active, figures
+
+        pages = Pages()
+        groups: tuple[PageGroup, ...] = (
+            TrajectoryPages(pages, shown),
+            StreamPages(pages, shown),
+            GapPages(pages, shown),
+            HealthPages(pages, shown),
+        )
+        routes = {path: page for group in groups for path, page in group.routes().items()}
+        self._endpoint = WebEndpoint(self._settings, routes, stamp, Faults(metrics))
+        self._measure(metrics, self._endpoint)
         await self._endpoint.start()
-        self._live.start()
 
     async def stop(self) -> None:
         """Stop listening. Works twice and without a start."""
-        if self._live is not None:
-            await self._live.stop()
         if self._endpoint is not None:
             await self._endpoint.stop()
 
-
-def _page_groups(pages: Pages, shown: Shown) -> tuple[PageGroup, ...]:
-    return (
-        TrajectoryPages(pages, shown),
-        StreamPages(pages, shown),
-        GapPages(pages, shown),
-        HealthPages(pages, shown),
-    )
-
-
-def _routes(groups: Iterable[PageGroup]) -> dict[str, Page]:
-    return {path: page for group in groups for path, page in group.routes().items()}
-
-
-def _sources(store: TrajectoryStore, watch: WatchMetrics, clock: Callable[[], int]) -> Iterator[Source]:
-    """Yield what pages follow: an alarm is shown at once, figures that move with every trajectory now and then."""
-    yield Source(name="trajectories", stamp=lambda: store.changes)
-    # A copy, made at one go: the worker adds streams meanwhile.
-    yield Source(name="streams", stamp=lambda: (list(watch.alarms.cells.values()), list(watch.active.cells.values())))
-    yield Source(name="streams", stamp=lambda: store.changes, every_s=_FIGURES_EVERY_S)
-    yield Source(name="health", stamp=clock, every_s=_FIGURES_EVERY_S)
-
-
-def _measure(registry: MetricRegistry, store: TrajectoryStore, live: LiveUpdates) -> None:
-    """Register what the view keeps, and how many look at it."""
-    registry.gauge("toolgauge.web.trajectories", "{trajectory}", "Trajectories that the web view shows.").observe = (
-        lambda: {(): len(store)}
-    )
-    registry.gauge(
-        "toolgauge.web.trajectories.bytes", "By", "About how much memory the trajectories of the web view take."
-    ).observe = lambda: {(): store.size_bytes}
-    registry.counter(
-        "toolgauge.web.trajectories.evicted",
-        "{trajectory}",
-        "Trajectories that the web view no longer shows because later ones took their room: raise "
-        "`web.max_trajectories` and `web.max_bytes` to look further back.",
-    ).observe = lambda: {(): store.evicted}
-    registry.gauge(
-        "toolgauge.web.clients", "{client}", "Open pages of the web view that follow what happens."
-    ).observe = lambda: {(): live.clients}
-
-
-def _reachable(host: str) -> str:
-    """Return a host to ask for what listens on `host`, which may be all addresses."""
-    if host in _ALL_ADDRESSES:
-        return "localhost"
-    return f"[{host}]" if ":" in host else host
-
-
-class _ObservedSink:
-    """A sink of scorecards that keeps them, too."""
-
-    def __init__(self, sink: ScorecardSink, store: TrajectoryStore) -> None:
-        self._sink = sink
-        self._store = store
-
-    def record(self, scorecard: Scorecard) -> None:
-        """Pass the scorecard on, and keep it."""
-        self._sink.record(scorecard)
-        self._store.add(scorecard)
-
-    def requests(self, scorecards: Sequence[Scorecard]) -> Iterable[Outgoing]:
-        """Pass the requests on."""
-        return self._sink.requests(scorecards)
+    def _measure(self, metrics: SelfMetrics, endpoint: WebEndpoint) -> None:
+        registry, store = metrics.registry, self._shown.store
+        registry.gauge(
+            "toolgauge.web.trajectories", "{trajectory}", "Trajectories that the web view shows."
+        ).observe = lambda: {(): len(store)}
+        registry.gauge(
+            "toolgauge.web.trajectories.bytes", "By", "About how much memory the trajectories of the web view take."
+        ).observe = lambda: {(): store.size_bytes}
+        registry.counter(
+            "toolgauge.web.trajectories.evicted",
+            "{trajectory}",
+            "Trajectories that the web view no longer shows because later ones took their room: raise "
+            "`web.max_trajectories` and `web.max_bytes` to look further back.",
+        ).observe = lambda: {(): store.evicted}
+        registry.gauge(
+            "toolgauge.web.clients", "{client}", "Open pages of the web view that asked for changes in the last 10 s."
+        ).observe = lambda: {(): endpoint.open_pages}

@@ -1,0 +1,254 @@
+"""Answers about whole recordings: `toolgauge compare`, `learn`, `expect` and `doctor` for a client. Nothing is written."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta, Struct, convert, field
+
+from toolgauge.authoring.documents import document
+from toolgauge.authoring.evidence import Requirements as Evidence
+from toolgauge.authoring.labels import read_labels
+from toolgauge.authoring.learner import Options, Wanted, learn_recording
+from toolgauge.authoring.reference_text import criteria_lines
+from toolgauge.authoring.tasks import Choice, Counted, choose_runs
+from toolgauge.config.model import Config
+from toolgauge.mcp_server.plain_text import more, within_room
+from toolgauge.mcp_server.scored_recordings import ScoredRecordings, Scoring, ScoringFiles, Work
+from toolgauge.model.errors import ConfigError, RecordingError
+from toolgauge.recordings.comparison import BASE, NEW, Filters, compare, observe_as, set_beside
+from toolgauge.recordings.comparison_tables import comparison_object, conclusion, table_lines
+from toolgauge.recordings.conversation_means import Observations
+from toolgauge.recordings.doctor import Doctor, diagnosis_lines, diagnosis_object
+from toolgauge.recordings.recorded_requests import scorecards
+from toolgauge.recordings.stats import Tally
+from toolgauge.recordings.verdict import Answer, Question, Verdict
+from toolgauge.report.terminal import counted
+from toolgauge.service.pipeline_factory import offline_pipeline
+
+# So much YAML is in one answer.
+MAX_YAML = 20_000
+_ENTRY = "\n  - name: "
+# As `toolgauge learn` has them without options.
+_TOLERANCE, _MOST_ALARMS = 0.01, 0.05
+_MAX_STREAMS = 40
+_WORST_FIRST: Mapping[Verdict, int] = {"worse": 0, "not_enough_data": 1, "better": 2, "no_difference_seen": 3}
+
+
+class SuggestedCriteria(Struct, frozen=True, kw_only=True):
+    """A criteria file for a person to review; `toolgauge replay --criteria FILE` takes it."""
+
+    yaml: Annotated[str, Meta(description="the text of a criteria file; empty where there is too little evidence")]
+    criteria: Annotated[int, Meta(description="criteria in `yaml`")]
+    more_criteria: Annotated[int, Meta(description="further criteria, for which the answer has no room")]
+    notes: list[str]
+
+
+def learned(
+    files: tuple[str, ...], scoring: ScoringFiles, work: Work, *, labels: Path | None, min_runs: int
+) -> SuggestedCriteria:
+    """Learn criteria from usual runs, as `toolgauge learn` does."""
+    wanted = Wanted(labels=None if labels is None else read_labels(labels))
+    learner = learn_recording(work.requests(files), wanted, scoring.load().config)
+    if not learner.calls:
+        raise RecordingError(
+            wanted.why_none() or f"there is no tool call in this recording ({learner.runs} runs)",
+            hint="`diagnose_recording` looks for the reason",
+        )
+    requirements = Evidence(runs=min_runs, tolerance=_TOLERANCE)
+    text, summaries = learner.result(Options(requirements=requirements, most_alarms=_MOST_ALARMS))
+    notes = [
+        f"{summary.service or '(no service name)'}: {summary.runs} runs, {summary.calls} calls, "
+        f"{counted(summary.criteria, 'criterion', 'criteria')}"
+        for summary in summaries
+    ]
+    if not any(summary.criteria for summary in summaries):
+        notes.append(f"no rule has enough evidence: record more, or lower `min_runs` ({min_runs})")
+        return _bounded("", notes)
+    return _bounded(text, [*notes, "learned from what is there: review it, as what was usual may be wrong"])
+
+
+def expected(files: tuple[str, ...], scoring: ScoringFiles, work: Work, *, passed: Sequence[str]) -> SuggestedCriteria:
+    """Make the calls of these runs the reference, as `toolgauge expect --trace` does."""
+    choice = Choice(scope="trace", traces=tuple(trace.lower() for trace in passed))
+    whole = scoring.load_for_runs(choice.scope)
+    if not whole.redactor.shows_values:
+        raise ConfigError(
+            "a reference is made of the values of a run, and values are hidden",
+            hint="the person who runs this server shows them with `toolgauge mcp --set redact.values=show`, or calls "
+            "`toolgauge expect`; without `passed`, criteria are learned that hold no values",
+        )
+    counting = Counted()
+    chooser = choose_runs(work.requests(files), choice, counting, whole.config, whole.criteria)
+    found = document(
+        chooser.tasks(), tools=counting.tools, case_key=counting.case_key, is_promoted=False, is_one_criterion=False
+    )
+    notes = [f"left out: {line}" for line in chooser.left_out]
+    notes.append("calls that change state are expected; comments name what was left free, and why")
+    return _bounded("".join(f"{line}\n" for line in criteria_lines(found, None)), notes)
+
+
+def suggestion_lines(answer: SuggestedCriteria) -> list[str]:
+    """Write the suggestion for a model to read."""
+    lines = [*answer.notes, f"{counted(answer.criteria, 'criterion', 'criteria')}:" if answer.yaml else "no criteria"]
+    if answer.more_criteria:
+        lines.append(f"{answer.more_criteria} more have no room here: `toolgauge learn FILE -o envelope.yaml` has all")
+    return lines
+
+
+def _bounded(text: str, notes: list[str]) -> SuggestedCriteria:
+    """Cut the text between two criteria, so that the rest is a whole file."""
+    total = text.count(_ENTRY)
+    if len(text) > MAX_YAML:
+        end = text.rfind(_ENTRY, 0, MAX_YAML)
+        text = text[: end + 1] if end > 0 else ""
+    kept = text.count(_ENTRY)
+    return SuggestedCriteria(yaml=text, criteria=kept, more_criteria=total - kept, notes=notes)
+
+
+class MissingPart(Struct, frozen=True, kw_only=True):
+    """A fact that a producer leaves out: in `count` of `of` places (`unit`)."""
+
+    what: str
+    grade: Annotated[str, Meta(description="`problem` where calls cannot be judged without it, else `note`")]
+    count: int
+    of: int
+    unit: str
+    never_recorded: bool
+    switches: list[str]
+    advice: str
+    not_evaluated: Annotated[list[str], Meta(description="evaluators that cannot judge without it")]
+    cost: str
+
+
+class DiagnosedProducer(Struct, frozen=True, kw_only=True):
+    """A library in a service."""
+
+    service: str | None
+    scope: str
+    version: str | None
+    language: str | None
+    dialects: list[str]
+    spans: int
+    log_records: int
+    calls: int
+    ok: bool
+    missing: list[MissingPart]
+
+
+class RecordingDiagnosis(Struct, frozen=True, kw_only=True):
+    """The producers of a recording, with the facts that each leaves out."""
+
+    recording: str
+    producers: list[DiagnosedProducer]
+    more_producers: int
+    notes: list[str]
+
+
+def diagnose(name: str, files: tuple[str, ...], work: Work) -> tuple[RecordingDiagnosis, Sequence[str]]:
+    """Diagnose a recording as `toolgauge doctor` does; return the answer and lines for it."""
+    tally = Tally()
+    doctor = Doctor(tally)
+    for scorecard in scorecards(tally.counted(work.requests(files)), offline_pipeline(Config(), (), tally.recognizer)):
+        doctor.add(scorecard.trajectory)
+    # Those with problems first, as many as there is room for.
+    found = sorted(doctor.diagnoses(), key=lambda one: not one.has_problems)
+    producers = list(within_room(convert(diagnosis_object(one), DiagnosedProducer) for one in found))
+    shown = found[: len(producers)]
+    notes: list[str] = []
+    if not found:
+        read = tally.in_recording.total()
+        notes.append(
+            f"nothing recognised: none of {read} spans and log records is of an agent, or no dialect knows its form"
+        )
+    if doctor.split:
+        lacking = f"{doctor.split} of {doctor.with_calls} trajectories lack spans inside"
+        notes.append(f"{lacking}, and are not evaluated as a whole")
+    if tally.undecodable:
+        notes.append(f"{tally.undecodable} spans and log records are broken inside")
+    if tally.dialect_errors:
+        notes.append(f"a dialect failed on {tally.dialect_errors} records")
+    answer = RecordingDiagnosis(
+        recording=name, producers=producers, more_producers=more(shown, len(found)), notes=notes
+    )
+    return answer, [*(line for one in shown for line in diagnosis_lines(one)), *notes]
+
+
+class ComparedSide(Struct, frozen=True, kw_only=True):
+    """The scores of one stream in one recording."""
+
+    conversations: int
+    mean: float | None
+    not_evaluated: int | None
+    errors: int | None
+
+
+class MoreConversations(Struct, frozen=True, kw_only=True):
+    """About how many more conversations would decide."""
+
+    base: int
+    new: int
+
+
+class ComparedStream(Struct, frozen=True, kw_only=True):
+    """One criterion, for all tools of an agent, or for one tool. `interval` is that of the difference of the means."""
+
+    criterion: str
+    level: str
+    service: str | None
+    agent: str | None
+    tool: str | None
+    verdict: Verdict
+    baseline: ComparedSide = field(name="base")
+    candidate: ComparedSide = field(name="new")
+    difference: float | None
+    interval: list[float]
+    within_margin: bool
+    decides: Annotated[bool, Meta(description="whether this stream has to be shown to be no worse")]
+    more_conversations: MoreConversations | None
+
+
+class ComparisonAnswer(Struct, frozen=True, kw_only=True):
+    """Whether the candidate is worse. `base` is the baseline, `new` the candidate."""
+
+    verdict: Answer
+    margin: float
+    confidence: float
+    streams: Annotated[list[ComparedStream], Meta(description="the worst first")]
+    more_streams: int = 0
+    conclusion: list[str] = []
+    notes: list[str] = []
+
+
+def compare_recordings(
+    recordings: ScoredRecordings,
+    baseline: tuple[str, ...],
+    candidate: tuple[str, ...],
+    scoring: Scoring,
+    work: Work,
+    question: Question,
+    filters: Filters,
+) -> tuple[ComparisonAnswer, Sequence[str]]:
+    """Compare two recordings as `toolgauge compare` does; return the answer and lines for it."""
+    observations = Observations()
+    for files, version in ((baseline, BASE), (candidate, NEW)):
+        observe_as(observations, recordings.results(files, scoring, work), version)
+    both = set_beside(observations)
+    compared = compare(both.observed, both.versions, filters, question)
+    notes = [f"no `{name}` is in both recordings: streams are compared without it" for name in both.without]
+    found = convert(comparison_object(compared), ComparisonAnswer)
+    streams = sorted(found.streams, key=lambda one: (_WORST_FIRST[one.verdict], not one.decides))
+    answer = ComparisonAnswer(
+        verdict=found.verdict,
+        margin=found.margin,
+        confidence=found.confidence,
+        streams=streams[:_MAX_STREAMS],
+        more_streams=len(streams[_MAX_STREAMS:]),
+        conclusion=list(conclusion(compared))[:_MAX_STREAMS],
+        notes=notes,
+    )
+    # Of single tools, those that differ.
+    shown = [one for one in compared.streams if one.pairing.decides or one.verdict in ("worse", "better")]
+    table = table_lines(replace(compared, streams=tuple(shown)))
+    return answer, [*conclusion(compared), *notes, *table]

@@ -1,0 +1,1 @@
+"""Trajectories and their verdicts as people read them: text, HTML, JSON, and files for CI."""

@@ -1,0 +1,179 @@
+"""Trajectories as one HTML file that stands alone: no network, styles and script within, and a policy that allows no others.
+
+It is written trajectory by trajectory, so that it may be larger than what fits into memory; how many it holds is bounded, as
+browsers have to open it. A file travels: what its values show is up to the redactor.
+"""
+
+import base64
+import hashlib
+from collections import Counter
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import ExitStack, contextmanager
+from itertools import islice
+from pathlib import Path
+from shutil import copyfileobj
+from tempfile import TemporaryFile
+from typing import BinaryIO
+
+from toolgauge.export.redact import Redactor
+from toolgauge.export.regression_events import trace_links
+from toolgauge.model.errors import ToolgaugeError
+from toolgauge.model.outcomes import OutcomeWord, Scorecard
+from toolgauge.model.records import VERSION
+from toolgauge.report.html import Templates, static_file, visible
+from toolgauge.report.kept import KeptTrajectory, trajectory_id
+from toolgauge.report.trajectory_rows import row_of
+from toolgauge.report.trajectory_view import TrajectoryWriter, head
+
+# Of those that failed, and of all others.
+_MAX_TRAJECTORIES = 1_000
+_MAX_BYTES = 128 * 1024 * 1024
+_CALLS = 200
+_MAX_NAMES, _MAX_NAME = 100, 200
+_BEGINNING = b"<!doctype html>"
+# The order of the entries, and how they are counted above them.
+_WORST_FIRST: Mapping[OutcomeWord, str] = {
+    "fail": "failed",
+    "error": "with an error of the evaluation",
+    "not_evaluated": "not evaluated",
+    "pass": "passed",
+}
+
+
+class TrajectoryDocument:
+    """One file, from `open` to `close`; a complete one replaces an earlier file. `left_out` counts trajectories without room."""
+
+    def __init__(
+        self,
+        path: str,
+        redactor: Redactor,
+        pass_at: Mapping[str, float],
+        trace_url: str | None,
+        *,
+        max_trajectories: int = _MAX_TRAJECTORIES,
+    ) -> None:
+        """`pass_at` is as in `VerdictWriter`; `max_trajectories` of those that failed, and of all others, have room."""
+        self._path = Path(path)
+        self._part = self._path.with_name(f".{self._path.name}.part")
+        self._redactor = redactor
+        self._trace_url = trace_url
+        self._writer = TrajectoryWriter(redactor, pass_at)
+        self._pages = Templates()
+        self._title = ""
+        self._files = ExitStack()
+        self._stream: BinaryIO | None = None
+        # The file begins with failures, which come at any time: each outcome has its entries until the end.
+        self._entries: dict[OutcomeWord, BinaryIO] = {}
+        self._counts = Counter[OutcomeWord]()
+        self._size_bytes = 0
+        self._max_trajectories = max_trajectories
+        self.left_out = 0
+
+    def open(self, title: str) -> None:
+        """Begin the file. Raise `ToolgaugeError` where that fails; an earlier page stays until `close`."""
+        with self._written():
+            if self._path.exists():
+                with self._path.open("rb") as there:
+                    if there.read(len(_BEGINNING)).lower() not in (b"", _BEGINNING):
+                        raise ToolgaugeError(f"cannot write `{self._path}`: it exists, and is no HTML")
+            self._title = title
+            self._stream = self._files.enter_context(self._part.open("wb"))
+            for word in _WORST_FIRST:
+                entries = TemporaryFile(dir=self._path.parent)  # noqa: SIM115 (the stack closes it)
+                self._entries[word] = self._files.enter_context(entries)
+
+    def add(self, scorecard: Scorecard) -> None:
+        """Write one trajectory with its results, as long as there is room."""
+        trajectory = scorecard.trajectory
+        if not scorecard.results and not trajectory.calls:
+            return
+        kept = KeptTrajectory(
+            id=trajectory_id(trajectory),
+            number=self._counts.total() + 1,
+            trajectory=trajectory,
+            results=scorecard.results,
+            scored_at_ns=scorecard.scored_at_ns,
+            size_bytes=0,
+        )
+        alike = self._failed if kept.is_failed else self._counts.total() - self._failed
+        if alike >= self._max_trajectories or self._size_bytes > _MAX_BYTES:
+            self.left_out += 1
+            return
+        self._counts[kept.outcome] += 1
+        with self._written():
+            self._size_bytes += self._entries[kept.outcome].write(self._entry(kept).encode())
+
+    def close(self) -> None:
+        """Complete the file and put it into its place."""
+        if self._stream is None:
+            return
+        end = self._pages.fragment(
+            "document_end.html",
+            total=self._counts.total(),
+            failed=self._failed,
+            left_out=self.left_out,
+            room=self._max_trajectories,
+        )
+        with self._written():
+            self._stream.write(self._head())
+            for entries in self._entries.values():
+                entries.seek(0)
+                copyfileobj(entries, self._stream)
+            self._stream.write(end.encode())
+            self._files.close()
+            self._part.replace(self._path)
+
+    def discard(self) -> None:
+        """Remove an incomplete file."""
+        self._files.close()
+        self._part.unlink(missing_ok=True)
+
+    def _head(self) -> bytes:
+        style, script = static_file("toolgauge.css"), static_file("toolgauge.js")
+        policy = f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; base-uri 'none'; form-action 'none'"
+        counts = [(self._counts[word], text) for word, text in _WORST_FIRST.items() if self._counts[word]]
+        shown = self._pages.fragment("document_head.html", title=self._title, policy=policy, counts=counts)
+        before, after = shown.split("<!-- style and script -->")
+        return before.encode() + b"<style>" + style + b"</style>\n<script>" + script + b"</script>" + after.encode()
+
+    def _entry(self, kept: KeptTrajectory) -> str:
+        trajectory = kept.trajectory
+        names = {
+            "service": [trajectory.service or ""],
+            "version": [trajectory.resource.get(VERSION, "")],
+            "agent": trajectory.agents,
+            "tool": [call.name for call in trajectory.calls],
+            "criterion": [result.criterion for result in kept.results],
+        }
+        return self._pages.fragment(
+            "document_entry.html",
+            kept=kept,
+            # A conversation can be there twice.
+            id=f"{kept.id}-{kept.number}",
+            row=row_of(kept, self._redactor),
+            names={name: _lines(values) for name, values in names.items()},
+            shown=self._writer.shown(trajectory, kept.results, per_page=_CALLS),
+            links=trace_links((trajectory.trace_id,), self._trace_url),
+            **head(trajectory),
+        )
+
+    @property
+    def _failed(self) -> int:
+        return self._counts["fail"] + self._counts["error"]
+
+    @contextmanager
+    def _written(self) -> Generator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise ToolgaugeError(f"cannot write `{self._path}`: {error.strerror or error}") from error
+
+
+def _hash(content: bytes) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(content).digest()).decode()}"
+
+
+def _lines(names: Iterable[str]) -> str:
+    """Write names one a line, for the filters, without those that are too long to choose."""
+    distinct = dict.fromkeys(visible(name.replace("\n", " ")) for name in names if name and len(name) <= _MAX_NAME)
+    return "\n".join(islice(distinct, _MAX_NAMES))

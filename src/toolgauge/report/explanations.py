@@ -1,0 +1,314 @@
+"""The verdict on a call or a trajectory in words: outcome, differences, and the origins of argument values.
+
+Every output is written from it. Texts are masked and of bounded length; they come from spans and have to be escaped.
+Rule: no step is called the cause of a failure: a line names the origin of a value and no more.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from toolgauge.export.redact import MASKED, MAX_COMPARED, Redactor, side_by_side
+from toolgauge.model.json import kind
+from toolgauge.model.outcomes import (
+    ERROR_RULE,
+    OTHER_ARGUMENTS,
+    Difference,
+    Errored,
+    NotEvaluated,
+    Outcome,
+    OutcomeWord,
+    Result,
+    Scored,
+    Side,
+    outcome_word,
+)
+from toolgauge.model.plain_words import rule_words
+from toolgauge.model.value_origins import CallOrigins, ValueOrigin, ValueSource
+
+_MAX_NAME, _MAX_TRACED, _MAX_LINE = 80, 60, 600
+_SOURCES: Mapping[ValueSource, str] = {
+    "user": "from the user",
+    "system": "from the system prompt",
+    "schema": "from the description of the tool",
+    "result": "from results of earlier calls",
+    "earlier": "from an earlier trace of the conversation",
+    "derived": "derived from earlier values",
+    "model": "the model's own",
+    "common": "too common to trace",
+    "unknown": "the model's own or from something that was not recorded",
+}
+
+
+class OriginWriter:
+    """Writes lines; `first` is the number that the output gives to the first call of a trajectory."""
+
+    def __init__(self, redactor: Redactor, *, first: int = 1) -> None:
+        self._redactor = redactor
+        self._first = first
+
+    def lines(self, origins: CallOrigins | None) -> tuple[str, ...]:
+        """Write one line for each argument value of a call; none without a call."""
+        if origins is None:
+            return ()
+        more = [f"and {origins.more} more {'value' if origins.more == 1 else 'values'}"] if origins.more else []
+        return (*map(self._line, origins.values), *more)
+
+    def call(self, origins: CallOrigins) -> str:
+        """Name a call by its number and tool."""
+        return f"call {origins.call.order + self._first} {self._quoted(origins.call.name)}"
+
+    def _line(self, one: ValueOrigin) -> str:
+        value = ""
+        if self._redactor.is_private(one.path):
+            value = f" {MASKED}"
+        elif self._redactor.shows_values:
+            text = self._redactor.json(one.value, _MAX_TRACED)
+            value = f" {text[:_MAX_TRACED]}{'…' if len(text) > _MAX_TRACED else ''}"
+        line = f"{self._quoted(one.path)}{value} is {self._source(one, set())}"
+        return line if len(line) <= _MAX_LINE else f"{line[:_MAX_LINE]}…"
+
+    def _source(self, one: ValueOrigin, described: set[int]) -> str:
+        """Write where a value is from, back to where it begins; a call that the line has described is only named."""
+        if one.result_of is None:
+            return _SOURCES[one.source]
+        origins = one.result_of
+        source = f"from the result of {self.call(origins)}"
+        if origins.call.order in described:
+            return source
+        described.add(origins.call.order)
+        parts = [*self._behind(origins, described)]
+        return source if not parts else f"{source}, {parts[0]}" if len(parts) == 1 else f"{source} ({'; '.join(parts)})"
+
+    def _behind(self, origins: CallOrigins, described: set[int]) -> Iterator[str]:
+        """Write where the values of a call behind another are from; values from one place stand together."""
+        groups: dict[tuple[ValueSource, int | None], list[ValueOrigin]] = {}
+        for one in origins.values:
+            order = None if one.result_of is None else one.result_of.call.order
+            groups.setdefault((one.source, order), []).append(one)
+        for group in groups.values():
+            names = _listed([self._quoted(one.path) for one in group])
+            yield f"whose {names} {'is' if len(group) == 1 else 'are'} {self._source(group[0], described)}"
+        if origins.more:
+            yield f"{origins.more} more of its values {'is' if origins.more == 1 else 'are'} not followed"
+
+    def _quoted(self, name: str) -> str:
+        shown = self._redactor.masked(name, _MAX_NAME)[:_MAX_NAME]
+        return f"`{''.join(letter if letter.isprintable() else ' ' for letter in shown)}`"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+# Below verdicts whose values are hidden.
+HOW_TO_SHOW_VALUES = "values are hidden; `redact: {values: show}` in the configuration shows them"
+_MAX_DIFFERENCES = 50
+_MAX_WHERE = 200
+_MAX_VALUE = 400
+_MAX_BRIEF_VALUE = 60
+_FAILED = ("fail", "error")
+# Rules by which evaluators compare whole calls: a difference with one side is a call that is missing, or one too many.
+_REPEATED = "repeated call"
+_WHOLE_CALLS = ("name_and_args", "name", "missing call", "extra call", "unexpected call", _REPEATED)
+
+
+class ShownDifference(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One difference. `where` names tool and argument path, `rule` the comparison that decided.
+
+    `expected` and `actual` are values, or where those are hidden their kinds (`a number`); `None` where there is none.
+    `in_words` replaces both for a call with other arguments than expected, and is empty elsewhere.
+    """
+
+    where: Annotated[str, Meta(description="the tool, and the path in its arguments")]
+    rule: Annotated[str, Meta(description="the comparison that decided")]
+    expected: str | None
+    actual: str | None
+    in_words: Annotated[str, Meta(description="both sides in one sentence, for a call with other arguments")] = ""
+
+    @property
+    def rule_words(self) -> str:
+        """The rule as people read it; a whole call without its other side is missing, or one too many."""
+        if self._is_one_call:
+            extra = self.rule if self.rule == _REPEATED else "extra call"
+            return "missing call" if self.actual is None else extra
+        return rule_words(self.rule)
+
+    @property
+    def sides(self) -> tuple[tuple[str, str], ...]:
+        """Both sides, `(("expected", "20"), ("got", "25"))`; where a call failed, no value was expected."""
+        expected, actual = self.expected, "nothing" if self.actual is None else self.actual
+        if self._is_one_call:
+            # An expected call whose arguments do not matter has `null` for them.
+            expected = {None: "nothing", "null": "a call with any arguments"}.get(expected, expected)
+        got = ("got", actual)
+        return (got,) if expected is None else (("expected", expected), got)
+
+    @property
+    def _is_one_call(self) -> bool:
+        return self.rule in _WHOLE_CALLS and (self.expected is None or self.actual is None)
+
+
+class ShownVerdict(Struct, frozen=True, kw_only=True):
+    """A result and its reasons. `result` has criterion, level and call.
+
+    `reason` is why there is no score: a word of the closed list, or the error's type. `requirement` is
+    the score that is enough (`passes at 0.8`), empty where it is not known. `more` counts the differences left out.
+    """
+
+    result: Result
+    word: OutcomeWord
+    value: float | None
+    reason: str | None
+    requirement: str
+    explanation: str
+    differences: tuple[ShownDifference, ...] = ()
+    more: int = 0
+    hides_values: bool = False
+
+    @property
+    def head(self) -> str:
+        """Outcome, criterion, judged call and score: "fail refunds of call 2 `refund_order`: 0.667 (passes at 0.8)"."""
+        call = "" if self.result.call is None else f" of call {self.result.call.order + 1} `{self.result.call.name}`"
+        return f"{self.word} {self.result.criterion}{call}: {self.score_words}"
+
+    @property
+    def score_words(self) -> str:
+        """The score beside the one that is enough, `0.667 (passes at 0.8)`; else why there is none."""
+        if self.value is None:
+            return self.reason or ""
+        return f"{self.value:.3f} ({self.requirement})" if self.requirement else f"{self.value:.3f}"
+
+
+class VerdictWriter:
+    """Writes verdicts. `pass_at` has the least score that passes, by the criterion's revision, as far as known."""
+
+    def __init__(self, redactor: Redactor, pass_at: Mapping[str, float]) -> None:
+        self._redactor = redactor
+        self._pass_at = pass_at
+
+    def verdict(self, result: Result) -> ShownVerdict:
+        """Word a result."""
+        outcome = result.outcome
+        value, reason = figure(outcome)
+        differences = outcome.differences if isinstance(outcome, Scored) else ()
+        return ShownVerdict(
+            result=result,
+            word=outcome_word(outcome),
+            value=value,
+            reason=reason,
+            requirement=requirement(result, self._pass_at),
+            explanation=_explanation(outcome, self._redactor),
+            differences=tuple(
+                shown_difference(difference, self._redactor) for difference in differences[:_MAX_DIFFERENCES]
+            ),
+            more=max(0, len(differences) - _MAX_DIFFERENCES),
+            hides_values=bool(differences) and not self._redactor.shows_values,
+        )
+
+
+def brief_reason(outcome: Outcome, redactor: Redactor) -> str:
+    """Explain an outcome in a few words; a difference whose values may be shown needs no further ones."""
+    explanation = _explanation(outcome, redactor)
+    if not isinstance(outcome, Scored) or not outcome.differences or not redactor.shows_values:
+        return explanation
+    compared = next((each for each in outcome.differences if each.expected is not None), None)
+    if compared is None:
+        # What came instead of a result: an error's message, a value that no one had seen.
+        actual = shown_difference(outcome.differences[0], redactor, _MAX_BRIEF_VALUE).actual
+        return explanation if actual is None else redactor.masked(f"{explanation}: {actual}")
+    more = len(outcome.differences) - 1
+    shown = comparison(shown_difference(compared, redactor, _MAX_BRIEF_VALUE))
+    return redactor.masked(f"{shown}; {more} more" if more else shown)
+
+
+def comparison(difference: ShownDifference, rule: str = "") -> str:
+    """Write expected beside actual, behind the rule where one is given."""
+    shown = difference.in_words or ", ".join(f"{side} {text}" for side, text in difference.sides)
+    return f"{difference.where}{rule}: {shown}"
+
+
+def comparison_by_rule(difference: ShownDifference) -> str:
+    """Write the rule, and expected beside actual."""
+    return comparison(difference, "" if difference.in_words else f" ({difference.rule_words})")
+
+
+def figure(outcome: Outcome) -> tuple[float | None, str | None]:
+    """Return the score, and where there is none why: the reason, or the type of the error."""
+    match outcome:
+        case Scored(value=value):
+            return value, None
+        case NotEvaluated(reason=reason):
+            return None, reason
+        case Errored(error_type=error_type):
+            return None, error_type
+
+
+def requirement(result: Result, pass_at: Mapping[str, float]) -> str:
+    """Return which score is enough, `passes at 0.8`; empty where that is not known."""
+    if isinstance(result.outcome, Scored) and result.outcome.is_exempt:
+        return "accepted at any score"
+    if not result.can_fail:
+        return "passes at any score"
+    least = pass_at.get(result.revision)
+    return "" if least is None else f"passes at {least:g}"
+
+
+def deciding(results: Sequence[Result]) -> Sequence[Result]:
+    """Leave out shadow criteria, unless there are no others."""
+    return [result for result in results if result.enforce == "live"] or results
+
+
+def worst_result(results: Sequence[Result]) -> Result | None:
+    """Choose the result to show for all: the worst failure, else the first that passed, else the first; `None` of none."""
+    failed = [result for result in results if outcome_word(result.outcome) in _FAILED]
+    if failed:
+        return min(failed, key=_rank)
+    return next((result for result in results if isinstance(result.outcome, Scored)), results[0] if results else None)
+
+
+def _rank(result: Result) -> tuple[bool, float]:
+    """Order failures before errors, the lowest score first."""
+    outcome = result.outcome
+    return (False, outcome.value) if isinstance(outcome, Scored) else (True, 0.0)
+
+
+def _explanation(outcome: Outcome, redactor: Redactor) -> str:
+    return redactor.error(outcome.message) if isinstance(outcome, Errored) else redactor.mask(outcome.explanation)
+
+
+def _kind(side: Side | None) -> str | None:
+    if side is None:
+        return None
+    word = kind(side.value)
+    match word:
+        case "null" | "text":
+            return word
+        case "object":
+            return "an object"
+        case _:
+            return f"a {word}"
+
+
+def shown_difference(difference: Difference, redactor: Redactor, room: int = _MAX_VALUE) -> ShownDifference:
+    """Show one difference, with at most `room` characters of each value."""
+    if redactor.shows_values:
+        expected, actual = _sides(difference, redactor, room)
+    else:
+        expected, actual = _kind(difference.expected), _kind(difference.actual)
+    return ShownDifference(
+        where=redactor.mask(difference.where[:_MAX_WHERE]),
+        rule=redactor.mask(difference.rule[:_MAX_WHERE]),
+        expected=expected,
+        actual=actual,
+        in_words=redactor.mask(redactor.in_words(difference, room)) if difference.rule == OTHER_ARGUMENTS else "",
+    )
+
+
+def _sides(difference: Difference, redactor: Redactor, room: int) -> tuple[str | None, str | None]:
+    if difference.rule == ERROR_RULE:
+        return redactor.side(difference, difference.expected, room), redactor.side(difference, difference.actual, room)
+    expected = redactor.side(difference, difference.expected, MAX_COMPARED)
+    actual = redactor.side(difference, difference.actual, MAX_COMPARED)
+    return side_by_side(expected, actual, room)

@@ -1,0 +1,342 @@
+"""Results of recordings and cases: counted by criterion, as rows of a report, and as conditions of the gate.
+
+A report knows neither recordings nor cases. Texts are as `redact` allows them; they may hold any character, and each form
+of report makes them safe for its reader. Of the gate: criteria with `enforce: shadow` never count. What was not evaluated is
+no score and passes nothing: a mean without a score fails its condition, and so does a gate under which nothing was scored.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from toolgauge.export.redact import Redactor
+from toolgauge.model.error_causes import with_cause
+from toolgauge.model.outcomes import (
+    Errored,
+    NotEvaluated,
+    Outcome,
+    OutcomeWord,
+    Result,
+    Scorecard,
+    Scored,
+    outcome_word,
+)
+from toolgauge.model.trajectory import Trajectory
+from toolgauge.report.explanations import figure
+from toolgauge.report.terminal import PLAIN, Style, counted, outcome_styled, printable
+from toolgauge.score.criterion import Criterion, Lookup
+
+
+class CriterionCounts:
+    """Counts outcomes. Only scores enter the mean; `not_evaluated` and errors are counted by themselves."""
+
+    def __init__(self, name: str, *, is_default: bool = False, is_shadow: bool = False) -> None:
+        self.name = name
+        self.is_default = is_default
+        self.is_shadow = is_shadow
+        self.words = Counter[OutcomeWord]()
+        self.reasons = Counter[str]()
+        self._sum = 0.0
+
+    def add(self, outcome: Outcome) -> None:
+        """Count one outcome."""
+        value, reason = figure(outcome)
+        self.count(outcome_word(outcome), value, reason)
+
+    def count(self, word: OutcomeWord, value: float | None = None, reason: str | None = None) -> None:
+        """Count one outcome that is known by its word, its score or the reason why it was not evaluated."""
+        self.words[word] += 1
+        if value is not None:
+            self._sum += value
+        elif word == "not_evaluated" and reason is not None:
+            self.reasons[reason] += 1
+
+    @property
+    def scored(self) -> int:
+        """How many outcomes are scores."""
+        return self.words["pass"] + self.words["fail"]
+
+    @property
+    def mean(self) -> float | None:
+        """The mean score; `None` without a score."""
+        return self._sum / self.scored if self.scored else None
+
+    @property
+    def reasons_text(self) -> str:
+        """The reasons of `not_evaluated`, the commonest first."""
+        return ", ".join(f"{reason} {count}" for reason, count in self.reasons.most_common())
+
+
+class Summary:
+    """Counts results by criterion, in the order of the criteria."""
+
+    def __init__(self, criteria: Sequence[Criterion]) -> None:
+        self._rows = {
+            one.name: CriterionCounts(one.name, is_default=one.is_default, is_shadow=one.enforce == "shadow")
+            for one in criteria
+        }
+
+    def add(self, scorecard: Scorecard) -> None:
+        """Count the results of a trajectory."""
+        for result in scorecard.results:
+            self._rows[result.criterion].add(result.outcome)
+
+    @property
+    def counts(self) -> tuple[CriterionCounts, ...]:
+        """The counts of each criterion."""
+        return tuple(self._rows.values())
+
+    @property
+    def words(self) -> Counter[OutcomeWord]:
+        """Count the results of all criteria."""
+        return sum((row.words for row in self._rows.values()), Counter[OutcomeWord]())
+
+    def lines(self, unmatched: Collection[str], style: Style = PLAIN) -> Iterator[str]:
+        """Write a table; `unmatched` are the criteria that matched nothing. Default criteria without results are left out."""
+        yield from table_lines(
+            [row for row in self._rows.values() if row.words or not row.is_default], unmatched, style
+        )
+
+
+def table_lines(
+    rows: Sequence[CriterionCounts], unmatched: Collection[str] = (), style: Style = PLAIN
+) -> Iterator[str]:
+    """Write a table with a line for each row."""
+    if not rows:
+        return
+    titles = [f"{printable(row.name)}{' (shadow)' if row.is_shadow else ''}" for row in rows]
+    width = max(len("criterion"), *map(len, titles))
+    yield style.head(
+        f"{'criterion':<{width}}  {'pass':>6}  {'fail':>6}  {'error':>6}  {'mean':>5}  {'of':>6}  not evaluated"
+    )
+    columns: tuple[OutcomeWord, ...] = ("pass", "fail", "error")
+    for row, title in zip(rows, titles, strict=True):
+        if not row.words:
+            why = "matched nothing" if row.name in unmatched else "no result"
+            yield f"{title:<{width}}  {style.doubtful(why)}"
+            continue
+        counts = "  ".join(
+            outcome_styled(style, word, f"{row.words[word]:>6}") if row.words[word] else f"{0:>6}" for word in columns
+        )
+        mean = "-" if row.mean is None else f"{row.mean:.3f}"
+        unseen, total = row.words["not_evaluated"], row.words.total()
+        percent = round(100 * unseen / total)
+        # A share is rounded neither to nothing nor to all.
+        share = "<1 %" if percent == 0 else ">99 %" if percent == 100 and unseen < total else f"{percent} %"
+        why = style.doubtful(f"{unseen} ({share}): {row.reasons_text}") if unseen else "0"
+        yield f"{title:<{width}}  {counts}  {mean:>5}  {row.scored:>6}  {why}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """A result other than a pass. `tool` is empty for a whole trajectory, `reason` explains a missing score.
+
+    `differences` have what was expected beside what was done, where values may be shown.
+    """
+
+    outcome: OutcomeWord
+    tool: str = ""
+    value: float | None = None
+    reason: str = ""
+    explanation: str = ""
+    differences: tuple[str, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """Describe the finding on one line."""
+        score = "" if self.value is None else f"{self.value:.3f}"
+        head = " ".join(word for word in (self.tool, score or self.reason) if word)
+        return f"{head}: {self.explanation}" if self.explanation else head
+
+    def sentence_of(self, length: int) -> str:
+        """Describe the finding in at most `length` characters, where it is an error with its cause."""
+        return with_cause(self.sentence, length) if self.outcome == "error" else self.sentence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """The results of one criterion in one trajectory, or in one case.
+
+    `subject` is the same in the next recording where it can be (a case, a conversation), `details` lead to the trace.
+    `place` is the file and line of a case. `passes` are counted, all other results are `findings`.
+    """
+
+    criterion: str
+    subject: str
+    outcome: OutcomeWord
+    details: str = ""
+    place: tuple[str, int] | None = None
+    is_shadow: bool = False
+    passes: int = 0
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def is_problem(self) -> bool:
+        """Whether it failed or ended in an error, and counts: a shadow criterion does not."""
+        return not self.is_shadow and self.outcome in ("fail", "error")
+
+    @property
+    def problems(self) -> tuple[Finding, ...]:
+        """The findings that decided the outcome, before those that could not be evaluated."""
+        return tuple(sorted(self.findings, key=lambda finding: finding.outcome == "not_evaluated"))
+
+
+def finding(redactor: Redactor, outcome: Outcome, tool: str = "") -> Finding:
+    """Describe a result other than a pass, as `redact` allows it."""
+    match outcome:
+        case Scored(value=value, explanation=explanation):
+            return Finding(
+                outcome=outcome_word(outcome),
+                tool=tool,
+                value=value,
+                explanation=redactor.mask(explanation),
+                differences=redactor.differences(outcome),
+            )
+        case NotEvaluated(reason=reason, explanation=explanation):
+            return Finding(outcome="not_evaluated", tool=tool, reason=reason, explanation=redactor.mask(explanation))
+        case Errored(error_type=error_type, message=message):
+            return Finding(outcome="error", tool=tool, reason=error_type, explanation=redactor.error(message))
+
+
+class ScorecardRows:
+    """Makes rows of scorecards. A trajectory is named by its case where a criterion looks one up."""
+
+    def __init__(self, redactor: Redactor, criteria: Sequence[Criterion]) -> None:
+        self._redactor = redactor
+        self._case_keys = [one.reference.key for one in criteria if isinstance(one.reference, Lookup)]
+
+    def rows(self, scorecard: Scorecard) -> Iterator[Row]:
+        """Yield a row for each criterion that judged the trajectory."""
+        by_criterion: dict[str, list[Result]] = {}
+        for result in scorecard.results:
+            by_criterion.setdefault(result.criterion, []).append(result)
+        subject, details = self._subject(scorecard.trajectory)
+        for criterion, results in by_criterion.items():
+            found: list[tuple[Result, OutcomeWord]] = [(result, outcome_word(result.outcome)) for result in results]
+            yield Row(
+                criterion=criterion,
+                subject=subject,
+                outcome=joined([word for _, word in found]),
+                details=details,
+                is_shadow=results[0].enforce == "shadow",
+                passes=sum(word == "pass" for _, word in found),
+                findings=tuple(
+                    finding(self._redactor, result.outcome, "" if result.call is None else result.call.name)
+                    for result, word in found
+                    if word != "pass"
+                ),
+            )
+
+    def _subject(self, trajectory: Trajectory) -> tuple[str, str]:
+        service = "" if trajectory.service is None else f" of {trajectory.service}"
+        trace = f"trace {trajectory.trace_id}{service}"
+        case = next((trajectory.attributes[key] for key in self._case_keys if key in trajectory.attributes), None)
+        if case is not None:
+            return str(case), trace
+        if trajectory.scope == "conversation" and trajectory.conversation_id is not None:
+            return f"conversation {trajectory.conversation_id}", trace
+        return trace, ""
+
+
+def joined(words: Collection[OutcomeWord]) -> OutcomeWord:
+    """Join the outcomes of several calls: a failure outweighs a pass, a pass outweighs `not_evaluated`."""
+    order: tuple[OutcomeWord, ...] = ("fail", "error", "pass", "not_evaluated")
+    return next(word for word in order if word in words or word == order[-1])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """A condition of the gate, as it was given, and its result."""
+
+    condition: str
+    passed: bool
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """All that a report shows. `without_result` are criteria that judged nothing, and why."""
+
+    title: str
+    rows: Sequence[Row]
+    counts: Sequence[CriterionCounts]
+    without_result: Mapping[str, str] = field(default_factory=dict[str, str])
+    checks: Sequence[Check] = ()
+    is_failed: bool = False
+
+
+FailOn: TypeAlias = Literal["fail", "error", "not_evaluated"]
+FAIL_ON: tuple[FailOn, ...] = ("fail", "error", "not_evaluated")
+_ROUNDING = 1e-9
+_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """The conditions that fail a run. `fail_under` has the least mean score by criterion."""
+
+    fail_on: Sequence[FailOn] = ()
+    fail_under: Mapping[str, float]
+
+    @property
+    def is_set(self) -> bool:
+        """Whether there is any condition."""
+        return bool(self.fail_on or self.fail_under)
+
+    def checks(self, counts: Sequence[CriterionCounts], without_result: Mapping[str, str]) -> Iterator[Check]:
+        """Check each condition; `without_result` has the criteria without a result, and the reasons."""
+        live = [one for one in counts if not one.is_shadow]
+        for word in FAIL_ON:
+            if word in self.fail_on:
+                yield _outcomes(word, live, without_result)
+        for one in live:
+            if one.name in self.fail_under:
+                yield _mean(one, self.fail_under[one.name], without_result)
+
+
+def _outcomes(word: FailOn, live: Sequence[CriterionCounts], without_result: Mapping[str, str]) -> Check:
+    # A default criterion that finds nothing to look at (no failed call, no schema) is no fault of the run.
+    looked_at = [one for one in live if not (word == "not_evaluated" and one.is_default)]
+    found = {one.name: one.words[word] for one in looked_at if one.words[word]}
+    if word == "not_evaluated":
+        found |= {one.name: 0 for one in looked_at if one.name in without_result and one.name not in found}
+    condition = f"--fail-on {word}"
+    if found:
+        return Check(condition=condition, passed=False, sentence=_found(word, found, without_result))
+    scores = sum(one.scored for one in live)
+    if not scores:
+        return Check(condition=condition, passed=False, sentence="nothing was scored, so that nothing could pass")
+    return Check(condition=condition, passed=True, sentence=f"no result is `{word}`; {counted(scores, 'score')}")
+
+
+def _found(word: FailOn, found: Mapping[str, int], without_result: Mapping[str, str]) -> str:
+    named = [f"`{name}` {count}" if count else f"`{name}` {without_result[name]}" for name, count in found.items()]
+    more = f", and {len(named) - _NAMED} more criteria" if len(named) > _NAMED else ""
+    total = sum(found.values())
+    head = f"{counted(total, 'result')} `{word}`: " if total else ""
+    return f"{head}{', '.join(named[:_NAMED])}{more}"
+
+
+def _mean(one: CriterionCounts, least: float, without_result: Mapping[str, str]) -> Check:
+    condition = f"--fail-under {one.name}={least:g}"
+    if one.mean is None:
+        why = without_result.get(one.name) or _unscored(one) or "has no result"
+        sentence = f"`{one.name}` has no score to compare with {least:g}: {why}"
+        return Check(condition=condition, passed=False, sentence=sentence)
+    passed = one.mean >= least - _ROUNDING
+    beside = f"; without a score: {_unscored(one)}" if _unscored(one) else ""
+    short = f"{one.mean:.3f}"
+    shown = short if (float(short) < least) == (one.mean < least - _ROUNDING) else f"{one.mean:.9g}"
+    sentence = (
+        f"the mean of `{one.name}` is {shown} ({counted(one.scored, 'score')}{beside}), "
+        f"{'not ' if passed else ''}under {least:g}"
+    )
+    return Check(condition=condition, passed=passed, sentence=sentence)
+
+
+def _unscored(one: CriterionCounts) -> str:
+    errors = [counted(one.words["error"], "error")] if one.words["error"] else []
+    missing = one.words["not_evaluated"]
+    unseen = [f"{missing} not evaluated ({one.reasons_text})"] if missing else []
+    return ", ".join([*errors, *unseen])

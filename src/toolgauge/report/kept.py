@@ -1,0 +1,259 @@
+"""The latest trajectories with their results, in bounded memory.
+
+The worker adds, pages read. A failed trajectory is what people look for: passes never push one out of the half that is
+reserved for failures. What is kept is the scorecard itself; nothing is written or parsed before a page is opened. Once
+there is no room left, a busy process keeps some of each second: weighing all of them would cost a sixth of what scoring
+does, and they would be gone before anybody looked.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from hashlib import blake2b
+from threading import Lock
+
+from cachetools import Cache
+from msgspec import Struct
+from msgspec.structs import replace
+
+from toolgauge.assemble.weight import memory_of
+from toolgauge.model.delivery import Outgoing
+from toolgauge.model.json import JsonObject
+from toolgauge.model.outcomes import OutcomeWord, Result, Scorecard, Scored, outcome_word
+from toolgauge.model.trajectory import Trajectory
+from toolgauge.pipeline.stages import ScorecardSink
+
+# As CPython lays them out, beside the contents that senders wrote.
+_TRAJECTORY_BYTES = 1500
+_CALL_BYTES = 800
+_MESSAGE_BYTES = 120
+_RUN_BYTES = 350
+_TOOL_BYTES = 150
+_RESULT_BYTES = 150
+_SCORE_BYTES = 250
+_DIFFERENCE_BYTES = 350
+# Of those that failed, and of the others, where older ones have to go for them.
+ADMITTED_PER_SECOND = 50
+_SECOND_NS = 1_000_000_000
+_WORST_FIRST: tuple[OutcomeWord, ...] = ("fail", "error", "pass")
+
+
+class KeptTrajectory(Struct, frozen=True, kw_only=True):
+    """One trajectory with all its results. `number` counts up; `id` is safe in a URL.
+
+    `results` has those of judges, which come late, at its end.
+    """
+
+    id: str
+    number: int
+    trajectory: Trajectory
+    results: tuple[Result, ...]
+    scored_at_ns: int
+    size_bytes: int
+
+    @property
+    def outcome(self) -> OutcomeWord:
+        """The worst outcome of its live criteria, else `not_evaluated`."""
+        words = {outcome_word(result.outcome) for result in self.results if result.enforce == "live"}
+        for word in _WORST_FIRST:
+            if word in words:
+                return word
+        return "not_evaluated"
+
+    @property
+    def is_failed(self) -> bool:
+        """Whether a live criterion failed, or its evaluation did."""
+        return _has_failed(self.results)
+
+
+class TrajectoryStore:
+    """Keeps at most `max_trajectories`, of at most `max_bytes` together. Any thread may call.
+
+    Bytes are those that Python takes, estimated: for recorded traffic between 0.7 and 2 times what was measured. One that is
+    larger than all the room there is, is not kept; of two with one id the later one is.
+    """
+
+    def __init__(self, max_trajectories: int, max_bytes: int) -> None:
+        self._max_trajectories = max_trajectories
+        self._max_bytes = max_bytes
+        # Every trajectory is in one of the two, the oldest first.
+        self._failed, self._others = _group(), _group()
+        self._schemas = _SharedSchemas()
+        self._lock = Lock()
+        self.added = 0
+        self.evicted = 0
+        # The second of which trajectories are counted, those that failed last.
+        self._second = 0
+        self._admitted = [0, 0]
+        # Counts trajectories and late results.
+        self.changes = 0
+
+    @property
+    def size_bytes(self) -> int:
+        """About how much memory the trajectories take."""
+        return int(self._failed.currsize + self._others.currsize) + self._schemas.size_bytes
+
+    def __len__(self) -> int:
+        return len(self._failed) + len(self._others)
+
+    def add(self, scorecard: Scorecard) -> None:
+        """Keep a trajectory, or the late results of judges for one that is kept."""
+        trajectory = scorecard.trajectory
+        if not scorecard.results and not trajectory.calls:
+            return
+        key = trajectory_id(trajectory)
+        with self._lock:
+            if not scorecard.by_judges and not self._admits(scorecard):
+                self.evicted += 1
+                return
+            before = self._take(key)
+            if scorecard.by_judges:
+                if before is not None:
+                    self._put(
+                        replace(
+                            before,
+                            results=(*before.results, *scorecard.results),
+                            size_bytes=before.size_bytes + _results_bytes(scorecard.results),
+                        )
+                    )
+                return
+            self.added += 1
+            self._put(
+                KeptTrajectory(
+                    id=key,
+                    number=self.added,
+                    trajectory=trajectory,
+                    results=scorecard.results,
+                    scored_at_ns=scorecard.scored_at_ns,
+                    size_bytes=_trajectory_bytes(trajectory) + _results_bytes(scorecard.results),
+                )
+            )
+
+    def find(self, key: str) -> KeptTrajectory | None:
+        """Find one by its id."""
+        with self._lock:
+            return self._failed.get(key) or self._others.get(key)
+
+    def newest(self) -> list[KeptTrajectory]:
+        """Return all that are kept, the newest first."""
+        with self._lock:
+            kept = [*self._failed.values(), *self._others.values()]
+        return sorted(kept, key=lambda one: -one.number)
+
+    def _admits(self, scorecard: Scorecard) -> bool:
+        """Return whether a trajectory is kept: always while there is room, else within the share of its second."""
+        second = scorecard.scored_at_ns // _SECOND_NS
+        if second != self._second:
+            self._second, self._admitted = second, [0, 0]
+        kind = _has_failed(scorecard.results)
+        self._admitted[kind] += 1
+        return not self.evicted or self._admitted[kind] <= ADMITTED_PER_SECOND
+
+    def _take(self, key: str) -> KeptTrajectory | None:
+        kept = self._failed.pop(key, None) or self._others.pop(key, None)
+        if kept is not None:
+            self._schemas.drop(kept.trajectory)
+        return kept
+
+    def _put(self, kept: KeptTrajectory) -> None:
+        self.changes += 1
+        if kept.size_bytes + self._schemas.add(kept.trajectory) > self._max_bytes:
+            self._schemas.drop(kept.trajectory)
+            self.evicted += 1
+            return
+        (self._failed if kept.is_failed else self._others)[kept.id] = kept
+        while self.size_bytes > self._max_bytes or len(self) > self._max_trajectories:
+            # Half of the room is for failures: passes push none of them out of it.
+            failed, others = self._failed, self._others
+            by_number = len(self) > self._max_trajectories
+            is_larger = len(failed) > len(others) if by_number else failed.currsize > others.currsize
+            self._take(next(iter(failed if is_larger else others)))
+            self.evicted += 1
+
+
+def _group() -> Cache[str, KeptTrajectory]:
+    return Cache(math.inf, getsizeof=lambda kept: kept.size_bytes)
+
+
+class _SharedSchemas:
+    """The schemas of tools on offer: recognised again and again, they are mostly the same objects, and count once."""
+
+    def __init__(self) -> None:
+        # By their ids, which stay theirs as long as a trajectory refers to them: how many do, and the size.
+        self._known: dict[int, tuple[int, int]] = {}
+        self.size_bytes = 0
+
+    def add(self, trajectory: Trajectory) -> int:
+        """Count the schemas of a trajectory; return their size, that of shared ones too."""
+        total = 0
+        for number, schema in _schemas(trajectory).items():
+            uses, size = self._known.get(number) or (0, memory_of([schema]))
+            self._known[number] = (uses + 1, size)
+            self.size_bytes += 0 if uses else size
+            total += size
+        return total
+
+    def drop(self, trajectory: Trajectory) -> None:
+        for number in _schemas(trajectory):
+            uses, size = self._known.pop(number)
+            if uses > 1:
+                self._known[number] = (uses - 1, size)
+            else:
+                self.size_bytes -= size
+
+
+class ObservedSink:
+    """A sink of scorecards that shows each to `observe`, too."""
+
+    def __init__(self, sink: ScorecardSink, observe: Callable[[Scorecard], None]) -> None:
+        self._sink = sink
+        self._observe = observe
+
+    def record(self, scorecard: Scorecard) -> None:
+        """Pass the scorecard on, and show it."""
+        self._sink.record(scorecard)
+        self._observe(scorecard)
+
+    def requests(self, scorecards: Sequence[Scorecard]) -> Iterable[Outgoing]:
+        """Pass the requests on."""
+        return self._sink.requests(scorecards)
+
+
+def trajectory_id(trajectory: Trajectory) -> str:
+    """Return an id that is safe in a URL: the trace's, or one made of the conversation's."""
+    if trajectory.scope == "trace":
+        return trajectory.trace_id
+    conversation = (trajectory.conversation_id or "").encode(errors="replace")
+    return f"conversation-{blake2b(conversation, digest_size=8).hexdigest()}"
+
+
+def _has_failed(results: Sequence[Result]) -> bool:
+    return any(result.enforce == "live" and outcome_word(result.outcome) in ("fail", "error") for result in results)
+
+
+def _schemas(trajectory: Trajectory) -> dict[int, JsonObject]:
+    offers = {id(offer): offer for offer in (trajectory.tools_offered, *[run.tools_offered for run in trajectory.runs])}
+    tools = [tool for offer in offers.values() if offer is not None for tool in offer]
+    tools += [call.definition for call in trajectory.calls if call.definition is not None]
+    return {id(tool.parameters): tool.parameters for tool in tools if tool.parameters is not None}
+
+
+def _trajectory_bytes(trajectory: Trajectory) -> int:
+    held: list[object] = list(trajectory.attributes.values())
+    for call in trajectory.calls:
+        held += (call.arguments, call.result, call.error)
+    texts = {id(message.text): message.text for message in trajectory.messages}
+    texts |= {id(text): text for run in trajectory.runs for text in (run.prompt, run.response) if text is not None}
+    held += texts.values()
+    structs = _CALL_BYTES * len(trajectory.calls) + _MESSAGE_BYTES * len(trajectory.messages)
+    offered = _TOOL_BYTES * len(trajectory.tools_offered or ()) + _RUN_BYTES * len(trajectory.runs)
+    return _TRAJECTORY_BYTES + structs + offered + len(trajectory.left_out.hashes) + memory_of(held)
+
+
+def _results_bytes(results: Sequence[Result]) -> int:
+    """Estimate results; the values in differences are those of the calls and of the reference."""
+    size = _RESULT_BYTES * len(results)
+    for result in results:
+        outcome = result.outcome
+        if isinstance(outcome, Scored):
+            size += _SCORE_BYTES + len(outcome.explanation) + _DIFFERENCE_BYTES * len(outcome.differences)
+    return size

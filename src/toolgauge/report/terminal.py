@@ -1,0 +1,98 @@
+"""Colours on a terminal, and hostile text made safe for one."""
+
+from dataclasses import dataclass
+
+from toolgauge.model.error_causes import with_cause
+from toolgauge.model.outcomes import OutcomeWord
+
+_RESET = "\x1b[0m"
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How parts of a line are set off; without `colour` every text stays as it is.
+
+    Colours and hyperlinks (OSC 8) are for a terminal alone, and `NO_COLOR` keeps both away.
+    """
+
+    colour: bool = False
+
+    def head(self, text: str) -> str:
+        """Set off the head of a block."""
+        return self._set("1", text)
+
+    def good(self, text: str) -> str:
+        """Set off a good state."""
+        return self._set("32", text)
+
+    def bad(self, text: str) -> str:
+        """Set off a failure or a missing fact."""
+        return self._set("31", text)
+
+    def doubtful(self, text: str) -> str:
+        """Set off a fact that is not known."""
+        return self._set("33", text)
+
+    def aside(self, text: str) -> str:
+        """Set back details."""
+        return self._set("2", text)
+
+    def link(self, text: str, url: str) -> str:
+        """Link a text on a terminal; elsewhere the address, where there is one, stands in its place."""
+        if not url:
+            return text
+        return f"\x1b]8;;{printable(url)}\x1b\\{text}\x1b]8;;\x1b\\" if self.colour else printable(url)
+
+    def _set(self, code: str, text: str) -> str:
+        return f"\x1b[{code}m{text}{_RESET}" if self.colour and text else text
+
+
+PLAIN = Style()
+
+
+def outcome_styled(style: Style, word: OutcomeWord, text: str) -> str:
+    """Set off a text by the outcome that it is about."""
+    match word:
+        case "pass":
+            return style.good(text)
+        case "fail" | "error":
+            return style.bad(text)
+        case "not_evaluated":
+            return style.doubtful(text)
+
+
+def printable(text: str) -> str:
+    """Make hostile text safe for a terminal: control characters and lone surrogates are shown, not sent."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)
+
+
+def indented(text: str, indent: str) -> str:
+    """Make hostile text safe for a terminal and keep its line breaks: lines after the first one are indented.
+
+    An indented line cannot be taken for a row of ours.
+    """
+    return f"\n{indent}".join(map(printable, text.replace("\r\n", "\n").strip("\n").split("\n")))
+
+
+def counted(count: int, noun: str, nouns: str = "") -> str:
+    """Write how many there are, `1 call`, `2,000 calls`; `nouns` where an `s` does not make many of one."""
+    return f"{count:,} {noun if count == 1 else nouns or f'{noun}s'}"
+
+
+def shortened(text: str, length: int) -> str:
+    """Make text safe for a terminal and no longer than `length`."""
+    if len(text) > length:
+        # What becomes of one letter may be ten long; a prefix is enough to fill the line.
+        return f"{printable(text[:length])[: length - 1]}…"
+    text = printable(text)
+    return text if len(text) <= length else f"{text[: length - 1]}…"
+
+
+def shortened_error(text: str, length: int) -> str:
+    """Make the text of an error safe for a terminal and no longer than `length`; its cause stays."""
+    shown = printable(with_cause(text, length))
+    excess = len(shown) - length
+    # What becomes of one letter may be ten long.
+    return shown if excess <= 0 else shortened(with_cause(text, max(0, length - excess)), length)

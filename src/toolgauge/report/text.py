@@ -1,0 +1,198 @@
+"""Trajectories, calls and verdicts as lines of text, for terminals and for the output of a failing test.
+
+Text from spans is hostile: it is masked, control characters are shown as escapes, and lengths are bounded.
+"""
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+
+from toolgauge.export.redact import MASKED, Redactor
+from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
+from toolgauge.model.json import Json
+from toolgauge.model.outcomes import Result, Scorecard, Scored, outcome_word
+from toolgauge.model.plain_words import WHY_NOT_RECORDED, error_words, state_words
+from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.model.value_origins import CallOrigins
+from toolgauge.report.explanations import (
+    HOW_TO_SHOW_VALUES,
+    OriginWriter,
+    ShownDifference,
+    ShownVerdict,
+    VerdictWriter,
+    comparison,
+    figure,
+    requirement,
+)
+from toolgauge.report.terminal import PLAIN, Style, counted, outcome_styled, printable, shortened, shortened_error
+from toolgauge.score.origins.value_origin import failing_chains
+
+_VALUE, _LINE, _NAME, _LONG_NAME = 80, 240, 120, 200
+_MAX_AGENTS, _MAX_ARGUMENTS = 50, 50
+MAX_CALLS = 50
+_INDENT = " " * 4
+_BELOW_CALL = " " * 10
+
+
+class TextWriter:
+    """Writes lines. `pass_at` is as in `VerdictWriter`; without `shows_values` the redactor decides about values."""
+
+    def __init__(
+        self,
+        redactor: Redactor,
+        pass_at: Mapping[str, float] = {},
+        style: Style = PLAIN,
+        *,
+        shows_values: bool | None = None,
+    ) -> None:
+        self._redactor = redactor
+        self._pass_at = pass_at
+        self._style = style
+        self._shows_values = redactor.shows_values if shows_values is None else shows_values
+        self._verdicts = VerdictWriter(redactor, pass_at)
+        self._origins = OriginWriter(redactor)
+        self._has_hidden_values = False
+
+    @property
+    def hint(self) -> str | None:
+        """How to see values that `explained` held back; `None` where it showed all."""
+        return HOW_TO_SHOW_VALUES if self._has_hidden_values else None
+
+    def trajectory(self, trajectory: Trajectory) -> Iterator[str]:
+        """Describe a trajectory: a head line, its calls in order, then the facts that are not known."""
+        yield self._style.head(trajectory_head(trajectory))
+        if trajectory.agents:
+            yield f"  agents: {', '.join(shortened(agent, _NAME) for agent in trajectory.agents[:_MAX_AGENTS])}"
+        if not trajectory.calls:
+            yield "  no tool calls"
+            return
+        for call in trajectory.calls:
+            yield from self.call(call)
+        unknown = ["tools on offer (not recorded)"] if trajectory.tools_offered is None else []
+        if not any(message.role == "user" for message in trajectory.messages):
+            unknown.append("the user's text (not recorded)")
+        if unknown:
+            yield f"  {self._style.doubtful('not observable:')} {'; '.join(unknown)}"
+
+    def call(self, call: ToolCall, origins: CallOrigins | None = None) -> Iterator[str]:
+        """Describe a call: arguments, result or error, missing facts, and the origins of its values."""
+        style = self._style
+        path = " > ".join(shortened(agent, _NAME) for agent in call.agent_path[-5:] or (call.agent,) if agent)
+        agent = f"  {style.aside(f'[{path}]')}" if path else ""
+        styled = {"executed": style.good, "rejected": style.bad}.get(call.state, style.doubtful)
+        state = styled(state_words(call.state)) + (" code" if call.kind == "code" else "")
+        yield f"  turn {call.turn}  {style.head(shortened(call.name, _NAME))}({self.arguments(call.arguments)})  {state}{agent}"
+        if call.error is not None:
+            word = style.bad("rejected:" if call.state == "rejected" else "error:")
+            message = shortened_error(self._redactor.error(call.error.message, _LINE), _LINE)
+            kind = shortened(error_words(call.error.kind), _NAME)
+            yield f"{_BELOW_CALL}{word} {f'{kind}: {message}' if self._shows_values else kind}"
+        elif self._shows_values and not isinstance(call.result, NotRecorded):
+            yield f"{_BELOW_CALL}result: {self._content(call.result)}"
+        if unseen := "; ".join(_unseen(call)):
+            yield f"{_BELOW_CALL}{style.doubtful('not observable:')} {unseen}"
+        yield from (f"{_BELOW_CALL}{printable(line)}" for line in self._origins.lines(origins))
+
+    def calls(self, trajectory: Trajectory, origins: Mapping[int, CallOrigins], most: int = MAX_CALLS) -> Iterator[str]:
+        """Describe the first calls, indented; `origins` has those of calls by their order."""
+        for call in trajectory.calls[:most]:
+            yield from (f"  {line}" for line in self.call(call, origins.get(call.order)))
+        if len(trajectory.calls) > most:
+            yield f"{_INDENT}and {counted(len(trajectory.calls) - most, 'more call')}"
+        if not trajectory.calls:
+            yield f"{_INDENT}no tool calls"
+
+    def explained(self, scorecard: Scorecard) -> Iterator[str]:
+        """Describe the verdicts of one criterion on a trajectory, then the calls they judge, each once."""
+        trajectory = scorecard.trajectory
+        chains = failing_chains(trajectory, scorecard.results)
+        yield self._style.head(trajectory_head(trajectory))
+        for result in scorecard.results:
+            verdict = self._verdicts.verdict(result)
+            self._has_hidden_values = self._has_hidden_values or verdict.hides_values
+            where = "trajectory" if result.call is None else shortened(result.call.name, _LINE)
+            word = outcome_styled(self._style, verdict.word, f"{verdict.word:<13}")
+            yield f"  {word} {printable(verdict.score_words):<28} {where}  {printable(verdict.explanation)}".rstrip()
+            yield from self.differences(verdict)
+            if result.call is not None:
+                yield from (f"  {line}" for line in self.call(result.call, chains.get(result.call.order)))
+        if any(result.call is None for result in scorecard.results):
+            yield from self.calls(trajectory, chains)
+
+    def differences(self, verdict: ShownVerdict, most: int | None = None) -> Iterator[str]:
+        """Write the differences, expected above actual."""
+        for difference in verdict.differences[:most]:
+            yield from self._difference(difference)
+        if more := verdict.more + len(verdict.differences) - len(verdict.differences[:most]):
+            yield f"{_INDENT}and {counted(more, 'more difference')}"
+
+    def _difference(self, difference: ShownDifference) -> Iterator[str]:
+        if difference.in_words:
+            yield f"{_INDENT}{printable(comparison(difference))}"
+            return
+        yield f"{_INDENT}{printable(difference.where)} ({printable(difference.rule_words)})"
+        for side, text in difference.sides:
+            styled = self._style.good if side == "expected" else self._style.bad
+            yield f"{_INDENT}  {side:<8} {styled(printable(text))}"
+
+    def result(self, result: Result) -> str:
+        """Describe a result on one line."""
+        value, reason = figure(result.outcome)
+        word = outcome_word(result.outcome)
+        score = f"{value:.3f}" if value is not None else printable(reason or "")
+        where = printable(result.call.name) if result.call is not None else "trajectory"
+        shadow = f" {self._style.aside('(shadow)')}" if result.enforce == "shadow" else ""
+        shown = outcome_styled(self._style, word, f"{word:<13}")
+        return f"  {shown} {score:<22} {printable(result.criterion)}{shadow}  {where}  {self.why(result)}".rstrip()
+
+    def why(self, result: Result) -> str:
+        """Explain a result; a pass below 1 stands beside the score that is enough, or it would read as a fault."""
+        explanation = printable(self._redactor.explain(result.outcome))
+        match result.outcome:
+            case Scored(value=value, passed=True) if value < 1:
+                return f"{requirement(result, self._pass_at) or 'enough to pass'}: {explanation}"
+            case _:
+                return explanation
+
+    def arguments(self, content: Content) -> str:
+        """Write arguments as `name=value, ...`, or their names alone where values are hidden."""
+        match content:
+            case Recorded(value=dict() as value) if self._shows_values:
+                # Enough entries to fill a line; the rest would be cut off anyhow.
+                members = islice(value.items(), _LINE)
+                return shortened(", ".join(f"{name[:_LINE]}={self._member(name, one)}" for name, one in members), _LINE)
+            case Recorded(value=dict() as value):
+                return shortened(", ".join(islice(value, _MAX_ARGUMENTS)), _LINE)
+            case _:
+                return self._content(content) if self._shows_values else "?"
+
+    def _member(self, name: str, value: Json) -> str:
+        return MASKED if self._redactor.is_private(name) else shortened(self._redactor.json(value, _VALUE), _VALUE)
+
+    def _content(self, content: Content) -> str:
+        match content:
+            case Recorded(value=value):
+                return shortened(self._redactor.json(value, _LINE), _LINE)
+            case Unparsed(text=text):
+                return shortened(self._redactor.masked(text), _LINE)
+            case NotRecorded():
+                return "?"
+
+
+def trajectory_head(trajectory: Trajectory) -> str:
+    """Name one trajectory for a person."""
+    service = shortened(trajectory.service or "unknown service", _LONG_NAME)
+    conversation = ""
+    if trajectory.conversation_id:
+        conversation = f", conversation {shortened(trajectory.conversation_id, _LONG_NAME)}"
+    incomplete = "" if trajectory.incomplete is None else f"; incomplete: {trajectory.incomplete}"
+    return f"trace {trajectory.trace_id} of {service}{conversation} (closed: {trajectory.closed_because}{incomplete})"
+
+
+def _unseen(call: ToolCall) -> Iterator[str]:
+    """Name the parts of a call that could not be observed, and why."""
+    if not isinstance(call.arguments, Recorded):
+        yield f"arguments ({WHY_NOT_RECORDED[call.arguments.reason]})"
+    if call.state == "requested_only" and isinstance(call.result, NotRecorded) and call.error is None:
+        yield "result (no execution and no answer was seen)"
+    elif call.state == "executed" and call.error is None and not isinstance(call.result, Recorded):
+        yield f"result ({WHY_NOT_RECORDED[call.result.reason]})"

@@ -1,0 +1,303 @@
+"""Trajectories as rows of a list (who, when, how many calls, the worst result), and the filters that choose them.
+
+Filters come from a query: a name that nothing has finds nothing, a number that is none is passed over.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Literal, TypeAlias, get_args
+from urllib.parse import urlencode
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
+
+from toolgauge.export.redact import Redactor
+from toolgauge.model.error_causes import with_cause
+from toolgauge.model.outcomes import Errored, NotEvaluated, OutcomeWord, Result, Scored, outcome_word
+from toolgauge.model.plain_words import reason_words
+from toolgauge.model.records import VERSION
+from toolgauge.model.trajectory import Trajectory
+from toolgauge.report.explanations import brief_reason, deciding, requirement, worst_result
+from toolgauge.report.html import visible
+from toolgauge.report.kept import KeptTrajectory, trajectory_id
+from toolgauge.score.selection import was_stopped
+
+OutcomeFilter: TypeAlias = Literal["all", "failed", "error", "passed", "not_evaluated"]
+ScopeFilter: TypeAlias = Literal["", "trace", "conversation"]
+
+PAGE_SIZE = 50
+MAX_TEXT = 200
+# Of a name, and of a reason.
+_MAX_NAME, _MAX_WHY = 200, 300
+_UNKNOWN = "unknown service"
+_NOTHING_TO_JUDGE = ("no_calls", "nothing_expected", "not_executed", "sampled_out")
+_WORD: Mapping[str, OutcomeWord] = {"failed": "fail", "error": "error"}
+
+
+class Facets(Struct, frozen=True, kw_only=True):
+    """The choices of each filter, in order."""
+
+    services: tuple[str, ...]
+    versions: tuple[str, ...]
+    agents: tuple[str, ...]
+    tools: tuple[str, ...]
+    criteria: tuple[str, ...]
+    scopes: tuple[str, ...]
+
+
+class Found(Struct, frozen=True, kw_only=True):
+    """One page of trajectories; `older` are the filters of the next page, `None` on the last."""
+
+    kept: tuple[KeptTrajectory, ...]
+    total: int
+    older: "Filters | None"
+
+
+class Filters(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A choice of trajectories; an empty text is no condition. `q` is the beginning of a trace's or conversation's id.
+
+    With a criterion or a tool, `outcome` is that of their own results alone, in shadow too; else that of all live ones.
+    `before` is the number of the trajectory before which a page begins, 0 for the newest.
+    """
+
+    outcome: OutcomeFilter = "all"
+    service: str = ""
+    version: str = ""
+    agent: str = ""
+    tool: str = ""
+    criterion: str = ""
+    scope: ScopeFilter = ""
+    q: str = ""
+    before: int = 0
+
+    @classmethod
+    def of(cls, query: Mapping[str, tuple[str, ...]]) -> "Filters":
+        """Read a query; it may hold other things, too."""
+        texts = {name: next((value for value in values if value), "")[:MAX_TEXT] for name, values in query.items()}
+        outcome, scope, before = texts.get("outcome"), texts.get("scope"), texts.get("before", "")
+        return cls(
+            outcome=next((known for known in get_args(OutcomeFilter) if known == outcome), "all"),
+            service=texts.get("service", ""),
+            version=texts.get("version", ""),
+            agent=texts.get("agent", ""),
+            tool=texts.get("tool", ""),
+            criterion=texts.get("criterion", ""),
+            scope=next((known for known in get_args(ScopeFilter) if known == scope), ""),
+            q=texts.get("q", "").strip(),
+            before=int(before) if before.isascii() and before.isdecimal() and len(before) < 16 else 0,
+        )
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether every trajectory matches."""
+        return replace(self, before=0) == Filters()
+
+    def query(self, **changed: object) -> str:
+        """Write a query, with some values changed: `?outcome=failed`, empty without any condition."""
+        plain = asdict(Filters())
+        values = {name: value for name, value in (asdict(self) | changed).items() if value != plain[name]}
+        return f"?{urlencode(values, errors='replace')}" if values else ""
+
+    def matches(self, kept: KeptTrajectory) -> bool:
+        """Return whether a trajectory is meant."""
+        trajectory = kept.trajectory
+        return (
+            is_meant(trajectory.service, self.service)
+            and is_meant(trajectory.resource.get(VERSION), self.version)
+            and self.scope in ("", trajectory.scope)
+            and (not self.agent or any(is_meant(agent, self.agent) for agent in trajectory.agents))
+            and (not self.tool or any(is_meant(call.name, self.tool) for call in trajectory.calls))
+            and (not self.q or _begins(trajectory.trace_id, self.q) or _begins(trajectory.conversation_id, self.q))
+            and self._has_results(kept.results)
+        )
+
+    def page_of(self, newest: Sequence[KeptTrajectory]) -> Found:
+        """Return the matching ones of one page; `newest` has the newest first."""
+        matching = [kept for kept in newest if self.matches(kept)]
+        rest = [kept for kept in matching if not self.before or kept.number < self.before]
+        shown = tuple(rest[:PAGE_SIZE])
+        older = replace(self, before=shown[-1].number) if len(rest) > PAGE_SIZE else None
+        return Found(kept=shown, total=len(matching), older=older)
+
+    def _has_results(self, results: Iterable[Result]) -> bool:
+        if not self.criterion and self.outcome == "all":
+            return True
+        meant = [result for result in results if self._concerns(result)]
+        words = {outcome_word(result.outcome) for result in meant}
+        match self.outcome:
+            case "all":
+                return bool(meant)
+            case "passed":
+                return "pass" in words and words.isdisjoint(("fail", "error"))
+            case "not_evaluated":
+                return (bool(meant) or not self.criterion) and words <= {"not_evaluated"}
+            case _:
+                return _WORD[self.outcome] in words
+
+    def _concerns(self, result: Result) -> bool:
+        if self.tool and (result.call is None or not is_meant(result.call.name, self.tool)):
+            return False
+        if self.criterion:
+            return result.criterion == self.criterion
+        return bool(self.tool) or result.enforce == "live"
+
+
+def is_meant(name: str | None, asked: str) -> bool:
+    """Return whether a query asks for this name: as it is, or as the lists of a page's filters write it; "" asks for any."""
+    return asked in ("", name) or ("\\" in asked and name is not None and visible(name) == asked)
+
+
+def facets(kept: Iterable[KeptTrajectory]) -> Facets:
+    """Collect the choices of the filters."""
+    found: dict[str, set[str | None]] = {name: set() for name in Facets.__struct_fields__}
+    for one in kept:
+        trajectory = one.trajectory
+        found["services"].add(trajectory.service)
+        found["versions"].add(trajectory.resource.get(VERSION))
+        found["agents"].update(trajectory.agents)
+        found["tools"].update(call.name for call in trajectory.calls)
+        found["criteria"].update(result.criterion for result in one.results)
+        found["scopes"].add(trajectory.scope)
+    return Facets(**{name: tuple(sorted(filter(None, values))) for name, values in found.items()})
+
+
+def _begins(text: str | None, beginning: str) -> bool:
+    return text is not None and text.lower().startswith(beginning.lower())
+
+
+class TrajectoryRow(Struct, frozen=True, kw_only=True):
+    """One trajectory. `criterion` is that of the worst result, empty without any; `others` counts further failures.
+
+    `figure` has the score that failed beside the one that passes, or the type of an error. Names are cut.
+    """
+
+    id: str
+    time_ns: int
+    word: OutcomeWord
+    service: str
+    version: str
+    agent: str
+    more_agents: int
+    calls: int
+    criterion: str
+    score: float | None
+    figure: str
+    tool: str
+    why: str
+    others: int
+    is_shadow: bool
+
+
+class Gap(Struct, frozen=True, kw_only=True):
+    """How often a criterion could not be evaluated for one reason."""
+
+    criterion: str
+    reason: str
+    results: int
+    of: int
+
+    @property
+    def query(self) -> str:
+        """The query that finds such trajectories."""
+        return Filters(criterion=self.criterion, outcome="not_evaluated").query()
+
+
+class SeenService(Struct, frozen=True, kw_only=True):
+    """A service among the trajectories that are kept, with its newest version. `query` finds them; empty where none can.
+
+    `stopped` counts the calls that wait for a person or were refused by one.
+    """
+
+    name: str
+    version: str
+    trajectories: int
+    failed: int
+    calls: int
+    stopped: int
+    newest_ns: int
+    query: str
+
+
+def row(
+    trajectory: Trajectory,
+    results: Sequence[Result],
+    scored_at_ns: int,
+    redactor: Redactor,
+    pass_at: Mapping[str, float] = {},
+) -> TrajectoryRow:
+    """Make the row of one trajectory; `pass_at` is as in `VerdictWriter`."""
+    results = deciding(results)
+    worst = worst_result(results)
+    words = Counter(outcome_word(result.outcome) for result in results)
+    word: OutcomeWord = "not_evaluated"
+    score, figure, why = None, "", "no criterion applies"
+    if worst is not None:
+        word = outcome_word(worst.outcome)
+        why = brief_reason(worst.outcome, redactor)
+        match worst.outcome:
+            case Scored(passed=True):
+                unseen = f", {words['not_evaluated']} not evaluated" if words["not_evaluated"] else ""
+                why = f"{words['pass']} passed{unseen}"
+            case Scored(value=value):
+                # Rule: a failing score between 0 and 1 stands beside the score that passes.
+                needed = requirement(worst, pass_at) if value else ""
+                score, figure = value, f"{value:.2f} ({needed})" if needed else f"{value:.2f}"
+            case Errored(error_type=error_type):
+                figure, why = error_type[:_MAX_NAME], why or reason_words(error_type)
+            case NotEvaluated(reason=reason):
+                why = f"{reason_words(reason)}: {why}" if why else reason_words(reason)
+    is_named = worst is not None and word != "pass"
+    return TrajectoryRow(
+        id=trajectory_id(trajectory),
+        time_ns=scored_at_ns,
+        word=word,
+        service=(trajectory.service or _UNKNOWN)[:_MAX_NAME],
+        version=trajectory.resource.get(VERSION, "")[:_MAX_NAME],
+        agent=next(iter(trajectory.agents), "")[:_MAX_NAME],
+        more_agents=max(0, len(trajectory.agents) - 1),
+        calls=len(trajectory.calls),
+        criterion=worst.criterion if worst is not None and is_named else "",
+        score=score,
+        figure=figure,
+        tool=worst.call.name[:_MAX_NAME] if worst is not None and is_named and worst.call is not None else "",
+        why=with_cause(why, _MAX_WHY),
+        others=words["fail"] + words["error"] - 1 if word in ("fail", "error") else 0,
+        is_shadow=worst is not None and worst.enforce == "shadow",
+    )
+
+
+def row_of(kept: KeptTrajectory, redactor: Redactor) -> TrajectoryRow:
+    """Make the row of a kept trajectory."""
+    return row(kept.trajectory, kept.results, kept.scored_at_ns, redactor)
+
+
+def gaps(kept: Iterable[KeptTrajectory]) -> Iterator[Gap]:
+    """Yield the reasons of `not_evaluated`, the most frequent first, without runs that had nothing to judge."""
+    totals: Counter[str] = Counter()
+    unseen: Counter[tuple[str, str]] = Counter()
+    for one in kept:
+        for result in one.results:
+            totals[result.criterion] += 1
+            if isinstance(result.outcome, NotEvaluated) and result.outcome.reason not in _NOTHING_TO_JUDGE:
+                unseen[result.criterion, result.outcome.reason] += 1
+    for (criterion, reason), count in unseen.most_common():
+        yield Gap(criterion=criterion, reason=reason, results=count, of=totals[criterion])
+
+
+def services(newest: Iterable[KeptTrajectory]) -> list[SeenService]:
+    """Collect the services, those with the newest trajectory first."""
+    seen: dict[str, SeenService] = {}
+    for kept in newest:
+        name = kept.trajectory.service or _UNKNOWN
+        before = seen.get(name)
+        seen[name] = SeenService(
+            name=name,
+            version=kept.trajectory.resource.get(VERSION, "") if before is None else before.version,
+            trajectories=1 + (0 if before is None else before.trajectories),
+            failed=kept.is_failed + (0 if before is None else before.failed),
+            calls=len(kept.trajectory.calls) + (0 if before is None else before.calls),
+            stopped=sum(map(was_stopped, kept.trajectory.calls)) + (0 if before is None else before.stopped),
+            newest_ns=kept.scored_at_ns if before is None else before.newest_ns,
+            query=Filters(service=name).query() if kept.trajectory.service and len(name) <= MAX_TEXT else "",
+        )
+    return list(seen.values())

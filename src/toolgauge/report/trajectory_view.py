@@ -1,0 +1,335 @@
+"""One trajectory as its page shows it: verdicts by criterion, calls in turns, and missing facts.
+
+Made when a page is opened, and bounded however large the trajectory is: a window of its calls, so many differences, so many
+characters of a value. Texts come from spans; templates escape them.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby, islice
+
+from msgspec import Struct
+
+from toolgauge.export.redact import MASKED, Redactor
+from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
+from toolgauge.model.json import Json, kind
+from toolgauge.model.outcomes import Difference, OutcomeWord, Result, outcome_word
+from toolgauge.model.plain_words import WHY_NOT_RECORDED, error_words, reason_words, rule_words, state_words
+from toolgauge.model.records import ENVIRONMENT, VERSION
+from toolgauge.model.recoveries import recovered
+from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.model.unobserved import Observed
+from toolgauge.model.value_origins import CallOrigins
+from toolgauge.report.explanations import OriginWriter, ShownVerdict, VerdictWriter
+from toolgauge.score.failing_calls import argument_of, differences_by_call
+from toolgauge.score.origins.value_origin import failing_chains
+
+# Calls on one page, and what is written of the values of each; of a call that is asked for more.
+CALLS_PER_PAGE = 100
+_ROOM, _ROOM_ASKED = 2_000, 200_000
+_ONE_LINE = 88
+# Arguments of a call, and of one that is asked for; so much of each is shown where others have taken the room.
+_MAX_ARGUMENTS, _MAX_ARGUMENTS_ASKED = 50, 1_000
+_LEAST_ROOM = 250
+_MAX_NAME = 120
+_MAX_VERDICTS = 20
+_MAX_MESSAGES, _MESSAGE_ROOM = 50, 2_000
+_MAX_TOOLS = 200
+_BY_URGENCY: tuple[OutcomeWord, ...] = ("fail", "error", "not_evaluated", "pass")
+_NOT_READ = "not read, because no criterion looks at results"
+
+
+class ShownValue(Struct, frozen=True, kw_only=True):
+    """A value, or why there is none to read. `text` is empty without a value; `is_cut` where there is more of it."""
+
+    text: str = ""
+    note: str = ""
+    is_cut: bool = False
+
+
+class ShownArgument(Struct, frozen=True, kw_only=True):
+    """One argument of a call. `expected` are what criteria expected in its place, each with the criterion's name."""
+
+    name: str
+    value: ShownValue
+    expected: tuple[tuple[str, str], ...] = ()
+
+
+class ShownCall(Struct, frozen=True, kw_only=True):
+    """One call. `number` is its place among all, from 0; `verdicts` are those about it alone."""
+
+    number: int
+    call: ToolCall
+    arguments: tuple[ShownArgument, ...]
+    more_arguments: int
+    whole: ShownValue | None
+    result: ShownValue
+    error_kind: str
+    error: str | None
+    verdicts: tuple[ShownVerdict, ...]
+    missing: tuple[str, ...]
+    is_asked: bool
+    # It failed, and a later call made it good.
+    is_recovered: bool
+    # Where the values of its arguments are from; only of calls that a run failed with.
+    origins: tuple[str, ...] = ()
+
+    @property
+    def state(self) -> str:
+        """Its state as people read it."""
+        return state_words(self.call.state)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether a value of it is not shown to its end."""
+        values = [argument.value for argument in self.arguments] + [self.result, *filter(None, (self.whole,))]
+        return self.more_arguments > 0 or any(value.is_cut for value in values)
+
+
+class ShownTurn(Struct, frozen=True, kw_only=True):
+    """The calls of one model output; several of them are a parallel group."""
+
+    number: int
+    calls: tuple[ShownCall, ...]
+    is_parallel: bool
+
+
+class ShownCriterion(Struct, frozen=True, kw_only=True):
+    """All results of one criterion. `verdicts` are those worth reading, `words` count the results by outcome."""
+
+    criterion: str
+    word: OutcomeWord
+    is_shadow: bool
+    is_of_calls: bool
+    words: Mapping[str, int]
+    total: int
+    verdicts: tuple[ShownVerdict, ...]
+    more: int
+
+
+class ShownMessage(Struct, frozen=True, kw_only=True):
+    """One text of the conversation."""
+
+    role: str
+    text: str
+    time_ns: int
+    is_cut: bool
+
+
+class ShownTrajectory(Struct, frozen=True, kw_only=True):
+    """One trajectory. `first` is the number of the first call that is shown, `total` how many there are."""
+
+    criteria: tuple[ShownCriterion, ...]
+    turns: tuple[ShownTurn, ...]
+    first: int
+    total: int
+    per_page: int
+    messages: tuple[ShownMessage, ...]
+    more_messages: int
+    hides_values: bool
+    missing: tuple[tuple[str, int], ...]
+    reads_content: bool
+    tools: tuple[str, ...]
+    more_tools: int
+
+
+def head(trajectory: Trajectory) -> dict[str, object]:
+    """Collect the facts at the head of a trajectory's page."""
+    return {
+        "trajectory": trajectory,
+        "version": trajectory.resource.get(VERSION, ""),
+        "environment": trajectory.resource.get(ENVIRONMENT, ""),
+        "duration_ns": max(0, trajectory.end_ns - trajectory.start_ns) if trajectory.start_ns > 0 else None,
+        "has_user_text": any(message.role == "user" for message in trajectory.messages),
+    }
+
+
+class TrajectoryWriter:
+    """Makes the shown form of trajectories; `pass_at` is as in `VerdictWriter`.
+
+    Without `reads_content` no criterion looks at results and messages: whether they were recorded is not known. Values that are
+    longer than `line_length` are indented. `first` is the number that lines about other calls give to the first call.
+    """
+
+    def __init__(
+        self,
+        redactor: Redactor,
+        pass_at: Mapping[str, float],
+        *,
+        reads_content: bool = True,
+        line_length: int = _ONE_LINE,
+        first: int = 1,
+    ) -> None:
+        self._redactor = redactor
+        self._line_length = line_length
+        self._reads_content = reads_content
+        self._verdicts = VerdictWriter(redactor, pass_at)
+        self._origins = OriginWriter(redactor, first=first)
+
+    def shown(
+        self,
+        trajectory: Trajectory,
+        results: Sequence[Result],
+        asked: int | None = None,
+        per_page: int = CALLS_PER_PAGE,
+    ) -> ShownTrajectory:
+        """Show a trajectory with its results. `asked` is the number of a call to show whole, with the calls around it."""
+        calls, messages, tools = trajectory.calls, trajectory.messages, trajectory.tools_offered or ()
+        asked = asked if asked is not None and 0 <= asked < len(calls) else None
+        first = 0 if asked is None else asked - asked % per_page
+        observed = Observed(trajectory)
+        missing = Counter(reason_words(reason) for call in calls for reason in observed.missing(call))
+        shown_messages = messages[:_MAX_MESSAGES] if self._redactor.shows_values else ()
+        return ShownTrajectory(
+            criteria=self._criteria(results),
+            turns=tuple(self._turns(trajectory, results, first, first + per_page, asked)),
+            first=first,
+            total=len(calls),
+            per_page=per_page,
+            messages=tuple(
+                ShownMessage(
+                    role=message.role,
+                    text=self._redactor.masked(message.text, _MESSAGE_ROOM)[:_MESSAGE_ROOM],
+                    time_ns=message.time_ns,
+                    is_cut=len(message.text) > _MESSAGE_ROOM,
+                )
+                for message in shown_messages
+            ),
+            more_messages=len(messages) - len(shown_messages),
+            hides_values=not self._redactor.shows_values,
+            missing=tuple(missing.most_common()) if self._reads_content else (),
+            reads_content=self._reads_content,
+            tools=tuple(tool.name for tool in tools[:_MAX_TOOLS]),
+            more_tools=max(0, len(tools) - _MAX_TOOLS),
+        )
+
+    def _criteria(self, results: Sequence[Result]) -> tuple[ShownCriterion, ...]:
+        by_criterion: dict[tuple[str, str], list[tuple[Result, OutcomeWord]]] = {}
+        for result in results:
+            of = by_criterion.setdefault((result.criterion, result.enforce), [])
+            of.append((result, outcome_word(result.outcome)))
+        shown: list[ShownCriterion] = []
+        for (name, enforce), of in by_criterion.items():
+            words = Counter(word for _, word in of)
+            worst: OutcomeWord = next(known for known in _BY_URGENCY if words[known])
+            # Of a criterion that passed and of one that did not alike: what decided, not what else was fine.
+            noted = [result for result, word in of if word == worst]
+            noted += [result for result, word in of if (worst, word) == ("fail", "error")]
+            room = 1 if worst in ("pass", "not_evaluated") else _MAX_VERDICTS
+            shown.append(
+                ShownCriterion(
+                    criterion=name,
+                    word=worst,
+                    is_shadow=enforce == "shadow",
+                    is_of_calls=any(result.call is not None for result, _ in of),
+                    words=words,
+                    total=len(of),
+                    verdicts=tuple(map(self._verdicts.verdict, noted[:room])),
+                    more=max(0, len(noted) - room),
+                )
+            )
+        return tuple(sorted(shown, key=lambda one: (one.is_shadow, _BY_URGENCY.index(one.word), one.criterion)))
+
+    def _turns(
+        self, trajectory: Trajectory, results: Sequence[Result], first: int, end: int, asked: int | None
+    ) -> Iterator[ShownTurn]:
+        window = trajectory.calls[first:end]
+        about: dict[int, list[ShownVerdict]] = {id(call): [] for call in window}
+        for result in results:
+            if result.call is not None and id(result.call) in about:
+                about[id(result.call)].append(self._verdicts.verdict(result))
+        differing = differences_by_call(results, trajectory.calls)
+        chains: Mapping[int, CallOrigins] = {}
+        if self._reads_content:
+            chains = failing_chains(trajectory, results, window)
+        observed, recoveries = Observed(trajectory), recovered(trajectory)
+        for turn, group in groupby(enumerate(window, start=first), key=lambda entry: entry[1].turn):
+            shown: list[ShownCall] = []
+            for number, call in group:
+                room = _ROOM_ASKED if number == asked else _ROOM
+                arguments, more = self._arguments(call, tuple(differing.get(id(call), ())), room)
+                is_empty = isinstance(call.arguments, Recorded) and call.arguments.value == {}
+                whole = ShownValue(note="none") if is_empty else self._value(call.arguments, room)
+                not_read = not self._reads_content and isinstance(call.result, NotRecorded)
+                error = call.error
+                shown.append(
+                    ShownCall(
+                        number=number,
+                        call=call,
+                        arguments=arguments,
+                        more_arguments=more,
+                        whole=None if arguments else whole,
+                        result=ShownValue(note=_NOT_READ) if not_read else self._value(call.result, room),
+                        error_kind="" if error is None else self._name(error_words(error.kind)),
+                        error=None if error is None else self._error(error.message, room),
+                        verdicts=tuple(sorted(about[id(call)], key=lambda verdict: _BY_URGENCY.index(verdict.word))),
+                        missing=tuple(map(reason_words, observed.missing(call))) if self._reads_content else (),
+                        is_asked=number == asked,
+                        origins=self._origins.lines(chains.get(call.order)),
+                        is_recovered=call.order in recoveries,
+                    )
+                )
+            yield ShownTurn(number=turn, calls=tuple(shown), is_parallel=len(shown) > 1)
+
+    def _arguments(
+        self, call: ToolCall, differing: Sequence[tuple[str, Difference]], room: int
+    ) -> tuple[tuple[ShownArgument, ...], int]:
+        given = call.arguments.value if isinstance(call.arguments, Recorded) else None
+        if not isinstance(given, dict):
+            return (), 0
+        limit = _MAX_ARGUMENTS if room == _ROOM else _MAX_ARGUMENTS_ASKED
+        values: dict[str, ShownValue] = {}
+        for name, value in islice(given.items(), limit):
+            is_private = self._redactor.is_private(name)
+            values[name] = ShownValue(text=MASKED) if is_private else self._json(value, max(_LEAST_ROOM, room))
+            room -= len(values[name].text)
+        for _, difference in differing:
+            name = argument_of(difference)
+            if name is not None and name not in given:
+                values.setdefault(name, ShownValue(note="missing"))
+        shown = (
+            ShownArgument(name=self._name(name), value=value, expected=tuple(self._expected(name, differing)))
+            for name, value in values.items()
+        )
+        return tuple(shown), max(0, len(given) - limit)
+
+    def _expected(self, name: str, differing: Sequence[tuple[str, Difference]]) -> Iterator[tuple[str, str]]:
+        for criterion, difference in differing[:_MAX_VERDICTS]:
+            if argument_of(difference) != name:
+                continue
+            if difference.expected is None:
+                yield criterion, f"not as wanted ({rule_words(difference.rule)})"
+            elif self._redactor.shows_values:
+                expected = self._redactor.side(difference, difference.expected, _ONE_LINE) or ""
+                yield criterion, f"expected {expected[:_ONE_LINE]}{'…' if len(expected) > _ONE_LINE else ''}"
+            else:
+                yield criterion, f"differs ({rule_words(difference.rule)})"
+
+    def _error(self, message: str, room: int) -> str:
+        return self._redactor.error(message, room) if self._redactor.shows_values else ""
+
+    def _name(self, name: str) -> str:
+        """Write the name of an argument or an error: senders choose keys and classes, and put secrets in them."""
+        return self._redactor.masked(name, _MAX_NAME)[:_MAX_NAME]
+
+    def _value(self, content: Content, room: int) -> ShownValue:
+        match content:
+            case Recorded(value=value):
+                return self._json(value, room)
+            case Unparsed(text=text, reason=reason) if self._redactor.shows_values:
+                shown = self._redactor.masked(text, room)[:room]
+                return ShownValue(text=shown, note=WHY_NOT_RECORDED[reason], is_cut=len(text) > room)
+            case Unparsed(reason=reason):
+                return ShownValue(note=f"hidden text; {WHY_NOT_RECORDED[reason]}")
+            case NotRecorded(reason=reason):
+                return ShownValue(note=WHY_NOT_RECORDED[reason])
+
+    def _json(self, value: Json, room: int) -> ShownValue:
+        if not self._redactor.shows_values:
+            return ShownValue(note=f"hidden ({kind(value)})")
+        if isinstance(value, str) and "\n" in value:
+            return ShownValue(text=self._redactor.masked(value, room)[:room], is_cut=len(value) > room)
+        text = self._redactor.json(value, min(self._line_length, room), depth=20)
+        if len(text) > self._line_length:
+            text = self._redactor.json(value, room, depth=20, is_indented=True)
+        return ShownValue(text=text[:room], is_cut=len(text) > room)

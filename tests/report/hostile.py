@@ -1,0 +1,28 @@
+"""Rows as a hostile client would have them, and plain ones."""
+
+from toolgauge.report.findings import Check, CriterionCounts, Finding, Report, Row
+
+# Markup, a mention, a link, a command, control characters, a lone surrogate, a character that XML does not have.
+TEXT = "<img src=x onerror=1> @team #1 [a](http://e.example) | `x` ::error::y\n\x00\x1b[31m\ud800\ufffe]]>&amp;"
+FAILED = Finding(outcome="fail", tool="pay", value=0.5, explanation="half", differences=("amount: expected 1, got 2",))
+UNSEEN = Finding(outcome="not_evaluated", tool="pay", reason="no_schema", explanation="no schema was offered")
+BROKEN = Finding(outcome="error", reason="timeout", explanation="took too long")
+
+
+def row(**changes: object) -> Row:
+    """Make a row that failed."""
+    written = {"criterion": "refund", "subject": "case-1", "outcome": "fail", "findings": (FAILED,)}
+    return Row(**{**written, **changes})  # pyright: ignore[reportArgumentType] (keys of a row)
+
+
+def report(*rows: Row, checks: tuple[Check, ...] = (), is_failed: bool = False) -> Report:
+    """Make a report of rows."""
+    names = dict.fromkeys(one.criterion for one in rows)
+    counts = [CriterionCounts(name) for name in names]
+    return Report(title="toolgauge replay", rows=rows, counts=counts, checks=checks, is_failed=is_failed)
+
+
+def hostile_row() -> Row:
+    """Make a row of which every text is hostile."""
+    finding = Finding(outcome="fail", tool=TEXT, value=0.0, explanation=TEXT, differences=(TEXT,))
+    return row(criterion=TEXT, subject=TEXT, details=TEXT, place=(TEXT, 3), findings=(finding,))

@@ -1,0 +1,192 @@
+"""What decided a result, in words that may leave."""
+
+import pytest
+
+from tests.export.scorecards import call_result, failed, passed, shadow, trajectory_result
+from toolgauge.export.redact import Redactor
+from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.outcomes import Difference, Errored, NotEvaluated, Result, Scored, Side
+from toolgauge.report.explanations import (
+    ShownDifference,
+    VerdictWriter,
+    brief_reason,
+    comparison,
+    deciding,
+    worst_result,
+)
+
+SHOWING, HIDING = Redactor(show_values=True), Redactor(show_values=False)
+DIFFERS = "amount differs (number, exact)"
+
+
+def differing(expected: Json, actual: Json, where: str = "issue_refund: amount") -> Result:
+    difference = Difference(where=where, rule="exact", expected=Side(value=expected), actual=Side(value=actual))
+    return call_result(Scored(0.5, DIFFERS, differences=(difference,), passed=False))
+
+
+def sides(redactor: Redactor, result: Result) -> tuple[str | None, str | None]:
+    (shown,) = VerdictWriter(redactor, {}).verdict(result).differences
+    return shown.expected, shown.actual
+
+
+def test_verdict_has_what_decided():
+    verdict = VerdictWriter(SHOWING, {"9f86d081884c": 0.8}).verdict(differing(40.0, 42.5))
+
+    assert (verdict.word, verdict.value, verdict.reason) == ("fail", 0.5, None)
+    assert verdict.requirement == "passes at 0.8"
+    assert verdict.explanation == DIFFERS
+    assert verdict.differences == (
+        ShownDifference(where="issue_refund: amount", rule="exact", expected="40.0", actual="42.5"),
+    )
+    assert not verdict.hides_values
+
+
+def test_hidden_values_leave_their_kinds():
+    verdict = VerdictWriter(HIDING, {}).verdict(differing(40.0, "forty"))
+
+    assert verdict.hides_values
+    assert verdict.differences == (
+        ShownDifference(where="issue_refund: amount", rule="exact", expected="a number", actual="text"),
+    )
+    assert sides(HIDING, differing(None, {"a": 1})) == ("null", "an object")
+    assert sides(HIDING, differing(True, [])) == ("a boolean", "a list")
+
+
+def test_secrets_are_masked_where_values_are_shown():
+    assert sides(SHOWING, differing("hunter2", "hunter3", "log_in: password")) == ("[masked]", "[masked]")
+    assert sides(SHOWING, differing("ann@example.org", {"token": "abc", "n": 4111111111111111})) == (
+        '"[email]"',
+        '{"token": [masked], "n": [card]}',
+    )
+
+
+def test_a_side_that_is_missing_is_none():
+    difference = Difference(where="issue_refund: reason", rule="missing", expected=Side(value="late"))
+    result = call_result(Scored(0.0, "reason is missing", differences=(difference,), passed=False))
+    assert sides(SHOWING, result) == ('"late"', None)
+    assert sides(HIDING, result) == ("text", None)
+
+
+def test_long_values_are_cut_to_where_they_begin_to_differ():
+    same = "x" * 1000
+    expected, actual = sides(SHOWING, differing(same + "yes", same + "no"))
+    assert expected == "…" + "x" * 40 + 'yes"'
+    assert actual == "…" + "x" * 40 + 'no"'
+    expected, actual = sides(SHOWING, differing("short", "y" * 10_000_000))
+    assert expected == '"short"'
+    assert actual == '"' + "y" * 399 + "…"
+
+
+def test_differences_beyond_fifty_are_counted():
+    difference = Difference(where="t: a", rule="exact", expected=Side(value=1), actual=Side(value=2))
+    verdict = VerdictWriter(SHOWING, {}).verdict(call_result(Scored(0.0, "x", differences=(difference,) * 60)))
+    assert len(verdict.differences) == 50
+    assert verdict.more == 10
+
+
+def test_a_brief_reason_has_the_values_once_and_without_them_the_explanation():
+    outcome = differing(40.0, 42.5).outcome
+    assert brief_reason(outcome, SHOWING) == "issue_refund: amount: expected 40.0, got 42.5"
+    assert brief_reason(outcome, HIDING) == DIFFERS
+
+
+def test_a_brief_reason_counts_further_differences_and_begins_with_one_to_a_value():
+    unexpected = Difference(where="pay", rule="unexpected", actual=Side(value={"n": 1}))
+    missing = Difference(where="refund", rule="missing", expected=Side(value={"n": 2}))
+    outcome = Scored(0.0, "0 of 1 expected calls match", differences=(unexpected, missing), passed=False)
+    assert brief_reason(outcome, SHOWING) == 'refund: expected {"n": 2}, got nothing; 1 more'
+
+
+def test_a_brief_reason_keeps_the_explanation_of_what_no_value_was_expected_of():
+    error = Difference(where="charge_card", rule="error", actual=Side(value="no card of ann@example.org"))
+    outcome = Scored(0.0, "`charge_card` failed with `ValueError`", differences=(error,), passed=False)
+    assert brief_reason(outcome, SHOWING) == '`charge_card` failed with `ValueError`: "no card of [email]"'
+    assert brief_reason(outcome, HIDING) == "`charge_card` failed with `ValueError`"
+
+
+def test_a_brief_reason_has_long_values_from_where_they_begin_to_differ():
+    outcome = differing("x" * 100 + "yes", "x" * 100 + "no").outcome
+    assert brief_reason(outcome, SHOWING) == ('issue_refund: amount: expected …xxxxxxyes", got …xxxxxxno"')
+
+
+def test_without_a_score_the_reason_stands_in_its_place():
+    writer = VerdictWriter(SHOWING, {})
+    unseen = writer.verdict(trajectory_result(NotEvaluated(reason="no_calls", explanation="no call was made")))
+    broken = writer.verdict(trajectory_result(Errored(error_type="ValueError", message="no mail to ann@example.org")))
+    assert (unseen.word, unseen.value, unseen.reason, unseen.explanation) == (
+        "not_evaluated",
+        None,
+        "no_calls",
+        "no call was made",
+    )
+    assert (broken.word, broken.value, broken.reason, broken.explanation) == (
+        "error",
+        None,
+        "ValueError",
+        "no mail to [email]",
+    )
+
+
+def test_the_worst_result_is_the_lowest_failure_of_those_that_decide():
+    low, high, fine = call_result(Scored(0.1, "x", passed=False)), trajectory_result(failed()), call_result(passed())
+    broken = trajectory_result(Errored(error_type="ValueError", message="x"))
+    tried = shadow(call_result(Scored(0.0, "x", passed=False)))
+
+    assert worst_result([fine, broken, high, low]) is low
+    assert worst_result([fine, broken]) is broken
+    assert worst_result([fine]) is fine
+    assert worst_result([]) is None
+    assert deciding([tried, fine]) == [fine]
+    assert deciding([tried]) == [tried]
+
+
+def other_arguments(expected: JsonObject, actual: JsonObject) -> Result:
+    difference = Difference(
+        where="book", rule="other arguments", expected=Side(value=expected), actual=Side(value=actual)
+    )
+    return call_result(Scored(0.0, "no call matches", differences=(difference,), passed=False))
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "words"),
+    [
+        ({"nights": 2}, {"nights": 3}, "`nights` 3 instead of 2"),
+        (
+            {"nights": 2, "to": "Rome"},
+            {"nights": 3, "to": "Oslo"},
+            '`nights` 3 instead of 2, `to` "Oslo" instead of "Rome"',
+        ),
+        ({"nights": 2}, {}, "without `nights`"),
+        ({}, {"x": 1}, "with `x` that was not expected"),
+        ({"token": "abc"}, {"token": "abd"}, "`token` [masked] instead of [masked]"),
+        ({"a\nb": 1}, {"a\nb": 2}, "`a b` 2 instead of 1"),
+        (
+            dict.fromkeys("abcdefg", 1),
+            dict.fromkeys("abcdefg", 2),
+            ", ".join(f"`{name}` 2 instead of 1" for name in "abcde") + ", 2 more",
+        ),
+    ],
+)
+def test_a_call_with_other_arguments_is_one_sentence(expected: JsonObject, actual: JsonObject, words: str):
+    result = other_arguments(expected, actual)
+    sentence = f"book: same tool, other arguments: {words}"
+    (shown,) = VerdictWriter(SHOWING, {}).verdict(result).differences
+    assert comparison(shown) == sentence
+    assert SHOWING.explain(result.outcome) == f"no call matches ({sentence})"
+    assert brief_reason(result.outcome, SHOWING) == sentence
+
+
+def test_long_values_of_other_arguments_are_cut_to_where_they_begin_to_differ():
+    (shown,) = (
+        VerdictWriter(SHOWING, {})
+        .verdict(other_arguments({"text": "same " * 200 + "two"}, {"text": "same " * 200 + "three"}))
+        .differences
+    )
+    assert "three" in shown.in_words
+    assert "two" in shown.in_words
+    assert len(shown.in_words) < 900
+
+
+def test_hidden_values_of_other_arguments_leave_their_names():
+    (shown,) = VerdictWriter(HIDING, {}).verdict(other_arguments({"nights": 2, "y": 1}, {"nights": 3})).differences
+    assert comparison(shown) == "book: same tool, other arguments: `nights` differs, without `y`"

@@ -1,0 +1,151 @@
+"""Which trajectories a page shows."""
+
+import pytest
+from msgspec.structs import replace
+
+from tests.export.scorecards import call, call_result, failed, passed, shadow, trajectory, trajectory_result
+from toolgauge.model.outcomes import Errored, NotEvaluated, Result
+from toolgauge.model.records import VERSION
+from toolgauge.model.trajectory import Trajectory
+from toolgauge.report.kept import KeptTrajectory
+from toolgauge.report.trajectory_rows import Facets, Filters, facets
+
+BROKEN = Errored(error_type="ValueError", message="no number")
+NOTHING = NotEvaluated(reason="no_reference")
+
+
+def kept(*results: Result, number: int = 1, of: Trajectory | None = None) -> KeptTrajectory:
+    calls = tuple(result.call for result in results if result.call is not None)
+    return KeptTrajectory(
+        id=str(number),
+        number=number,
+        trajectory=trajectory(*calls) if of is None else of,
+        results=results,
+        scored_at_ns=0,
+        size_bytes=0,
+    )
+
+
+SHOP = replace(
+    trajectory(call("search"), call("pay")),
+    service="shop",
+    agents=("buyer",),
+    resource={VERSION: "1.4.2"},
+    trace_id="ab12",
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "is_shown"),
+    [
+        ({}, True),
+        ({"service": ("shop",)}, True),
+        ({"service": ("support",)}, False),
+        ({"service": ("", "shop")}, True),
+        ({"agent": ("buyer",)}, True),
+        ({"agent": ("triage",)}, False),
+        ({"tool": ("pay",)}, True),
+        ({"tool": ("issue_refund",)}, False),
+        ({"criterion": ("refund-f1",)}, True),
+        ({"criterion": ("other",)}, False),
+        ({"version": ("1.4.2",)}, True),
+        ({"version": ("1.4.3",)}, False),
+        ({"scope": ("trace",)}, True),
+        ({"scope": ("conversation",)}, False),
+        ({"scope": ("nonsense",)}, True),
+        ({"q": (" AB1 ",)}, True),
+        ({"q": ("conv-",)}, True),
+        ({"q": ("b12",)}, False),
+        ({"unknown": ("value",)}, True),
+    ],
+)
+def test_each_condition_has_to_hold(query: dict[str, tuple[str, ...]], is_shown: bool):  # noqa: FBT001 (a test's table)
+    assert Filters.of(query).matches(kept(trajectory_result(passed()), of=SHOP)) is is_shown
+
+
+@pytest.mark.parametrize(
+    ("results", "expected"),
+    [
+        ((trajectory_result(passed()),), "passed"),
+        ((trajectory_result(passed()), trajectory_result(NOTHING)), "passed"),
+        ((trajectory_result(passed()), trajectory_result(failed())), "failed"),
+        ((trajectory_result(passed()), trajectory_result(BROKEN)), "error"),
+        ((trajectory_result(failed()), trajectory_result(BROKEN)), "failed error"),
+        ((trajectory_result(passed()), shadow(trajectory_result(failed()))), "passed"),
+        ((trajectory_result(NOTHING),), "not_evaluated"),
+        ((shadow(trajectory_result(failed())),), "not_evaluated"),
+        ((), "not_evaluated"),
+    ],
+)
+def test_an_outcome_is_that_of_the_live_criteria(results: tuple[Result, ...], expected: str):
+    found = [
+        outcome
+        for outcome in ("passed", "failed", "error", "not_evaluated")
+        if Filters.of({"outcome": (outcome,)}).matches(kept(*results))
+    ]
+    assert " ".join(found) == expected
+
+
+def test_with_a_criterion_the_outcome_is_that_of_its_own_results():
+    one = kept(
+        trajectory_result(failed(), "order"),
+        trajectory_result(passed(), "f1"),
+        shadow(trajectory_result(failed(), "new")),
+    )
+
+    assert Filters(outcome="failed", criterion="order").matches(one)
+    assert not Filters(outcome="failed", criterion="f1").matches(one)
+    assert Filters(outcome="passed", criterion="f1").matches(one)
+    assert Filters(outcome="failed", criterion="new").matches(one)
+    assert not Filters(outcome="not_evaluated", criterion="gone").matches(one)
+
+
+def test_with_a_tool_the_outcome_is_that_of_its_calls():
+    one = kept(call_result(failed(), call("search")), call_result(passed(), call("pay")), trajectory_result(failed()))
+
+    assert Filters(outcome="failed", tool="search").matches(one)
+    assert not Filters(outcome="failed", tool="pay").matches(one)
+    assert Filters(outcome="passed", tool="pay").matches(one)
+
+
+def test_pages_follow_each_other_without_a_gap_while_others_come():
+    newest = [kept(number=number) for number in range(120, 0, -1)]
+    first = Filters().page_of(newest)
+    assert [one.number for one in first.kept] == list(range(120, 70, -1))
+    assert first.older == Filters(before=71)
+
+    newest.insert(0, kept(number=121))
+    second = Filters(before=71).page_of(newest)
+    assert [one.number for one in second.kept] == list(range(70, 20, -1))
+    assert second.older == Filters(before=21)
+    third = Filters(before=21).page_of(newest)
+    assert [one.number for one in third.kept] == list(range(20, 0, -1))
+    assert third.older is None
+    assert third.total == 121
+
+
+def test_what_is_no_number_begins_at_the_newest():
+    for text in ("", "-5", "١٢", "1e3", "9" * 400):
+        assert Filters.of({"before": (text,)}).before == 0
+
+
+def test_a_query_names_conditions_only_and_reads_back():
+    filters = Filters(outcome="failed", service="a&b=<c>", before=7)
+
+    assert filters.query() == "?outcome=failed&service=a%26b%3D%3Cc%3E&before=7"
+    assert filters.query(before=0, service="") == "?outcome=failed"
+    assert Filters().query() == ""
+    assert Filters(before=7).is_empty
+    assert not filters.is_empty
+
+
+def test_the_choices_are_those_of_what_is_kept():
+    assert facets([kept(trajectory_result(passed()), of=SHOP), kept(call_result(failed()))]) == Facets(
+        services=("shop", "support"),
+        versions=("1.4.2",),
+        agents=("buyer", "refund-agent", "triage"),
+        tools=("issue_refund", "pay", "search"),
+        criteria=("refund-arguments", "refund-f1"),
+        scopes=("trace",),
+    )
+    assert facets([]) == Facets(services=(), versions=(), agents=(), tools=(), criteria=(), scopes=())

@@ -1,0 +1,144 @@
+"""States, rules and types of errors as people read them: in pages, terminals, tests and answers to a coding agent."""
+
+from msgspec.structs import replace
+
+from tests.export.scorecards import call_result, passed, scorecard, trajectory_result
+from tests.web.html_reader import Html
+from tests.web.test_trajectory_pages import page
+from toolgauge.config.model import Config
+from toolgauge.evaluators.tool_checks import ToolSuccess
+from toolgauge.export.redact import Redactor
+from toolgauge.mcp_server.failure_report import ReportedCall, ReportedTurn, failure_lines, failure_report
+from toolgauge.mcp_server.scored_recordings import Scoring
+from toolgauge.model.content import Recorded
+from toolgauge.model.observations import CallError
+from toolgauge.model.outcomes import Difference, NotEvaluated, Scorecard, Scored, Side
+from toolgauge.model.trajectory import Trajectory
+from toolgauge.recordings.stats import Stats, Tally
+from toolgauge.report.findings import Report, Row, finding
+from toolgauge.report.json_objects import trajectory_object, verdict_objects
+from toolgauge.report.junit import junit
+from toolgauge.report.kept import KeptTrajectory
+from toolgauge.report.markdown import markdown
+from toolgauge.report.text import TextWriter
+from toolgauge.score.criterion import Criterion, NoReference
+from toolgauge.testing.samples import TRACE_ID, sample_call, sample_trajectory
+
+DASH = "\N{EN DASH}"
+SHOWING, HIDING = Redactor(show_values=True), Redactor(show_values=False)
+UNNAMED = sample_call(0, "pay", arguments=Recorded({"id": 7}), error=CallError(kind="_OTHER", message="card declined"))
+WAITING = sample_call(1, "ship", arguments=Recorded({}), state="requested_only")
+RUN = sample_trajectory(UNNAMED, WAITING)
+CRITERION = Criterion(
+    name="checks", evaluator_name="tool_success", evaluator=ToolSuccess(), revision="", reference=NoReference()
+)
+
+
+def card(*outcomes: Scored | NotEvaluated) -> Scorecard:
+    results = [call_result(outcome, UNNAMED) for outcome in outcomes]
+    return scorecard(*results, trajectory_result(Scored(0.0, "differs", passed=False), "whole"), of=RUN)
+
+
+def judged(of: Trajectory) -> Scored:
+    evaluation = next(ToolSuccess().evaluate(of, None))
+    assert evaluation is not None
+    assert isinstance(evaluation[1], Scored)
+    return evaluation[1]
+
+
+def page_of(found: Scorecard) -> str:
+    return Html(page(found, path=f"/trajectories/{TRACE_ID}")).text
+
+
+def report(found: Scorecard) -> tuple[list[str], list[ReportedCall]]:
+    kept = KeptTrajectory(id=TRACE_ID, number=1, trajectory=RUN, results=found.results, scored_at_ns=0, size_bytes=0)
+    made = failure_report(
+        "runs",
+        kept,
+        Scoring(config=Config(), criteria=(CRITERION,), redactor=SHOWING),
+        criterion=None,
+        call=None,
+        other_failed=0,
+    )
+    turns: list[ReportedTurn] = made.turns
+    return list(failure_lines(made)), [call for turn in turns for call in turn.calls]
+
+
+def test_an_error_without_a_type_is_called_failed():
+    outcome = judged(RUN)
+    assert outcome.explanation == "`pay` failed"
+    inspected = list(TextWriter(SHOWING).trajectory(RUN))
+    explained = list(TextWriter(HIDING).explained(card(outcome)))
+    answered, _ = report(card(outcome))
+    assert "          error: failed: card declined" in inspected
+    assert "            error: failed" in explained
+    assert "    error: failed: card declined" in answered
+    assert "error failed card declined" in page_of(card(outcome))
+    assert "_OTHER" not in "".join([*inspected, *explained, *answered, page_of(card(outcome))])
+
+
+def test_a_named_error_keeps_its_name():
+    named = replace(UNNAMED, error=CallError(kind="CardError", message="declined"))
+    assert judged(sample_trajectory(named)).explanation == "`pay` failed with `CardError`"
+
+
+def test_a_call_that_no_tool_ran_was_asked_for_and_did_not_run():
+    stats = Stats(Tally())
+    stats.add(RUN)
+    answered, calls = report(card())
+    assert "  turn 1  ship()  asked for, not run  [support]" in list(TextWriter(SHOWING).trajectory(RUN))
+    assert "        1 asked for, not run" in list(stats.lines())
+    assert "    turn 1  ship()  asked for, not run  [support]" in list(TextWriter(HIDING).explained(card()))
+    assert any("1 ship() asked for, not run" in line for line in answered)
+    assert f"ship {DASH} asked for, not run" in page_of(card())
+    assert calls[1].state == "requested_only"
+
+
+def test_programs_read_the_original_words():
+    described = str(trajectory_object(RUN)) + str(stats_object())
+    assert "'_OTHER'" in described
+    assert described.count("requested_only") == 2
+    ungrounded = Scored(0.0, "unseen", differences=(SEEN,), passed=False)
+    (explained,) = verdict_objects(scorecard(call_result(ungrounded, UNNAMED), of=RUN), SHOWING, {})
+    assert "'rule': 'grounded'" in str(explained["differences"])
+
+
+SEEN = Difference(where="pay: id", rule="grounded", actual=Side(value=7))
+
+
+def stats_object() -> object:
+    stats = Stats(Tally())
+    stats.add(RUN)
+    return stats.as_object()
+
+
+def test_a_value_that_came_from_nowhere_was_not_seen_before():
+    found = card(Scored(0.0, "unseen", differences=(SEEN,), passed=False))
+    assert "    pay: id (seen before)" in list(TextWriter(SHOWING).explained(found))
+    assert "pay: id (seen before): got 7" in SHOWING.explain(found.results[0].outcome)
+    assert "  pay: id (seen before): got 7" in report(found)[0]
+    assert f"pay: id {DASH} 7 seen before" in page_of(found)
+
+
+def test_no_share_of_passes_stands_beside_what_was_not_evaluated():
+    unseen = NotEvaluated(reason="arguments_not_recorded")
+    assert f"refund-arguments {DASH} call 1: arguments not recorded" in page_of(card(unseen, unseen))
+    assert "0 of 2 calls pass" not in page_of(card(unseen, unseen))
+    assert "1 of 2 calls pass" in page_of(card(unseen, passed()))
+
+
+def test_one_wrong_argument_is_one_row():
+    wrong = Difference(
+        where="pay", rule="other arguments", expected=Side(value={"id": 6}), actual=Side(value={"id": 7})
+    )
+    found = card(Scored(0.0, "no call matches", differences=(wrong,), passed=False))
+    words = "pay: same tool, other arguments: `id` 7 instead of 6"
+    answered, _ = report(found)
+    assert f"    {words}" in list(TextWriter(SHOWING).explained(found))
+    assert f"  {words}" in answered
+    assert "id 7 \N{MULTIPLICATION X} expected 6 refund-arguments" in page_of(found)
+    assert "pay same tool, other arguments: `id` 7 instead of 6" in page_of(found)
+    row = Row(criterion="c", subject="run", outcome="fail", findings=(finding(SHOWING, found.results[0].outcome),))
+    written = Report(title="runs", rows=[row], counts=())
+    assert words in junit(written).decode()
+    assert "7 instead of 6" in markdown(written)

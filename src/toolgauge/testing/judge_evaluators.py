@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import cast
 
-from jsonschema import Draft202012Validator
+from jsonschema_rs import Draft202012Validator
 
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject
@@ -69,7 +69,7 @@ class _Answered:
         assert question.form_name, f"{name} does not name its form"
         form = repr(question.form)
         if form not in self.checked:
-            Draft202012Validator.check_schema(question.form)
+            Draft202012Validator(question.form, offline=True)
             self.checked.add(form)
         fixed = (question.instructions, question.form_name, form, *question.notes)
         assert not any(SECRET in text for text in fixed), f"{name} lets recorded text into its instructions or its form"

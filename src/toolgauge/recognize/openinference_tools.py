@@ -63,7 +63,10 @@ def _answer(value: Value, instrumentation: str) -> Answer:
     if instrumentation == "llama_index":
         opened = values.as_object(values.decoded(value))
         if "tool_name" in opened and "raw_input" in opened:
-            return llamaindex_answer(opened)
+            answer = llamaindex_answer(opened)
+            # `null` is the result itself; other producers leave a missing one out as `null`.
+            is_null = "raw_output" in opened and opened["raw_output"] is None
+            return replace(answer, result=Recorded(None)) if is_null else answer
     elif instrumentation == "google_adk":
         opened = values.as_object(values.decoded(value))
         response = opened.get("response")

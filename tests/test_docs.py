@@ -119,7 +119,7 @@ def test_a_page_about_the_code_names_only_modules_and_names_that_exist(page: str
     assert [name for name in sorted(names) if not _is_importable(name)] == []
     files = {path.name for top in ("src", "tests", "examples") for path in (ROOT / top).rglob("*.py")}
     named = set(re.findall(r"`(?:[\w/]+/)?(\w+\.py)`", PAGES[page]))
-    assert named - files == set()
+    assert named - files - {"checks.py"} == set()  # the reader's own file
 
 
 def _is_importable(name: str) -> bool:

@@ -8,15 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from toolgauge.model.content import NOT_RECORDED, Content, Unparsed
 from toolgauge.model.json import JsonObject, Value
-from toolgauge.model.observations import (
-    OTHER_ERROR,
-    REFUSED,
-    AgentRun,
-    CallError,
-    CallExecuted,
-    ModelCall,
-    Observation,
-)
+from toolgauge.model.observations import OTHER_ERROR, REFUSED, AgentRun, CallError, CallExecuted, ModelCall, Observation
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, values

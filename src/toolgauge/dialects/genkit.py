@@ -78,7 +78,15 @@ class Genkit(PlainDialect):
             if isinstance(asked, str) and asked:
                 yield MessageSeen(role="user", text=asked)
         elif attributes.get(_TYPE) == _UTIL and attributes.get(_NAME) == _GENERATE:
-            yield from _generation(values.as_str(attributes.get(_PATH)) or "")
+            # Read `generate`: the run of an agent where it is no turn of one, and no part of a flow.
+            path = values.as_str(attributes.get(_PATH)) or ""
+            steps = path.split("/")
+            above = steps[-2] if len(steps) > 1 else ""
+            if not above:
+                yield AgentRun(agent=None)
+            elif ",t:action" in above and not above.startswith(_GENERATE_STEP):
+                # Below a tool: the tool is an agent.
+                yield AgentRun(agent=above.removeprefix("{").partition(",")[0] or None)
 
     def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
         """Read the calls in the history that a model was given, and the texts of the user between them."""
@@ -107,17 +115,6 @@ def _name(span: Span) -> str | None:
 
 def _opened(value: Value) -> JsonObject:
     return values.as_object(values.opened(value))
-
-
-def _generation(path: str) -> Iterator[AgentRun]:
-    """Read `generate`: the run of an agent where it is no turn of one, and no part of a flow."""
-    steps = path.split("/")
-    above = steps[-2] if len(steps) > 1 else ""
-    if not above:
-        yield AgentRun(agent=None)
-    elif ",t:action" in above and not above.startswith(_GENERATE_STEP):
-        # Below a tool: the tool is an agent.
-        yield AgentRun(agent=above.removeprefix("{").partition(",")[0] or None)
 
 
 def _executed(span: Span) -> Iterator[CallExecuted]:

@@ -9,14 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded
 from toolgauge.model.json import Json, JsonObject, Value
-from toolgauge.model.observations import (
-    OTHER_ERROR,
-    CallError,
-    CallExecuted,
-    CallRequested,
-    MessageSeen,
-    Observation,
-)
+from toolgauge.model.observations import OTHER_ERROR, CallError, CallExecuted, CallRequested, MessageSeen, Observation
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, langchain, provider_messages, values

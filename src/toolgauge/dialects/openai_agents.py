@@ -11,13 +11,7 @@ from msgspec.structs import replace
 from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.literals import CLASS, parse_repr
-from toolgauge.model.observations import (
-    AgentRun,
-    CallExecuted,
-    CallRequested,
-    MessageSeen,
-    Observation,
-)
+from toolgauge.model.observations import AgentRun, CallExecuted, CallRequested, MessageSeen, Observation
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import Record, Span
 from toolgauge.recognize import conventions, values

@@ -12,14 +12,7 @@ from msgspec.structs import replace
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import JsonObject, Value
 from toolgauge.model.literals import parse_fields
-from toolgauge.model.observations import (
-    AgentRun,
-    CallError,
-    CallExecuted,
-    CallRequested,
-    MessageSeen,
-    Observation,
-)
+from toolgauge.model.observations import AgentRun, CallError, CallExecuted, CallRequested, MessageSeen, Observation
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, values

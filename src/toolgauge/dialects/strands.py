@@ -37,11 +37,7 @@ _STATUS = "gen_ai.tool.status"
 _AGENT_TOOLS = "gen_ai.agent.tools"
 _SCHEMA = "gen_ai.tool.json_schema"
 _DESCRIPTION = "gen_ai.tool.description"
-_ROLES = {
-    conventions.SYSTEM_MESSAGE: "system",
-    conventions.USER_MESSAGE: "user",
-    conventions.TOOL_MESSAGE: "tool",
-}
+_ROLES = {conventions.SYSTEM_MESSAGE: "system", conventions.USER_MESSAGE: "user", conventions.TOOL_MESSAGE: "tool"}
 
 
 class Strands(PlainDialect):

@@ -8,14 +8,7 @@ with arguments that break its schema, leaves no trace.
 from collections.abc import Iterator, Mapping
 
 from toolgauge.model.json import Value
-from toolgauge.model.observations import (
-    AgentRun,
-    CallExecuted,
-    MessageSeen,
-    Observation,
-    ToolDefinition,
-    ToolsOffered,
-)
+from toolgauge.model.observations import AgentRun, CallExecuted, MessageSeen, Observation, ToolDefinition, ToolsOffered
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, values

@@ -145,9 +145,7 @@ class Budget(ToolLimits):
         )
 
 
-def _figures_of(
-    written: Budget | Envelope,
-) -> Iterator[tuple[str | None, Figure, int | Mapping[float, int] | None]]:
+def _figures_of(written: Budget | Envelope) -> Iterator[tuple[str | None, Figure, int | Mapping[float, int] | None]]:
     """Yield the limits or figures of the run (`None`) and of tools, by figure."""
     yield None, "tokens", written.tokens
     tools: list[tuple[str | None, ToolLimits | ToolEnvelope]] = [(None, written), *written.per_tool.items()]

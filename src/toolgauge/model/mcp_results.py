@@ -205,7 +205,9 @@ class _Reader(msgspec.Struct, frozen=True):
         """
         wrapped: Json = None
         for key, member in value.items() if len(value) <= _MAX_MEMBERS else ():
-            is_nested = isinstance(member, (dict, list)) or (isinstance(member, str) and _has_flag(member))
+            is_nested = isinstance(member, (dict, list)) or (
+                isinstance(member, str) and (member.lstrip()[:1] in _BEGINS and any(flag in member for flag in _FLAGS))
+            )
             if not is_nested or not member or key in _BESIDE:
                 continue
             if wrapped is not None:
@@ -228,10 +230,6 @@ class _Reader(msgspec.Struct, frozen=True):
             return result
         structured = result.structured if inner.structured is None else inner.structured
         return McpResult(inner.blocks, structured, result.failed or inner.failed)
-
-
-def _has_flag(text: str) -> bool:
-    return text.lstrip()[:1] in _BEGINS and any(flag in text for flag in _FLAGS)
 
 
 def _failed_output(value: JsonObject) -> McpResult | None:

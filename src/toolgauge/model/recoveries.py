@@ -50,7 +50,9 @@ def repaired_code(trajectory: Trajectory) -> frozenset[int]:
 
 
 def _is_repaired(call: ToolCall, worked: Sequence[tuple[int, frozenset[str]]]) -> bool:
-    lines = _lines_of(call)
+    written = call.arguments.value if isinstance(call.arguments, Recorded) else None
+    code = written.get("code") if isinstance(written, dict) else None
+    lines = _lines(code) if isinstance(code, str) else frozenset()
     first = bisect_left(worked, call.end_ns, key=itemgetter(0))
     return bool(lines) and any(
         len(lines & later) >= _SAME_CELL * len(lines) for _, later in islice(worked, first, first + _MAX_LATER)
@@ -69,12 +71,6 @@ def has_succeeded(call: ToolCall) -> bool:
     if call.has_failed or call.state in ("paused", "refused"):
         return False
     return call.state == "executed" or not isinstance(call.result, NotRecorded)
-
-
-def _lines_of(call: ToolCall) -> frozenset[str]:
-    written = call.arguments.value if isinstance(call.arguments, Recorded) else None
-    code = written.get("code") if isinstance(written, dict) else None
-    return _lines(code) if isinstance(code, str) else frozenset()
 
 
 def _lines(code: str) -> frozenset[str]:

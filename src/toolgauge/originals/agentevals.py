@@ -219,7 +219,14 @@ class _Matching:
             return True
         match rule:
             case list():
-                return self._match_paths(rule, first, second)
+                for path in rule:
+                    if not isinstance(path, str):
+                        raise _OriginalRaisesError(
+                            "AttributeError", f"a path of an override must be text, not {kind_of(path)}"
+                        )
+                    if not self._equality.same(_at(first, path), _at(second, path)):
+                        return False
+                return True
             case "exact":
                 return self._equality.same(first, second)
             case "subset":
@@ -232,14 +239,6 @@ class _Matching:
 
     def _is_within(self, part: JsonObject, whole: JsonObject) -> bool:
         return all(name in whole and self._equality.same(value, whole[name]) for name, value in part.items())
-
-    def _match_paths(self, paths: Sequence[JsonValue], first: JsonObject, second: JsonObject) -> bool:
-        for path in paths:
-            if not isinstance(path, str):
-                raise _OriginalRaisesError("AttributeError", f"a path of an override must be text, not {kind_of(path)}")
-            if not self._equality.same(_at(first, path), _at(second, path)):
-                return False
-        return True
 
 
 _COMPARE = {

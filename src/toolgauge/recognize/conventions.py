@@ -36,10 +36,7 @@ TOKEN_KEYS = (
     ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
     ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),
 )
-OPENINFERENCE_TOKENS = (
-    ("llm.token_count.prompt", *TOKEN_KEYS[0]),
-    ("llm.token_count.completion", *TOKEN_KEYS[1]),
-)
+OPENINFERENCE_TOKENS = (("llm.token_count.prompt", *TOKEN_KEYS[0]), ("llm.token_count.completion", *TOKEN_KEYS[1]))
 # Far more than any model takes.
 _MOST = 10**12
 # How objects with counts name them: those of providers, Langfuse and MLflow, with parts (`input_cached_tokens`) besides.

@@ -267,10 +267,7 @@ def managed_agent_call(span: Span) -> CallExecuted | None:
     more: JsonObject = {"additional_args": given["additional_args"]} if given.get("additional_args") else {}
     arguments = NOT_RECORDED if task is None else Recorded({"task": task[1], **more})
     return CallExecuted(
-        name=managed[1],
-        arguments=arguments,
-        result=values.result(span.attributes.get(OUTPUT)),
-        error=span_error(span),
+        name=managed[1], arguments=arguments, result=values.result(span.attributes.get(OUTPUT)), error=span_error(span)
     )
 
 

@@ -77,7 +77,23 @@ class Langfuse(PlainDialect):
             yield from langchain.received(given)
             yield from langchain.written(_output(record.attributes.get(OUTPUT)), agent)
         elif kind in ("agent", "chain", "span"):
-            yield from _enclosing(record, labelled=kind == "agent" and not _PART.match(record.name))
+            labelled = kind == "agent" and not _PART.match(record.name)
+            metadata: JsonObject = {}
+            for key in ("lc_agent_name", "langgraph_node", "checkpoint_ns", "ls_integration"):
+                if (value := _metadata(record, key)) is not None:
+                    metadata[key] = value
+            run = AgentRun(agent=record.name) if labelled else None
+            if metadata:
+                run = langchain.agent_run(record.name, metadata, labelled=labelled)
+            if run is not None:
+                yield run
+                asked = _decoded(record.attributes.get(INPUT))
+                if isinstance(asked, str) and asked:
+                    yield MessageSeen(role="user", text=asked)
+            elif not labelled:
+                yield from node_answers(record.attributes.get(INPUT), record.attributes.get(OUTPUT))
+                yield from _unusable(record.attributes.get(OUTPUT))
+                yield from waiting_calls(record, values.as_str(record.attributes.get(STATUS_MESSAGE)) or "")
 
     def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
         """Read the calls in the history that a model was given, and the texts of the user between them."""
@@ -210,25 +226,6 @@ def _output(value: Value) -> Sequence[JsonObject]:
 
 
 # --- agents, chains and the rest
-
-
-def _enclosing(span: Span, *, labelled: bool) -> Iterator[Observation]:
-    metadata: JsonObject = {}
-    for key in ("lc_agent_name", "langgraph_node", "checkpoint_ns", "ls_integration"):
-        if (value := _metadata(span, key)) is not None:
-            metadata[key] = value
-    run = AgentRun(agent=span.name) if labelled else None
-    if metadata:
-        run = langchain.agent_run(span.name, metadata, labelled=labelled)
-    if run is not None:
-        yield run
-        asked = _decoded(span.attributes.get(INPUT))
-        if isinstance(asked, str) and asked:
-            yield MessageSeen(role="user", text=asked)
-    elif not labelled:
-        yield from node_answers(span.attributes.get(INPUT), span.attributes.get(OUTPUT))
-        yield from _unusable(span.attributes.get(OUTPUT))
-        yield from waiting_calls(span, values.as_str(span.attributes.get(STATUS_MESSAGE)) or "")
 
 
 def _unusable(output: Value) -> Iterator[Observation]:

@@ -101,7 +101,22 @@ class MLflow(PlainDialect):
         yield from _conversation(record, metadata)
         kind = _text(record.attributes.get(TYPE))
         if kind is None:
-            yield from self._converted(record, metadata)
+            operation = record.attributes.get(OPERATION)
+            if operation == EXECUTE:
+                call = executed(record, EXECUTE, None)
+                if call is not None:
+                    answer = tool_answer(record.attributes.get(RESULT))
+                    yield replace(
+                        call,
+                        call_id=call.call_id or _text(record.attributes.get("tool_call_id")) or answer.call_id,
+                        result=answer.result,
+                        error=call.error or answer.error,
+                        agent=call.agent or langchain.agent_name(metadata),
+                    )
+            elif operation == _CHAIN:
+                yield from _enclosing(record, metadata, labelled=False)
+            else:
+                yield from self._conventions.read_span(record)
         elif kind == "TOOL":
             if COMPONENT not in record.attributes:
                 yield as_requested(_tool(record, _read_call(record), metadata))
@@ -122,24 +137,6 @@ class MLflow(PlainDialect):
         if value is None:
             return values.as_object(values.decoded(record.attributes.get(METADATA))).get(key)
         return _text(value) or value
-
-    def _converted(self, span: Span, metadata: JsonObject) -> Iterator[Observation]:
-        operation = span.attributes.get(OPERATION)
-        if operation == EXECUTE:
-            call = executed(span, EXECUTE, None)
-            if call is not None:
-                answer = tool_answer(span.attributes.get(RESULT))
-                yield replace(
-                    call,
-                    call_id=call.call_id or _text(span.attributes.get("tool_call_id")) or answer.call_id,
-                    result=answer.result,
-                    error=call.error or answer.error,
-                    agent=call.agent or langchain.agent_name(metadata),
-                )
-        elif operation == _CHAIN:
-            yield from _enclosing(span, metadata, labelled=False)
-        else:
-            yield from self._conventions.read_span(span)
 
     def _model(self, span: Span, metadata: JsonObject) -> Iterator[Observation]:
         agent = langchain.agent_name(metadata)

@@ -65,7 +65,21 @@ class MappedDialect:
             case "tool_call":
                 yield from _executed(record, mapping, agent)
             case "model_call":
-                yield from self._model_call(record, mapping, agent)
+                yield ModelCall(
+                    agent=agent,
+                    stopped_for_tools=conventions.stopped_for_tools(record.attributes),
+                    input_tokens=token_count(_value(record, mapping.input_tokens)),
+                    output_tokens=token_count(_value(record, mapping.output_tokens)),
+                )
+                yield from self._offered(record, mapping)
+                yield from conventions.received(_given(record, mapping))
+                if mapping.answers is not None:
+                    yield from _answers(record, mapping.answers)
+                written = conventions.written(_written(record, mapping), agent)
+                yield from written
+                if mapping.requests is not None:
+                    first = sum(isinstance(seen, CallRequested) for seen in written)
+                    yield from _requests(record, mapping.requests, agent, first)
             case "agent_run":
                 yield AgentRun(agent=agent)
                 yield from self._offered(record, mapping)
@@ -85,23 +99,6 @@ class MappedDialect:
         if isinstance(record, LogRecord) or (self.scopes and not record.scope.name.startswith(self.scopes)):
             return None
         return next((mapping for mapping in self._mappings if _fits(record, mapping)), None)
-
-    def _model_call(self, span: Span, mapping: SpanMapping, agent: str | None) -> Iterator[Observation]:
-        yield ModelCall(
-            agent=agent,
-            stopped_for_tools=conventions.stopped_for_tools(span.attributes),
-            input_tokens=token_count(_value(span, mapping.input_tokens)),
-            output_tokens=token_count(_value(span, mapping.output_tokens)),
-        )
-        yield from self._offered(span, mapping)
-        yield from conventions.received(_given(span, mapping))
-        if mapping.answers is not None:
-            yield from _answers(span, mapping.answers)
-        written = conventions.written(_written(span, mapping), agent)
-        yield from written
-        if mapping.requests is not None:
-            first = sum(isinstance(seen, CallRequested) for seen in written)
-            yield from _requests(span, mapping.requests, agent, first)
 
     def _offered(self, span: Span, mapping: SpanMapping) -> Iterator[ToolsOffered]:
         if tools := self._definitions.read(_value(span, mapping.tools)):

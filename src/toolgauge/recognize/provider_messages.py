@@ -138,29 +138,25 @@ def _message(item: Json) -> JsonObject:
         return {"content": item}
     message = values.as_object(item)
     if "blocks" in message and "content" not in message:
-        return _of_blocks(message)
+        # Read LlamaIndex's form; calls stand in blocks and, as the provider wrote them, beside.
+        blocks = [values.as_object(block) for block in values.as_list(message.get("blocks"))]
+        beside = values.as_object(message.get("additional_kwargs"))
+        called: list[Json] = [
+            {"id": block.get("tool_call_id"), "name": block.get("tool_name"), "arguments": block.get("tool_kwargs")}
+            for block in blocks
+            if block.get("block_type") == "tool_call"
+        ]
+        return {
+            "role": message.get("role"),
+            "content": [{"type": "text", "text": block["text"]} for block in blocks if "text" in block],
+            "tool_calls": called or beside.get("tool_calls"),
+            "tool_call_id": beside.get("tool_call_id"),
+        }
     parts = values.as_list(message.get("parts"))
     if not parts:
         return message
     flat = {key: value for key, value in message.items() if key != "parts"}
     return {**flat, "content": [part for found in parts for part in _parts(values.as_object(found))]}
-
-
-def _of_blocks(message: JsonObject) -> JsonObject:
-    """Read LlamaIndex's form; calls stand in blocks and, as the provider wrote them, beside."""
-    blocks = [values.as_object(block) for block in values.as_list(message.get("blocks"))]
-    beside = values.as_object(message.get("additional_kwargs"))
-    called: list[Json] = [
-        {"id": block.get("tool_call_id"), "name": block.get("tool_name"), "arguments": block.get("tool_kwargs")}
-        for block in blocks
-        if block.get("block_type") == "tool_call"
-    ]
-    return {
-        "role": message.get("role"),
-        "content": [{"type": "text", "text": block["text"]} for block in blocks if "text" in block],
-        "tool_calls": called or beside.get("tool_calls"),
-        "tool_call_id": beside.get("tool_call_id"),
-    }
 
 
 def _parts(part: JsonObject) -> Iterator[JsonObject]:

@@ -5,7 +5,7 @@ nanoseconds in it and sizes (`64MiB`) bytes, however they were written; `print-c
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -21,6 +21,20 @@ from pydantic import (
     ValidationInfo,
     model_validator,
 )
+
+ONE_OR_MORE: dict[str, Any] = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+
+
+def also_written_as(*forms: dict[str, Any]) -> Callable[[dict[str, Any]], None]:
+    """Return what adds forms to the JSON Schema of a class, for pydantic's `json_schema_extra`."""
+
+    def extend(schema: dict[str, Any]) -> None:
+        whole = dict(schema)
+        schema.clear()
+        schema["anyOf"] = [whole, *forms]
+
+    return extend
+
 
 SECOND = 1_000_000_000
 MINUTE = 60 * SECOND

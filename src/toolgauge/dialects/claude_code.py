@@ -71,10 +71,7 @@ class ClaudeCode(PlainDialect):
             yield from _read_span(record)
 
     def _read_event(self, attributes: Mapping[str, Value], event: str) -> Iterator[Observation]:
-        """Read a log event, the only thing that Claude Code sends by default; its span is that of the whole interaction.
-
-        Requests of several responses meet on one span: their positions come from the number of the event in its session.
-        """
+        """Read a log event; its span is the whole interaction, so positions come from the event's number in its session."""
         match event:
             case "tool_result":
                 name = _tool_name(attributes)

@@ -1,8 +1,4 @@
-"""Reads Haystack's own tracer: the spans of its agents and of components in pipelines.
-
-Arrives: a span named `haystack...`. Leaves: observations. Content is there only with content tracing on. A failed call
-leaves the span's status unset: its output says so, and the answer in the model's next input.
-"""
+"""Reads Haystack's own tracer. A failed call leaves the span's status unset: its output and the model's next input show it."""
 
 from collections.abc import Iterable, Iterator
 

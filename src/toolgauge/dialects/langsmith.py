@@ -1,8 +1,4 @@
-"""Reads LangSmith's OTel mode: runs of LangChain, of `@traceable` functions and of its wrappers of providers' clients.
-
-Arrives: a span with `langsmith.span.kind`. Leaves: observations. Inputs and outputs are whole JSON texts in
-`gen_ai.prompt` and `gen_ai.completion`, though the span also names an operation of the GenAI conventions.
-"""
+"""Reads LangSmith's OTel mode: inputs and outputs are whole JSON texts in `gen_ai.prompt` and `gen_ai.completion`."""
 
 import re
 from collections.abc import Iterable, Iterator

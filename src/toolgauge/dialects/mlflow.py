@@ -1,8 +1,4 @@
-"""Reads MLflow: spans of `mlflow.trace` and of its autologging, as they leave through its OTLP export.
-
-Arrives: a span with `mlflow.spanType`. Leaves: observations. Every value is JSON, a text with its quotes; the tool's name
-is the span's. Asked to, MLflow writes the GenAI conventions instead; what its integrations know stands beside them.
-"""
+"""Reads MLflow: spans of `mlflow.trace` and of its autologging. Every value is JSON; the tool's name is the span's."""
 
 from collections.abc import Iterable, Iterator
 

@@ -1,8 +1,4 @@
-"""Reads OpenInference: the spans of Arize's instrumentations and of others that set its attributes.
-
-Arrives: a span with `openinference.span.kind`. Leaves: observations.
-What the envelope around a value looks like depends on the instrumentation; `recognize/openinference_*.py` open it.
-"""
+"""Reads OpenInference: the spans of Arize's instrumentations and of others that set its attributes."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -65,7 +61,7 @@ from toolgauge.recognize.openinference_tools import (
     made_by_itself,
 )
 from toolgauge.recognize.provider_messages import provider_answers
-from toolgauge.recognize.text_sizes import look_at_ends
+from toolgauge.recognize.values import look_at_ends
 
 KIND = "openinference.span.kind"
 TOOL_NAME = "tool.name"

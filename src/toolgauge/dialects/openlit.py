@@ -1,7 +1,6 @@
-"""Reads the spans and log records of OpenLIT, which follows the GenAI conventions but for what LangGraph tools leave.
+"""Reads OpenLIT: the GenAI conventions but for what LangGraph's tools leave.
 
-Arrives: records of OpenLIT's scopes. Leaves: observations. Arguments are Python literals, results the Python form of
-LangChain's messages; ids of failed calls are LangChain's run ids; nodes of a graph are called agents.
+Arguments are Python literals, results the Python form of LangChain's messages; ids of failed calls are LangChain's run ids.
 """
 
 import re

@@ -1,8 +1,4 @@
-"""Reads the spans of Traceloop's SDK and instrumentations (OpenLLMetry), current and legacy.
-
-Arrives: a span with Traceloop's kind or entity, of one of its scopes, or with messages in indexed attributes. Leaves:
-observations. Current releases follow the GenAI conventions, but for what they put into a value. Log records of its event mode are the conventions' own and stay with them.
-"""
+"""Reads the spans of Traceloop's SDK and instrumentations (OpenLLMetry), current and legacy; its log records are the conventions'."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -40,7 +36,7 @@ from toolgauge.recognize.langchain import (
     waiting_calls,
 )
 from toolgauge.recognize.messages import Message, past_calls, read_messages
-from toolgauge.recognize.text_sizes import look_at_ends
+from toolgauge.recognize.values import look_at_ends
 
 ENTITY_NAME = "traceloop.entity.name"
 ENTITY_INPUT = "traceloop.entity.input"
@@ -425,11 +421,7 @@ def _answer(value: Value, integration: str) -> Answer:
 
 
 def _llamaindex_call(span: Span) -> CallExecuted | None:
-    """Read LlamaIndex's call; `None` when the task is none.
-
-    No span is labelled as a tool, and the model's calls are lost with spans that ended too soon. The task is the agent's step that
-    made the call, or the tool itself within that step.
-    """
+    """Read LlamaIndex's call, which no span is labelled as: the task is the agent's step that made it, or the tool within that step."""
     attributes = span.attributes
     named, written = values.as_str(attributes.get(TOOL_NAME)), attributes.get(ENTITY_OUTPUT)
     is_tool = named is not None or (isinstance(written, str) and '"tool_name"' in written)

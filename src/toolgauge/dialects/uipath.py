@@ -1,8 +1,4 @@
-"""Reads UiPath: spans that have a tool's name and input but no span kind, or UiPath's own span type.
-
-Arrives: a span with `tool.name` that no other dialect wants, or one of UiPath's own with a `span_type`. Leaves:
-observations. Tools that UiPath types in OpenInference's way are that dialect's; the agent around them is read here.
-"""
+"""Reads UiPath: spans that have a tool's name and input but no span kind, or UiPath's own `span_type`."""
 
 from collections.abc import Iterator
 

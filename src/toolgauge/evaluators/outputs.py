@@ -417,10 +417,7 @@ def _output(call: ToolCall) -> _Returned | _Failed | _Unseen:
 
 
 def _expected_error(output: ExpectedOutput) -> str | bool | None:
-    """Return the error that is expected: its kind or message, True for any; `None` where none is.
-
-    It is written `{"error": "..."}`, `{"error": true}`, or as the result of an MCP tool that failed.
-    """
+    """Return the expected error, `{"error": ...}` or a failed MCP result: its kind or message, True for any; `None` where none is."""
     failed = failed_mcp_result(output.value)
     if failed is not None:
         return failed.text or True

@@ -12,10 +12,20 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from toolgauge.model.content import NotRecorded
 from toolgauge.model.expected import Expected
 from toolgauge.model.observations import OTHER_ERROR
-from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Outcome, Reason, Scored, Side
+from toolgauge.model.outcomes import (
+    OBSERVABLE,
+    UNOBSERVED,
+    Difference,
+    Level,
+    NotEvaluated,
+    Observed,
+    Outcome,
+    Reason,
+    Scored,
+    Side,
+)
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.model.unobserved import OBSERVABLE, UNOBSERVED, Observed
 from toolgauge.score.patterns import Globs
 from toolgauge.score.selection import (
     CUT_SHORT,

@@ -407,10 +407,7 @@ def _is_free_text(schema: Json) -> bool:
 
 
 def _objects(text: str) -> tuple[list[JsonObject], str] | None:
-    """Return the outermost JSON objects of a text and the text around them; `None` where a brace begins no object.
-
-    A label inside of broken JSON may be one of its reasoning, so nothing of such a reply is read.
-    """
+    """Return the outermost JSON objects and the text around them; `None` where a brace begins no object, as all is then unsure."""
     objects: list[JsonObject] = []
     around: list[str] = []
     at = 0

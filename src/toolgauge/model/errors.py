@@ -68,10 +68,7 @@ class ExpressionError(Exception):
 
 
 class JudgeCallError(Exception):
-    """A call to a judge's provider failed. Neither text holds anything of the prompt, of the reply or of the key.
-
-    `retry_after_s` is how long the provider asked to be left alone, `None` when it did not.
-    """
+    """A call to a judge's provider failed. No text quotes prompt, reply or key; `retry_after_s` is the wait that the provider asked for."""
 
     def __init__(self, error_type: str, message: str, *, retry_after_s: float | None = None) -> None:
         super().__init__(message)

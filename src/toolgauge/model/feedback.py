@@ -8,10 +8,7 @@ from toolgauge.model.outcomes import Scorecard
 
 
 class Feedback(Struct, frozen=True, kw_only=True, gc=False):
-    """One verdict on a trace, or on a conversation where no trace is named.
-
-    `name` is that of their evaluation, `passed` is `None` where the value can be read neither as passed nor as failed.
-    """
+    """One verdict on a trace, or on a conversation; `passed` is `None` where its value means neither passed nor failed."""
 
     name: str
     passed: bool | None

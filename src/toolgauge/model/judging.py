@@ -1,8 +1,4 @@
-"""Questions to a judge model, and the interface of evaluators that ask one.
-
-An evaluator of this kind stays as pure as the others: it says what to ask and what an answer means. Who asks,
-how often, at what cost and for how long is the business of `judge`.
-"""
+"""Questions to a judge model, and the interface of evaluators that ask one; cost, rate and time are the business of `judge`."""
 
 from collections.abc import Iterable, Sequence
 from typing import ClassVar, Protocol, TypeAlias, runtime_checkable

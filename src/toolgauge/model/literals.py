@@ -73,10 +73,7 @@ def finite(value: float) -> float | str:
 
 
 def parse_literal(text: str) -> Json:
-    """Read a Python literal of containers, texts, numbers, `True`, `False` and `None`; raise `ValueError` otherwise.
-
-    Tuples and sets become lists, a set in a stable order; bytes become text; keys become text as JSON writes them.
-    """
+    """Read a Python literal as JSON: tuples and sets become lists, keys and bytes text. Raises `ValueError` for anything else."""
     if text in _SCALARS:
         return _SCALARS[text]
     if len(text) > MAX_TEXT or not text.startswith(_STARTS):

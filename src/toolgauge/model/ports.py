@@ -1,6 +1,6 @@
 """Interfaces of plug-ins: what a dialect and an evaluator must offer."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct
@@ -8,7 +8,7 @@ from msgspec import Struct
 from toolgauge.model.delivery import Assignment, BrokerMessage, Signal
 from toolgauge.model.expected import Expected
 from toolgauge.model.journal import ClosedId
-from toolgauge.model.json import Value
+from toolgauge.model.json import JsonObject, Value
 from toolgauge.model.observations import CallRequested, MessageSeen, Observation, Operation
 from toolgauge.model.outcomes import Level, Outcome
 from toolgauge.model.records import Record, Span
@@ -98,16 +98,10 @@ class Deferring(Protocol):
 
 @runtime_checkable
 class Remembering(Protocol):
-    """What a dialect may offer as well: the calls in the histories that models were given.
-
-    They are asked for where an output was lost on the way, of one span of an agent's run.
-    """
+    """What a dialect may offer as well: the calls in a model's history, which stand in for outputs that were lost on the way."""
 
     def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
-        """Return the calls in a model's input, in order; `output` counts the outputs that asked for them, from 0.
-
-        May raise: the recognizer counts it and goes on.
-        """
+        """Return the calls in a model's input, in order; `output` counts the outputs that asked for them, from 0. May raise."""
         ...
 
 
@@ -136,11 +130,7 @@ class Exporter(Protocol):
 
 
 class Receiver(Protocol):
-    """Takes in requests and hands them to the consumer.
-
-    The class is called with its settings, as an exporter is, and a `toolgauge.model.delivery.Consumer`. All methods run on
-    one event loop and must not block it.
-    """
+    """Hands requests to its consumer. It is made of its settings and a `Consumer`; its methods run on the event loop and must not block."""
 
     async def start(self) -> None:
         """Begin to receive; raise `StartError` when that cannot be."""
@@ -180,10 +170,7 @@ class OpenTraces(Protocol):
 
 
 class MessageReceiver(Receiver, Protocol):
-    """Reads from a message broker; what it takes is committed when it has been sent on.
-
-    After `stop`, what was taken may still be sent and committed, until `leave`.
-    """
+    """Reads from a message broker; what it takes is committed once sent on, which may happen until `leave`."""
 
     @property
     def trouble(self) -> tuple[str, int] | None:
@@ -220,4 +207,36 @@ class Evaluator(Protocol):
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterable[Evaluation]:
         """Yield or return outcomes. An evaluator that takes more than 10 s for one trajectory is cut off."""
+        ...
+
+
+class CaseOutcome(Struct, frozen=True, kw_only=True):
+    """The outcome of a case, and beside it the output of the original in its own words.
+
+    `original` goes by the names of the golden files (`details`, `status`, `passed`) and is shown as it is, values
+    included.
+    """
+
+    outcome: Outcome
+    original: JsonObject = {}
+
+
+class CaseEvaluator(Protocol):
+    """An evaluator that can be given a case as written.
+
+    `case_shapes` are keys of a case's `actual`: a case with one of them goes to `score_case`, every other becomes a
+    trajectory. One that compares with a reference also has `expected_shapes`, keys of `expected`, and needs one of those
+    there too, or nothing.
+    """
+
+    version: ClassVar[str]
+    level: ClassVar[Level]
+    case_shapes: ClassVar[tuple[str, ...]]
+
+    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
+        """Yield outcomes, as every evaluator does."""
+        ...
+
+    def score_case(self, expected: JsonObject, actual: JsonObject) -> CaseOutcome:
+        """Score both sides as they were written; what it raises becomes `Errored`, with `accepted_case` if it has that."""
         ...

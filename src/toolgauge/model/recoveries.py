@@ -34,11 +34,7 @@ def made_good(calls: Sequence[ToolCall]) -> dict[int, ToolCall]:
 
 
 def repaired_code(trajectory: Trajectory) -> frozenset[int]:
-    """Return the orders of the failed code steps that were made good.
-
-    Rule: one of the next steps of the same agent that worked ran the same cell: at least half of the lines that failed,
-    comments aside.
-    """
+    """Return the orders of failed code steps followed by a working step of the same agent with at least half of their lines."""
     failed = [call for call in trajectory.calls if call.kind == "code" and call.has_failed]
     if not failed:
         return frozenset()

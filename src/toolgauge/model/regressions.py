@@ -57,10 +57,7 @@ class Regression(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class StreamStatus(Struct, frozen=True, kw_only=True, gc=False):
-    """What the detector of one stream knows. `since_ns` is the onset of the alarm that is on, else `None`.
-
-    A stream learns until it has `needed` observations; before that no alarm is possible.
-    """
+    """The state of one stream's detector, which learns from `needed` observations first. `since_ns` is the onset of a current alarm."""
 
     stream: Stream
     state: StreamState
@@ -94,11 +91,7 @@ class ScoreBucket(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class AlarmPeriod(Struct, frozen=True, kw_only=True, gc=False):
-    """A regression that has ended: its estimated onset, when the alarm was raised, and its end.
-
-    `current` is the mean that it had dropped to when it was raised. `acknowledged`: people, or other criteria, gave up its
-    baseline.
-    """
+    """A regression that has ended; `current` is the mean when it was raised. `acknowledged`: its baseline was given up."""
 
     onset_ns: int
     raised_ns: int

@@ -6,8 +6,8 @@ from typing import Final, Literal, TypeAlias
 from msgspec import Struct, field
 
 from toolgauge.model.content import Content
-from toolgauge.model.earlier_values import EarlierValues
-from toolgauge.model.left_out import NOTHING_LEFT_OUT, LeftOut
+from toolgauge.model.json import Json
+from toolgauge.model.left_out import NOTHING_LEFT_OUT, EarlierValues, LeftOut
 from toolgauge.model.observations import CallError, CallKind, ToolDefinition
 from toolgauge.model.records import SpanRef
 
@@ -230,3 +230,31 @@ class Trajectory(Struct, frozen=True, kw_only=True, gc=False):
     def has_agent_run(self) -> bool:
         """Whether an agent run was seen; one that was written by hand, without runs, is taken for a run."""
         return not self.runs or any(run.is_agent for run in self.runs)
+
+
+# `earlier` is an earlier trace of the conversation; `model` where nothing before the call held the value, `unknown` where not everything before it was recorded; `common` for
+# values that are in any conversation, such as small numbers; `derived` for sums, dates named in other words and the like.
+ValueSource: TypeAlias = Literal[
+    "user", "system", "schema", "result", "earlier", "derived", "model", "common", "unknown"
+]
+
+
+class ValueOrigin(Struct, frozen=True, kw_only=True):
+    """Where one argument value comes from. `path` is its place in the arguments: `items[0].sku`.
+
+    `result_of` is the first call whose result held it, with the origins of its own values; `None` for other sources, and where
+    no single result holds all of the value.
+    """
+
+    path: str
+    value: Json
+    source: ValueSource
+    result_of: "CallOrigins | None" = None
+
+
+class CallOrigins(Struct, frozen=True, kw_only=True):
+    """The origins of the argument values of one call. `more` counts the values that were not followed."""
+
+    call: ToolCall
+    values: tuple[ValueOrigin, ...]
+    more: int = 0

@@ -1,9 +1,7 @@
 """`agentevals.trajectory_match` as agentevals 0.0.9 computes it: chat messages of both sides, true or false.
 
-Offline, messages come in as they were written. Live, they are made of a trajectory: the calls of one model output are
-one assistant message, and so are expected calls of one group; a user message stands before the calls of a user turn
-where the reference tells turns apart. Texts and answers of tools are the same on both sides, for a criterion cannot
-expect any.
+Offline, messages come as written. Live, they are made of a trajectory: the calls of one model output, or expected calls of one
+group, are one assistant message; user messages separate the turns of a reference. Texts and tool answers always agree.
 """
 
 import json
@@ -17,9 +15,8 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.expected import Expected, ExpectedCall
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.model.offline import CaseOutcome
 from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Scored
-from toolgauge.model.ports import Evaluation
+from toolgauge.model.ports import CaseOutcome, Evaluation
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.equality import Key, PythonEquality
 from toolgauge.score.plain_calls import first_without, kind_of, plain_expected

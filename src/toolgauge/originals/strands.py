@@ -16,9 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.judging import Asking, Question
-from toolgauge.model.offline import CaseOutcome
 from toolgauge.model.outcomes import Difference, Errored, Level, NotEvaluated, Outcome, Scored, Side
-from toolgauge.model.ports import Evaluation
+from toolgauge.model.ports import CaseOutcome, Evaluation
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score import prompts
 from toolgauge.score.equality import Key, PythonEquality

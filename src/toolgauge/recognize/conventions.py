@@ -1,8 +1,4 @@
-"""The GenAI and MCP conventions: names of attributes, operations and events, and what stands under them.
-
-Arrives: attributes of a span or log record, or messages. Leaves: observations, which dialects whose producers follow the
-conventions in part put together with their own.
-"""
+"""The GenAI and MCP conventions: names of attributes, operations and events, and the observations that they hold."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,6 +11,7 @@ from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import (
     OTHER_ERROR,
     PAUSED,
+    PAUSING_EXCEPTIONS,
     AgentRun,
     CallAnswered,
     CallError,
@@ -26,7 +23,6 @@ from toolgauge.model.observations import (
     Observation,
     SpanFailed,
 )
-from toolgauge.model.pausing_exceptions import PAUSING_EXCEPTIONS
 from toolgauge.model.records import Span
 from toolgauge.recognize import values
 from toolgauge.recognize.messages import Message, read_messages, read_text
@@ -277,12 +273,7 @@ def call_error(span: Span) -> CallError | None:
 
 
 def span_failure(span: Span, observations: Sequence[Observation]) -> SpanFailed | None:
-    """Read the error that a span ended with; `None` for the execution of a tool, whose error is that of its call.
-
-    The step of a code agent is a part of the run: a run whose last step failed has failed.
-
-    Exceptions count without an error status on agent runs and model calls alone: elsewhere, they may have been caught.
-    """
+    """Read the error that ended a span that is no tool's. Only on agent runs and model calls do exceptions count without an error status."""
     if span.status != "error" and (span.status == "ok" or not _may_fail_by_exception(span, observations)):
         return None
     if any(type(seen) is CallExecuted for seen in observations):

@@ -68,10 +68,7 @@ _MAX_FLAT = 128
 
 
 class PlainDialect:
-    """What most dialects have in common: they read the conventions as well, and hide no attribute.
-
-    What an application gives to a span may stand under its key with one of these `prefixes`.
-    """
+    """The base of most dialects: reads the conventions, hides no attribute, looks for an application's keys under `prefixes` too."""
 
     scopes: tuple[str, ...] = ()
     prefixes: tuple[str, ...] = ()
@@ -88,10 +85,7 @@ class PlainDialect:
 
 
 class ConventionsReader:
-    """Remembers nothing of records but what comes again with each model call: tools on offer, instructions, histories.
-
-    Where it is told `whose` a record is, the conversation's or the trace's id, it reads of a history what is new in it.
-    """
+    """Reads records; remembers tools, instructions and histories by `whose` id, so that only new history is read."""
 
     def __init__(self) -> None:
         self._definitions = DefinitionReader()

@@ -1,8 +1,4 @@
-"""Reads what LangChain and LangGraph leave in other producers' spans: tool answers, chat messages, agent runs.
-
-Arrives: the output of a tool run or node, messages as LangChain serialises them, a run's name and metadata. Which
-producers wrap a result in this way is for their dialects to know.
-"""
+"""Reads what LangChain and LangGraph leave in other producers' spans: tool answers, chat messages, agent runs."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -27,7 +23,7 @@ from toolgauge.model.records import Span
 from toolgauge.recognize import values
 from toolgauge.recognize.conventions import newest_user_text, written_text
 from toolgauge.recognize.messages import Message, PastMessage, numbered
-from toolgauge.recognize.text_sizes import look_at_ends
+from toolgauge.recognize.values import look_at_ends
 
 # What a failed call is called when the producer names no exception class (OpenTelemetry's own word for it).
 

@@ -1,8 +1,4 @@
-"""Reads the spans of a simple producer as the section `dialects` of the configuration maps them.
-
-Arrives: a span, and mappings of attributes. Leaves: observations. A value that is not where its mapping looks for it is not
-recorded.
-"""
+"""Reads the spans of a simple producer as the section `dialects` of the configuration maps their attributes."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 

@@ -1,8 +1,4 @@
-"""Reads the spans of agents that OpenInference's instrumentations write: runs, tasks, and calls of managed agents.
-
-Arrives: a span that is no tool span. Leaves: the run, the calls and texts that stand only there, or nothing. Each
-instrumentation means something else by an agent's span, so its name is asked for first.
-"""
+"""Reads OpenInference's spans of agents: runs, tasks, and calls of managed agents, by the name of the instrumentation."""
 
 import re
 import unicodedata
@@ -278,10 +274,7 @@ def managed_agent_call(span: Span) -> CallExecuted | None:
 
 
 def code_step(span: Span) -> CodeExecuted | None:
-    """Return the step in which code ran, `None` for any other step.
-
-    Rule: a step ran code if its output holds the logs of an execution, or its error is one of parsing or executing code.
-    """
+    """Return the step that ran code: its output holds execution logs, or its error is one of parsing or executing code."""
     if _STEP.fullmatch(span.name) is None:
         return None
     error = span_error(span)

@@ -1,8 +1,4 @@
-"""Reads what a model was given and wrote in the provider's own form, which some producers pass on as it is.
-
-Arrives: a request or a response, decoded or as JSON text, or content blocks of Bedrock's. Leaves: messages in the form that
-`recognize.langchain` reads, or answers to calls, with the failures that only the provider's form shows.
-"""
+"""Reads requests and responses in a provider's own form, with the failures that only this form shows."""
 
 from collections.abc import Iterator
 
@@ -18,10 +14,7 @@ _ANTHROPIC, _BEDROCK = '"tool_result"', '"toolResult"'
 
 
 def provider_answers(request: Value) -> list[CallAnswered]:
-    """Read the answers in a request of Anthropic's messages and Bedrock's Converse; none in any other form.
-
-    OpenInference's flattened messages drop the failure, and keep of several answers in one message only the last.
-    """
+    """Read the answers, with failures, in a request of Anthropic's messages or Bedrock's Converse; none in any other form."""
     if not isinstance(request, str) or (_ANTHROPIC not in request and _BEDROCK not in request):
         return []
     messages = values.as_list(values.as_object(values.opened(request)).get("messages"))

@@ -70,10 +70,7 @@ def producer_of(service: str | None, scope: str, version: str, sdk_language: str
 
 
 class Remedy(Struct, frozen=True, kw_only=True):
-    """What to do about a missing fact. `switches` are the exact names of variables and options.
-
-    `never`: no setting makes the producer record it; `how` then says what else helps.
-    """
+    """How to record a missing fact, with the exact names of `switches`; where no setting does (`never`), `how` names other help."""
 
     how: str
     switches: tuple[str, ...] = ()
@@ -81,10 +78,7 @@ class Remedy(Struct, frozen=True, kw_only=True):
 
 
 class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Names of remedies for producers of one of these dialects, scopes (or their beginnings) and languages; empty fits all.
-
-    `before` is the release that brought a change: the row is for those below, known to be so.
-    """
+    """Remedies for producers of these dialects, scope beginnings and languages (empty fits all), in releases below `before`."""
 
     dialects: tuple[str, ...] = ()
     scopes: tuple[str, ...] = ()

@@ -78,10 +78,7 @@ def counts_of(trajectory: Trajectory) -> TraceCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shortfall:
-    """A fact that a producer leaves out: in `count` of `of` places, and in `traces` of `of_traces` trajectories.
-
-    Places are calls, model calls or traces, by the fact.
-    """
+    """A fact missing in `count` of `of` places (calls, model calls or traces, by the fact) and `traces` of `of_traces` trajectories."""
 
     fact: Fact
     count: int

@@ -18,9 +18,8 @@ from pydantic.alias_generators import to_camel
 from toolgauge.model.content import Content, Recorded, Unparsed
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.model.offline import CaseOutcome
 from toolgauge.model.outcomes import Difference, Errored, Level, NotEvaluated, Scored
-from toolgauge.model.ports import Evaluation
+from toolgauge.model.ports import CaseOutcome, Evaluation
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.plain_calls import kind_of
 from toolgauge.score.selection import hidden_calls, shown
@@ -382,11 +381,7 @@ class Attempts(Struct):
 
 
 def attempt(expected: Sequence[Written], made: Sequence[LiveCall], equal: Equal, *, stops: bool = False) -> Attempts:
-    """Compare expected calls with made ones.
-
-    `stops` at the first comparison that is not equal, and at the first expected call that finds nothing to be
-    compared with.
-    """
+    """Compare expected calls with made ones; `stops` at the first that differs or has nothing to be compared with."""
     attempts = Attempts()
     used: set[int] = set()
     candidates: dict[tuple[str, str | None], list[int]] = {}

@@ -204,13 +204,7 @@ def _without_placeholder(read: Content) -> Content:
             return read
 
 
-# Turns Google's contents, requests and tool declarations into the form that the conventions' readers take.
-#
-# Arrives: JSON as the `google-genai` types write it (`parts` with `function_call`, `function_response`, `text`).
-# Leaves: messages with typed parts, and definitions with a JSON Schema. Without this, calls and answers would look
-# like parts of an unknown kind.
-
-
+# Without this, calls and answers in Google's JSON would look like parts of an unknown kind.
 def _message(content: Json) -> JsonObject:
     """Turn one content into a message."""
     source = values.as_object(content)

@@ -142,12 +142,7 @@ def _tool(span: Span) -> Iterator[Observation]:
     )
 
 
-# Reads Haystack's chat messages: what a model was given and wrote, and what tools answered.
-#
-# Arrives: a content tag. It is JSON of dataclasses or, where something in it was no JSON, the Python repr of all of it.
-# Leaves: observations.
-
-
+# A content tag is JSON of dataclasses or, where something in it was not JSON, the Python repr of all of it.
 def _decoded_messages(value: Value) -> JsonObject:
     """Decode a content tag, empty when it cannot be."""
     read = values.content(value)

@@ -138,9 +138,6 @@ def _agent(span: Span) -> str | None:
     return _metadata(span, "lc_agent_name")
 
 
-# --- tool spans
-
-
 def _tool(span: Span) -> CallExecuted:
     call_id = _metadata(span, "tool_call_id")
     answer = tool_answer(span.attributes.get(OUTPUT))
@@ -182,9 +179,6 @@ def _error(span: Span) -> CallError | None:
     return None if is_control_flow(kind) else CallError(kind=kind, message=message)
 
 
-# --- generations
-
-
 def _decoded(value: Value) -> Json:
     read = values.content(value)
     match read:
@@ -223,9 +217,6 @@ def _output(value: Value) -> Sequence[JsonObject]:
         return [values.as_object(item) for item in found]
     recorded = values.as_object(found)
     return langchain.generated(recorded) or ([recorded] if recorded else [])
-
-
-# --- agents, chains and the rest
 
 
 def _unusable(output: Value) -> Iterator[Observation]:

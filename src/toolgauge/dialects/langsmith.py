@@ -96,9 +96,6 @@ def _agent(span: Span) -> str | None:
     return values.as_str(span.attributes.get(METADATA + "lc_agent_name"))
 
 
-# --- tool runs
-
-
 def _tool(span: Span) -> CallExecuted:
     attributes = span.attributes
     # The one member of the outputs is `output`.

@@ -94,9 +94,6 @@ def _opened(value: Value) -> JsonObject:
     return values.as_object(values.opened(value))
 
 
-# --- what the model asked for
-
-
 def _step(attributes: Mapping[str, Value]) -> Iterator[Observation]:
     yield from conventions.newest_user_text(read_messages(attributes.get(_STEP_INPUT), "user"))
     output = _opened(attributes.get(_STEP_OUTPUT))
@@ -124,9 +121,6 @@ def _as_answered(call_id: str, attributes: Mapping[str, Value]) -> Content:
                 found = values.arguments(values.as_object(call.get("function")).get("arguments"))
                 return Recorded({}) if isinstance(found, NotRecorded) else found
     return Recorded({})
-
-
-# --- executions
 
 
 def _executed(span: Span) -> Iterator[CallExecuted]:

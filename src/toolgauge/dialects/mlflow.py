@@ -195,12 +195,7 @@ def _enclosing(span: Span, metadata: JsonObject, *, labelled: bool) -> Iterator[
         yield from node_answers(span.attributes.get(_INPUTS), span.attributes.get(_OUTPUTS))
 
 
-# Reads tool spans: each of MLflow's integrations puts the call in its own place.
-#
-# Arrives: a span of type `TOOL`. Leaves: its name, id, arguments and result. What an integration wraps is told by what
-# it writes beside it: a user's own tool may have an argument `call` or `tool_args`.
-
-
+# Each integration puts the call in its own place, and is known by its other attributes: a user's own tool may have an argument `call`.
 def _read_call(span: Span) -> _Call:
     """Read the call that the span is."""
     recorded = values.as_object(values.decoded(span.attributes.get(_INPUTS)))
@@ -275,12 +270,7 @@ def _in_result(span: Span, *, wrapped: bool) -> Answer:
     return Answer(result=values.returned(inner))
 
 
-# Reads the calls that a model streamed: MLflow keeps each chunk as an event, but leaves the calls out of the whole.
-#
-# Arrives: the span of a model call in OpenAI's form. Leaves: the messages of its output, completed. Without this a
-# streamed call that no tool took up would be lost.
-
-
+# MLflow keeps each chunk of a streamed output as an event, but leaves the calls out of the whole.
 class _Streamed(Struct):
     """A call of which pieces have come so far."""
 

@@ -101,9 +101,6 @@ class OpenLit(PlainDialect):
         )
 
 
-# -- tool spans
-
-
 def _executed(span: Span) -> CallExecuted | None:
     call = conventions.executed(span, conventions.EXECUTE, None)
     if call is None:
@@ -127,9 +124,6 @@ def _executed(span: Span) -> CallExecuted | None:
 
 def _first(attributes: Mapping[str, Value], keys: tuple[str, ...]) -> Value:
     return next((value for key in keys if (value := attributes.get(key)) is not None), None)
-
-
-# -- model calls
 
 
 def _requested(seen: Iterable[Observation]) -> Iterator[Observation]:
@@ -165,12 +159,7 @@ def _named_calls(attributes: Mapping[str, Value]) -> Iterator[CallRequested]:
         )
 
 
-# Reads the messages that OpenLIT keeps of a LangChain run, for what no other span has.
-#
-# Arrives: `{"messages": ["content='..' tool_call_id='..'", ..]}`, messages as Python shows them and without their class.
-# Leaves: answers to calls that were refused before a tool ran, and calls whose arguments LangChain could not read.
-
-
+# These messages of a LangChain run, Python reprs without their class, alone show refused calls and unreadable arguments.
 def _history(output: Value) -> Iterator[Observation]:
     """Read the newest turn: the turns before it are in other traces."""
     if not isinstance(output, str) or not any(mark in output for mark in _HISTORY_MARKS):

@@ -96,9 +96,6 @@ class Strands(PlainDialect):
             yield ToolsOffered(tools=offered)
 
 
-# -- messages -----------------------------------------------------------------------------------------------------
-
-
 def _messages(span: Span, agent: str | None) -> Iterator[Observation]:
     """Read the span's system instructions, input messages and output messages."""
     yield from conventions.system(span.attributes.get(conventions.SYSTEM))
@@ -124,9 +121,6 @@ def _gather(event: SpanEvent, received: list[Message], written: list[Message]) -
         written.append(blocks_message("assistant", attributes.get("message")))
     elif event.name in _ROLES:
         received.append(blocks_message(_ROLES[event.name], attributes.get("content")))
-
-
-# -- tool spans ---------------------------------------------------------------------------------------------------
 
 
 def _executed(span: Span) -> Iterator[Observation]:

@@ -201,12 +201,7 @@ class Traceloop(PlainDialect):
         yield from conventions.written(exchange.written, agent)
 
 
-# Rebuilds the messages and tools that older Traceloop releases flatten into indexed attributes.
-#
-# Arrives: `gen_ai.prompt.0.role`, `gen_ai.completion.0.tool_calls.1.name`, `llm.request.functions.2.parameters`, in any
-# order: attributes have none, and the tenth comes before the second where indices are sorted as text.
-
-
+# Indexed attributes come in any order, and the tenth before the second where indices are sorted as text.
 class _Exchange(Struct, frozen=True, kw_only=True):
     """What a model was given and what it wrote. `functions` is JSON text of the tools on offer, "" without any."""
 
@@ -260,12 +255,7 @@ class _Indexed:
         return Message({**self._fields, "tool_calls": calls}, default_role)
 
 
-# Gives answers the id under which their call was recorded.
-#
-# OpenAI's Responses API gives a call two ids: of the item and of the call. Traceloop writes the first beside calls and
-# the second beside answers; without tool spans no answer would find its call.
-
-
+# OpenAI's Responses API gives a call two ids: Traceloop writes that of the item beside calls and that of the call beside answers.
 def _with_item_ids(received: Value, seen: Iterable[Observation]) -> Iterator[Observation]:
     """Yield the observations; answers of the history `received` that match calls by order alone get their ids."""
     items: dict[str, str] = {}
@@ -290,11 +280,7 @@ def _with_item_ids(received: Value, seen: Iterable[Observation]) -> Iterator[Obs
             yield one
 
 
-# Tells which LangGraph tasks are runs of an agent: a graph that runs inside a node or a tool of another.
-#
 # Only the outermost graph is labelled by the producer; without the others all calls would be the outermost agent's.
-
-
 def _graph_name(name: str | None) -> str | None:
     """Return the name that somebody gave to a graph, `None` for those that LangChain makes up."""
     return None if name is None or name.startswith(_UNNAMED) else name
@@ -315,11 +301,7 @@ def _graph_run(attributes: Mapping[str, Value]) -> Iterator[AgentRun]:
         yield run
 
 
-# Reads LangGraph's task spans for what no other span has: calls with unusable arguments, and answers to refused calls.
-#
-# Task spans repeat the state of the graph over and over; a look at the text settles for nearly all that nothing is in it.
-
-
+# Task spans repeat the state of the graph; a look at the text settles for nearly all that nothing is in it.
 def _task_output(value: Value) -> Iterator[Observation]:
     """Read the messages that a node adds: itself, through commands, or as one message. A list of them is its input."""
     if not isinstance(value, str) or not (_INVALID in value or _TOOL_MESSAGE in value[:_HEAD]):
@@ -343,10 +325,7 @@ def _task_output(value: Value) -> Iterator[Observation]:
             yield from rejected(message, None, len(values.as_list(message.get("tool_calls"))))
 
 
-# Reads tool spans. Each integration wraps arguments and result in an envelope of its own, chosen by scope. Opening one that the
-# integration does not use would change what a tool was really called with.
-
-
+# Opening an envelope that the integration does not use would change what a tool was really called with.
 def _executed(span: Span, integration: str) -> CallExecuted | None:
     """Read a tool span; `None` when the tool's name is nowhere."""
     attributes = span.attributes

@@ -147,12 +147,6 @@ def _first(attributes: Mapping[str, Value], keys: tuple[str, ...]) -> Value:
     return next((attributes[key] for key in keys if key in attributes), None)
 
 
-# Reads what the AI SDK writes of a model call: the calls it asks for, and its prompt messages.
-#
-# Arrives: attribute values (JSON text, or an array of JSON texts). Leaves: observations. The prompt repeats the whole
-# conversation; of it only the instructions, the newest user text and the answers to calls are read.
-
-
 def _calls_requested(value: Value, agent: str | None) -> Iterator[CallRequested]:
     """Read the calls of one output: `input` is an object or JSON text, in older versions it is called `args`."""
     for position, item in enumerate(values.objects(value, "")[:_MAX_CALLS]):

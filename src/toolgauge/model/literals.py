@@ -135,10 +135,7 @@ def _set_order(item: object) -> tuple[str, str]:
     return type(item).__name__, repr(item)
 
 
-# A repr becomes an object of the keyword arguments for each constructor. Nothing is ever called or evaluated: the text is
-# rewritten token by token to a literal, which is checked once more.
-
-
+# A repr becomes an object of keyword arguments, token by token; the literal that comes out is checked, and nothing is called.
 class _Rewriting(Struct):
     """State at one place of the text: the open brackets, and how many arguments each constructor has had."""
 

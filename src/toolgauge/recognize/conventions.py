@@ -164,9 +164,6 @@ _MAX_KNOWN = 64
 _MAX_KNOWN_TEXT = 65_536
 
 
-# Reads the span of a tool's execution: name, id, arguments, result and error as the conventions write them.
-
-
 def executed(
     span: Span, prefix: str, protocol: Literal["mcp"] | None, *, with_result: bool = True
 ) -> CallExecuted | None:
@@ -308,9 +305,6 @@ def pause(span: Span) -> CallError | None:
 
 def _exception(span: Span) -> Mapping[str, Value] | None:
     return next((event.attributes for event in span.events if event.name == "exception"), None)
-
-
-# Reads messages, instructions and conversation ids as the conventions write them, on spans and in events.
 
 
 def conversation(attributes: Mapping[str, Value], own: Iterable[str] = ()) -> list[ConversationSeen]:

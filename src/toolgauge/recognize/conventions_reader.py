@@ -288,13 +288,8 @@ def _executed(span: Span, prefix: str, protocol: Literal["mcp"] | None) -> Itera
     return () if call is None else (call,)
 
 
-# Reads the inputs of model calls, each of which repeats the history before it: what was read once is not read again.
-#
-# JSON tells from its beginning: where a text begins as one that was read before and a comma follows, what comes after it
-# is a list of further messages. Without this, reading a conversation would take the square of its length. Whatever is not
-# JSON to the letter, is too large, or does not go on from what is known, is read whole.
-
-
+# A model call's input repeats the history before it: where a text begins as an earlier one and a comma follows, the rest is a list of
+# further messages. Otherwise reading a conversation would take the square of its length. All other texts are read whole.
 class _Known(Struct, frozen=True):
     """What was read from an input: `begun` is its text without the last bracket, `kept` what was read may take in bytes."""
 
@@ -405,12 +400,8 @@ def _kept(recorded: list[Observation]) -> int:
     return size
 
 
-# Reads what LiteLLM's callback tells beside the conventions: the calls that its `gen_ai.output.messages` leave out.
-#
-# They are on the span of the raw request, as the provider's answer (a Python literal), with their ids; and in flat keys
-# on the span of the request or, where an application has a span open, on that one, for the latest request alone.
-
-
+# LiteLLM's callback leaves calls out of `gen_ai.output.messages`. They are on the span of the raw request, as a Python literal, and
+# in flat keys on the span of the latest request, or on one that an application has open.
 def is_raw(span: Span) -> bool:
     """Return whether the span is a raw request of LiteLLM's."""
     return span.scope.name == SCOPE and span.name == RAW_SPAN

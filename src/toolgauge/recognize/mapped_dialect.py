@@ -131,9 +131,6 @@ def _holds(attributes: Mapping[str, Value], key: str, wanted: object) -> bool:
     return found in wanted if isinstance(wanted, tuple) else found == wanted
 
 
-# Tool calls.
-
-
 def _executed(span: Span, mapping: SpanMapping, agent: str | None) -> Iterator[CallExecuted]:
     name = values.as_str(_value(span, mapping.tool_name))
     if name is None:
@@ -155,9 +152,6 @@ def _error(span: Span, mapping: SpanMapping) -> CallError | None:
     if message or any(_holds(span.attributes, key, wanted) for key, wanted in mapping.failed.items()):
         return CallError(kind=OTHER_ERROR, message=message)
     return None
-
-
-# Messages, and calls in lists of a producer's own form.
 
 
 def _given(span: Span, mapping: SpanMapping) -> list[Message]:
@@ -189,9 +183,6 @@ def _answers(span: Span, mapping: Answers) -> Iterator[CallAnswered]:
         name = values.as_str(_first(item, mapping.tool_name))
         if call_id is not None or name is not None:
             yield CallAnswered(call_id=call_id, name=name, result=values.result(_first(item, mapping.result)))
-
-
-# Values, and paths into them.
 
 
 def _value(span: Span, place: SpanValue | None) -> Value:

@@ -313,10 +313,6 @@ def _first_text(source: JsonObject, keys: tuple[str, ...]) -> str | None:
     return None
 
 
-# Reads the history that a model was given: the calls in it, and what the user wrote between them. A repair asks for all this;
-# joining a trace that has no damage does not.
-
-
 class PastMessage(Struct, frozen=True):
     """A message of a history: the calls that it asks for, whether it answers any, and the text of one by the user."""
 

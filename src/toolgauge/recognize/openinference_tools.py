@@ -111,15 +111,7 @@ def is_synthesized(span: Span) -> bool:
     return value is True or (isinstance(value, str) and value.lower() == "true")
 
 
-# --- arguments
-
-
-# Reads the calls that Google's SDK made by itself between two requests of one span.
-#
-# Arrives: `output.value` with `automatic_function_calling_history`. Leaves: the requests, by output, and their answers.
-# The span's own output is only the text after all of them, so that without this the calls would not be seen.
-
-
+# The span's own output is only the text after the calls that Google's SDK made by itself.
 def made_by_itself(raw: Value) -> Iterator[CallRequested | CallAnswered]:
     """Yield the calls since the newest user's text, and what came of them."""
     if not isinstance(raw, str) or _HISTORY not in raw:

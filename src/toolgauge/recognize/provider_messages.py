@@ -40,8 +40,6 @@ def provider_answers(request: Value) -> list[CallAnswered]:
 
 
 # Bedrock's content blocks, which Strands takes over: `{"toolUse": {...}}`, `{"toolResult": {...}}`.
-
-
 def blocks_message(role: str, value: Value) -> Message:
     """Read a list of Bedrock's blocks as a message; any other value is the message's text."""
     parts: list[Json] = []
@@ -85,9 +83,6 @@ def _block(block: JsonObject) -> JsonObject:
         return {**answer, "response": result.value} if isinstance(result, Recorded) else answer
     text = block.get("text")
     return {"type": "text", "content": text} if isinstance(text, str) else {"type": "block"}
-
-
-# Messages of a request or a response, in the form that `recognize.langchain` reads.
 
 
 _CONVERSATION_KEYS = ("messages", "input", "contents", "prompt", "prompts")

@@ -22,10 +22,6 @@ from toolgauge.score.equality import Key, PythonEquality
 from toolgauge.score.plain_calls import first_without, kind_of, plain_expected
 from toolgauge.score.selection import calls_by_turn, hidden_calls, not_observable, readable_arguments, shown
 
-# Wart: where the sides are swapped (subset, second half of unordered), so are those of the matcher, and
-# "subset" means superset there. False would ask about the actual call's arguments first everywhere.
-_MATCHER_SWAPS_SIDES = True
-
 _ROLES = {
     "human": "user",
     "user": "user",
@@ -178,7 +174,8 @@ class _Matching:
     def subset(self, actual: _Messages, wanted: _Messages) -> str | None:
         """Look for each call made among the expected ones."""
         calls = _all_calls(actual)
-        index = self._first_without(calls, _all_calls(wanted), swapped=_MATCHER_SWAPS_SIDES)
+        # Wart: the sides of the matcher are swapped, too, and its "subset" means superset here.
+        index = self._first_without(calls, _all_calls(wanted), swapped=True)
         return None if index is None else f"{shown(calls[index].name)} is not expected"
 
     def unordered(self, actual: _Messages, wanted: _Messages) -> str | None:

@@ -157,7 +157,6 @@ def _first(attributes: Mapping[str, Value], keys: tuple[str, ...]) -> Value:
 
 
 def _tool_name(attributes: Mapping[str, Value]) -> str | None:
-    """Read the tool's name, spelled as the model called it."""
     name = values.as_str(attributes.get(_TOOL_NAME))
     if name != _MCP_TOOL:
         return name
@@ -177,7 +176,6 @@ def _arguments(attributes: Mapping[str, Value]) -> Content:
 
 
 def _failure(attributes: Mapping[str, Value]) -> CallError | None:
-    """Read why a tool failed; `None` when it did not."""
     if str(attributes.get("success")).lower() != "false":
         return None
     recorded = values.as_str(attributes.get("error")) or ""

@@ -135,7 +135,6 @@ def _executed(span: Span) -> Iterator[CallExecuted]:
 
 
 def _messages(given: JsonObject) -> list[Message]:
-    """Read a model's input."""
     return [_message(values.as_object(one)) for one in values.as_list(given.get("messages"))[-values.MAX_ITEMS :]]
 
 

@@ -206,7 +206,6 @@ def _without_placeholder(read: Content) -> Content:
 
 # Without this, calls and answers in Google's JSON would look like parts of an unknown kind.
 def _message(content: Json) -> JsonObject:
-    """Turn one content into a message."""
     source = values.as_object(content)
     parts: list[Json] = [_part(values.as_object(part)) for part in values.as_list(source.get("parts"))]
     return {"role": source.get("role"), "parts": parts}

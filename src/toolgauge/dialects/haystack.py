@@ -144,7 +144,6 @@ def _tool(span: Span) -> Iterator[Observation]:
 
 # A content tag is JSON of dataclasses or, where something in it was not JSON, the Python repr of all of it.
 def _decoded_messages(value: Value) -> JsonObject:
-    """Decode a content tag, empty when it cannot be."""
     read = values.content(value)
     match read:
         case Recorded(value=found):
@@ -159,7 +158,6 @@ def _decoded_messages(value: Value) -> JsonObject:
 
 
 def _messages(written: Json, default_role: str = "") -> list[Message]:
-    """Turn Haystack's messages into those of the conventions."""
     return [_message(item, default_role) for item in values.as_list(written)]
 
 
@@ -194,6 +192,5 @@ def _part(part: JsonObject) -> JsonObject:
 
 
 def _answers(messages: Json) -> Iterator[CallAnswered]:
-    """Read what tools answered."""
     for message in _messages(messages):
         yield from message.answers()

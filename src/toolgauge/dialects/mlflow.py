@@ -66,8 +66,6 @@ _MAX_CHUNKS = 100_000
 
 
 class _Call(Struct, frozen=True, kw_only=True):
-    """The call that a tool span records."""
-
     name: str
     call_id: str | None
     arguments: Content
@@ -197,7 +195,6 @@ def _enclosing(span: Span, metadata: JsonObject, *, labelled: bool) -> Iterator[
 
 # Each integration puts the call in its own place, and is known by its other attributes: a user's own tool may have an argument `call`.
 def _read_call(span: Span) -> _Call:
-    """Read the call that the span is."""
     recorded = values.as_object(values.decoded(span.attributes.get(_INPUTS)))
     validated = values.as_object(recorded.get("validated"))
     call = values.as_object(recorded.get("call")) or values.as_object(validated.get("call"))
@@ -272,8 +269,6 @@ def _in_result(span: Span, *, wrapped: bool) -> Answer:
 
 # MLflow keeps each chunk of a streamed output as an event, but leaves the calls out of the whole.
 class _Streamed(Struct):
-    """A call of which pieces have come so far."""
-
     call_id: str = ""
     name: str = ""
     arguments: list[str] = []

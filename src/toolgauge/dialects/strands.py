@@ -97,7 +97,6 @@ class Strands(PlainDialect):
 
 
 def _messages(span: Span, agent: str | None) -> Iterator[Observation]:
-    """Read the span's system instructions, input messages and output messages."""
     yield from conventions.system(span.attributes.get(conventions.SYSTEM))
     received: list[Message] = []
     written: list[Message] = []

@@ -211,7 +211,6 @@ class _Exchange(Struct, frozen=True, kw_only=True):
 
 
 def _read_exchange(attributes: Mapping[str, Value]) -> _Exchange:
-    """Read all indexed attributes of one span."""
     prompts: dict[int, _Indexed] = {}
     completions: dict[int, _Indexed] = {}
     functions: dict[int, JsonObject] = {}
@@ -234,8 +233,6 @@ def _read_exchange(attributes: Mapping[str, Value]) -> _Exchange:
 
 
 class _Indexed:
-    """One message while it is put together."""
-
     def __init__(self) -> None:
         self._fields: JsonObject = {}
         self._calls: dict[int, JsonObject] = {}
@@ -287,7 +284,6 @@ def _graph_name(name: str | None) -> str | None:
 
 
 def _graph_run(attributes: Mapping[str, Value]) -> Iterator[AgentRun]:
-    """Read the run of a graph inside another one."""
     name = values.as_str(attributes.get(ENTITY_NAME))
     metadata: JsonObject = {
         key: values.plain(value) for key in _METADATA if (value := attributes.get(ASSOCIATION + key)) is not None

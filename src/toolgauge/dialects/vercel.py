@@ -164,7 +164,6 @@ def _calls_requested(value: Value, agent: str | None) -> Iterator[CallRequested]
 
 
 def _received(value: Value) -> Iterator[Observation]:
-    """Read the prompt messages of a model call."""
     messages = values.objects(value, "")[-_MAX_MESSAGES:]
     for message in messages:
         role = message.get("role")
@@ -199,7 +198,6 @@ def _prompt(value: Value) -> Iterator[Observation]:
 
 
 def _newest_user_text(messages: list[JsonObject]) -> list[MessageSeen]:
-    """Read the newest text of the user."""
     return conventions.newest_user_text([Message(one, "") for one in messages if one.get("role") == "user"])
 
 

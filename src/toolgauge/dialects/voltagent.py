@@ -89,7 +89,6 @@ class VoltAgent(PlainDialect):
 
 
 def _texts(attributes: Mapping[str, Value]) -> Iterator[Observation]:
-    """Read the instructions and the newest text of the user."""
     recorded = next((attributes[key] for key in _MESSAGES if key in attributes), None)
     messages = read_messages(recorded, "user") if recorded is not None else []
     if messages:

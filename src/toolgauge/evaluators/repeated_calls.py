@@ -162,8 +162,6 @@ def _arguments(call: ToolCall) -> Hashable:
 
 
 class _Callers:
-    """Finds out who made a call."""
-
     def __init__(self, trajectory: Trajectory) -> None:
         # The first of the runs that share a history with it, by run; `None` for the first outermost one of a trace, which
         # may continue an earlier trace of its conversation.

@@ -262,7 +262,6 @@ def _unknown_time(calls: Sequence[ToolCall]) -> NotEvaluated | None:
 
 
 def _union_ns(intervals: Iterable[tuple[int, int]]) -> int:
-    """Return how long any of the intervals lasted."""
     total, until = 0, 0
     for start, end in sorted(intervals):
         total += max(0, end - max(start, until))

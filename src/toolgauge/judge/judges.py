@@ -54,8 +54,6 @@ class _OpenInquiry:
 
 
 class _Entry:
-    """All inquiries about one trajectory."""
-
     def __init__(self, trajectory: Trajectory, inquiries: Sequence[Inquiry], weight: int) -> None:
         self.trajectory = trajectory
         self.weight = weight

@@ -139,8 +139,6 @@ class _Side(Struct, frozen=True, kw_only=True):
 
 
 class _Pairing:
-    """Sums up the weights of the pairs that are made."""
-
     def __init__(self, wanted: list[_Side], found: list[_Side], equality: PythonEquality) -> None:
         self._wanted = wanted
         self._found = found

@@ -40,8 +40,6 @@ _NO_STEPS = "no step is expected, and the original divides by their number: at l
 
 
 class _StepScorer(BaseModel):
-    """Compares the called tools with the expected ones, by name."""
-
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     version: ClassVar[str] = "1"

@@ -267,7 +267,6 @@ def operation(attributes: Mapping[str, Value]) -> Operation | None:
 
 
 def _given(event: SpanEvent) -> list[Message]:
-    """Read what a span event holds of a model's input."""
     if event.name == conventions.DETAILS:
         return read_messages(event.attributes.get(conventions.INPUT), "user")
     if event.name == conventions.CONTENT_PROMPT:

@@ -185,7 +185,6 @@ def _add(tallies: dict[StreamKey, Tally], key: StreamKey, stratum: str, value: f
 
 
 def _join(tallies: dict[StreamKey, Tally], more: Mapping[StreamKey, Tally]) -> int:
-    """Add the tallies of another trajectory; return how many found no place."""
     left_out = 0
     for key, tally in more.items():
         known = tallies.get(key)

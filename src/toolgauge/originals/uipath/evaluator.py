@@ -320,7 +320,6 @@ _ACCEPTED = {
 
 
 def _refusals(error: ValidationError) -> str:
-    """Name each refused value, its kind and the accepted kinds."""
     refused: dict[str, tuple[str, list[str]]] = {}
     for problem in error.errors():
         # Of a field that takes several kinds each has a problem of its own, named at the end of the place.

@@ -60,19 +60,16 @@ class Genkit(PlainDialect):
         """Claim spans with the type of an action."""
         return not isinstance(record, LogRecord) and (_TYPE in record.attributes or _SUBTYPE in record.attributes)
 
-    def read(self, record: Record) -> Iterator[Observation]:
-        """Read one span."""
-        if isinstance(record, LogRecord):
-            return
-        attributes = record.attributes
+    def _read(self, span: Span) -> Iterator[Observation]:
+        attributes = span.attributes
         yield from conventions.own_conversation(attributes, (_SESSION,))
         subtype = attributes.get(_SUBTYPE)
         if subtype in (_TOOL, _MULTIPART_TOOL):
-            yield from _executed(record)
+            yield from _executed(span)
         elif subtype == _MODEL:
-            yield from self._model(record)
+            yield from self._model(span)
         elif subtype == _FLOW:
-            yield AgentRun(agent=_name(record))
+            yield AgentRun(agent=_name(span))
             # An input that is nothing but a text.
             asked = values.decoded(attributes.get(_INPUT))
             if isinstance(asked, str) and asked:

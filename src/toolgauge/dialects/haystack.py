@@ -60,31 +60,28 @@ class Haystack(PlainDialect):
             return False
         return conventions.OPERATION not in record.attributes
 
-    def read(self, record: Record) -> Iterator[Observation]:
-        """Read one span."""
-        if isinstance(record, LogRecord):
-            return
-        yield from conventions.conversation(record.attributes)
-        if record.name in TOOL_SPANS:
-            yield from _tool(record)
-        elif record.name == STEP_MODEL:
-            yield from self._model(record, STEP_MODEL)
-        elif record.name == COMPONENT_RUN:
+    def _read(self, span: Span) -> Iterator[Observation]:
+        yield from conventions.conversation(span.attributes)
+        if span.name in TOOL_SPANS:
+            yield from _tool(span)
+        elif span.name == STEP_MODEL:
+            yield from self._model(span, STEP_MODEL)
+        elif span.name == COMPONENT_RUN:
             # An agent, a model, or what runs tools; in releases up to 2 agents are made of these.
-            attributes = record.attributes
+            attributes = span.attributes
             kind = values.as_str(attributes.get(COMPONENT_TYPE)) or ""
             if kind.rpartition(".")[2].endswith(_AGENT):
                 yield AgentRun(agent=values.as_str(attributes.get(COMPONENT_NAME)))
                 return
             output = _decoded_messages(attributes.get("haystack.component.output"))
             if "replies" in output:
-                yield from self._model(record, _COMPONENT)
+                yield from self._model(span, _COMPONENT)
             else:
                 yield from _answers(output.get("tool_messages"))
-        elif record.name == AGENT_RUN:
+        elif span.name == AGENT_RUN:
             yield AgentRun(agent=None)
-            yield from self._offered(record.attributes.get(AGENT_TOOLS))
-            given = _decoded_messages(record.attributes.get("haystack.agent.input")).get("messages")
+            yield from self._offered(span.attributes.get(AGENT_TOOLS))
+            given = _decoded_messages(span.attributes.get("haystack.agent.input")).get("messages")
             yield from conventions.newest_user_text(_messages(given))
 
     def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:

@@ -48,19 +48,16 @@ class LangSmith(PlainDialect):
         """Claim spans with LangSmith's kind of run."""
         return not isinstance(record, LogRecord) and KIND in record.attributes
 
-    def read(self, record: Record) -> Iterator[Observation]:
-        """Read one span."""
-        if isinstance(record, LogRecord):
-            return
-        attributes = record.attributes
+    def _read(self, span: Span) -> Iterator[Observation]:
+        attributes = span.attributes
         kind = (values.as_str(attributes.get(KIND)) or "").lower()
         yield from conventions.conversation(attributes, (METADATA + key for key in _SESSIONS))
         if kind in ("tool", "llm") and PROMPT not in attributes and COMPLETION not in attributes:
-            yield from self._conventions.read_span(record)
+            yield from self._conventions.read_span(span)
         elif kind == "tool":
-            yield as_requested(_tool(record))
+            yield as_requested(_tool(span))
         elif kind == "llm":
-            agent = _agent(record)
+            agent = _agent(span)
             yield model_call(attributes, agent)
             given = _decoded(attributes.get(PROMPT))
             tools = values.as_list(values.as_object(given).get("tools"))
@@ -73,11 +70,11 @@ class LangSmith(PlainDialect):
             for key in _RUN_METADATA:
                 if value := values.as_str(attributes.get(METADATA + key)):
                     metadata[key] = value
-            if (run := langchain.agent_run(record.name, metadata, labelled=False)) is not None:
+            if (run := langchain.agent_run(span.name, metadata, labelled=False)) is not None:
                 yield run
             else:
                 yield from node_answers(attributes.get(PROMPT), attributes.get(COMPLETION))
-                yield from waiting_calls(record)
+                yield from waiting_calls(span)
 
     def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
         """Read the calls in the history that a model was given, and the texts of the user between them."""

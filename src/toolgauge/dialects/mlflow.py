@@ -87,37 +87,34 @@ class MLflow(PlainDialect):
             return False
         return TYPE in record.attributes or (record.scope.name.startswith(_SCOPE) and OPERATION in record.attributes)
 
-    def read(self, record: Record) -> Iterator[Observation]:
-        """Read one span."""
-        if isinstance(record, LogRecord):
-            return
-        metadata = values.as_object(values.decoded(record.attributes.get(METADATA)))
-        yield from _conversation(record, metadata)
-        kind = _text(record.attributes.get(TYPE))
+    def _read(self, span: Span) -> Iterator[Observation]:
+        metadata = values.as_object(values.decoded(span.attributes.get(METADATA)))
+        yield from _conversation(span, metadata)
+        kind = _text(span.attributes.get(TYPE))
         if kind is None:
-            operation = record.attributes.get(OPERATION)
+            operation = span.attributes.get(OPERATION)
             if operation == EXECUTE:
-                call = executed(record, EXECUTE, None)
+                call = executed(span, EXECUTE, None)
                 if call is not None:
-                    answer = tool_answer(record.attributes.get(RESULT))
+                    answer = tool_answer(span.attributes.get(RESULT))
                     yield replace(
                         call,
-                        call_id=call.call_id or _text(record.attributes.get("tool_call_id")) or answer.call_id,
+                        call_id=call.call_id or _text(span.attributes.get("tool_call_id")) or answer.call_id,
                         result=answer.result,
                         error=call.error or answer.error,
                         agent=call.agent or langchain.agent_name(metadata),
                     )
             elif operation == _CHAIN:
-                yield from _enclosing(record, metadata, labelled=False)
+                yield from _enclosing(span, metadata, labelled=False)
             else:
-                yield from self._conventions.read_span(record)
+                yield from self._conventions.read_span(span)
         elif kind == "TOOL":
-            if COMPONENT not in record.attributes:
-                yield as_requested(_tool(record, _read_call(record), metadata))
+            if COMPONENT not in span.attributes:
+                yield as_requested(_tool(span, _read_call(span), metadata))
         elif kind in _MODELS:
-            yield from self._model(record, metadata)
+            yield from self._model(span, metadata)
         else:
-            yield from _enclosing(record, metadata, labelled=kind == "AGENT")
+            yield from _enclosing(span, metadata, labelled=kind == "AGENT")
 
     def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
         """Read the calls in the history that a model was given, and the texts of the user between them."""

@@ -127,46 +127,43 @@ class Traceloop(PlainDialect):
             return any(key.startswith(_MARKS) for key in attributes)
         return conventions.OPERATION not in attributes and any(key in attributes for key in _LEGACY)
 
-    def read(self, record: Record) -> Iterator[Observation]:
-        """Read one span."""
-        if isinstance(record, LogRecord):
-            return
+    def _read(self, span: Span) -> Iterator[Observation]:
         own = (ASSOCIATION + key for key in _CONVERSATIONS)
-        yield from conventions.conversation(record.attributes, own)
-        if record.scope.name.startswith(_DECORATOR):
+        yield from conventions.conversation(span.attributes, own)
+        if span.scope.name.startswith(_DECORATOR):
             integration = "decorator"
         else:
-            found = _SCOPE.match(record.scope.name)
+            found = _SCOPE.match(span.scope.name)
             integration = found[1] if found is not None else ""
-        kind = record.attributes.get(KIND)
-        operation = values.as_str(record.attributes.get(conventions.OPERATION))
-        request = values.as_str(record.attributes.get(REQUEST_TYPE))
+        kind = span.attributes.get(KIND)
+        operation = values.as_str(span.attributes.get(conventions.OPERATION))
+        request = values.as_str(span.attributes.get(REQUEST_TYPE))
         if kind == "tool" or operation == conventions.EXECUTE:
-            if call := _executed(record, integration):
+            if call := _executed(span, integration):
                 yield as_requested(call)
         elif operation in conventions.MODEL_OPERATIONS or request in _MODEL_REQUESTS:
-            yield from self._model(record)
+            yield from self._model(span)
         elif operation == conventions.INVOKE:
-            for seen in self._conventions.read_span(record):
+            for seen in self._conventions.read_span(span):
                 yield AgentRun(agent=_graph_name(seen.agent)) if isinstance(seen, AgentRun) else seen
         elif kind in ("agent", "workflow"):
-            named = values.as_str(record.attributes.get(conventions.AGENT))
-            entity = values.as_str(record.attributes.get(ENTITY_NAME))
+            named = values.as_str(span.attributes.get(conventions.AGENT))
+            entity = values.as_str(span.attributes.get(ENTITY_NAME))
             if named is None and integration == "langchain":
                 named = _graph_name(entity)
             elif kind == "agent":
                 # A workflow is a run as well, but only LangGraph names it after the agent.
                 named = named or entity
             yield AgentRun(agent=named)
-            look_at_ends(record.attributes.get(ENTITY_INPUT))
+            look_at_ends(span.attributes.get(ENTITY_INPUT))
         elif kind == "handoff":
             # Some releases cannot name it.
-            target = values.as_str(record.attributes.get(HANDOFF_TO))
+            target = values.as_str(span.attributes.get(HANDOFF_TO))
             if target is not None and target != "unknown":
-                source = values.as_str(record.attributes.get(HANDOFF_FROM))
+                source = values.as_str(span.attributes.get(HANDOFF_FROM))
                 yield CallExecuted(name=conventions.handoff_name(target), agent=source)
         else:
-            yield from self._task(record, integration)
+            yield from self._task(span, integration)
 
     def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
         """Read the calls in the history that a model was given, and the texts of the user between them."""

@@ -76,6 +76,13 @@ class PlainDialect:
     def __init__(self) -> None:
         self._conventions = ConventionsReader()
 
+    def read(self, record: Record) -> Iterable[Observation]:
+        """Read one span; a dialect that reads log records too has a `read` of its own."""
+        return self._read(record) if isinstance(record, Span) else ()
+
+    def _read(self, span: Span) -> Iterable[Observation]:  # noqa: ARG002 (for dialects to fill in)
+        return ()
+
     def attribute(self, record: Record, key: str) -> Value:
         """Look up an attribute, also among those that an application gave to the span."""
         attributes = record.attributes

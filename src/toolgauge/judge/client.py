@@ -46,7 +46,6 @@ class Preparing(Protocol):
 
     async def prepare(self) -> None:
         """Load what requests need. Sends nothing."""
-        ...
 
 
 class Client(Protocol):
@@ -58,7 +57,6 @@ class Client(Protocol):
 
     async def close(self) -> None:
         """Close the connections. May be called twice."""
-        ...
 
 
 _CLOSE_S = 2.0

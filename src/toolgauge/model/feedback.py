@@ -23,19 +23,15 @@ class FeedbackSink(Protocol):
 
     def add(self, feedback: Feedback, now_ns: int) -> None:
         """Take one verdict, before or after its trajectory was scored."""
-        ...
 
     def observe(self, scorecard: Scorecard) -> None:
         """Take the results of a trajectory."""
-        ...
 
     def tick(self, now_ns: int) -> None:
         """Compare verdicts that are due."""
-        ...
 
     def close(self) -> None:
         """Compare all that waits."""
-        ...
 
     @property
     def next_due_ns(self) -> int | None:

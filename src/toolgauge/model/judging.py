@@ -87,7 +87,6 @@ class Judging(Protocol):
 
     def put(self, trajectory: Trajectory, inquiries: tuple[Inquiry, ...]) -> None:
         """Take the inquiries about one trajectory; without room, their outcomes are `overload`."""
-        ...
 
     def take(self) -> list[Answers]:
         """Hand over what has been answered since the last time."""

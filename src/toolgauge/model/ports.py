@@ -114,7 +114,6 @@ class Exporter(Protocol):
 
     async def start(self) -> None:
         """Open sockets and files; raise `StartError` when that fails."""
-        ...
 
     async def send(self, signal: Signal, body: bytes) -> None:
         """Deliver one serialised `Export*ServiceRequest`.
@@ -122,11 +121,9 @@ class Exporter(Protocol):
         Raise `OSError` (`ConnectionError`, `TimeoutError`, ...) for what may work later; it is sent again then. With any
         other exception the request is dropped and counted.
         """
-        ...
 
     async def close(self) -> None:
         """Close everything. Works twice and without a start."""
-        ...
 
 
 class Receiver(Protocol):
@@ -134,11 +131,9 @@ class Receiver(Protocol):
 
     async def start(self) -> None:
         """Begin to receive; raise `StartError` when that cannot be."""
-        ...
 
     async def stop(self, grace_s: float) -> None:
         """Take nothing more; requests under way get so many seconds to finish. Works twice and without a start."""
-        ...
 
 
 class OpenTraces(Protocol):
@@ -150,7 +145,6 @@ class OpenTraces(Protocol):
 
     async def remember(self, closed: Sequence[ClosedId], begun: Sequence[str]) -> None:
         """Remember what other processes closed, or had begun."""
-        ...
 
     async def open_traces_of(self, messages: Sequence[BrokerMessage]) -> Sequence[tuple[str, Assignment]]:
         """Return the open traces that need one of these messages, with their partitions."""
@@ -158,15 +152,12 @@ class OpenTraces(Protocol):
 
     def stall(self) -> None:
         """Close nothing for want of messages, until `resume`."""
-        ...
 
     async def stalled(self) -> None:
         """Do so now; return when the scores of what has closed are on their way."""
-        ...
 
     def resume(self) -> None:
         """Go on to close."""
-        ...
 
 
 class MessageReceiver(Receiver, Protocol):
@@ -179,7 +170,6 @@ class MessageReceiver(Receiver, Protocol):
 
     async def leave(self, timeout_s: float) -> None:
         """Commit what can be, and leave the group, within the time. Works twice and without a start."""
-        ...
 
 
 # What an evaluator yields: the judged call (`None` for the trajectory) with its outcome. A plain `None` is ignored.

@@ -80,17 +80,14 @@ class _Metric(BaseModel):
     @abstractmethod
     def without_reference(self) -> CaseOutcome:
         """Return the outcome of the original for a case without any reference."""
-        ...
 
     @abstractmethod
     def looked(self) -> Looked:
         """Return the parts that are compared beside names."""
-        ...
 
     @abstractmethod
     def score(self, expected: PlainCalls, made: PlainCalls, equality: PythonEquality) -> float | None:
         """Score one invocation; `None` leaves it out of the mean."""
-        ...
 
     def _scores(self, invocations: Sequence[_Invocation]) -> list[float | None]:
         equality = PythonEquality()

@@ -85,7 +85,6 @@ class _StepScorer(BaseModel):
     @abstractmethod
     def compared(self, made: Sequence[Key], wanted: Sequence[Key]) -> Outcome:
         """Compare the steps by their keys, which are equal for equal steps."""
-        ...
 
 
 class ExactMatchScorer(_StepScorer):

@@ -293,17 +293,14 @@ class UiPathEvaluator(BaseModel, Generic[CriteriaT]):
     @abstractmethod
     def criteria_of(self, expected: Expected) -> CriteriaT | Errored | None:
         """Write the expectations of a criterion in UiPath's words."""
-        ...
 
     @abstractmethod
     def judged(self, criteria: CriteriaT, trajectory: Trajectory) -> Judging:
         """Judge a trajectory."""
-        ...
 
     @abstractmethod
     def judged_as_written(self, criteria: CriteriaT, actual: JsonObject) -> Judging:
         """Judge the calls or the output of a case."""
-        ...
 
 
 # By pydantic's name of a problem, the kind of value that is accepted.

@@ -20,7 +20,7 @@ from toolgauge.model.observations import (
     Observation,
 )
 from toolgauge.model.ports import Grounds
-from toolgauge.model.records import LogRecord, Record, Span
+from toolgauge.model.records import Record, Span
 from toolgauge.recognize import conventions, values
 from toolgauge.recognize.conventions import model_call
 from toolgauge.recognize.conventions_reader import PlainDialect
@@ -42,9 +42,7 @@ class GeminiCli(PlainDialect):
 
     def claims(self, record: Record) -> bool:
         """Claim spans of its scope with an operation."""
-        if isinstance(record, LogRecord):
-            return False
-        return record.scope.name == _SCOPE and conventions.OPERATION in record.attributes
+        return isinstance(record, Span) and record.scope.name == _SCOPE and conventions.OPERATION in record.attributes
 
     def _read(self, span: Span) -> Iterator[Observation]:
         yield from conventions.conversation(span.attributes)

@@ -48,7 +48,7 @@ def repaired_code(trajectory: Trajectory) -> frozenset[int]:
 def _is_repaired(call: ToolCall, worked: Sequence[tuple[int, frozenset[str]]]) -> bool:
     written = call.arguments.value if isinstance(call.arguments, Recorded) else None
     code = written.get("code") if isinstance(written, dict) else None
-    lines = _lines(code) if isinstance(code, str) else frozenset()
+    lines = _lines(code if isinstance(code, str) else "")
     first = bisect_left(worked, call.end_ns, key=itemgetter(0))
     return bool(lines) and any(
         len(lines & later) >= _SAME_CELL * len(lines) for _, later in islice(worked, first, first + _MAX_LATER)

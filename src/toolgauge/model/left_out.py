@@ -17,11 +17,7 @@ _HASHES = "I"
 
 
 class EarlierValues(Struct, frozen=True, gc=False):
-    """The ids and numbers of earlier traces, as the words that write them: sorted hashes, 4 bytes each.
-
-    `has_traces` where any came before, `has_user` where a user's text is among them. `gap` is the reason of `NotEvaluated` why they
-    may have shown more than `hashes` holds, `None` where they did not.
-    """
+    """Sorted 4-byte hashes of the ids and numbers in earlier traces; `gap` is the reason why some may be missing."""
 
     hashes: bytes = b""
     has_traces: bool = False

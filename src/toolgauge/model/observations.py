@@ -142,10 +142,7 @@ class ToolsOffered(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class MessageSeen(Struct, frozen=True, kw_only=True, gc=False):
-    """Text that the model saw or wrote. Dialects report the system prompt and the newest user text, no history.
-
-    `follows` where the same input holds an earlier message of the user, `has_media` where any of them holds more than text.
-    """
+    """A system prompt, output, or newest user text, which `follows` an earlier one or not; `has_media` if any user message has media."""
 
     role: Literal["system", "user", "assistant"]
     text: str

@@ -77,22 +77,14 @@ class Dialect(Protocol):
 
 @runtime_checkable
 class Deferring(Protocol):
-    """What a dialect may offer as well: its spans wait as bytes and are read when their trace is closed.
-
-    That goes for spans with a parent that no dialect before it could claim. All other spans, and those of other dialects,
-    are read when they arrive.
-    """
+    """What a dialect may offer as well: spans with a parent that no earlier dialect could claim wait as bytes until their trace closes."""
 
     def operation(self, attributes: Mapping[str, Value]) -> Operation | None:
         """Return what `read` reads for certain from a span with these attributes; `None`: it is read when it arrives."""
         ...
 
     def calls(self, span: Span) -> Iterable[Observation] | None:
-        """Return what `read` returns of such a span without messages, results, and answers to calls in a model's input.
-
-        `None` when these have to tell what became of a call, as an answer that is marked as a failure does: then all of
-        the span is read.
-        """
+        """Return the observations of such a span without messages, results and answers; `None` when all of it must be read."""
         ...
 
 
@@ -201,11 +193,7 @@ class Evaluator(Protocol):
 
 
 class CaseOutcome(Struct, frozen=True, kw_only=True):
-    """The outcome of a case, and beside it the output of the original in its own words.
-
-    `original` goes by the names of the golden files (`details`, `status`, `passed`) and is shown as it is, values
-    included.
-    """
+    """The outcome of a case; `original` is the output of the original in its own words (`details`, `status`, ...), values included."""
 
     outcome: Outcome
     original: JsonObject = {}

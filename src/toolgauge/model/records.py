@@ -105,11 +105,7 @@ def remote_flag(flags: int) -> bool | None:
 
 
 class SpanHead(NamedTuple):
-    """The ids of a span that no dialect cares about: enough to complete a chain of parents.
-
-    `rest` is the span id and then what the producer wrote of parent, kind and flags, as protobuf writes these fields, in
-    that order: taking them apart for every span of a pipeline would cost more than finding them.
-    """
+    """The ids of a span that no dialect reads. `rest` is the span id, then parent, kind and flags as protobuf writes these fields."""
 
     trace_id: bytes
     rest: bytes

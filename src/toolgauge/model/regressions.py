@@ -11,11 +11,7 @@ StreamState: TypeAlias = Literal["learning", "watching", "alarm", "recovered"]
 
 
 class Stream(Struct, frozen=True, kw_only=True, gc=False):
-    """Scores that are watched together. `None` where no producer wrote it.
-
-    `tool` is `None` at level `trajectory`, and for the stream of all tools of an agent at level `call`. Versions of services,
-    agents and models are no part of it: a release is compared with what was there before it.
-    """
+    """Scores watched together, across versions; `None` if not recorded. `tool` is `None` at level `trajectory` and for all tools together."""
 
     service: str | None
     environment: str | None

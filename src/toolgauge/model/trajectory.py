@@ -106,11 +106,9 @@ class EarlierTurns(Struct, frozen=True, gc=False):
 
 
 class Run(Struct, frozen=True, kw_only=True, gc=False):
-    """One run of an agent; a trace in which no agent run was seen is one run as a whole.
+    """One run of an agent; a trace without any agent run is one run as a whole.
 
-    `above` is the run that contains it, `None` for an outermost one. `prompt` is the user's text it began with,
-    `response` what the assistant said last, `tools_offered` what its own models could choose from; `None` where no
-    producer told.
+    `above` is the run around it; `prompt`, `response` and `tools_offered` are `None` where no producer recorded them.
     """
 
     span: SpanRef
@@ -140,11 +138,7 @@ class Tokens(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class SpanSource(Struct, frozen=True, kw_only=True, gc=False):
-    """A library in a service that wrote spans of a trajectory: their ids, and how many of them are model calls.
-
-    `has_runs` where it recorded model calls or agent runs. `version` is that of the scope, `language` that of the SDK; ""
-    where not recorded.
-    """
+    """A library that wrote spans of a trajectory: their ids, and its number of model calls; `has_runs` if it recorded any run."""
 
     service: str | None
     scope: str
@@ -240,11 +234,7 @@ ValueSource: TypeAlias = Literal[
 
 
 class ValueOrigin(Struct, frozen=True, kw_only=True):
-    """Where one argument value comes from. `path` is its place in the arguments: `items[0].sku`.
-
-    `result_of` is the first call whose result held it, with the origins of its own values; `None` for other sources, and where
-    no single result holds all of the value.
-    """
+    """The source of the argument value at `path`; `result_of` is the first call whose result held all of it, with its own origins."""
 
     path: str
     value: Json

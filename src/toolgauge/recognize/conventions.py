@@ -203,10 +203,9 @@ def _mcp_result(attributes: Mapping[str, Value]) -> Content:
 
 
 def shows_output(operation: str, attributes: Mapping[str, Value]) -> bool:
-    """Return whether a span of an operation that is not known as a model's is a model call all the same.
+    """Return whether a span with an unknown operation is a model call.
 
-    Rule: it has `gen_ai.output.messages`, and no whole word of its operation, and no attribute, is that of an agent, a
-    workflow, a tool, embeddings, retrieval, memory or an evaluation.
+    Rule: it has `gen_ai.output.messages`, and no word of its operation, and no attribute, is that of an agent, a tool or the like.
     """
     if OUTPUT not in attributes or TOOL_NAME in attributes or CALL_ID in attributes:
         return False
@@ -215,10 +214,9 @@ def shows_output(operation: str, attributes: Mapping[str, Value]) -> bool:
 
 
 def one_by_one(attributes: Mapping[str, Value]) -> Content:
-    """Read arguments that have an attribute each, with the rest of its key as their name.
+    """Read arguments that have an attribute each, with the rest of its key, dots included, as their name.
 
-    Rule: without `gen_ai.tool.call.arguments`, or where it is empty, each `gen_ai.tool.call.arguments.<name>` is one argument
-    with the value as recorded, dots in names included. Keys below `gen_ai.tool.call.result` describe the result and are not part of it.
+    Rule: they count where `gen_ai.tool.call.arguments` is absent or empty. Keys below `gen_ai.tool.call.result` describe the result.
     """
     keys: Iterable[str] = getattr(attributes, "unordered", attributes)
     # Asked of every tool span without arguments: one text costs a tenth of asking each key.

@@ -163,10 +163,7 @@ def _id(attributes: JsonObject) -> str | None:
 
 
 def made_calls(trajectory: Trajectory, keys: Iterable[str | None], *, with_outputs: bool = False) -> list[LiveCall]:
-    """Take over the calls; arguments that could not be parsed are none. `keys` are the ids and names that are expected.
-
-    An id in UiPath's sense is that of the tool. An id of another producer names one call, and counts only where expected.
-    """
+    """Take over the calls; unparsable arguments are none. Ids other than UiPath's tool ids count only among the expected `keys`."""
     known = frozenset(keys)
     calls: list[LiveCall] = []
     for call in trajectory.calls:

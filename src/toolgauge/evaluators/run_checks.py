@@ -37,7 +37,7 @@ from toolgauge.score.selection import (
     shown,
     was_stopped,
 )
-from toolgauge.settings import WrittenDuration, duration_ns
+from toolgauge.settings import WrittenDuration, duration_ns, whole
 
 _NS_PER_S = 1_000_000_000
 _MOST = 10**15
@@ -49,13 +49,7 @@ _Measured: TypeAlias = tuple[int, NotEvaluated | None]
 Figure: TypeAlias = Literal["calls", "errors", "duration", "tokens"]
 
 
-def _no_truth_value(value: object) -> object:
-    if isinstance(value, bool):
-        raise ValueError("must be a whole number")
-    return value
-
-
-Most: TypeAlias = Annotated[int, BeforeValidator(_no_truth_value), Field(ge=0, le=_MOST)]
+Most: TypeAlias = Annotated[int, BeforeValidator(whole), Field(ge=0, le=_MOST)]
 # A duration with its unit, in nanoseconds.
 MostTime: TypeAlias = Annotated[int, BeforeValidator(duration_ns, json_schema_input_type=WrittenDuration | Literal[0])]
 Quantile: TypeAlias = Annotated[float, Field(gt=0, le=1)]

@@ -102,25 +102,28 @@ class OpenInference:
         """Claim spans with OpenInference's span kind."""
         return not isinstance(record, LogRecord) and KIND in record.attributes
 
-    def _read(self, span: Span) -> Iterator[Observation]:
-        kind = (values.as_str(span.attributes.get(KIND)) or "").upper()
+    def read(self, record: Record) -> Iterator[Observation]:
+        """Read one span."""
+        if isinstance(record, LogRecord):
+            return
+        kind = (values.as_str(record.attributes.get(KIND)) or "").upper()
         if kind == "EVALUATOR":
             return
-        source = instrumentation(span.scope)
-        metadata = _metadata(span)
-        yield from _conversation(span, metadata)
+        source = instrumentation(record.scope)
+        metadata = _metadata(record)
+        yield from _conversation(record, metadata)
         # LangChain labels a tool with "agent" in its name as an agent; LlamaIndex puts a tool's name on the agent's step.
-        is_named = TOOL_NAME in span.attributes and kind != "LLM" and source != "llama_index"
+        is_named = TOOL_NAME in record.attributes and kind != "LLM" and source != "llama_index"
         if kind == "TOOL" or is_named:
-            yield from _tool(span, source, metadata, self._definitions)
+            yield from _tool(record, source, metadata, self._definitions)
         elif kind == "LLM":
-            yield from _model(span, source, metadata)
-            yield from self._offered(span)
+            yield from _model(record, source, metadata)
+            yield from self._offered(record)
         else:
-            yield from _enclosing(span, kind, source, metadata)
+            yield from _enclosing(record, kind, source, metadata)
             if kind == "AGENT":
-                yield from self._offered(span)
-                if source == "smolagents" and (tools := offered_names(span.attributes)):
+                yield from self._offered(record)
+                if source == "smolagents" and (tools := offered_names(record.attributes)):
                     yield ToolsOffered(tools=tools)
 
     def _offered(self, span: Span) -> Iterator[ToolsOffered]:

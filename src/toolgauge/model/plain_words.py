@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 from toolgauge.model.observations import OTHER_ERROR
 from toolgauge.model.outcomes import OTHER_ARGUMENTS
 
+# The cause: the exception below a traceback, else the text from the last "caused by" on, else that after the last colon.
 _CUT = " … "
 # A stack: `  File "x.py", line 1` with its source line in Python, `    at f (x.js:1)` and `... 12 more` elsewhere.
 _PYTHON_FRAME = re.compile(

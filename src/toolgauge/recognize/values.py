@@ -19,8 +19,8 @@ from toolgauge.model.json import Json, JsonObject, Value, nests_too_deep
 from toolgauge.model.literals import clean, finite, parse_literal
 from toolgauge.model.records import LogRecord, Record
 
-_MAX_TEXTS = 100
-_MAX_TEXT = 1 << 17
+_MAX_MEASURED = 100
+_LONGEST_MEASURED = 1 << 17
 
 
 class _Seen(threading.local):
@@ -34,7 +34,7 @@ _seen = _Seen()
 
 def look_for_cut(text: str) -> None:
     """Count a text if it is JSON that lacks its end."""
-    if SHORTEST_LIMIT <= len(text) <= _MAX_TEXT and text[:1] in ("{", "[") and extent(text.rstrip()) == "cut":
+    if SHORTEST_LIMIT <= len(text) <= _LONGEST_MEASURED and text[:1] in ("{", "[") and extent(text.rstrip()) == "cut":
         _seen.texts += 1
 
 
@@ -51,8 +51,8 @@ def cut_texts_seen() -> int:
 
 def text_sizes(record: Record) -> tuple[TextSize, ...]:
     """Return the sizes of all long texts of a record, each of them once."""
-    texts = (text for text in _texts(record) if SHORTEST_LIMIT <= len(text) <= _MAX_TEXT)
-    return tuple(dict.fromkeys(text_size(text) for text in islice(texts, _MAX_TEXTS)))
+    texts = (text for text in _texts(record) if SHORTEST_LIMIT <= len(text) <= _LONGEST_MEASURED)
+    return tuple(dict.fromkeys(text_size(text) for text in islice(texts, _MAX_MEASURED)))
 
 
 def _texts(record: Record) -> Iterator[str]:

@@ -52,7 +52,7 @@ class SpanEvent(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class Span(Struct, frozen=True, kw_only=True, eq=False):
-    """One span, viewed. `parent_is_remote` is `None` when the producer did not say (OTLP `Span.flags`, bits 8 and 9)."""
+    """One span, viewed. `parent_is_remote` is `None` when not recorded (OTLP `Span.flags`, bits 8 and 9)."""
 
     ref: SpanRef
     parent_span_id: str | None

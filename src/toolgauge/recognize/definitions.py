@@ -43,7 +43,7 @@ _Reader: TypeAlias = Callable[[Value], Iterable[ToolDefinition]]
 
 
 class DefinitionReader:
-    """Reads the tools on offer, each text once: agents repeat them with each model call, and reading them anew costs 30 % more CPU."""
+    """Reads the tools on offer, each text once: agents repeat them with each model call, and reading them each time costs 30 % more CPU."""
 
     def __init__(self) -> None:
         self._known = FIFOCache[tuple[_Reader, str], tuple[tuple[ToolDefinition, ...], int]](

@@ -262,7 +262,7 @@ def text_of(value: Json | Content) -> str:
 
 
 def plain(value: Value) -> Json:
-    """Turn an attribute's value into JSON; what is nested deeper than `MAX_DEPTH` becomes the text `...`."""
+    """Turn an attribute's value into JSON; anything nested deeper than `MAX_DEPTH` becomes the text `...`."""
     return _plain(value, MAX_DEPTH)
 
 

@@ -5,7 +5,7 @@ nanoseconds in it and sizes (`64MiB`) bytes, however they were written; `print-c
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -138,7 +138,8 @@ def _size(value: object, info: ValidationInfo) -> int:
     return number if info.context is None and number is not None else size_bytes(value)
 
 
-def _whole(value: object) -> object:
+def whole(value: object) -> object:
+    """Refuse a truth value, which pydantic takes for a number."""
     if isinstance(value, bool):
         raise ValueError("must be a whole number")
     return value
@@ -164,7 +165,7 @@ Size = Annotated[
     BeforeValidator(_size, json_schema_input_type=WrittenSize | Literal[0]),
     PlainSerializer(size_text, when_used="json"),
 ]
-Count = Annotated[int, BeforeValidator(_whole), Field(ge=1)]
+Count = Annotated[int, BeforeValidator(whole), Field(ge=1)]
 
 
 def split_address(address: str) -> tuple[str, int]:
@@ -275,3 +276,18 @@ def file_path(name: str) -> Path:
     except RuntimeError:
         # Nobody's home is known by that name: what is written is then the name of a file, which will not be there.
         return Path(name)
+
+
+# For a class with a validator that reads a short form: `tool: "refund_*"` for `{tool: ["refund_*"]}`.
+ONE_OR_MORE: dict[str, Any] = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+
+
+def also_written_as(*forms: dict[str, Any]) -> Callable[[dict[str, Any]], None]:
+    """Return a `json_schema_extra` that adds forms to the JSON Schema of a class."""
+
+    def extend(schema: dict[str, Any]) -> None:
+        whole = dict(schema)
+        schema.clear()
+        schema["anyOf"] = [whole, *forms]
+
+    return extend

@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolgauge.model.error_causes import with_cause
+from toolgauge.model.plain_words import with_cause
 
 FRAMES = "".join(f'  File "/app/step{n}.py", line {n}, in step{n}\n    return next(call)\n' for n in range(20))
 TRACEBACK = f"Traceback (most recent call last):\n{FRAMES}"

@@ -5,8 +5,7 @@ from typing import TypeAlias
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolgauge.watch.betting import ODDS, Bets, interval
-from toolgauge.watch.detector import Detector
+from toolgauge.watch.detector import ODDS, Bets, Detector, interval
 
 fractions = st.floats(0, 1)
 scores = st.sampled_from([0.0, 1.0]) | fractions

@@ -10,7 +10,7 @@ import pytest
 from tests import recovery_table
 from tests.recordings.corpus import CORPUS, diagnosed, diagnosed_with_trajectories, recordings
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.recognize.remedies import Fact, Row, producer_of, remedy, table
+from toolgauge.recognize.shortfalls import Fact, Row, producer_of, remedy, table
 
 FOLDERS = sorted(path.name for path in CORPUS.iterdir() if path.is_dir())
 LANGUAGES = {"Python": "python", "JavaScript": "nodejs", "Java": "java", "Go": "go", "Rust": "rust"}

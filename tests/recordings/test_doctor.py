@@ -9,7 +9,7 @@ import pytest
 from tests.recordings.corpus import CORPUS, diagnosed, recordings
 from toolgauge import plugins
 from toolgauge.model.json import Json
-from toolgauge.recognize.remedies import Fact, Producer, producer_of, remedy, table
+from toolgauge.recognize.shortfalls import Fact, Producer, producer_of, remedy, table
 from toolgauge.recordings.doctor import Diagnosis, diagnosis_lines, diagnosis_object
 
 CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.state.support import left, opened
-from toolgauge.model.earlier_values import EarlierValues
 from toolgauge.model.journal import ClosedId, JournalChange, JournalEntry, ShownValues
+from toolgauge.model.left_out import EarlierValues
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.selfmetrics import StateMetrics
 from toolgauge.state.journal import Journal

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from toolgauge.model.earlier_values import EarlierValues
 from toolgauge.model.journal import JournalChange, ShownValues
+from toolgauge.model.left_out import EarlierValues
 from toolgauge.otlp.parts import Divider
 from toolgauge.service.workers.redistribution import directory_of, redistribute
 from toolgauge.state import journal_rows

@@ -14,8 +14,15 @@ from toolgauge.assemble.canonical import fold_name
 from toolgauge.model.content import Content, Recorded, Unparsed
 from toolgauge.model.json import JsonObject
 from toolgauge.model.mcp_results import failed_mcp_result, mcp_result
-from toolgauge.model.observations import INVALID_ARGUMENTS, OTHER_ERROR, PAUSED, REFUSED, UNKNOWN_TOOL, CallError
-from toolgauge.model.pausing_exceptions import PAUSING_EXCEPTIONS
+from toolgauge.model.observations import (
+    INVALID_ARGUMENTS,
+    OTHER_ERROR,
+    PAUSED,
+    PAUSING_EXCEPTIONS,
+    REFUSED,
+    UNKNOWN_TOOL,
+    CallError,
+)
 
 Rejection = Literal["unknown_tool", "invalid_arguments", "permission_denied"]
 

@@ -23,9 +23,8 @@ from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.judging import JudgeEvaluator, Question
 from toolgauge.model.observations import ToolDefinition
-from toolgauge.model.offline import CaseEvaluator
 from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Result, Scored, outcome_word
-from toolgauge.model.ports import Evaluation, Evaluator
+from toolgauge.model.ports import CaseEvaluator, Evaluation, Evaluator
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.criterion import Criterion, Inline, NoReference, ToolKinds
 from toolgauge.score.scorer import Scorer

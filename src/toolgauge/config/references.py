@@ -27,7 +27,7 @@ from pydantic import (
 from toolgauge.config.problems import Place, Problem, Wording, plain, problems_of, written
 from toolgauge.model.expected import Expected, ExpectedCall, ExpectedOutput
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.model.written_forms import also_written_as
+from toolgauge.settings import also_written_as
 
 _MOST = 1_000_000
 

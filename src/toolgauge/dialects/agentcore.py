@@ -58,9 +58,6 @@ def _messages(side: Json) -> list[JsonObject]:
     return [values.as_object(message) for message in messages[-_MAX_MESSAGES:]]
 
 
-# -- Strands: content blocks, in the attributes of what were span events ------------------------------------------
-
-
 def _read_strands(given: list[JsonObject], written: list[JsonObject]) -> Iterator[Observation]:
     execution = _executed(given, written)
     if execution is not None:
@@ -95,9 +92,6 @@ def _blocks(message: JsonObject, default_role: str) -> Message:
     if isinstance(recorded, dict):
         recorded = recorded.get("content", recorded.get("message"))
     return blocks_message(values.as_str(message.get("role")) or default_role, recorded)
-
-
-# -- others: the text of one attribute a message ------------------------------------------------------------------
 
 
 def _read_others(given: list[JsonObject], written: list[JsonObject]) -> Iterator[Observation]:

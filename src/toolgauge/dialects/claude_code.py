@@ -8,15 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from toolgauge.model.content import NOT_RECORDED, Content, Unparsed
 from toolgauge.model.json import JsonObject, Value
-from toolgauge.model.observations import (
-    OTHER_ERROR,
-    REFUSED,
-    AgentRun,
-    CallError,
-    CallExecuted,
-    ModelCall,
-    Observation,
-)
+from toolgauge.model.observations import OTHER_ERROR, REFUSED, AgentRun, CallError, CallExecuted, ModelCall, Observation
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, values
@@ -79,10 +71,7 @@ class ClaudeCode(PlainDialect):
             yield from _read_span(record)
 
     def _read_event(self, attributes: Mapping[str, Value], event: str) -> Iterator[Observation]:
-        """Read a log event, the only thing that Claude Code sends by default; its span is that of the whole interaction.
-
-        Requests of several responses meet on one span: their positions come from the number of the event in its session.
-        """
+        """Read a log event; its span is the whole interaction, so positions come from the event's number in its session."""
         match event:
             case "tool_result":
                 name = _tool_name(attributes)
@@ -168,7 +157,6 @@ def _first(attributes: Mapping[str, Value], keys: tuple[str, ...]) -> Value:
 
 
 def _tool_name(attributes: Mapping[str, Value]) -> str | None:
-    """Read the tool's name, spelled as the model called it."""
     name = values.as_str(attributes.get(_TOOL_NAME))
     if name != _MCP_TOOL:
         return name
@@ -188,7 +176,6 @@ def _arguments(attributes: Mapping[str, Value]) -> Content:
 
 
 def _failure(attributes: Mapping[str, Value]) -> CallError | None:
-    """Read why a tool failed; `None` when it did not."""
     if str(attributes.get("success")).lower() != "false":
         return None
     recorded = values.as_str(attributes.get("error")) or ""

@@ -20,7 +20,7 @@ from toolgauge.model.observations import (
     Observation,
 )
 from toolgauge.model.ports import Grounds
-from toolgauge.model.records import LogRecord, Record, Span
+from toolgauge.model.records import Record, Span
 from toolgauge.recognize import conventions, values
 from toolgauge.recognize.conventions import model_call
 from toolgauge.recognize.conventions_reader import PlainDialect
@@ -42,27 +42,22 @@ class GeminiCli(PlainDialect):
 
     def claims(self, record: Record) -> bool:
         """Claim spans of its scope with an operation."""
-        if isinstance(record, LogRecord):
-            return False
-        return record.scope.name == _SCOPE and conventions.OPERATION in record.attributes
+        return isinstance(record, Span) and record.scope.name == _SCOPE and conventions.OPERATION in record.attributes
 
-    def read(self, record: Record) -> Iterator[Observation]:
-        """Read one span."""
-        if isinstance(record, LogRecord):
-            return
-        yield from conventions.conversation(record.attributes)
-        operation = record.attributes.get(conventions.OPERATION)
+    def _read(self, span: Span) -> Iterator[Observation]:
+        yield from conventions.conversation(span.attributes)
+        operation = span.attributes.get(conventions.OPERATION)
         if operation == _MODEL:
-            attributes = record.attributes
+            attributes = span.attributes
             yield model_call(attributes, values.as_str(attributes.get(conventions.AGENT)))
             yield from conventions.system(attributes.get(conventions.SYSTEM))
             yield from conventions.newest_user_text(read_messages(attributes.get(conventions.INPUT), "user"))
             yield from conventions.written_text(read_messages(attributes.get(conventions.OUTPUT), "assistant"))
             yield from self._conventions.offered(attributes.get(conventions.DEFINITIONS))
         elif operation == _BATCH:
-            yield from _batch(record)
+            yield from _batch(span)
         elif operation == _TOOL:
-            yield from _executed(record)
+            yield from _executed(span)
 
 
 def _batch(span: Span) -> Iterator[Observation]:

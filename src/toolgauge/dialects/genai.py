@@ -6,12 +6,7 @@ This is the fallback for whoever follows the conventions; `recognize/conventions
 from collections.abc import Iterable, Mapping
 
 from toolgauge.model.json import Value
-from toolgauge.model.observations import (
-    CallRequested,
-    MessageSeen,
-    Observation,
-    Operation,
-)
+from toolgauge.model.observations import CallRequested, MessageSeen, Observation, Operation
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, conventions_reader

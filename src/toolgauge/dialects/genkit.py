@@ -60,25 +60,30 @@ class Genkit(PlainDialect):
         """Claim spans with the type of an action."""
         return not isinstance(record, LogRecord) and (_TYPE in record.attributes or _SUBTYPE in record.attributes)
 
-    def read(self, record: Record) -> Iterator[Observation]:
-        """Read one span."""
-        if isinstance(record, LogRecord):
-            return
-        attributes = record.attributes
+    def _read(self, span: Span) -> Iterator[Observation]:
+        attributes = span.attributes
         yield from conventions.own_conversation(attributes, (_SESSION,))
         subtype = attributes.get(_SUBTYPE)
         if subtype in (_TOOL, _MULTIPART_TOOL):
-            yield from _executed(record)
+            yield from _executed(span)
         elif subtype == _MODEL:
-            yield from self._model(record)
+            yield from self._model(span)
         elif subtype == _FLOW:
-            yield AgentRun(agent=_name(record))
+            yield AgentRun(agent=_name(span))
             # An input that is nothing but a text.
             asked = values.decoded(attributes.get(_INPUT))
             if isinstance(asked, str) and asked:
                 yield MessageSeen(role="user", text=asked)
         elif attributes.get(_TYPE) == _UTIL and attributes.get(_NAME) == _GENERATE:
-            yield from _generation(values.as_str(attributes.get(_PATH)) or "")
+            # Read `generate`: the run of an agent where it is no turn of one, and no part of a flow.
+            path = values.as_str(attributes.get(_PATH)) or ""
+            steps = path.split("/")
+            above = steps[-2] if len(steps) > 1 else ""
+            if not above:
+                yield AgentRun(agent=None)
+            elif ",t:action" in above and not above.startswith(_GENERATE_STEP):
+                # Below a tool: the tool is an agent.
+                yield AgentRun(agent=above.removeprefix("{").partition(",")[0] or None)
 
     def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
         """Read the calls in the history that a model was given, and the texts of the user between them."""
@@ -109,17 +114,6 @@ def _opened(value: Value) -> JsonObject:
     return values.as_object(values.opened(value))
 
 
-def _generation(path: str) -> Iterator[AgentRun]:
-    """Read `generate`: the run of an agent where it is no turn of one, and no part of a flow."""
-    steps = path.split("/")
-    above = steps[-2] if len(steps) > 1 else ""
-    if not above:
-        yield AgentRun(agent=None)
-    elif ",t:action" in above and not above.startswith(_GENERATE_STEP):
-        # Below a tool: the tool is an agent.
-        yield AgentRun(agent=above.removeprefix("{").partition(",")[0] or None)
-
-
 def _executed(span: Span) -> Iterator[CallExecuted]:
     attributes = span.attributes
     name = _name(span)
@@ -138,7 +132,6 @@ def _executed(span: Span) -> Iterator[CallExecuted]:
 
 
 def _messages(given: JsonObject) -> list[Message]:
-    """Read a model's input."""
     return [_message(values.as_object(one)) for one in values.as_list(given.get("messages"))[-values.MAX_ITEMS :]]
 
 

@@ -91,7 +91,21 @@ class GoogleAdk(PlainDialect):
         if isinstance(record, LogRecord):
             yield from self._read_log(record)
         else:
-            yield from self._read_span(record)
+            operation = record.attributes.get(conventions.OPERATION)
+            if operation == conventions.EXECUTE:
+                yield from _executed(record)
+            elif operation == _CALL_LLM or (
+                operation is None and (record.name == _CALL_LLM or _REQUEST in record.attributes)
+            ):
+                yield model_call(record.attributes)
+                yield from self._request(_opened(record.attributes.get(_REQUEST)))
+                written = _opened(record.attributes.get(_RESPONSE)).get("content")
+                if written is not None:
+                    yield from conventions.written([Message(_message(written), "assistant")], None)
+            elif operation is None and record.name.startswith(_AGENT_RUN):
+                yield AgentRun(agent=record.name[len(_AGENT_RUN) :].removesuffix("]") or None)
+            else:
+                yield from self._conventions.read_span(record)
 
     def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
         """Read the calls in the history that a model was given, and the texts of the user between them."""
@@ -99,21 +113,6 @@ class GoogleAdk(PlainDialect):
             return self._conventions.history(span)
         request = _opened(span.attributes.get(_REQUEST))
         return past_calls(Message(_message(one), "user") for one in values.as_list(request.get("contents")))
-
-    def _read_span(self, span: Span) -> Iterator[Observation]:
-        operation = span.attributes.get(conventions.OPERATION)
-        if operation == conventions.EXECUTE:
-            yield from _executed(span)
-        elif operation == _CALL_LLM or (operation is None and (span.name == _CALL_LLM or _REQUEST in span.attributes)):
-            yield model_call(span.attributes)
-            yield from self._request(_opened(span.attributes.get(_REQUEST)))
-            written = _opened(span.attributes.get(_RESPONSE)).get("content")
-            if written is not None:
-                yield from conventions.written([Message(_message(written), "assistant")], None)
-        elif operation is None and span.name.startswith(_AGENT_RUN):
-            yield AgentRun(agent=span.name[len(_AGENT_RUN) :].removesuffix("]") or None)
-        else:
-            yield from self._conventions.read_span(span)
 
     def _read_log(self, record: LogRecord) -> Iterator[Observation]:
         """Read a log record; the per-message events hold Google's contents where others hold messages."""
@@ -205,15 +204,8 @@ def _without_placeholder(read: Content) -> Content:
             return read
 
 
-# Turns Google's contents, requests and tool declarations into the form that the conventions' readers take.
-#
-# Arrives: JSON as the `google-genai` types write it (`parts` with `function_call`, `function_response`, `text`).
-# Leaves: messages with typed parts, and definitions with a JSON Schema. Without this, calls and answers would look
-# like parts of an unknown kind.
-
-
+# Without this, calls and answers in Google's JSON would look like parts of an unknown kind.
 def _message(content: Json) -> JsonObject:
-    """Turn one content into a message."""
     source = values.as_object(content)
     parts: list[Json] = [_part(values.as_object(part)) for part in values.as_list(source.get("parts"))]
     return {"role": source.get("role"), "parts": parts}

@@ -1,8 +1,4 @@
-"""Reads Haystack's own tracer: the spans of its agents and of components in pipelines.
-
-Arrives: a span named `haystack...`. Leaves: observations. Content is there only with content tracing on. A failed call
-leaves the span's status unset: its output says so, and the answer in the model's next input.
-"""
+"""Reads Haystack's own tracer. A failed call leaves the span's status unset: its output and the model's next input show it."""
 
 from collections.abc import Iterable, Iterator
 
@@ -64,31 +60,28 @@ class Haystack(PlainDialect):
             return False
         return conventions.OPERATION not in record.attributes
 
-    def read(self, record: Record) -> Iterator[Observation]:
-        """Read one span."""
-        if isinstance(record, LogRecord):
-            return
-        yield from conventions.conversation(record.attributes)
-        if record.name in TOOL_SPANS:
-            yield from _tool(record)
-        elif record.name == STEP_MODEL:
-            yield from self._model(record, STEP_MODEL)
-        elif record.name == COMPONENT_RUN:
+    def _read(self, span: Span) -> Iterator[Observation]:
+        yield from conventions.conversation(span.attributes)
+        if span.name in TOOL_SPANS:
+            yield from _tool(span)
+        elif span.name == STEP_MODEL:
+            yield from self._model(span, STEP_MODEL)
+        elif span.name == COMPONENT_RUN:
             # An agent, a model, or what runs tools; in releases up to 2 agents are made of these.
-            attributes = record.attributes
+            attributes = span.attributes
             kind = values.as_str(attributes.get(COMPONENT_TYPE)) or ""
             if kind.rpartition(".")[2].endswith(_AGENT):
                 yield AgentRun(agent=values.as_str(attributes.get(COMPONENT_NAME)))
                 return
             output = _decoded_messages(attributes.get("haystack.component.output"))
             if "replies" in output:
-                yield from self._model(record, _COMPONENT)
+                yield from self._model(span, _COMPONENT)
             else:
                 yield from _answers(output.get("tool_messages"))
-        elif record.name == AGENT_RUN:
+        elif span.name == AGENT_RUN:
             yield AgentRun(agent=None)
-            yield from self._offered(record.attributes.get(AGENT_TOOLS))
-            given = _decoded_messages(record.attributes.get("haystack.agent.input")).get("messages")
+            yield from self._offered(span.attributes.get(AGENT_TOOLS))
+            given = _decoded_messages(span.attributes.get("haystack.agent.input")).get("messages")
             yield from conventions.newest_user_text(_messages(given))
 
     def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
@@ -146,14 +139,8 @@ def _tool(span: Span) -> Iterator[Observation]:
     )
 
 
-# Reads Haystack's chat messages: what a model was given and wrote, and what tools answered.
-#
-# Arrives: a content tag. It is JSON of dataclasses or, where something in it was no JSON, the Python repr of all of it.
-# Leaves: observations.
-
-
+# A content tag is JSON of dataclasses or, where something in it was not JSON, the Python repr of all of it.
 def _decoded_messages(value: Value) -> JsonObject:
-    """Decode a content tag, empty when it cannot be."""
     read = values.content(value)
     match read:
         case Recorded(value=found):
@@ -168,7 +155,6 @@ def _decoded_messages(value: Value) -> JsonObject:
 
 
 def _messages(written: Json, default_role: str = "") -> list[Message]:
-    """Turn Haystack's messages into those of the conventions."""
     return [_message(item, default_role) for item in values.as_list(written)]
 
 
@@ -203,6 +189,5 @@ def _part(part: JsonObject) -> JsonObject:
 
 
 def _answers(messages: Json) -> Iterator[CallAnswered]:
-    """Read what tools answered."""
     for message in _messages(messages):
         yield from message.answers()

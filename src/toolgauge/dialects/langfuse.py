@@ -60,24 +60,37 @@ class Langfuse(PlainDialect):
         """Claim spans with Langfuse's type of observation."""
         return not isinstance(record, LogRecord) and TYPE in record.attributes
 
-    def read(self, record: Record) -> Iterator[Observation]:
-        """Read one span."""
-        if isinstance(record, LogRecord):
-            return
-        kind = record.attributes.get(TYPE)
-        yield from _conversation(record)
+    def _read(self, span: Span) -> Iterator[Observation]:
+        kind = span.attributes.get(TYPE)
+        yield from _conversation(span)
         if kind == "tool":
-            yield as_requested(_tool(record))
+            yield as_requested(_tool(span))
         elif kind == "generation":
-            agent = _agent(record)
-            sent, received = counted_text(record.attributes.get(USAGE))
+            agent = _agent(span)
+            sent, received = counted_text(span.attributes.get(USAGE))
             yield ModelCall(agent=agent, input_tokens=sent, output_tokens=received)
-            given, tools = _given(_decoded(record.attributes.get(INPUT)))
+            given, tools = _given(_decoded(span.attributes.get(INPUT)))
             yield from self._conventions.offered([*tools])
             yield from langchain.received(given)
-            yield from langchain.written(_output(record.attributes.get(OUTPUT)), agent)
+            yield from langchain.written(_output(span.attributes.get(OUTPUT)), agent)
         elif kind in ("agent", "chain", "span"):
-            yield from _enclosing(record, labelled=kind == "agent" and not _PART.match(record.name))
+            labelled = kind == "agent" and not _PART.match(span.name)
+            metadata: JsonObject = {}
+            for key in ("lc_agent_name", "langgraph_node", "checkpoint_ns", "ls_integration"):
+                if (value := _metadata(span, key)) is not None:
+                    metadata[key] = value
+            run = AgentRun(agent=span.name) if labelled else None
+            if metadata:
+                run = langchain.agent_run(span.name, metadata, labelled=labelled)
+            if run is not None:
+                yield run
+                asked = _decoded(span.attributes.get(INPUT))
+                if isinstance(asked, str) and asked:
+                    yield MessageSeen(role="user", text=asked)
+            elif not labelled:
+                yield from node_answers(span.attributes.get(INPUT), span.attributes.get(OUTPUT))
+                yield from _unusable(span.attributes.get(OUTPUT))
+                yield from waiting_calls(span, values.as_str(span.attributes.get(STATUS_MESSAGE)) or "")
 
     def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
         """Read the calls in the history that a model was given, and the texts of the user between them."""
@@ -122,9 +135,6 @@ def _agent(span: Span) -> str | None:
     return _metadata(span, "lc_agent_name")
 
 
-# --- tool spans
-
-
 def _tool(span: Span) -> CallExecuted:
     call_id = _metadata(span, "tool_call_id")
     answer = tool_answer(span.attributes.get(OUTPUT))
@@ -166,9 +176,6 @@ def _error(span: Span) -> CallError | None:
     return None if is_control_flow(kind) else CallError(kind=kind, message=message)
 
 
-# --- generations
-
-
 def _decoded(value: Value) -> Json:
     read = values.content(value)
     match read:
@@ -207,28 +214,6 @@ def _output(value: Value) -> Sequence[JsonObject]:
         return [values.as_object(item) for item in found]
     recorded = values.as_object(found)
     return langchain.generated(recorded) or ([recorded] if recorded else [])
-
-
-# --- agents, chains and the rest
-
-
-def _enclosing(span: Span, *, labelled: bool) -> Iterator[Observation]:
-    metadata: JsonObject = {}
-    for key in ("lc_agent_name", "langgraph_node", "checkpoint_ns", "ls_integration"):
-        if (value := _metadata(span, key)) is not None:
-            metadata[key] = value
-    run = AgentRun(agent=span.name) if labelled else None
-    if metadata:
-        run = langchain.agent_run(span.name, metadata, labelled=labelled)
-    if run is not None:
-        yield run
-        asked = _decoded(span.attributes.get(INPUT))
-        if isinstance(asked, str) and asked:
-            yield MessageSeen(role="user", text=asked)
-    elif not labelled:
-        yield from node_answers(span.attributes.get(INPUT), span.attributes.get(OUTPUT))
-        yield from _unusable(span.attributes.get(OUTPUT))
-        yield from waiting_calls(span, values.as_str(span.attributes.get(STATUS_MESSAGE)) or "")
 
 
 def _unusable(output: Value) -> Iterator[Observation]:

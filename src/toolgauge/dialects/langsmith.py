@@ -1,22 +1,11 @@
-"""Reads LangSmith's OTel mode: runs of LangChain, of `@traceable` functions and of its wrappers of providers' clients.
-
-Arrives: a span with `langsmith.span.kind`. Leaves: observations. Inputs and outputs are whole JSON texts in
-`gen_ai.prompt` and `gen_ai.completion`, though the span also names an operation of the GenAI conventions.
-"""
+"""Reads LangSmith's OTel mode: inputs and outputs are whole JSON texts in `gen_ai.prompt` and `gen_ai.completion`."""
 
 import re
 from collections.abc import Iterable, Iterator
 
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded
 from toolgauge.model.json import Json, JsonObject, Value
-from toolgauge.model.observations import (
-    OTHER_ERROR,
-    CallError,
-    CallExecuted,
-    CallRequested,
-    MessageSeen,
-    Observation,
-)
+from toolgauge.model.observations import OTHER_ERROR, CallError, CallExecuted, CallRequested, MessageSeen, Observation
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, langchain, provider_messages, values
@@ -59,19 +48,16 @@ class LangSmith(PlainDialect):
         """Claim spans with LangSmith's kind of run."""
         return not isinstance(record, LogRecord) and KIND in record.attributes
 
-    def read(self, record: Record) -> Iterator[Observation]:
-        """Read one span."""
-        if isinstance(record, LogRecord):
-            return
-        attributes = record.attributes
+    def _read(self, span: Span) -> Iterator[Observation]:
+        attributes = span.attributes
         kind = (values.as_str(attributes.get(KIND)) or "").lower()
         yield from conventions.conversation(attributes, (METADATA + key for key in _SESSIONS))
         if kind in ("tool", "llm") and PROMPT not in attributes and COMPLETION not in attributes:
-            yield from self._conventions.read_span(record)
+            yield from self._conventions.read_span(span)
         elif kind == "tool":
-            yield as_requested(_tool(record))
+            yield as_requested(_tool(span))
         elif kind == "llm":
-            agent = _agent(record)
+            agent = _agent(span)
             yield model_call(attributes, agent)
             given = _decoded(attributes.get(PROMPT))
             tools = values.as_list(values.as_object(given).get("tools"))
@@ -84,11 +70,11 @@ class LangSmith(PlainDialect):
             for key in _RUN_METADATA:
                 if value := values.as_str(attributes.get(METADATA + key)):
                     metadata[key] = value
-            if (run := langchain.agent_run(record.name, metadata, labelled=False)) is not None:
+            if (run := langchain.agent_run(span.name, metadata, labelled=False)) is not None:
                 yield run
             else:
                 yield from node_answers(attributes.get(PROMPT), attributes.get(COMPLETION))
-                yield from waiting_calls(record)
+                yield from waiting_calls(span)
 
     def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
         """Read the calls in the history that a model was given, and the texts of the user between them."""
@@ -105,9 +91,6 @@ def _decoded(value: Value) -> Json:
 
 def _agent(span: Span) -> str | None:
     return values.as_str(span.attributes.get(METADATA + "lc_agent_name"))
-
-
-# --- tool runs
 
 
 def _tool(span: Span) -> CallExecuted:

@@ -61,11 +61,8 @@ class Mastra(PlainDialect):
         """Claim spans with Mastra's type."""
         return not isinstance(record, LogRecord) and _KIND in record.attributes
 
-    def read(self, record: Record) -> Iterator[Observation]:
-        """Read one span."""
-        if isinstance(record, LogRecord):
-            return
-        attributes = record.attributes
+    def _read(self, span: Span) -> Iterator[Observation]:
+        attributes = span.attributes
         yield from conventions.conversation(attributes, _CONVERSATIONS)
         kind = attributes.get(_KIND)
         if kind == _RUN:
@@ -79,11 +76,11 @@ class Mastra(PlainDialect):
             yield from conventions.system(attributes.get(conventions.SYSTEM))
             yield from conventions.newest_user_text(read_messages(attributes.get(_RUN_INPUT), "user"))
         elif kind in _TOOLS:
-            yield from _executed(record)
+            yield from _executed(span)
         elif kind == _STEP:
             yield from _step(attributes)
         elif kind not in _REPEATING or attributes.get(conventions.OPERATION) in conventions.MODEL_OPERATIONS:
-            yield from self._conventions.read_span(record)
+            yield from self._conventions.read_span(span)
 
     def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
         """Read the calls in the history that a model was given, and the texts of the user between them."""
@@ -92,9 +89,6 @@ class Mastra(PlainDialect):
 
 def _opened(value: Value) -> JsonObject:
     return values.as_object(values.opened(value))
-
-
-# --- what the model asked for
 
 
 def _step(attributes: Mapping[str, Value]) -> Iterator[Observation]:
@@ -124,9 +118,6 @@ def _as_answered(call_id: str, attributes: Mapping[str, Value]) -> Content:
                 found = values.arguments(values.as_object(call.get("function")).get("arguments"))
                 return Recorded({}) if isinstance(found, NotRecorded) else found
     return Recorded({})
-
-
-# --- executions
 
 
 def _executed(span: Span) -> Iterator[CallExecuted]:

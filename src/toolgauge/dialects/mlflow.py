@@ -1,8 +1,4 @@
-"""Reads MLflow: spans of `mlflow.trace` and of its autologging, as they leave through its OTLP export.
-
-Arrives: a span with `mlflow.spanType`. Leaves: observations. Every value is JSON, a text with its quotes; the tool's name
-is the span's. Asked to, MLflow writes the GenAI conventions instead; what its integrations know stands beside them.
-"""
+"""Reads MLflow: spans of `mlflow.trace` and of its autologging. Every value is JSON; the tool's name is the span's."""
 
 from collections.abc import Iterable, Iterator
 
@@ -70,8 +66,6 @@ _MAX_CHUNKS = 100_000
 
 
 class _Call(Struct, frozen=True, kw_only=True):
-    """The call that a tool span records."""
-
     name: str
     call_id: str | None
     arguments: Content
@@ -93,22 +87,34 @@ class MLflow(PlainDialect):
             return False
         return TYPE in record.attributes or (record.scope.name.startswith(_SCOPE) and OPERATION in record.attributes)
 
-    def read(self, record: Record) -> Iterator[Observation]:
-        """Read one span."""
-        if isinstance(record, LogRecord):
-            return
-        metadata = values.as_object(values.decoded(record.attributes.get(METADATA)))
-        yield from _conversation(record, metadata)
-        kind = _text(record.attributes.get(TYPE))
+    def _read(self, span: Span) -> Iterator[Observation]:
+        metadata = values.as_object(values.decoded(span.attributes.get(METADATA)))
+        yield from _conversation(span, metadata)
+        kind = _text(span.attributes.get(TYPE))
         if kind is None:
-            yield from self._converted(record, metadata)
+            operation = span.attributes.get(OPERATION)
+            if operation == EXECUTE:
+                call = executed(span, EXECUTE, None)
+                if call is not None:
+                    answer = tool_answer(span.attributes.get(RESULT))
+                    yield replace(
+                        call,
+                        call_id=call.call_id or _text(span.attributes.get("tool_call_id")) or answer.call_id,
+                        result=answer.result,
+                        error=call.error or answer.error,
+                        agent=call.agent or langchain.agent_name(metadata),
+                    )
+            elif operation == _CHAIN:
+                yield from _enclosing(span, metadata, labelled=False)
+            else:
+                yield from self._conventions.read_span(span)
         elif kind == "TOOL":
-            if COMPONENT not in record.attributes:
-                yield as_requested(_tool(record, _read_call(record), metadata))
+            if COMPONENT not in span.attributes:
+                yield as_requested(_tool(span, _read_call(span), metadata))
         elif kind in _MODELS:
-            yield from self._model(record, metadata)
+            yield from self._model(span, metadata)
         else:
-            yield from _enclosing(record, metadata, labelled=kind == "AGENT")
+            yield from _enclosing(span, metadata, labelled=kind == "AGENT")
 
     def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
         """Read the calls in the history that a model was given, and the texts of the user between them."""
@@ -122,24 +128,6 @@ class MLflow(PlainDialect):
         if value is None:
             return values.as_object(values.decoded(record.attributes.get(METADATA))).get(key)
         return _text(value) or value
-
-    def _converted(self, span: Span, metadata: JsonObject) -> Iterator[Observation]:
-        operation = span.attributes.get(OPERATION)
-        if operation == EXECUTE:
-            call = executed(span, EXECUTE, None)
-            if call is not None:
-                answer = tool_answer(span.attributes.get(RESULT))
-                yield replace(
-                    call,
-                    call_id=call.call_id or _text(span.attributes.get("tool_call_id")) or answer.call_id,
-                    result=answer.result,
-                    error=call.error or answer.error,
-                    agent=call.agent or langchain.agent_name(metadata),
-                )
-        elif operation == _CHAIN:
-            yield from _enclosing(span, metadata, labelled=False)
-        else:
-            yield from self._conventions.read_span(span)
 
     def _model(self, span: Span, metadata: JsonObject) -> Iterator[Observation]:
         agent = langchain.agent_name(metadata)
@@ -202,14 +190,8 @@ def _enclosing(span: Span, metadata: JsonObject, *, labelled: bool) -> Iterator[
         yield from node_answers(span.attributes.get(_INPUTS), span.attributes.get(_OUTPUTS))
 
 
-# Reads tool spans: each of MLflow's integrations puts the call in its own place.
-#
-# Arrives: a span of type `TOOL`. Leaves: its name, id, arguments and result. What an integration wraps is told by what
-# it writes beside it: a user's own tool may have an argument `call` or `tool_args`.
-
-
+# Each integration puts the call in its own place, and is known by its other attributes: a user's own tool may have an argument `call`.
 def _read_call(span: Span) -> _Call:
-    """Read the call that the span is."""
     recorded = values.as_object(values.decoded(span.attributes.get(_INPUTS)))
     validated = values.as_object(recorded.get("validated"))
     call = values.as_object(recorded.get("call")) or values.as_object(validated.get("call"))
@@ -282,15 +264,8 @@ def _in_result(span: Span, *, wrapped: bool) -> Answer:
     return Answer(result=values.returned(inner))
 
 
-# Reads the calls that a model streamed: MLflow keeps each chunk as an event, but leaves the calls out of the whole.
-#
-# Arrives: the span of a model call in OpenAI's form. Leaves: the messages of its output, completed. Without this a
-# streamed call that no tool took up would be lost.
-
-
+# MLflow keeps each chunk of a streamed output as an event, but leaves the calls out of the whole.
 class _Streamed(Struct):
-    """A call of which pieces have come so far."""
-
     call_id: str = ""
     name: str = ""
     arguments: list[str] = []

@@ -11,13 +11,7 @@ from msgspec.structs import replace
 from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.literals import CLASS, parse_repr
-from toolgauge.model.observations import (
-    AgentRun,
-    CallExecuted,
-    CallRequested,
-    MessageSeen,
-    Observation,
-)
+from toolgauge.model.observations import AgentRun, CallExecuted, CallRequested, MessageSeen, Observation
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import Record, Span
 from toolgauge.recognize import conventions, values
@@ -57,22 +51,19 @@ class OpenAIAgents(PlainDialect):
         attributes = record.attributes
         return any(key in attributes for key in _OWN) and not any(key in attributes for key in _TRACELOOP)
 
-    def read(self, record: Record) -> Iterator[Observation]:
-        """Read one span."""
-        if not isinstance(record, Span):
-            return
-        attributes = record.attributes
+    def _read(self, span: Span) -> Iterator[Observation]:
+        attributes = span.attributes
         operation = attributes.get(conventions.OPERATION)
         yield from conventions.conversation(attributes)
         if operation == conventions.EXECUTE:
-            call = conventions.executed(record, conventions.EXECUTE, None)
+            call = conventions.executed(span, conventions.EXECUTE, None)
             if call is not None:
                 yield conventions.ended_without_result(replace(call, agent=None))
         elif operation == _HANDOFF:
             # It is recorded by its target alone, from which the SDK derives the called tool's name.
             if (target := values.as_str(attributes.get(_TO))) is not None:
                 name, source = handoff_name(target), values.as_str(attributes.get(_FROM))
-                yield CallExecuted(name=name, error=conventions.call_error(record), agent=source)
+                yield CallExecuted(name=name, error=conventions.call_error(span), agent=source)
         elif operation == conventions.INVOKE:
             yield AgentRun(agent=values.as_str(attributes.get(conventions.AGENT)))
             yield from conventions.system(attributes.get(conventions.SYSTEM))

@@ -1,8 +1,4 @@
-"""Reads OpenInference: the spans of Arize's instrumentations and of others that set its attributes.
-
-Arrives: a span with `openinference.span.kind`. Leaves: observations.
-What the envelope around a value looks like depends on the instrumentation; `recognize/openinference_*.py` open it.
-"""
+"""Reads OpenInference: the spans of Arize's instrumentations and of others that set its attributes."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -65,7 +61,7 @@ from toolgauge.recognize.openinference_tools import (
     made_by_itself,
 )
 from toolgauge.recognize.provider_messages import provider_answers
-from toolgauge.recognize.text_sizes import look_at_ends
+from toolgauge.recognize.values import look_at_ends
 
 KIND = "openinference.span.kind"
 TOOL_NAME = "tool.name"
@@ -161,9 +157,6 @@ def _conversation(span: Span, metadata: JsonObject) -> Iterator[Observation]:
         yield from own_conversation(span.attributes, (_AI_SDK_METADATA + key for key in _AI_SDK_SESSIONS))
 
 
-# --- tool spans
-
-
 def _tool(span: Span, source: str, metadata: JsonObject, definitions: DefinitionReader) -> Iterator[Observation]:
     name, given, returned = (span.attributes.get(key) for key in (TOOL_NAME, INPUT, OUTPUT))
     if is_synthesized(span) or (source == "beeai" and name is None):  # BeeAI makes spans of a tool's events
@@ -198,9 +191,6 @@ def _tool(span: Span, source: str, metadata: JsonObject, definitions: Definition
     yield ended_without_result(call) if source == "openai_agents" else call
     if (tool := definitions.called(span, call.name, source)) is not None:
         yield ToolDescribed(tool=tool)
-
-
-# --- model spans
 
 
 def _model(span: Span, source: str, metadata: JsonObject) -> Iterator[Observation]:
@@ -238,9 +228,6 @@ def _answers(span: Span, read: Messages) -> Iterator[CallAnswered]:
     for answer in answers(read.input):
         if answer.call_id is None or answer.call_id not in known:
             yield answer
-
-
-# --- agents, chains and the rest
 
 
 def _enclosing(span: Span, kind: str, source: str, metadata: JsonObject) -> Iterator[Observation]:

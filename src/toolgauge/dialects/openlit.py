@@ -1,7 +1,6 @@
-"""Reads the spans and log records of OpenLIT, which follows the GenAI conventions but for what LangGraph tools leave.
+"""Reads OpenLIT: the GenAI conventions but for what LangGraph's tools leave.
 
-Arrives: records of OpenLIT's scopes. Leaves: observations. Arguments are Python literals, results the Python form of
-LangChain's messages; ids of failed calls are LangChain's run ids; nodes of a graph are called agents.
+Arguments are Python literals, results the Python form of LangChain's messages; ids of failed calls are LangChain's run ids.
 """
 
 import re
@@ -12,14 +11,7 @@ from msgspec.structs import replace
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import JsonObject, Value
 from toolgauge.model.literals import parse_fields
-from toolgauge.model.observations import (
-    AgentRun,
-    CallError,
-    CallExecuted,
-    CallRequested,
-    MessageSeen,
-    Observation,
-)
+from toolgauge.model.observations import AgentRun, CallError, CallExecuted, CallRequested, MessageSeen, Observation
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, values
@@ -109,9 +101,6 @@ class OpenLit(PlainDialect):
         )
 
 
-# -- tool spans
-
-
 def _executed(span: Span) -> CallExecuted | None:
     call = conventions.executed(span, conventions.EXECUTE, None)
     if call is None:
@@ -135,9 +124,6 @@ def _executed(span: Span) -> CallExecuted | None:
 
 def _first(attributes: Mapping[str, Value], keys: tuple[str, ...]) -> Value:
     return next((value for key in keys if (value := attributes.get(key)) is not None), None)
-
-
-# -- model calls
 
 
 def _requested(seen: Iterable[Observation]) -> Iterator[Observation]:
@@ -173,12 +159,7 @@ def _named_calls(attributes: Mapping[str, Value]) -> Iterator[CallRequested]:
         )
 
 
-# Reads the messages that OpenLIT keeps of a LangChain run, for what no other span has.
-#
-# Arrives: `{"messages": ["content='..' tool_call_id='..'", ..]}`, messages as Python shows them and without their class.
-# Leaves: answers to calls that were refused before a tool ran, and calls whose arguments LangChain could not read.
-
-
+# These messages of a LangChain run, Python reprs without their class, alone show refused calls and unreadable arguments.
 def _history(output: Value) -> Iterator[Observation]:
     """Read the newest turn: the turns before it are in other traces."""
     if not isinstance(output, str) or not any(mark in output for mark in _HISTORY_MARKS):

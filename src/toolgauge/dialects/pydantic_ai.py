@@ -123,7 +123,6 @@ def _lists_waiting(final: Value) -> bool:
 
 
 def _events(attributes: Mapping[str, Value]) -> list[JsonObject]:
-    """Read the list of events that stands on a model's span."""
     read = values.content(attributes.get(_EVENTS))
     recorded = values.as_list(read.value)[-_MAX_EVENTS:] if isinstance(read, Recorded) else []
     return [values.as_object(event) for event in recorded]

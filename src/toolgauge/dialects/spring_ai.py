@@ -71,11 +71,8 @@ class SpringAI(PlainDialect):
             return False
         return _KIND in attributes or _TOOL_NAME in attributes or _MODEL_TOOLS in attributes
 
-    def read(self, record: Record) -> Iterator[Observation]:
-        """Read one span."""
-        if isinstance(record, LogRecord):
-            return
-        attributes = record.attributes
+    def _read(self, span: Span) -> Iterator[Observation]:
+        attributes = span.attributes
         conversation = values.identifier(attributes.get(_CONVERSATION))
         if conversation is not None:
             yield ConversationSeen(conversation_id=conversation, rank=0)
@@ -83,12 +80,12 @@ class SpringAI(PlainDialect):
             yield from conventions.conversation(attributes)
         kind = attributes.get(_KIND)
         if kind == _TOOL_CALL or (kind is None and _TOOL_NAME in attributes):
-            yield from _executed(record)
+            yield from _executed(span)
         elif kind == _CLIENT:
             yield AgentRun(agent=values.as_str(attributes.get(conventions.AGENT)))
             yield from _offered(attributes.get(_CLIENT_TOOLS))
             # The call that ended the run because no tool has its name.
-            failed = record.status_message if record.status == "error" else ""
+            failed = span.status_message if span.status == "error" else ""
             if (found := _NO_SUCH_TOOL.fullmatch(failed)) is not None:
                 yield CallRequested(position=0, name=found[1])
                 yield CallAnswered(name=found[1], error=CallError(kind=UNKNOWN_TOOL, message=failed))
@@ -96,7 +93,7 @@ class SpringAI(PlainDialect):
             yield from _offered(attributes.get(_MODEL_TOOLS))
             # Tokens stand on its span as text, finish reasons in capitals.
             reasons = {_REASONS: (values.as_str(attributes.get(_REASONS)) or "").lower()}
-            for seen in self._conventions.read_span(record):
+            for seen in self._conventions.read_span(span):
                 if isinstance(seen, ModelCall):
                     yield replace(
                         seen,

@@ -37,11 +37,7 @@ _STATUS = "gen_ai.tool.status"
 _AGENT_TOOLS = "gen_ai.agent.tools"
 _SCHEMA = "gen_ai.tool.json_schema"
 _DESCRIPTION = "gen_ai.tool.description"
-_ROLES = {
-    conventions.SYSTEM_MESSAGE: "system",
-    conventions.USER_MESSAGE: "user",
-    conventions.TOOL_MESSAGE: "tool",
-}
+_ROLES = {conventions.SYSTEM_MESSAGE: "system", conventions.USER_MESSAGE: "user", conventions.TOOL_MESSAGE: "tool"}
 
 
 class Strands(PlainDialect):
@@ -63,24 +59,21 @@ class Strands(PlainDialect):
             or attributes.get(_SYSTEMS[1]) == _SYSTEM
         )
 
-    def read(self, record: Record) -> Iterator[Observation]:
-        """Read one span."""
-        if not isinstance(record, Span):
-            return
-        yield from conventions.conversation(record.attributes)
-        operation = record.attributes.get(conventions.OPERATION)
+    def _read(self, span: Span) -> Iterator[Observation]:
+        yield from conventions.conversation(span.attributes)
+        operation = span.attributes.get(conventions.OPERATION)
         if operation == conventions.EXECUTE:
-            yield from _executed(record)
+            yield from _executed(span)
         elif operation == conventions.INVOKE:
-            yield AgentRun(agent=values.as_str(record.attributes.get(conventions.AGENT)))
-            yield from self._offered(record.attributes)
+            yield AgentRun(agent=values.as_str(span.attributes.get(conventions.AGENT)))
+            yield from self._offered(span.attributes)
             # Calls and answers among an agent's messages repeat those of its model calls.
-            yield from (seen for seen in _messages(record, None) if isinstance(seen, MessageSeen))
+            yield from (seen for seen in _messages(span, None) if isinstance(seen, MessageSeen))
         elif operation in conventions.MODEL_OPERATIONS:
-            agent = values.as_str(record.attributes.get(conventions.AGENT))
-            yield model_call(record.attributes, agent)
-            yield from self._offered(record.attributes)
-            yield from _messages(record, agent)
+            agent = values.as_str(span.attributes.get(conventions.AGENT))
+            yield model_call(span.attributes, agent)
+            yield from self._offered(span.attributes)
+            yield from _messages(span, agent)
 
     def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
         """Read the calls in the history that a model was given, and the texts of the user between them."""
@@ -100,11 +93,7 @@ class Strands(PlainDialect):
             yield ToolsOffered(tools=offered)
 
 
-# -- messages -----------------------------------------------------------------------------------------------------
-
-
 def _messages(span: Span, agent: str | None) -> Iterator[Observation]:
-    """Read the span's system instructions, input messages and output messages."""
     yield from conventions.system(span.attributes.get(conventions.SYSTEM))
     received: list[Message] = []
     written: list[Message] = []
@@ -128,9 +117,6 @@ def _gather(event: SpanEvent, received: list[Message], written: list[Message]) -
         written.append(blocks_message("assistant", attributes.get("message")))
     elif event.name in _ROLES:
         received.append(blocks_message(_ROLES[event.name], attributes.get("content")))
-
-
-# -- tool spans ---------------------------------------------------------------------------------------------------
 
 
 def _executed(span: Span) -> Iterator[Observation]:

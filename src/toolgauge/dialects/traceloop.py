@@ -1,8 +1,4 @@
-"""Reads the spans of Traceloop's SDK and instrumentations (OpenLLMetry), current and legacy.
-
-Arrives: a span with Traceloop's kind or entity, of one of its scopes, or with messages in indexed attributes. Leaves:
-observations. Current releases follow the GenAI conventions, but for what they put into a value. Log records of its event mode are the conventions' own and stay with them.
-"""
+"""Reads the spans of Traceloop's SDK and instrumentations (OpenLLMetry), current and legacy; its log records are the conventions'."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -40,7 +36,7 @@ from toolgauge.recognize.langchain import (
     waiting_calls,
 )
 from toolgauge.recognize.messages import Message, past_calls, read_messages
-from toolgauge.recognize.text_sizes import look_at_ends
+from toolgauge.recognize.values import look_at_ends
 
 ENTITY_NAME = "traceloop.entity.name"
 ENTITY_INPUT = "traceloop.entity.input"
@@ -131,46 +127,43 @@ class Traceloop(PlainDialect):
             return any(key.startswith(_MARKS) for key in attributes)
         return conventions.OPERATION not in attributes and any(key in attributes for key in _LEGACY)
 
-    def read(self, record: Record) -> Iterator[Observation]:
-        """Read one span."""
-        if isinstance(record, LogRecord):
-            return
+    def _read(self, span: Span) -> Iterator[Observation]:
         own = (ASSOCIATION + key for key in _CONVERSATIONS)
-        yield from conventions.conversation(record.attributes, own)
-        if record.scope.name.startswith(_DECORATOR):
+        yield from conventions.conversation(span.attributes, own)
+        if span.scope.name.startswith(_DECORATOR):
             integration = "decorator"
         else:
-            found = _SCOPE.match(record.scope.name)
+            found = _SCOPE.match(span.scope.name)
             integration = found[1] if found is not None else ""
-        kind = record.attributes.get(KIND)
-        operation = values.as_str(record.attributes.get(conventions.OPERATION))
-        request = values.as_str(record.attributes.get(REQUEST_TYPE))
+        kind = span.attributes.get(KIND)
+        operation = values.as_str(span.attributes.get(conventions.OPERATION))
+        request = values.as_str(span.attributes.get(REQUEST_TYPE))
         if kind == "tool" or operation == conventions.EXECUTE:
-            if call := _executed(record, integration):
+            if call := _executed(span, integration):
                 yield as_requested(call)
         elif operation in conventions.MODEL_OPERATIONS or request in _MODEL_REQUESTS:
-            yield from self._model(record)
+            yield from self._model(span)
         elif operation == conventions.INVOKE:
-            for seen in self._conventions.read_span(record):
+            for seen in self._conventions.read_span(span):
                 yield AgentRun(agent=_graph_name(seen.agent)) if isinstance(seen, AgentRun) else seen
         elif kind in ("agent", "workflow"):
-            named = values.as_str(record.attributes.get(conventions.AGENT))
-            entity = values.as_str(record.attributes.get(ENTITY_NAME))
+            named = values.as_str(span.attributes.get(conventions.AGENT))
+            entity = values.as_str(span.attributes.get(ENTITY_NAME))
             if named is None and integration == "langchain":
                 named = _graph_name(entity)
             elif kind == "agent":
                 # A workflow is a run as well, but only LangGraph names it after the agent.
                 named = named or entity
             yield AgentRun(agent=named)
-            look_at_ends(record.attributes.get(ENTITY_INPUT))
+            look_at_ends(span.attributes.get(ENTITY_INPUT))
         elif kind == "handoff":
             # Some releases cannot name it.
-            target = values.as_str(record.attributes.get(HANDOFF_TO))
+            target = values.as_str(span.attributes.get(HANDOFF_TO))
             if target is not None and target != "unknown":
-                source = values.as_str(record.attributes.get(HANDOFF_FROM))
+                source = values.as_str(span.attributes.get(HANDOFF_FROM))
                 yield CallExecuted(name=conventions.handoff_name(target), agent=source)
         else:
-            yield from self._task(record, integration)
+            yield from self._task(span, integration)
 
     def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
         """Read the calls in the history that a model was given, and the texts of the user between them."""
@@ -205,12 +198,7 @@ class Traceloop(PlainDialect):
         yield from conventions.written(exchange.written, agent)
 
 
-# Rebuilds the messages and tools that older Traceloop releases flatten into indexed attributes.
-#
-# Arrives: `gen_ai.prompt.0.role`, `gen_ai.completion.0.tool_calls.1.name`, `llm.request.functions.2.parameters`, in any
-# order: attributes have none, and the tenth comes before the second where indices are sorted as text.
-
-
+# Indexed attributes come in any order, and the tenth before the second where indices are sorted as text.
 class _Exchange(Struct, frozen=True, kw_only=True):
     """What a model was given and what it wrote. `functions` is JSON text of the tools on offer, "" without any."""
 
@@ -220,7 +208,6 @@ class _Exchange(Struct, frozen=True, kw_only=True):
 
 
 def _read_exchange(attributes: Mapping[str, Value]) -> _Exchange:
-    """Read all indexed attributes of one span."""
     prompts: dict[int, _Indexed] = {}
     completions: dict[int, _Indexed] = {}
     functions: dict[int, JsonObject] = {}
@@ -243,8 +230,6 @@ def _read_exchange(attributes: Mapping[str, Value]) -> _Exchange:
 
 
 class _Indexed:
-    """One message while it is put together."""
-
     def __init__(self) -> None:
         self._fields: JsonObject = {}
         self._calls: dict[int, JsonObject] = {}
@@ -264,12 +249,7 @@ class _Indexed:
         return Message({**self._fields, "tool_calls": calls}, default_role)
 
 
-# Gives answers the id under which their call was recorded.
-#
-# OpenAI's Responses API gives a call two ids: of the item and of the call. Traceloop writes the first beside calls and
-# the second beside answers; without tool spans no answer would find its call.
-
-
+# OpenAI's Responses API gives a call two ids: Traceloop writes that of the item beside calls and that of the call beside answers.
 def _with_item_ids(received: Value, seen: Iterable[Observation]) -> Iterator[Observation]:
     """Yield the observations; answers of the history `received` that match calls by order alone get their ids."""
     items: dict[str, str] = {}
@@ -294,18 +274,13 @@ def _with_item_ids(received: Value, seen: Iterable[Observation]) -> Iterator[Obs
             yield one
 
 
-# Tells which LangGraph tasks are runs of an agent: a graph that runs inside a node or a tool of another.
-#
 # Only the outermost graph is labelled by the producer; without the others all calls would be the outermost agent's.
-
-
 def _graph_name(name: str | None) -> str | None:
     """Return the name that somebody gave to a graph, `None` for those that LangChain makes up."""
     return None if name is None or name.startswith(_UNNAMED) else name
 
 
 def _graph_run(attributes: Mapping[str, Value]) -> Iterator[AgentRun]:
-    """Read the run of a graph inside another one."""
     name = values.as_str(attributes.get(ENTITY_NAME))
     metadata: JsonObject = {
         key: values.plain(value) for key in _METADATA if (value := attributes.get(ASSOCIATION + key)) is not None
@@ -319,11 +294,7 @@ def _graph_run(attributes: Mapping[str, Value]) -> Iterator[AgentRun]:
         yield run
 
 
-# Reads LangGraph's task spans for what no other span has: calls with unusable arguments, and answers to refused calls.
-#
-# Task spans repeat the state of the graph over and over; a look at the text settles for nearly all that nothing is in it.
-
-
+# Task spans repeat the state of the graph; a look at the text settles for nearly all that nothing is in it.
 def _task_output(value: Value) -> Iterator[Observation]:
     """Read the messages that a node adds: itself, through commands, or as one message. A list of them is its input."""
     if not isinstance(value, str) or not (_INVALID in value or _TOOL_MESSAGE in value[:_HEAD]):
@@ -347,10 +318,7 @@ def _task_output(value: Value) -> Iterator[Observation]:
             yield from rejected(message, None, len(values.as_list(message.get("tool_calls"))))
 
 
-# Reads tool spans. Each integration wraps arguments and result in an envelope of its own, chosen by scope. Opening one that the
-# integration does not use would change what a tool was really called with.
-
-
+# Opening an envelope that the integration does not use would change what a tool was really called with.
 def _executed(span: Span, integration: str) -> CallExecuted | None:
     """Read a tool span; `None` when the tool's name is nowhere."""
     attributes = span.attributes
@@ -425,11 +393,7 @@ def _answer(value: Value, integration: str) -> Answer:
 
 
 def _llamaindex_call(span: Span) -> CallExecuted | None:
-    """Read LlamaIndex's call; `None` when the task is none.
-
-    No span is labelled as a tool, and the model's calls are lost with spans that ended too soon. The task is the agent's step that
-    made the call, or the tool itself within that step.
-    """
+    """Read LlamaIndex's call, which no span is labelled as: the task is the agent's step that made it, or the tool within that step."""
     attributes = span.attributes
     named, written = values.as_str(attributes.get(TOOL_NAME)), attributes.get(ENTITY_OUTPUT)
     is_tool = named is not None or (isinstance(written, str) and '"tool_name"' in written)

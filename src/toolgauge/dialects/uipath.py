@@ -1,8 +1,4 @@
-"""Reads UiPath: spans that have a tool's name and input but no span kind, or UiPath's own span type.
-
-Arrives: a span with `tool.name` that no other dialect wants, or one of UiPath's own with a `span_type`. Leaves:
-observations. Tools that UiPath types in OpenInference's way are that dialect's; the agent around them is read here.
-"""
+"""Reads UiPath: spans that have a tool's name and input but no span kind, or UiPath's own `span_type`."""
 
 from collections.abc import Iterator
 
@@ -39,17 +35,14 @@ class UiPath(PlainDialect):
         attributes = record.attributes
         return TOOL_NAME in attributes or (SPAN_TYPE in attributes and record.scope.name.startswith(_SCOPE))
 
-    def read(self, record: Record) -> Iterator[Observation]:
-        """Read one span."""
-        if isinstance(record, LogRecord):
-            return
-        yield from conversation(record.attributes)
-        kind = (values.as_str(record.attributes.get(SPAN_TYPE)) or "").upper()
-        if TOOL_NAME in record.attributes or kind == "TOOL":
-            yield from _tool(record)
+    def _read(self, span: Span) -> Iterator[Observation]:
+        yield from conversation(span.attributes)
+        kind = (values.as_str(span.attributes.get(SPAN_TYPE)) or "").upper()
+        if TOOL_NAME in span.attributes or kind == "TOOL":
+            yield from _tool(span)
         elif kind == "AGENT":
-            yield AgentRun(agent=record.name)
-            text = values.as_str(record.attributes.get(INPUT))
+            yield AgentRun(agent=span.name)
+            text = values.as_str(span.attributes.get(INPUT))
             # A function's arguments are no text of a user.
             if text is not None and not text.startswith(("{", "[", '"')):
                 yield MessageSeen(role="user", text=text)

@@ -91,18 +91,15 @@ class Vercel(PlainDialect):
         # Looking through all keys is dear; only spans in the conventions' form need it, and these have one scope.
         return record.scope.name == _SCOPE and any(key.startswith((_CONTEXT, _METADATA)) for key in attributes)
 
-    def read(self, record: Record) -> Iterator[Observation]:
-        """Read one span."""
-        if not isinstance(record, Span):
-            return
-        attributes = record.attributes
+    def _read(self, span: Span) -> Iterator[Observation]:
+        attributes = span.attributes
         yield from conventions.conversation(attributes)
         yield from conventions.own_conversation(attributes, _CONVERSATIONS)
         named = (values.as_str(attributes.get(key)) for key in (_OPERATION, _NAME_AND_FUNCTION))
-        operation = (next(filter(None, named), None) or record.name).partition(" ")[0]
+        operation = (next(filter(None, named), None) or span.name).partition(" ")[0]
         agent = values.as_str(attributes.get(_FUNCTION))
         if operation == _TOOL_CALL:
-            yield from _executed(record, agent)
+            yield from _executed(span, agent)
         elif operation in _RUNS:
             yield AgentRun(agent=agent)
             yield from _prompt(attributes.get(_PROMPT))
@@ -114,7 +111,7 @@ class Vercel(PlainDialect):
             yield from _calls_requested(_first(attributes, _CALLS), agent)
             yield from _written_text(attributes)
         elif not operation.startswith("ai."):
-            yield from self._conventions.read_span(record)
+            yield from self._conventions.read_span(span)
 
     def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
         """Read the calls in the history that a model was given, and the texts of the user between them."""
@@ -147,12 +144,6 @@ def _first(attributes: Mapping[str, Value], keys: tuple[str, ...]) -> Value:
     return next((attributes[key] for key in keys if key in attributes), None)
 
 
-# Reads what the AI SDK writes of a model call: the calls it asks for, and its prompt messages.
-#
-# Arrives: attribute values (JSON text, or an array of JSON texts). Leaves: observations. The prompt repeats the whole
-# conversation; of it only the instructions, the newest user text and the answers to calls are read.
-
-
 def _calls_requested(value: Value, agent: str | None) -> Iterator[CallRequested]:
     """Read the calls of one output: `input` is an object or JSON text, in older versions it is called `args`."""
     for position, item in enumerate(values.objects(value, "")[:_MAX_CALLS]):
@@ -170,7 +161,6 @@ def _calls_requested(value: Value, agent: str | None) -> Iterator[CallRequested]
 
 
 def _received(value: Value) -> Iterator[Observation]:
-    """Read the prompt messages of a model call."""
     messages = values.objects(value, "")[-_MAX_MESSAGES:]
     for message in messages:
         role = message.get("role")
@@ -205,7 +195,6 @@ def _prompt(value: Value) -> Iterator[Observation]:
 
 
 def _newest_user_text(messages: list[JsonObject]) -> list[MessageSeen]:
-    """Read the newest text of the user."""
     return conventions.newest_user_text([Message(one, "") for one in messages if one.get("role") == "user"])
 
 

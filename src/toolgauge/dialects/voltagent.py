@@ -8,14 +8,7 @@ with arguments that break its schema, leaves no trace.
 from collections.abc import Iterator, Mapping
 
 from toolgauge.model.json import Value
-from toolgauge.model.observations import (
-    AgentRun,
-    CallExecuted,
-    MessageSeen,
-    Observation,
-    ToolDefinition,
-    ToolsOffered,
-)
+from toolgauge.model.observations import AgentRun, CallExecuted, MessageSeen, Observation, ToolDefinition, ToolsOffered
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, values
@@ -60,15 +53,12 @@ class VoltAgent(PlainDialect):
             return True
         return record.scope.name.startswith(_SCOPE) and (_KIND in attributes or _ENTITY in attributes)
 
-    def read(self, record: Record) -> Iterator[Observation]:
-        """Read one span."""
-        if isinstance(record, LogRecord):
-            return
-        attributes = record.attributes
+    def _read(self, span: Span) -> Iterator[Observation]:
+        attributes = span.attributes
         yield from conventions.own_conversation(attributes, _CONVERSATIONS)
         kind = attributes.get(_KIND)
         if kind == "tool":
-            yield from _executed(record)
+            yield from _executed(span)
         elif kind == "llm":
             yield model_call(attributes, keys=_TOKENS)
             listed = attributes.get(_TOOL_NAMES)
@@ -78,7 +68,7 @@ class VoltAgent(PlainDialect):
             yield from _texts(attributes)
         elif (kind is None or kind == "agent") and attributes.get(_ENTITY) == "agent":
             # The run of an agent below has its caller's entity; only the span's name has its own.
-            below = record.name.removeprefix(_SUBAGENT) if record.name.startswith(_SUBAGENT) else ""
+            below = span.name.removeprefix(_SUBAGENT) if span.name.startswith(_SUBAGENT) else ""
             yield AgentRun(agent=below or values.as_str(attributes.get(_NAME)))
             yield from _texts(attributes)
             if text := values.as_str(attributes.get(_OUTPUT)):
@@ -96,7 +86,6 @@ class VoltAgent(PlainDialect):
 
 
 def _texts(attributes: Mapping[str, Value]) -> Iterator[Observation]:
-    """Read the instructions and the newest text of the user."""
     recorded = next((attributes[key] for key in _MESSAGES if key in attributes), None)
     messages = read_messages(recorded, "user") if recorded is not None else []
     if messages:

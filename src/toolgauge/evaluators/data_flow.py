@@ -200,8 +200,6 @@ class _Use(Struct, frozen=True):
 
 
 class _Flow(Struct, frozen=True):
-    """A rule, compiled."""
-
     subject: Subject
     sources: tuple[ResultsOf, ...]
     attribute: str | None

@@ -1,8 +1,4 @@
-"""`error_handling`: what became of a failed call? Needs no reference.
-
-Nothing is read unless a call failed, and messages only where no later call made the failure good. A case that is not
-certain is not evaluated: an answer hides a failure only where its phrases claim success of the call that failed.
-"""
+"""`error_handling`: what became of a failed call? Messages are read only where no later call made the failure good."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Iterator

@@ -201,7 +201,6 @@ class Count:
 
 
 def _count(written: object) -> object:
-    """Read a count as people write it."""
     match written:
         case Count():
             return written
@@ -335,7 +334,6 @@ class ToolCallCount(CallSelection):
 
 
 def _as_expected(wanted: Sequence[ExpectedCall]) -> Iterator[tuple[str, Count]]:
-    """Yield how often each tool is expected to be called."""
     bounds: dict[str, tuple[int, int]] = {}
     for call in wanted:
         least, most = bounds.get(call.name, (0, 0))
@@ -348,8 +346,6 @@ def _as_expected(wanted: Sequence[ExpectedCall]) -> Iterator[tuple[str, Count]]:
 
 
 class _Tally(Struct, frozen=True):
-    """A rule and how many calls it found."""
-
     rule: str
     name: str
     count: Count

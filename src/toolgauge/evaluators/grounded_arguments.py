@@ -34,7 +34,7 @@ _MAX_SHOWN = 3
 
 # Text that an agent writes itself: searches, code and thoughts.
 _EXEMPT = (
-    *[
+    *(
         "query",
         "*_query",
         "q",
@@ -46,22 +46,11 @@ _EXEMPT = (
         "question",
         "thought*",
         "reasoning",
-    ],
-    *["expression", "formula", "script", "sql", "command", "cmd", "source_code"],
+    ),
+    *("expression", "formula", "script", "sql", "command", "cmd", "source_code"),
     # Chosen by the agent: names of what it creates, and keys that have to be new.
-    *[
-        "idempotency*",
-        "nonce",
-        "correlation_id",
-        "*color",
-        "*path",
-        "*filename",
-        "*file_name",
-        "patch",
-        "diff",
-        "*file*.content",
-    ],
-    *["limit", "offset", "page", "page_size", "top_k", "max_results", "timeout*"],
+    *("idempotency*", "nonce", "correlation_id", "*color", "*path", "*filename", "*file_name", "patch", "diff"),
+    *("*file*.content", "limit", "offset", "page", "page_size", "top_k", "max_results", "timeout*"),
 )
 
 

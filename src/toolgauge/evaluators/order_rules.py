@@ -92,7 +92,6 @@ class _Rule(BaseModel):
     @abstractmethod
     def review(self, turns: Sequence[Sequence[ToolCall]], ledger: Ledger, dialogue: Dialogue | None) -> None:
         """Enter the calls of all turns into the ledger, in one pass."""
-        ...
 
 
 class Before(_Rule):

@@ -278,16 +278,12 @@ class ToolCallOutput(CallComparison):
 
 
 class _Verdict(Struct, frozen=True):
-    """The value, note and differences of one expected output."""
-
     value: float
     note: str = ""
     differences: tuple[Difference, ...] = ()
 
 
 class _Weighing:
-    """Weighs pairs of calls by their arguments and outputs."""
-
     def __init__(self, sides: Sides, rule: Rule) -> None:
         self._sides = sides
         self._rule = rule
@@ -379,8 +375,6 @@ class _Weighing:
 
 
 class _Returned(Struct, frozen=True):
-    """The call returned this."""
-
     value: Json
 
 
@@ -391,8 +385,6 @@ class _Failed(Struct, frozen=True):
 
 
 class _Unseen(Struct, frozen=True):
-    """The output was not recorded, or not in full."""
-
     reason: Literal["results_not_recorded", "redacted", "truncated", "not_executed"]
 
 
@@ -417,10 +409,7 @@ def _output(call: ToolCall) -> _Returned | _Failed | _Unseen:
 
 
 def _expected_error(output: ExpectedOutput) -> str | bool | None:
-    """Return the error that is expected: its kind or message, True for any; `None` where none is.
-
-    It is written `{"error": "..."}`, `{"error": true}`, or as the result of an MCP tool that failed.
-    """
+    """Return the expected error, `{"error": ...}` or a failed MCP result: its kind or message, True for any; `None` where none is."""
     failed = failed_mcp_result(output.value)
     if failed is not None:
         return failed.text or True

@@ -75,7 +75,6 @@ class Policy(CallSelection):
             yield call, outcome
 
     def _refusal(self, call: ToolCall, trajectory: Trajectory) -> Outcome | None:
-        """Return the outcome of a call that is not allowed, or that cannot be judged."""
         doubt: Outcome | None = None
         for number, rule in enumerate(self.forbid or (), 1):
             sight = rule.sight(call, trajectory)

@@ -1,8 +1,4 @@
-"""`repeated_calls`: does the agent go round in circles? Needs no reference.
-
-Which calls are identical is found first, by hashing. Only where some are, results and messages are looked at, once for each
-of these calls: all of it takes time in proportion to the calls and the length of what is compared.
-"""
+"""`repeated_calls`: does the agent go round in circles? Only identical calls, found by hashing, have their results compared."""
 
 from bisect import bisect_right
 from collections import Counter, deque
@@ -115,10 +111,7 @@ class RepeatedCalls(CallSelection):
 
 
 class _Repeat(Struct, frozen=True):
-    """A call that repeats an earlier one; `cycle` is the length of the round, 1 where it repeats itself.
-
-    `unlike` counts the identical calls whatever their results.
-    """
+    """A call that repeats an earlier one, in a round of `cycle` calls; `unlike` counts identical calls whatever their results."""
 
     identical: int
     cycle: int
@@ -128,10 +121,7 @@ class _Repeat(Struct, frozen=True):
 
 
 class _Seen(Struct, frozen=True):
-    """The newest of identical calls, how many they are, and what had changed by then.
-
-    `unlike` is how many they are whatever their results, the first of them in the turn `since`.
-    """
+    """The newest of identical calls and their count; `unlike` counts them whatever their results, from the turn `since` on."""
 
     call: ToolCall
     identical: int
@@ -172,8 +162,6 @@ def _arguments(call: ToolCall) -> Hashable:
 
 
 class _Callers:
-    """Finds out who made a call."""
-
     def __init__(self, trajectory: Trajectory) -> None:
         # The first of the runs that share a history with it, by run; `None` for the first outermost one of a trace, which
         # may continue an earlier trace of its conversation.

@@ -12,10 +12,20 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from toolgauge.model.content import NotRecorded
 from toolgauge.model.expected import Expected
 from toolgauge.model.observations import OTHER_ERROR
-from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Outcome, Reason, Scored, Side
+from toolgauge.model.outcomes import (
+    OBSERVABLE,
+    UNOBSERVED,
+    Difference,
+    Level,
+    NotEvaluated,
+    Observed,
+    Outcome,
+    Reason,
+    Scored,
+    Side,
+)
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.model.unobserved import OBSERVABLE, UNOBSERVED, Observed
 from toolgauge.score.patterns import Globs
 from toolgauge.score.selection import (
     CUT_SHORT,
@@ -27,7 +37,7 @@ from toolgauge.score.selection import (
     shown,
     was_stopped,
 )
-from toolgauge.settings import WrittenDuration, duration_ns
+from toolgauge.settings import WrittenDuration, duration_ns, whole
 
 _NS_PER_S = 1_000_000_000
 _MOST = 10**15
@@ -39,13 +49,7 @@ _Measured: TypeAlias = tuple[int, NotEvaluated | None]
 Figure: TypeAlias = Literal["calls", "errors", "duration", "tokens"]
 
 
-def _no_truth_value(value: object) -> object:
-    if isinstance(value, bool):
-        raise ValueError("must be a whole number")
-    return value
-
-
-Most: TypeAlias = Annotated[int, BeforeValidator(_no_truth_value), Field(ge=0, le=_MOST)]
+Most: TypeAlias = Annotated[int, BeforeValidator(whole), Field(ge=0, le=_MOST)]
 # A duration with its unit, in nanoseconds.
 MostTime: TypeAlias = Annotated[int, BeforeValidator(duration_ns, json_schema_input_type=WrittenDuration | Literal[0])]
 Quantile: TypeAlias = Annotated[float, Field(gt=0, le=1)]
@@ -145,9 +149,7 @@ class Budget(ToolLimits):
         )
 
 
-def _figures_of(
-    written: Budget | Envelope,
-) -> Iterator[tuple[str | None, Figure, int | Mapping[float, int] | None]]:
+def _figures_of(written: Budget | Envelope) -> Iterator[tuple[str | None, Figure, int | Mapping[float, int] | None]]:
     """Yield the limits or figures of the run (`None`) and of tools, by figure."""
     yield None, "tokens", written.tokens
     tools: list[tuple[str | None, ToolLimits | ToolEnvelope]] = [(None, written), *written.per_tool.items()]
@@ -254,7 +256,6 @@ def _unknown_time(calls: Sequence[ToolCall]) -> NotEvaluated | None:
 
 
 def _union_ns(intervals: Iterable[tuple[int, int]]) -> int:
-    """Return how long any of the intervals lasted."""
     total, until = 0, 0
     for start, end in sorted(intervals):
         total += max(0, end - max(start, until))

@@ -20,14 +20,7 @@ from toolgauge.model.recoveries import made_good, repaired_code
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.criterion import hands_over
 from toolgauge.score.error_texts import ERROR_PAGE, ERROR_TEXT, with_error_texts
-from toolgauge.score.selection import (
-    CallSelection,
-    has_run_well,
-    not_executed,
-    nothing_to_judge,
-    shown,
-    was_stopped,
-)
+from toolgauge.score.selection import CallSelection, has_run_well, not_executed, nothing_to_judge, shown, was_stopped
 from toolgauge.score.tool_offers import Offer, RunOffers
 
 # Names this long are not names; the hint looks no further.

@@ -22,7 +22,6 @@ _Name: TypeAlias = Annotated[str, Field(min_length=1)]
 
 
 def _one_or_more(value: object) -> object:
-    """Read one name as a list of one."""
     if isinstance(value, str):
         return (value,)
     if isinstance(value, list | tuple) and not value:

@@ -16,7 +16,6 @@ from typing import Protocol, TypeAlias, cast
 
 import re2
 
-from toolgauge.model.error_causes import with_cause
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.json import Json
 from toolgauge.model.outcomes import (
@@ -29,7 +28,7 @@ from toolgauge.model.outcomes import (
     Scored,
     Side,
 )
-from toolgauge.model.plain_words import argument_words, rule_words
+from toolgauge.model.plain_words import argument_words, rule_words, with_cause
 from toolgauge.otlp.encode import fit_text
 
 MASKED = "[masked]"

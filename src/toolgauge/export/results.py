@@ -17,7 +17,6 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
 
 from toolgauge.export.redact import MAX_EXPLANATION, Redactor
 from toolgauge.export.settings import AnnotateMode, EventsMode, MetricsSettings
-from toolgauge.model.error_causes import with_cause
 from toolgauge.model.observations import OTHER_ERROR
 from toolgauge.model.outcomes import (
     Errored,
@@ -29,7 +28,7 @@ from toolgauge.model.outcomes import (
     Scored,
     outcome_word,
 )
-from toolgauge.model.plain_words import error_words, with_spaces
+from toolgauge.model.plain_words import error_words, with_cause, with_spaces
 from toolgauge.model.trajectory import ClosedBecause
 from toolgauge.otlp.encode import MAX_IDENTIFIER, AttributeValue, attribute, elements, fit_text, tag, text_attribute
 

@@ -30,11 +30,10 @@ from toolgauge.export.results import (
 from toolgauge.export.settings import MetricsSettings
 from toolgauge.model.metrics import MAX_LABEL, Exemplar, Labels, MetricRegistry, fit_label
 from toolgauge.model.observations import OTHER_ERROR
-from toolgauge.model.outcomes import NotEvaluated, Outcome, Scorecard, Scored, outcome_word
+from toolgauge.model.outcomes import UNOBSERVED, NotEvaluated, Observed, Outcome, Scorecard, Scored, outcome_word
 from toolgauge.model.records import SpanRef
 from toolgauge.model.recoveries import recovered
 from toolgauge.model.trajectory import CallState, ClosedBecause, Trajectory
-from toolgauge.model.unobserved import UNOBSERVED, Observed
 
 _ENFORCE = "toolgauge.enforce"
 _STATE = "toolgauge.state"

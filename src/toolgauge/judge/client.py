@@ -11,11 +11,9 @@ from toolgauge.model.judging import Question
 
 
 class Reply(Struct, frozen=True, kw_only=True):
-    """The answer of a judge. `problem` is why there is no verdict in it at all; `verdict` is then `None`.
+    """The answer of a judge; `problem` is why it holds no verdict, `text` is the text that the model wrote, where known.
 
-    `text` is the answer as the model wrote it, for the error of a question without a verdict; `None` where only the
-    verdict is known. Tokens are `None` where the provider did not report them. `raw` is the reply as the client knows
-    it, for the next request of the same conversation.
+    Tokens are `None` where not reported; `raw` is the client's own reply, for the next request of the conversation.
     """
 
     verdict: Json
@@ -46,7 +44,6 @@ class Preparing(Protocol):
 
     async def prepare(self) -> None:
         """Load what requests need. Sends nothing."""
-        ...
 
 
 class Client(Protocol):
@@ -58,17 +55,15 @@ class Client(Protocol):
 
     async def close(self) -> None:
         """Close the connections. May be called twice."""
-        ...
 
 
 _CLOSE_S = 2.0
 
 
 class ClientThread:
-    """A client on an event loop and a thread of its own. Implements `Client`.
+    """A client on an event loop and a thread of its own, from the first request or `prepare` to `close`. Implements `Client`.
 
-    Libraries of providers take tens of milliseconds of work for a call, and more for the first: on the loop that receives
-    spans, every sender would wait for it. The thread starts with the first request or `prepare`, and ends with `close`.
+    Libraries of providers work for tens of milliseconds a call: on the loop that receives spans, every sender would wait.
     """
 
     def __init__(self, client: Client) -> None:

@@ -1,8 +1,6 @@
 """From an inquiry to outcomes, without I/O: the questions, when one is asked again, and the outcome of a verdict.
 
-The stage that asks a live judge and the one that reads its answers from a script run this same code. Evaluators are
-plug-ins and are not trusted: their exceptions become `Errored`, and an endless one is cut off. A verdict is not trusted
-either: it may be of any type, size and depth.
+Evaluators and verdicts are not trusted: exceptions become `Errored`, an endless evaluator is cut off, a verdict may be of any size.
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -30,10 +28,7 @@ _MAX_SHOWN = 200
 
 
 def questions(inquiry: Inquiry, max_empty: int = _MAX_EMPTY) -> Iterator[tuple[ToolCall | None, Question | Outcome]]:
-    """Yield the questions and outcomes of the evaluator as long as it keeps its contract.
-
-    Evaluators from the days of empty yield `None` between questions; one that yields nothing else is cut off.
-    """
+    """Yield the evaluator's questions and outcomes while it keeps its contract; one that yields only `None` is cut off."""
     if inquiry.settled is not None:
         yield None, inquiry.settled
         return
@@ -71,10 +66,7 @@ def load_form() -> Callable[[JsonObject], Form]:
 
 
 def dialogue(question: Question, redact: Callable[[str], str] = str) -> Generator[Request, Reply, JsonObject | Errored]:
-    """Yield what to send and take the reply, until a verdict fits its form or too many did not.
-
-    `redact` masks secrets in the rejected answer that the error shows.
-    """
+    """Yield requests and take replies until a verdict fits its form; `redact` masks secrets in a rejected answer."""
     try:
         form = load_form()(question.form)
         exchanges: tuple[Exchange, ...] = ()

@@ -1,8 +1,6 @@
 """The judge model: asks one question within every bound (time, calls a minute, money an hour, retries). Never raises.
 
-A failure becomes an outcome that names its kind and quotes neither prompts nor keys. Time
-comes in as `now_s`, of a clock that never goes back. The cost of a call is known when it has ended, so a call reserves
-its highest possible cost, and is charged its actual cost.
+A failure becomes an outcome that quotes neither prompts nor keys. A call reserves its highest possible cost until its cost is known.
 """
 
 import asyncio

@@ -1,8 +1,6 @@
-"""The stage beside `score`: inquiries come in, sets of outcomes go out when the judge model has answered.
+"""The stage beside `score`: inquiries come in, exactly one set of outcomes each goes out, even when the process ends early.
 
-Bounded: trajectories that wait or are being judged, and calls in flight. A question is built only when a call is free,
-so prompts in memory are as few as calls. Whatever comes in comes out with exactly one set of outcomes, also when the
-process ends before the model has answered.
+A question is built only when a call is free, so prompts in memory are as few as calls.
 """
 
 import asyncio
@@ -56,8 +54,6 @@ class _OpenInquiry:
 
 
 class _Entry:
-    """All inquiries about one trajectory."""
-
     def __init__(self, trajectory: Trajectory, inquiries: Sequence[Inquiry], weight: int) -> None:
         self.trajectory = trajectory
         self.weight = weight

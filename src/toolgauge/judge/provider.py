@@ -94,10 +94,7 @@ _REHEARSED: Json = {
 
 
 class ProviderClient:
-    """Asks one model; implements `judge.client.Client`. `http` is ours to close, other connections are the model's.
-
-    `output` is how a verdict is asked for; `None` is the first of `tool`, `json` and `text` that the provider accepts.
-    """
+    """Asks one model. `http` is ours to close; `output` `None` is the first of `tool`, `json` and `text` that the provider accepts."""
 
     def __init__(
         self,

@@ -242,10 +242,9 @@ class Unread(Struct, frozen=True):
 
 
 def read_reply(text: str, form_name: str, form: JsonObject) -> JsonObject | Unread:
-    """Read the verdict out of a text.
+    """Read the verdict out of a text: from its JSON if it holds any, else from the label or number that it states.
 
-    A reply that holds JSON is read by its JSON; objects with no property of the form are ignored, all others have to
-    agree. A reply without JSON is read by the label or number that it states. Thoughts before the answer are skipped.
+    Thoughts before the answer and objects with no property of the form are ignored; all other objects have to agree.
     """
     whole = _decoded(text)
     if isinstance(whole, dict):
@@ -407,10 +406,7 @@ def _is_free_text(schema: Json) -> bool:
 
 
 def _objects(text: str) -> tuple[list[JsonObject], str] | None:
-    """Return the outermost JSON objects of a text and the text around them; `None` where a brace begins no object.
-
-    A label inside of broken JSON may be one of its reasoning, so nothing of such a reply is read.
-    """
+    """Return the outermost JSON objects and the text around them; `None` where a brace begins no object, as all is then unsure."""
     objects: list[JsonObject] = []
     around: list[str] = []
     at = 0

@@ -15,9 +15,8 @@ from toolgauge.export.redact import Redactor
 from toolgauge.mcp_server.plain_text import MAX_JSON, as_json, cut, more, size_of
 from toolgauge.mcp_server.scored_recordings import Scoring
 from toolgauge.mcp_server.trajectory_list import ListedTrajectory, listed, named, named_if_known
-from toolgauge.model.error_causes import with_cause
 from toolgauge.model.outcomes import ERROR_RULE, MEANINGS, OutcomeWord, Result, outcome_word
-from toolgauge.model.plain_words import state_words
+from toolgauge.model.plain_words import state_words, with_cause
 from toolgauge.report.explanations import ShownDifference, ShownVerdict, comparison_by_rule
 from toolgauge.report.kept import KeptTrajectory
 from toolgauge.report.producer_advice import advice

@@ -75,11 +75,7 @@ class TextSize(Struct, frozen=True, gc=False):
 
 
 def was_cut(text: str) -> bool:
-    """Return whether a limit cut the JSON text.
-
-    A limit is shown by its marker, by half a character at the end, or by a length that SDKs, Collectors and backends are known to
-    cut at, in characters, UTF-8 bytes or UTF-16 units; and the text is valid JSON up to there.
-    """
+    """Return whether a limit cut the JSON text: valid up to its end, with a marker, half a character or a length at which tools cut."""
     stripped = text.strip()
     # Prose is settled by its first character.
     if stripped[:1] not in _BEGINS:

@@ -41,18 +41,12 @@ class Consumer(Protocol):
     """Takes whole export requests: uncompressed protobuf bytes of an `Export*ServiceRequest`."""
 
     async def consume(self, signal: Signal, body: bytes, sender: str | None) -> Answer:
-        """Answer whether the request was taken, or why not.
-
-        `sender` is the same for requests of one connection; `None` is a sender of this request alone.
-        """
+        """Answer whether the request was taken; `sender` is the same for requests of one connection, `None` for this request alone."""
         ...
 
 
 class Assignment(Struct, kw_only=True, eq=False):
-    """A partition of a message broker's topics that this process reads, from when it got it until it `is_lost`.
-
-    `began_ns` is when the first message of it was written that could be read; `None` where nothing before it was missed.
-    """
+    """A topic partition assigned to this process; `began_ns` is when its first readable message was written, if any was missed before."""
 
     partition: int
     began_ns: int | None = None

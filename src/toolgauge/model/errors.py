@@ -1,16 +1,4 @@
-"""Our exceptions.
-
-ToolgaugeError            what a person sees as `error: ...`, with an optional `hint: ...`
- ConfigError              configuration, criteria or reference files are wrong: exit code 2
- RecordingError           a recorded file cannot be read: exit code 1
- StartError               a port is taken, a certificate unreadable: exit code 1
-  InUseError              another process has the state directory
-DecodeError               bytes that are not what they should be; answered, never shown as a crash
-SchemaError               the JSON Schema of a tool cannot be checked against; becomes an outcome
-JudgeCallError            a call to a judge's provider failed; becomes an outcome
-ExpressionError           an expression gives no answer for a call; becomes an outcome
-StateError                the state file cannot be read or written while we run; counted
-"""
+"""Our exceptions. People see a `ToolgaugeError` as `error: ...`, with an optional `hint: ...`; the others become outcomes or counters."""
 
 from toolgauge.model.delivery import InvalidReason
 
@@ -28,15 +16,15 @@ class ToolgaugeError(Exception):
 
 
 class ConfigError(ToolgaugeError):
-    """A configuration, criteria or reference file is wrong."""
+    """A configuration, criteria or reference file is wrong: exit code 2."""
 
 
 class RecordingError(ToolgaugeError):
-    """A recorded file cannot be read."""
+    """A recorded file cannot be read: exit code 1."""
 
 
 class StartError(ToolgaugeError):
-    """The process cannot start on this machine as configured."""
+    """The process cannot start on this machine as configured: exit code 1."""
 
 
 class InUseError(StartError):
@@ -68,10 +56,7 @@ class ExpressionError(Exception):
 
 
 class JudgeCallError(Exception):
-    """A call to a judge's provider failed. Neither text holds anything of the prompt, of the reply or of the key.
-
-    `retry_after_s` is how long the provider asked to be left alone, `None` when it did not.
-    """
+    """A call to a judge's provider failed. No text quotes prompt, reply or key; `retry_after_s` is the wait that the provider asked for."""
 
     def __init__(self, error_type: str, message: str, *, retry_after_s: float | None = None) -> None:
         super().__init__(message)

@@ -28,10 +28,7 @@ class ExpectedCall(Struct, frozen=True, kw_only=True):
 
 
 class Expected(Struct, frozen=True, kw_only=True):
-    """Expected calls, one tuple a user turn; `per_turn` is False for a plain list, which is then one tuple.
-
-    `answer` is what the agent should say at the end; where only that is given, there is not even one tuple.
-    """
+    """Expected calls, one tuple a user turn (`per_turn`) or one for a plain list; none where only the final `answer` is given."""
 
     turns: tuple[tuple[ExpectedCall, ...], ...]
     per_turn: bool = False

@@ -8,10 +8,7 @@ from toolgauge.model.outcomes import Scorecard
 
 
 class Feedback(Struct, frozen=True, kw_only=True, gc=False):
-    """One verdict on a trace, or on a conversation where no trace is named.
-
-    `name` is that of their evaluation, `passed` is `None` where the value can be read neither as passed nor as failed.
-    """
+    """One verdict on a trace, or on a conversation; `passed` is `None` where its value means neither passed nor failed."""
 
     name: str
     passed: bool | None
@@ -26,19 +23,15 @@ class FeedbackSink(Protocol):
 
     def add(self, feedback: Feedback, now_ns: int) -> None:
         """Take one verdict, before or after its trajectory was scored."""
-        ...
 
     def observe(self, scorecard: Scorecard) -> None:
         """Take the results of a trajectory."""
-        ...
 
     def tick(self, now_ns: int) -> None:
         """Compare verdicts that are due."""
-        ...
 
     def close(self) -> None:
         """Compare all that waits."""
-        ...
 
     @property
     def next_due_ns(self) -> int | None:

@@ -5,15 +5,12 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from toolgauge.model.delivery import BrokerMessage, Signal
-from toolgauge.model.earlier_values import EarlierValues
+from toolgauge.model.left_out import EarlierValues
 from toolgauge.model.trajectory import TrajectoryScope
 
 
 class JournalEntry(Struct, frozen=True, kw_only=True, gc=False):
-    """One export request. Our `own` are sent again after a restart, and never read.
-
-    `delivered`: every destination has it, and it is kept for the trajectories that are open.
-    """
+    """One export request; `own` ones are only sent again. `delivered`: kept for open trajectories alone."""
 
     id: int
     signal: Signal
@@ -41,10 +38,7 @@ class ShownValues(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class JournalChange(Struct, frozen=True, kw_only=True, gc=False):
-    """Changes that are written together, or not at all. `delivered` and `removed` are ids of entries.
-
-    `messages` are those of a broker that are not needed any more.
-    """
+    """Changes written together or not at all: ids of `delivered` and `removed` entries, and broker `messages` no longer needed."""
 
     appended: Sequence[JournalEntry] = ()
     delivered: Sequence[int] = ()

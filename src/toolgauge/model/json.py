@@ -16,11 +16,7 @@ _INFINITE = float("inf")
 
 
 def is_large(number: float) -> bool:
-    """Return whether a number must not be looked up by itself, but by `spelled`.
-
-    Python hashes an integer by its remainder: whoever knows that makes as many of one hash as he likes, and a table of
-    them takes the time of their square.
-    """
+    """Return whether to look a number up by `spelled`: integers can be chosen to share one hash, which makes tables quadratic."""
     return _LARGE <= abs(number) < _INFINITE
 
 

@@ -1,8 +1,4 @@
-"""Questions to a judge model, and the interface of evaluators that ask one.
-
-An evaluator of this kind stays as pure as the others: it says what to ask and what an answer means. Who asks,
-how often, at what cost and for how long is the business of `judge`.
-"""
+"""Questions to a judge model, and the interface of evaluators that ask one; cost, rate and time are the business of `judge`."""
 
 from collections.abc import Iterable, Sequence
 from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
@@ -16,12 +12,9 @@ from toolgauge.model.trajectory import ToolCall, Trajectory
 
 
 class Question(Struct, frozen=True, kw_only=True):
-    """One request to a judge model.
+    """One request to a judge model; `form` is the JSON Schema of the verdict, `notes` go into the explanation of the outcome.
 
-    `form` is the JSON Schema of the verdict (an object); a reply that does not fit is asked for again. `prompt` is the
-    user message; text from spans stands in it only where the instructions say that it is quoted material, each text on
-    one line (as JSON), because secrets are masked line by line. `notes` go into the explanation of the outcome, such as
-    that history was cut.
+    Text from spans stands in `prompt` only as quoted material, each text on one line (as JSON): secrets are masked line by line.
     """
 
     instructions: str
@@ -38,11 +31,9 @@ Asking: TypeAlias = tuple[ToolCall | None, Question | Outcome] | None
 
 @runtime_checkable
 class JudgeEvaluator(Protocol):
-    """A scoring rule that asks a model; its fields are its parameters. Keeps nothing, opens nothing.
+    """A scoring rule that asks a model; its fields are its parameters. `version` is raised when the text of the prompt changes.
 
-    `version` is raised when scores change meaning, which a change of the prompt's text does. At level `call` each
-    question is about the call it comes with; at level `trajectory` all of them, whatever call they come with, make
-    one outcome for the trajectory.
+    At level `call` each question is about the call it comes with; at level `trajectory` all of them make one outcome.
     """
 
     version: ClassVar[str]
@@ -62,11 +53,7 @@ class JudgeEvaluator(Protocol):
 
 
 class Inquiry(Struct, frozen=True, kw_only=True, eq=False):
-    """What one criterion wants to know of one trajectory.
-
-    `trajectory` is narrowed to what the criterion is for. `settled` is what is clear without asking: it is not in the
-    sample, or it names no known case.
-    """
+    """One criterion and the part of a trajectory that it judges; `settled` is the outcome where nothing needs to be asked."""
 
     criterion: str
     evaluator: JudgeEvaluator
@@ -91,7 +78,6 @@ class Judging(Protocol):
 
     def put(self, trajectory: Trajectory, inquiries: tuple[Inquiry, ...]) -> None:
         """Take the inquiries about one trajectory; without room, their outcomes are `overload`."""
-        ...
 
     def take(self) -> list[Answers]:
         """Hand over what has been answered since the last time."""

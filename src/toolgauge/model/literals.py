@@ -73,22 +73,11 @@ def finite(value: float) -> float | str:
 
 
 def parse_literal(text: str) -> Json:
-    """Read a Python literal of containers, texts, numbers, `True`, `False` and `None`; raise `ValueError` otherwise.
-
-    Tuples and sets become lists, a set in a stable order; bytes become text; keys become text as JSON writes them.
-    """
+    """Read a Python literal as JSON: tuples and sets become lists, keys and bytes text. Raises `ValueError` for anything else."""
     if text in _SCALARS:
         return _SCALARS[text]
     if len(text) > MAX_TEXT or not text.startswith(_STARTS):
         raise ValueError("not a literal")
-    _check_tokens(text)
-    try:
-        return _json(ast.literal_eval(text))
-    except (SyntaxError, TypeError, RecursionError, MemoryError) as error:
-        raise ValueError("not a literal") from error
-
-
-def _check_tokens(text: str) -> None:
     position, depth = 0, 0
     while position < len(text):
         token = _TOKEN.match(text, position)
@@ -102,6 +91,10 @@ def _check_tokens(text: str) -> None:
         elif character in "]})":
             depth -= 1
         position = token.end()
+    try:
+        return _json(ast.literal_eval(text))
+    except (SyntaxError, TypeError, RecursionError, MemoryError) as error:
+        raise ValueError("not a literal") from error
 
 
 def _json(value: object) -> Json:
@@ -142,10 +135,7 @@ def _set_order(item: object) -> tuple[str, str]:
     return type(item).__name__, repr(item)
 
 
-# A repr becomes an object of the keyword arguments for each constructor. Nothing is ever called or evaluated: the text is
-# rewritten token by token to a literal, which is checked once more.
-
-
+# A repr becomes an object of keyword arguments, token by token; the literal that comes out is checked, and nothing is called.
 class _Rewriting(Struct):
     """State at one place of the text: the open brackets, and how many arguments each constructor has had."""
 
@@ -205,7 +195,22 @@ def _tokens(text: str) -> Iterator[re.Match[str]]:
 def _rewritten(token: re.Match[str], state: _Rewriting) -> str:
     kind, word = token.lastgroup, token[token.lastgroup or 0]
     if kind == "punctuation":
-        return _punctuation(word, state)
+        if word in "[{(":
+            key = state.key()
+            state.at_argument = False
+            state.open.append(word)
+            return key + word
+        if word in "]})":
+            opened = state.open.pop() if state.open else ""
+            state.at_argument = False
+            if opened != "call":
+                return word
+            state.arguments.pop()
+            return "}"
+        if word == "," and state.open and state.open[-1] == "call":
+            state.arguments[-1] += 1
+            state.at_argument = True
+        return word
     if kind == "keyword":
         state.at_argument = False
         return f"'{word}':"
@@ -219,22 +224,3 @@ def _rewritten(token: re.Match[str], state: _Rewriting) -> str:
     if kind == "opaque" or (kind == "word" and word not in _CONSTANTS):
         return key + repr(word)
     return key + word
-
-
-def _punctuation(mark: str, state: _Rewriting) -> str:
-    if mark in "[{(":
-        key = state.key()
-        state.at_argument = False
-        state.open.append(mark)
-        return key + mark
-    if mark in "]})":
-        opened = state.open.pop() if state.open else ""
-        state.at_argument = False
-        if opened != "call":
-            return mark
-        state.arguments.pop()
-        return "}"
-    if mark == "," and state.open and state.open[-1] == "call":
-        state.arguments[-1] += 1
-        state.at_argument = True
-    return mark

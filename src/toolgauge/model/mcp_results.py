@@ -1,11 +1,8 @@
 """Reads results in the shape of MCP's `CallToolResult`, however frameworks record and wrap them.
 
-Arrives: a decoded result. Leaves: its content blocks, its structured content and its failure flag; nothing for the result
-of any other tool. Several stages need it: assembling finds failed calls, and evaluators compare the values in the blocks.
-
 A result counts by its shape: a failure flag or structured content beside content, a message that answers a call, or content
-blocks alone, each inside the wrappers of frameworks. With a flag or a call's id, any member may be the wrapper as long as only
-plain values are beside it. `{"isError": true}` alone is a value that a tool returned.
+blocks alone. With a flag or a call's id, any member may be the wrapper as long as only plain values are beside it.
+`{"isError": true}` alone is a value that a tool returned.
 """
 
 import json
@@ -199,13 +196,12 @@ class _Reader(msgspec.Struct, frozen=True):
         return found if found is None or not failed else McpResult(found.blocks, found.structured, failed=True)
 
     def _of_any_wrapper(self, value: JsonObject, room: int) -> McpResult | None:
-        """Open `{"mcp_result": {"content": [...], "isError": true}, "server": "x"}`, whatever the member is called.
-
-        Rule: no other member is an object or a list, and it has content beside a flag or the id of a call.
-        """
+        """Open `{"mcp_result": {"content": [...], "isError": true}, "server": "x"}` where no other member is an object or a list."""
         wrapped: Json = None
         for key, member in value.items() if len(value) <= _MAX_MEMBERS else ():
-            is_nested = isinstance(member, (dict, list)) or (isinstance(member, str) and _has_flag(member))
+            is_nested = isinstance(member, (dict, list)) or (
+                isinstance(member, str) and (member.lstrip()[:1] in _BEGINS and any(flag in member for flag in _FLAGS))
+            )
             if not is_nested or not member or key in _BESIDE:
                 continue
             if wrapped is not None:
@@ -228,10 +224,6 @@ class _Reader(msgspec.Struct, frozen=True):
             return result
         structured = result.structured if inner.structured is None else inner.structured
         return McpResult(inner.blocks, structured, result.failed or inner.failed)
-
-
-def _has_flag(text: str) -> bool:
-    return text.lstrip()[:1] in _BEGINS and any(flag in text for flag in _FLAGS)
 
 
 def _failed_output(value: JsonObject) -> McpResult | None:

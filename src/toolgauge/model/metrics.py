@@ -1,10 +1,7 @@
-"""Counters, gauges and histograms as plain cells: a dict from label values to a number.
+"""Counters, gauges and histograms as plain cells: the OpenTelemetry SDK takes 14 to 27 us a measurement, a cell under one.
 
-A measurement through the OpenTelemetry SDK costs 14 to 27 us and a score makes several; a cell costs under
-one. Cells are written out as OTLP metric data and as OpenMetrics by `export`, once a push or scrape.
-
-Threads: any thread adds to a counter and sets a gauge; one thread alone records in a histogram, the worker or the event
-loop. Cells move while they are written out: `snapshot` copies them first, whatever thread it is called in.
+Any thread adds to a counter and sets a gauge; one thread alone records in a histogram. Cells move while they are written out:
+`snapshot` copies them first, in any thread.
 """
 
 import re
@@ -42,10 +39,7 @@ class Exemplar(Struct, frozen=True, gc=False):
 
 
 class HistogramCell(Struct):
-    """Counts per bucket (one more than there are bounds: the last is the overflow) and the newest exemplar of each.
-
-    `created_ns` is when it began to count, 0 where no clock was given.
-    """
+    """Counts per bucket, the last of them the overflow, and the newest exemplar of each; `created_ns` is 0 without a clock."""
 
     counts: list[int]
     exemplars: list[Exemplar | None]

@@ -13,6 +13,19 @@ from toolgauge.model.damaged_json import TextSize
 from toolgauge.model.json import JsonObject
 from toolgauge.model.records import Resource, Scope, SpanRef, StatusCode
 
+# LangGraph, Pydantic AI, Genkit, Strands, Agent Framework, LlamaIndex. Their classes, without the module.
+PAUSING_EXCEPTIONS: Final = frozenset(
+    (
+        *("GraphInterrupt", "NodeInterrupt", "GraphDrained"),
+        *("ApprovalRequired", "CallDeferred"),
+        "ToolInterruptError",
+        *("InterruptException", "InterruptError"),
+        "UserInputRequiredException",
+        "WaitingForEvent",
+    )
+)
+
+
 # Kinds of errors. The first four are ours: an output asked for a tool that is not there, or with arguments that it does not take;
 # the call waits for a person, or a person turned it down. The last is OpenTelemetry's fallback for `error.type`.
 UNKNOWN_TOOL: Final = "unknown_tool"
@@ -98,10 +111,7 @@ class CodeExecuted(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class CallAnswered(Struct, frozen=True, kw_only=True, gc=False):
-    """The answer to a call as the model saw it, from the history in a model's input: never a call of its own.
-
-    `by_provider` when it is in the output that asked for the call: the model's provider ran the tool.
-    """
+    """The answer to a call in a model's input, or beside the call in its output where the provider ran the tool (`by_provider`)."""
 
     call_id: str | None = None
     name: str | None = None
@@ -132,10 +142,7 @@ class ToolsOffered(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class MessageSeen(Struct, frozen=True, kw_only=True, gc=False):
-    """Text that the model saw or wrote. Dialects report the system prompt and the newest user text, no history.
-
-    `follows` where the same input holds an earlier message of the user, `has_media` where any of them holds more than text.
-    """
+    """A system prompt, output, or newest user text, which `follows` an earlier one or not; `has_media` if any user message has media."""
 
     role: Literal["system", "user", "assistant"]
     text: str

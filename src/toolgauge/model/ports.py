@@ -1,6 +1,6 @@
 """Interfaces of plug-ins: what a dialect and an evaluator must offer."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct
@@ -8,7 +8,7 @@ from msgspec import Struct
 from toolgauge.model.delivery import Assignment, BrokerMessage, Signal
 from toolgauge.model.expected import Expected
 from toolgauge.model.journal import ClosedId
-from toolgauge.model.json import Value
+from toolgauge.model.json import JsonObject, Value
 from toolgauge.model.observations import CallRequested, MessageSeen, Observation, Operation
 from toolgauge.model.outcomes import Level, Outcome
 from toolgauge.model.records import Record, Span
@@ -77,37 +77,23 @@ class Dialect(Protocol):
 
 @runtime_checkable
 class Deferring(Protocol):
-    """What a dialect may offer as well: its spans wait as bytes and are read when their trace is closed.
-
-    That goes for spans with a parent that no dialect before it could claim. All other spans, and those of other dialects,
-    are read when they arrive.
-    """
+    """What a dialect may offer as well: spans with a parent that no earlier dialect could claim wait as bytes until their trace closes."""
 
     def operation(self, attributes: Mapping[str, Value]) -> Operation | None:
         """Return what `read` reads for certain from a span with these attributes; `None`: it is read when it arrives."""
         ...
 
     def calls(self, span: Span) -> Iterable[Observation] | None:
-        """Return what `read` returns of such a span without messages, results, and answers to calls in a model's input.
-
-        `None` when these have to tell what became of a call, as an answer that is marked as a failure does: then all of
-        the span is read.
-        """
+        """Return the observations of such a span without messages, results and answers; `None` when all of it must be read."""
         ...
 
 
 @runtime_checkable
 class Remembering(Protocol):
-    """What a dialect may offer as well: the calls in the histories that models were given.
-
-    They are asked for where an output was lost on the way, of one span of an agent's run.
-    """
+    """What a dialect may offer as well: the calls in a model's history, which stand in for outputs that were lost on the way."""
 
     def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
-        """Return the calls in a model's input, in order; `output` counts the outputs that asked for them, from 0.
-
-        May raise: the recognizer counts it and goes on.
-        """
+        """Return the calls in a model's input, in order; `output` counts the outputs that asked for them, from 0. May raise."""
         ...
 
 
@@ -120,7 +106,6 @@ class Exporter(Protocol):
 
     async def start(self) -> None:
         """Open sockets and files; raise `StartError` when that fails."""
-        ...
 
     async def send(self, signal: Signal, body: bytes) -> None:
         """Deliver one serialised `Export*ServiceRequest`.
@@ -128,27 +113,19 @@ class Exporter(Protocol):
         Raise `OSError` (`ConnectionError`, `TimeoutError`, ...) for what may work later; it is sent again then. With any
         other exception the request is dropped and counted.
         """
-        ...
 
     async def close(self) -> None:
         """Close everything. Works twice and without a start."""
-        ...
 
 
 class Receiver(Protocol):
-    """Takes in requests and hands them to the consumer.
-
-    The class is called with its settings, as an exporter is, and a `toolgauge.model.delivery.Consumer`. All methods run on
-    one event loop and must not block it.
-    """
+    """Hands requests to its consumer. It is made of its settings and a `Consumer`; its methods run on the event loop and must not block."""
 
     async def start(self) -> None:
         """Begin to receive; raise `StartError` when that cannot be."""
-        ...
 
     async def stop(self, grace_s: float) -> None:
         """Take nothing more; requests under way get so many seconds to finish. Works twice and without a start."""
-        ...
 
 
 class OpenTraces(Protocol):
@@ -160,7 +137,6 @@ class OpenTraces(Protocol):
 
     async def remember(self, closed: Sequence[ClosedId], begun: Sequence[str]) -> None:
         """Remember what other processes closed, or had begun."""
-        ...
 
     async def open_traces_of(self, messages: Sequence[BrokerMessage]) -> Sequence[tuple[str, Assignment]]:
         """Return the open traces that need one of these messages, with their partitions."""
@@ -168,22 +144,16 @@ class OpenTraces(Protocol):
 
     def stall(self) -> None:
         """Close nothing for want of messages, until `resume`."""
-        ...
 
     async def stalled(self) -> None:
         """Do so now; return when the scores of what has closed are on their way."""
-        ...
 
     def resume(self) -> None:
         """Go on to close."""
-        ...
 
 
 class MessageReceiver(Receiver, Protocol):
-    """Reads from a message broker; what it takes is committed when it has been sent on.
-
-    After `stop`, what was taken may still be sent and committed, until `leave`.
-    """
+    """Reads from a message broker; what it takes is committed once sent on, which may happen until `leave`."""
 
     @property
     def trouble(self) -> tuple[str, int] | None:
@@ -192,7 +162,6 @@ class MessageReceiver(Receiver, Protocol):
 
     async def leave(self, timeout_s: float) -> None:
         """Commit what can be, and leave the group, within the time. Works twice and without a start."""
-        ...
 
 
 # What an evaluator yields: the judged call (`None` for the trajectory) with its outcome. A plain `None` is ignored.
@@ -220,4 +189,32 @@ class Evaluator(Protocol):
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterable[Evaluation]:
         """Yield or return outcomes. An evaluator that takes more than 10 s for one trajectory is cut off."""
+        ...
+
+
+class CaseOutcome(Struct, frozen=True, kw_only=True):
+    """The outcome of a case; `original` is the output of the original in its own words (`details`, `status`, ...), values included."""
+
+    outcome: Outcome
+    original: JsonObject = {}
+
+
+class CaseEvaluator(Protocol):
+    """An evaluator that can be given a case as written.
+
+    `case_shapes` are keys of a case's `actual`: a case with one of them goes to `score_case`, every other becomes a
+    trajectory. One that compares with a reference also has `expected_shapes`, keys of `expected`, and needs one of those
+    there too, or nothing.
+    """
+
+    version: ClassVar[str]
+    level: ClassVar[Level]
+    case_shapes: ClassVar[tuple[str, ...]]
+
+    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
+        """Yield outcomes, as every evaluator does."""
+        ...
+
+    def score_case(self, expected: JsonObject, actual: JsonObject) -> CaseOutcome:
+        """Score both sides as they were written; what it raises becomes `Errored`, with `accepted_case` if it has that."""
         ...

@@ -1,8 +1,4 @@
-"""What `decode` hands to the dialects: one span or log record, its resource and its scope.
-
-Attributes, events and bodies are views that decode a value when it is looked up: decoding all
-attributes of all spans costs more than everything else in the process together.
-"""
+"""Views of one span or log record, its resource and its scope; decoding all attributes would cost more than all else together."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias
@@ -56,10 +52,7 @@ class SpanEvent(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class Span(Struct, frozen=True, kw_only=True, eq=False):
-    """One span, viewed. `parent_span_id` is `None` for a span without a parent id.
-
-    `parent_is_remote` is `None` when the producer did not say (OTLP `Span.flags`, bits 8 and 9).
-    """
+    """One span, viewed. `parent_is_remote` is `None` when not recorded (OTLP `Span.flags`, bits 8 and 9)."""
 
     ref: SpanRef
     parent_span_id: str | None
@@ -78,10 +71,7 @@ class Span(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class LogRecord(Struct, frozen=True, kw_only=True, eq=False):
-    """One log record, viewed. `ref` is the span it belongs to, `None` when it names none; it may name a trace alone.
-
-    `event_name` is OTLP `LogRecord.event_name`, else the attribute `event.name`, else "".
-    """
+    """One log record, viewed. `ref` is its span; `event_name` is OTLP's, else the attribute `event.name`, else ""."""
 
     ref: SpanRef | None
     event_name: str
@@ -115,11 +105,7 @@ def remote_flag(flags: int) -> bool | None:
 
 
 class SpanHead(NamedTuple):
-    """The ids of a span that no dialect cares about: enough to complete a chain of parents.
-
-    `rest` is the span id and then what the producer wrote of parent, kind and flags, as protobuf writes these fields, in
-    that order: taking them apart for every span of a pipeline would cost more than finding them.
-    """
+    """The ids of a span that no dialect reads. `rest` is the span id, then parent, kind and flags as protobuf writes these fields."""
 
     trace_id: bytes
     rest: bytes

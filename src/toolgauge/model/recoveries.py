@@ -34,11 +34,7 @@ def made_good(calls: Sequence[ToolCall]) -> dict[int, ToolCall]:
 
 
 def repaired_code(trajectory: Trajectory) -> frozenset[int]:
-    """Return the orders of the failed code steps that were made good.
-
-    Rule: one of the next steps of the same agent that worked ran the same cell: at least half of the lines that failed,
-    comments aside.
-    """
+    """Return the orders of failed code steps followed by a working step of the same agent with at least half of their lines."""
     failed = [call for call in trajectory.calls if call.kind == "code" and call.has_failed]
     if not failed:
         return frozenset()
@@ -50,7 +46,9 @@ def repaired_code(trajectory: Trajectory) -> frozenset[int]:
 
 
 def _is_repaired(call: ToolCall, worked: Sequence[tuple[int, frozenset[str]]]) -> bool:
-    lines = _lines_of(call)
+    written = call.arguments.value if isinstance(call.arguments, Recorded) else None
+    code = written.get("code") if isinstance(written, dict) else None
+    lines = _lines(code if isinstance(code, str) else "")
     first = bisect_left(worked, call.end_ns, key=itemgetter(0))
     return bool(lines) and any(
         len(lines & later) >= _SAME_CELL * len(lines) for _, later in islice(worked, first, first + _MAX_LATER)
@@ -69,12 +67,6 @@ def has_succeeded(call: ToolCall) -> bool:
     if call.has_failed or call.state in ("paused", "refused"):
         return False
     return call.state == "executed" or not isinstance(call.result, NotRecorded)
-
-
-def _lines_of(call: ToolCall) -> frozenset[str]:
-    written = call.arguments.value if isinstance(call.arguments, Recorded) else None
-    code = written.get("code") if isinstance(written, dict) else None
-    return _lines(code) if isinstance(code, str) else frozenset()
 
 
 def _lines(code: str) -> frozenset[str]:

@@ -11,11 +11,7 @@ StreamState: TypeAlias = Literal["learning", "watching", "alarm", "recovered"]
 
 
 class Stream(Struct, frozen=True, kw_only=True, gc=False):
-    """Scores that are watched together. `None` where no producer wrote it.
-
-    `tool` is `None` at level `trajectory`, and for the stream of all tools of an agent at level `call`. Versions of services,
-    agents and models are no part of it: a release is compared with what was there before it.
-    """
+    """Scores watched together, across versions; `None` if not recorded. `tool` is `None` at level `trajectory` and for all tools together."""
 
     service: str | None
     environment: str | None
@@ -57,10 +53,7 @@ class Regression(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class StreamStatus(Struct, frozen=True, kw_only=True, gc=False):
-    """What the detector of one stream knows. `since_ns` is the onset of the alarm that is on, else `None`.
-
-    A stream learns until it has `needed` observations; before that no alarm is possible.
-    """
+    """The state of one stream's detector, which learns from `needed` observations first. `since_ns` is the onset of a current alarm."""
 
     stream: Stream
     state: StreamState
@@ -94,11 +87,7 @@ class ScoreBucket(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class AlarmPeriod(Struct, frozen=True, kw_only=True, gc=False):
-    """A regression that has ended: its estimated onset, when the alarm was raised, and its end.
-
-    `current` is the mean that it had dropped to when it was raised. `acknowledged`: people, or other criteria, gave up its
-    baseline.
-    """
+    """A regression that has ended; `current` is the mean when it was raised. `acknowledged`: its baseline was given up."""
 
     onset_ns: int
     raised_ns: int

@@ -6,8 +6,8 @@ from typing import Final, Literal, TypeAlias
 from msgspec import Struct, field
 
 from toolgauge.model.content import Content
-from toolgauge.model.earlier_values import EarlierValues
-from toolgauge.model.left_out import NOTHING_LEFT_OUT, LeftOut
+from toolgauge.model.json import Json
+from toolgauge.model.left_out import NOTHING_LEFT_OUT, EarlierValues, LeftOut
 from toolgauge.model.observations import CallError, CallKind, ToolDefinition
 from toolgauge.model.records import SpanRef
 
@@ -106,11 +106,9 @@ class EarlierTurns(Struct, frozen=True, gc=False):
 
 
 class Run(Struct, frozen=True, kw_only=True, gc=False):
-    """One run of an agent; a trace in which no agent run was seen is one run as a whole.
+    """One run of an agent; a trace without any agent run is one run as a whole.
 
-    `above` is the run that contains it, `None` for an outermost one. `prompt` is the user's text it began with,
-    `response` what the assistant said last, `tools_offered` what its own models could choose from; `None` where no
-    producer told.
+    `above` is the run around it; `prompt`, `response` and `tools_offered` are `None` where no producer recorded them.
     """
 
     span: SpanRef
@@ -140,11 +138,7 @@ class Tokens(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class SpanSource(Struct, frozen=True, kw_only=True, gc=False):
-    """A library in a service that wrote spans of a trajectory: their ids, and how many of them are model calls.
-
-    `has_runs` where it recorded model calls or agent runs. `version` is that of the scope, `language` that of the SDK; ""
-    where not recorded.
-    """
+    """A library that wrote spans of a trajectory: their ids, and its number of model calls; `has_runs` if it recorded any run."""
 
     service: str | None
     scope: str
@@ -230,3 +224,27 @@ class Trajectory(Struct, frozen=True, kw_only=True, gc=False):
     def has_agent_run(self) -> bool:
         """Whether an agent run was seen; one that was written by hand, without runs, is taken for a run."""
         return not self.runs or any(run.is_agent for run in self.runs)
+
+
+# `earlier` is an earlier trace of the conversation; `model` where nothing before the call held the value, `unknown` where not everything before it was recorded; `common` for
+# values that are in any conversation, such as small numbers; `derived` for sums, dates named in other words and the like.
+ValueSource: TypeAlias = Literal[
+    "user", "system", "schema", "result", "earlier", "derived", "model", "common", "unknown"
+]
+
+
+class ValueOrigin(Struct, frozen=True, kw_only=True):
+    """The source of the argument value at `path`; `result_of` is the first call whose result held all of it, with its own origins."""
+
+    path: str
+    value: Json
+    source: ValueSource
+    result_of: "CallOrigins | None" = None
+
+
+class CallOrigins(Struct, frozen=True, kw_only=True):
+    """The origins of the argument values of one call. `more` counts the values that were not followed."""
+
+    call: ToolCall
+    values: tuple[ValueOrigin, ...]
+    more: int = 0

@@ -12,9 +12,8 @@ from pydantic import BaseModel, ConfigDict, field_validator
 
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.model.offline import CaseOutcome
 from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Scored
-from toolgauge.model.ports import Evaluation
+from toolgauge.model.ports import CaseOutcome, Evaluation
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.equality import PythonEquality
 from toolgauge.score.plain_calls import (
@@ -41,10 +40,7 @@ _NO_REFERENCE = NotEvaluated(reason="no_reference", explanation="no calls are gi
 
 
 class _Metric(BaseModel):
-    """What both have in common: `threshold` decides the part `passed`, here the criterion's `pass_at` decides.
-
-    Ids are not looked at. Null arguments are not `{}`.
-    """
+    """The base of both metrics: `pass_at` decides instead of `threshold`. Ids are ignored, and null arguments are not `{}`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -84,17 +80,14 @@ class _Metric(BaseModel):
     @abstractmethod
     def without_reference(self) -> CaseOutcome:
         """Return the outcome of the original for a case without any reference."""
-        ...
 
     @abstractmethod
     def looked(self) -> Looked:
         """Return the parts that are compared beside names."""
-        ...
 
     @abstractmethod
     def score(self, expected: PlainCalls, made: PlainCalls, equality: PythonEquality) -> float | None:
         """Score one invocation; `None` leaves it out of the mean."""
-        ...
 
     def _scores(self, invocations: Sequence[_Invocation]) -> list[float | None]:
         equality = PythonEquality()

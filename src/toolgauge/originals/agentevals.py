@@ -1,9 +1,7 @@
 """`agentevals.trajectory_match` as agentevals 0.0.9 computes it: chat messages of both sides, true or false.
 
-Offline, messages come in as they were written. Live, they are made of a trajectory: the calls of one model output are
-one assistant message, and so are expected calls of one group; a user message stands before the calls of a user turn
-where the reference tells turns apart. Texts and answers of tools are the same on both sides, for a criterion cannot
-expect any.
+Offline, messages come as written. Live, they are made of a trajectory: the calls of one model output, or expected calls of one
+group, are one assistant message; user messages separate the turns of a reference. Texts and tool answers always agree.
 """
 
 import json
@@ -17,17 +15,12 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.expected import Expected, ExpectedCall
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.model.offline import CaseOutcome
 from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Scored
-from toolgauge.model.ports import Evaluation
+from toolgauge.model.ports import CaseOutcome, Evaluation
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.equality import Key, PythonEquality
 from toolgauge.score.plain_calls import first_without, kind_of, plain_expected
 from toolgauge.score.selection import calls_by_turn, hidden_calls, not_observable, readable_arguments, shown
-
-# Wart: where the sides are swapped (subset, second half of unordered), so are those of the matcher, and
-# "subset" means superset there. False would ask about the actual call's arguments first everywhere.
-_MATCHER_SWAPS_SIDES = True
 
 _ROLES = {
     "human": "user",
@@ -181,7 +174,8 @@ class _Matching:
     def subset(self, actual: _Messages, wanted: _Messages) -> str | None:
         """Look for each call made among the expected ones."""
         calls = _all_calls(actual)
-        index = self._first_without(calls, _all_calls(wanted), swapped=_MATCHER_SWAPS_SIDES)
+        # Wart: the sides of the matcher are swapped, too, and its "subset" means superset here.
+        index = self._first_without(calls, _all_calls(wanted), swapped=True)
         return None if index is None else f"{shown(calls[index].name)} is not expected"
 
     def unordered(self, actual: _Messages, wanted: _Messages) -> str | None:
@@ -219,7 +213,14 @@ class _Matching:
             return True
         match rule:
             case list():
-                return self._match_paths(rule, first, second)
+                for path in rule:
+                    if not isinstance(path, str):
+                        raise _OriginalRaisesError(
+                            "AttributeError", f"a path of an override must be text, not {kind_of(path)}"
+                        )
+                    if not self._equality.same(_at(first, path), _at(second, path)):
+                        return False
+                return True
             case "exact":
                 return self._equality.same(first, second)
             case "subset":
@@ -232,14 +233,6 @@ class _Matching:
 
     def _is_within(self, part: JsonObject, whole: JsonObject) -> bool:
         return all(name in whole and self._equality.same(value, whole[name]) for name, value in part.items())
-
-    def _match_paths(self, paths: Sequence[JsonValue], first: JsonObject, second: JsonObject) -> bool:
-        for path in paths:
-            if not isinstance(path, str):
-                raise _OriginalRaisesError("AttributeError", f"a path of an override must be text, not {kind_of(path)}")
-            if not self._equality.same(_at(first, path), _at(second, path)):
-                return False
-        return True
 
 
 _COMPARE = {

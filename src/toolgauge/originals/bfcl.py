@@ -11,9 +11,8 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.model.offline import CaseOutcome
 from toolgauge.model.outcomes import Difference, Errored, Level, NotEvaluated, Scored, Side
-from toolgauge.model.ports import Evaluation
+from toolgauge.model.ports import CaseOutcome, Evaluation
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.accepted_values import (
     Checker,

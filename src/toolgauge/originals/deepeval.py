@@ -1,8 +1,4 @@
-"""`deepeval.*`: the scores of DeepEval 4.3.1.
-
-Of `ArgumentCorrectness` the original asks a second time for a summary in words, which counts for nothing and is left out;
-the prompt is our own.
-"""
+"""`deepeval.*`: the scores of DeepEval 4.3.1, without its second question for a summary; the prompt is our own."""
 
 from collections.abc import Hashable, Iterator, Sequence
 from typing import ClassVar, Literal
@@ -13,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import JsonObject
 from toolgauge.model.judging import Asking, Question
-from toolgauge.model.offline import CaseOutcome
 from toolgauge.model.outcomes import Difference, Errored, Level, Outcome, Scored, Side
+from toolgauge.model.ports import CaseOutcome
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score import prompts
 from toolgauge.score.align import Item, align
@@ -143,8 +139,6 @@ class _Side(Struct, frozen=True, kw_only=True):
 
 
 class _Pairing:
-    """Sums up the weights of the pairs that are made."""
-
     def __init__(self, wanted: list[_Side], found: list[_Side], equality: PythonEquality) -> None:
         self._wanted = wanted
         self._found = found

@@ -16,9 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.judging import Asking, Question
-from toolgauge.model.offline import CaseOutcome
 from toolgauge.model.outcomes import Difference, Errored, Level, NotEvaluated, Outcome, Scored, Side
-from toolgauge.model.ports import Evaluation
+from toolgauge.model.ports import CaseOutcome, Evaluation
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score import prompts
 from toolgauge.score.equality import Key, PythonEquality
@@ -41,8 +40,6 @@ _NO_STEPS = "no step is expected, and the original divides by their number: at l
 
 
 class _StepScorer(BaseModel):
-    """Compares the called tools with the expected ones, by name."""
-
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     version: ClassVar[str] = "1"
@@ -88,7 +85,6 @@ class _StepScorer(BaseModel):
     @abstractmethod
     def compared(self, made: Sequence[Key], wanted: Sequence[Key]) -> Outcome:
         """Compare the steps by their keys, which are equal for equal steps."""
-        ...
 
 
 class ExactMatchScorer(_StepScorer):

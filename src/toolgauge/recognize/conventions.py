@@ -1,8 +1,4 @@
-"""The GenAI and MCP conventions: names of attributes, operations and events, and what stands under them.
-
-Arrives: attributes of a span or log record, or messages. Leaves: observations, which dialects whose producers follow the
-conventions in part put together with their own.
-"""
+"""The GenAI and MCP conventions: names of attributes, operations and events, and the observations that they hold."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,6 +11,7 @@ from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import (
     OTHER_ERROR,
     PAUSED,
+    PAUSING_EXCEPTIONS,
     AgentRun,
     CallAnswered,
     CallError,
@@ -26,7 +23,6 @@ from toolgauge.model.observations import (
     Observation,
     SpanFailed,
 )
-from toolgauge.model.pausing_exceptions import PAUSING_EXCEPTIONS
 from toolgauge.model.records import Span
 from toolgauge.recognize import values
 from toolgauge.recognize.messages import Message, read_messages, read_text
@@ -36,10 +32,7 @@ TOKEN_KEYS = (
     ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
     ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),
 )
-OPENINFERENCE_TOKENS = (
-    ("llm.token_count.prompt", *TOKEN_KEYS[0]),
-    ("llm.token_count.completion", *TOKEN_KEYS[1]),
-)
+OPENINFERENCE_TOKENS = (("llm.token_count.prompt", *TOKEN_KEYS[0]), ("llm.token_count.completion", *TOKEN_KEYS[1]))
 # Far more than any model takes.
 _MOST = 10**12
 # How objects with counts name them: those of providers, Langfuse and MLflow, with parts (`input_cached_tokens`) besides.
@@ -171,9 +164,6 @@ _MAX_KNOWN = 64
 _MAX_KNOWN_TEXT = 65_536
 
 
-# Reads the span of a tool's execution: name, id, arguments, result and error as the conventions write them.
-
-
 def executed(
     span: Span, prefix: str, protocol: Literal["mcp"] | None, *, with_result: bool = True
 ) -> CallExecuted | None:
@@ -213,10 +203,9 @@ def _mcp_result(attributes: Mapping[str, Value]) -> Content:
 
 
 def shows_output(operation: str, attributes: Mapping[str, Value]) -> bool:
-    """Return whether a span of an operation that is not known as a model's is a model call all the same.
+    """Return whether a span with an unknown operation is a model call.
 
-    Rule: it has `gen_ai.output.messages`, and no whole word of its operation, and no attribute, is that of an agent, a
-    workflow, a tool, embeddings, retrieval, memory or an evaluation.
+    Rule: it has `gen_ai.output.messages`, and no word of its operation, and no attribute, is that of an agent, a tool or the like.
     """
     if OUTPUT not in attributes or TOOL_NAME in attributes or CALL_ID in attributes:
         return False
@@ -225,10 +214,9 @@ def shows_output(operation: str, attributes: Mapping[str, Value]) -> bool:
 
 
 def one_by_one(attributes: Mapping[str, Value]) -> Content:
-    """Read arguments that have an attribute each, with the rest of its key as their name.
+    """Read arguments that have an attribute each, with the rest of its key, dots included, as their name.
 
-    Rule: without `gen_ai.tool.call.arguments`, or where it is empty, each `gen_ai.tool.call.arguments.<name>` is one argument
-    with the value as recorded, dots in names included. Keys below `gen_ai.tool.call.result` describe the result and are not part of it.
+    Rule: they count where `gen_ai.tool.call.arguments` is absent or empty. Keys below `gen_ai.tool.call.result` describe the result.
     """
     keys: Iterable[str] = getattr(attributes, "unordered", attributes)
     # Asked of every tool span without arguments: one text costs a tenth of asking each key.
@@ -280,12 +268,7 @@ def call_error(span: Span) -> CallError | None:
 
 
 def span_failure(span: Span, observations: Sequence[Observation]) -> SpanFailed | None:
-    """Read the error that a span ended with; `None` for the execution of a tool, whose error is that of its call.
-
-    The step of a code agent is a part of the run: a run whose last step failed has failed.
-
-    Exceptions count without an error status on agent runs and model calls alone: elsewhere, they may have been caught.
-    """
+    """Read the error that ended a span that is no tool's. Only on agent runs and model calls do exceptions count without an error status."""
     if span.status != "error" and (span.status == "ok" or not _may_fail_by_exception(span, observations)):
         return None
     if any(type(seen) is CallExecuted for seen in observations):
@@ -320,9 +303,6 @@ def pause(span: Span) -> CallError | None:
 
 def _exception(span: Span) -> Mapping[str, Value] | None:
     return next((event.attributes for event in span.events if event.name == "exception"), None)
-
-
-# Reads messages, instructions and conversation ids as the conventions write them, on spans and in events.
 
 
 def conversation(attributes: Mapping[str, Value], own: Iterable[str] = ()) -> list[ConversationSeen]:

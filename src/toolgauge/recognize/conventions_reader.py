@@ -68,16 +68,20 @@ _MAX_FLAT = 128
 
 
 class PlainDialect:
-    """What most dialects have in common: they read the conventions as well, and hide no attribute.
-
-    What an application gives to a span may stand under its key with one of these `prefixes`.
-    """
+    """The base of most dialects: reads the conventions, hides no attribute, looks for an application's keys under `prefixes` too."""
 
     scopes: tuple[str, ...] = ()
     prefixes: tuple[str, ...] = ()
 
     def __init__(self) -> None:
         self._conventions = ConventionsReader()
+
+    def read(self, record: Record) -> Iterable[Observation]:
+        """Read one span; a dialect that reads log records too has a `read` of its own."""
+        return self._read(record) if isinstance(record, Span) else ()
+
+    def _read(self, span: Span) -> Iterable[Observation]:  # noqa: ARG002 (for dialects to fill in)
+        return ()
 
     def attribute(self, record: Record, key: str) -> Value:
         """Look up an attribute, also among those that an application gave to the span."""
@@ -88,10 +92,7 @@ class PlainDialect:
 
 
 class ConventionsReader:
-    """Remembers nothing of records but what comes again with each model call: tools on offer, instructions, histories.
-
-    Where it is told `whose` a record is, the conversation's or the trace's id, it reads of a history what is new in it.
-    """
+    """Reads records; remembers tools, instructions and histories by `whose` id, so that only new history is read."""
 
     def __init__(self) -> None:
         self._definitions = DefinitionReader()
@@ -273,7 +274,6 @@ def operation(attributes: Mapping[str, Value]) -> Operation | None:
 
 
 def _given(event: SpanEvent) -> list[Message]:
-    """Read what a span event holds of a model's input."""
     if event.name == conventions.DETAILS:
         return read_messages(event.attributes.get(conventions.INPUT), "user")
     if event.name == conventions.CONTENT_PROMPT:
@@ -294,13 +294,8 @@ def _executed(span: Span, prefix: str, protocol: Literal["mcp"] | None) -> Itera
     return () if call is None else (call,)
 
 
-# Reads the inputs of model calls, each of which repeats the history before it: what was read once is not read again.
-#
-# JSON tells from its beginning: where a text begins as one that was read before and a comma follows, what comes after it
-# is a list of further messages. Without this, reading a conversation would take the square of its length. Whatever is not
-# JSON to the letter, is too large, or does not go on from what is known, is read whole.
-
-
+# A model call's input repeats the history before it: where a text begins as an earlier one and a comma follows, the rest is a list of
+# further messages. Otherwise reading a conversation would take the square of its length. All other texts are read whole.
 class _Known(Struct, frozen=True):
     """What was read from an input: `begun` is its text without the last bracket, `kept` what was read may take in bytes."""
 
@@ -411,12 +406,8 @@ def _kept(recorded: list[Observation]) -> int:
     return size
 
 
-# Reads what LiteLLM's callback tells beside the conventions: the calls that its `gen_ai.output.messages` leave out.
-#
-# They are on the span of the raw request, as the provider's answer (a Python literal), with their ids; and in flat keys
-# on the span of the request or, where an application has a span open, on that one, for the latest request alone.
-
-
+# LiteLLM's callback leaves calls out of `gen_ai.output.messages`. They are on the span of the raw request, as a Python literal, and
+# in flat keys on the span of the latest request, or on one that an application has open.
 def is_raw(span: Span) -> bool:
     """Return whether the span is a raw request of LiteLLM's."""
     return span.scope.name == SCOPE and span.name == RAW_SPAN

@@ -1,8 +1,4 @@
-"""Reads the tools that a model was offered, in any provider's form.
-
-Arrives: the value of a definitions attribute, OpenInference's flattened keys, or a tool's own span. Leaves: definitions. A
-definition that is missed makes a tool look invented, so every known form is read.
-"""
+"""Reads the tools that a model was offered, in any provider's form: a definition that is missed makes a tool look invented."""
 
 import json
 import re
@@ -47,11 +43,7 @@ _Reader: TypeAlias = Callable[[Value], Iterable[ToolDefinition]]
 
 
 class DefinitionReader:
-    """Reads the tools on offer, each text once; what has no name is left out.
-
-    Agents send the same tools with each model call: without the memory, half agent traces take 30 % more CPU. The tools of all
-    calls of a run are then one object in memory.
-    """
+    """Reads the tools on offer, each text once: agents repeat them with each model call, and reading them each time costs 30 % more CPU."""
 
     def __init__(self) -> None:
         self._known = FIFOCache[tuple[_Reader, str], tuple[tuple[ToolDefinition, ...], int]](

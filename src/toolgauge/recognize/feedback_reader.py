@@ -15,42 +15,14 @@ from toolgauge.recognize.conventions import CONVERSATION, SESSION
 
 _PASSED = frozenset(
     [
-        "1",
-        "accepted",
-        "correct",
-        "good",
-        "like",
-        "ok",
-        "pass",
-        "passed",
-        "positive",
-        "success",
-        "successful",
-        "thumb_up",
-        "thumbs_up",
-        "true",
-        "up",
-        "yes",
+        *("1", "accepted", "correct", "good", "like", "ok", "pass", "passed", "positive", "success"),
+        *("successful", "thumb_up", "thumbs_up", "true", "up", "yes"),
     ]
 )
 _FAILED = frozenset(
     [
-        "-1",
-        "0",
-        "bad",
-        "dislike",
-        "down",
-        "fail",
-        "failed",
-        "failure",
-        "false",
-        "incorrect",
-        "negative",
-        "no",
-        "rejected",
-        "thumb_down",
-        "thumbs_down",
-        "wrong",
+        *("-1", "0", "bad", "dislike", "down", "fail", "failed", "failure", "false", "incorrect", "negative"),
+        *("no", "rejected", "thumb_down", "thumbs_down", "wrong"),
     ]
 )
 _SIGNS = {"\N{THUMBS UP SIGN}": True, "\N{THUMBS DOWN SIGN}": False}
@@ -64,10 +36,7 @@ _SEPARATORS = re.compile(r"(?<=[a-z])[ _-]+")
 
 
 def verdict_of(value: str | float, pass_at: float | None = None) -> bool | None:
-    """Return whether a run passed; `None` for a value that is no verdict.
-
-    Numbers pass from `pass_at` on; without it only 1 is a pass, and only 0 and -1 are failures.
-    """
+    """Return whether a run passed, `None` for no verdict. Without `pass_at` only 1 passes, and only 0 and -1 fail."""
     if isinstance(value, str) and len(value) > _MAX_LENGTH:
         return None
     if pass_at is not None and (number := _number(value)) is not None:

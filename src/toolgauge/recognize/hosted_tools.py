@@ -19,13 +19,8 @@ _PROVIDER_CALLS = frozenset(("server_tool_call", "server_tool_use", "mcp_tool_us
 # Items of OpenAI's Responses API whose tools the application runs; all other `..._call` items are run by the provider.
 _CLIENT_ITEMS = frozenset(
     (
-        "tool_call",
-        "function_call",
-        "custom_tool_call",
-        "computer_call",
-        "local_shell_call",
-        "shell_call",
-        "apply_patch_call",
+        *("tool_call", "function_call", "custom_tool_call", "computer_call", "local_shell_call"),
+        *("shell_call", "apply_patch_call"),
     )
 )
 _ITEM = "_call"

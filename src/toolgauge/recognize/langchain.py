@@ -1,8 +1,4 @@
-"""Reads what LangChain and LangGraph leave in other producers' spans: tool answers, chat messages, agent runs.
-
-Arrives: the output of a tool run or node, messages as LangChain serialises them, a run's name and metadata. Which
-producers wrap a result in this way is for their dialects to know.
-"""
+"""Reads what LangChain and LangGraph leave in other producers' spans: tool answers, chat messages, agent runs."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -27,9 +23,7 @@ from toolgauge.model.records import Span
 from toolgauge.recognize import values
 from toolgauge.recognize.conventions import newest_user_text, written_text
 from toolgauge.recognize.messages import Message, PastMessage, numbered
-from toolgauge.recognize.text_sizes import look_at_ends
-
-# What a failed call is called when the producer names no exception class (OpenTelemetry's own word for it).
+from toolgauge.recognize.values import look_at_ends
 
 # LangGraph leaves a node through these exceptions; nothing has failed. Those that wait for a person are kept as errors:
 # `assemble` distinguishes them from failures by their class.
@@ -66,15 +60,8 @@ _UNNAMED_RUNS = ("LangGraph", "AgentExecutor", "CompiledStateGraph")
 _PART = re.compile(r"(?:Runnable|Channel|Branch)\w*(?:<.*>)?|\w*OutputParser", re.DOTALL)
 _GRAPH_INTEGRATIONS = ("langgraph", "langchain_create_agent")
 
-_NAME = "invalid_tool"
 _REQUESTED = "requested_tool_name"
 _ARGUMENTS = frozenset((_REQUESTED, "available_tool_names"))
-
-
-# Reads what a LangChain tool left: its message, serialised in one of four ways, or a LangGraph command.
-#
-# Arrives: the output of a tool run, or of the node that runs tools. Leaves: the result, and what it hides (the call's id,
-# the failure behind a span that went well). Which producers wrap a result in this way is for their dialects to know.
 
 
 class Answer(Struct, frozen=True, kw_only=True):
@@ -174,7 +161,7 @@ def refused_call(tool: Value, given: Value, output: Value) -> CallAnswered | Non
     if tool != _INVALID_TOOL:
         return None
     read = values.content(given)
-    requested = values.as_object(read.value).get("requested_tool_name") if isinstance(read, Recorded) else None
+    requested = values.as_object(read.value).get(_REQUESTED) if isinstance(read, Recorded) else None
     return CallAnswered(name=requested, result=values.result(output)) if isinstance(requested, str) else None
 
 
@@ -217,13 +204,8 @@ def node_answers(given: Value, output: Value) -> Iterator[CallAnswered]:
             yield from message_answers(data)
 
 
-# Reads LangChain's chat messages: what a model was given and what it wrote.
-#
-# Arrives: messages as LangChain serialises them (plain, inside `kwargs` or `data`). Leaves: observations. A call may stand
-# in one message three times (`tool_calls`, content blocks, `additional_kwargs`); a call that LangChain could not parse
-# stands only in `invalid_tool_calls`, where a reader of the calls alone would miss the failure.
-
-
+# A call may stand in one message three times (`tool_calls`, content blocks, `additional_kwargs`); one that LangChain could not parse
+# stands only in `invalid_tool_calls`.
 def generated(output: Json) -> list[JsonObject]:
     """Return the messages of a model's result, `{"generations": [[{"message": ...}]]}`; of alternatives the first."""
     found: list[JsonObject] = []
@@ -338,12 +320,7 @@ def _flat(data: JsonObject) -> JsonObject:
     return flat
 
 
-# Tells which LangChain runs are runs of an agent, by the metadata that LangChain gives to each run.
-#
-# Arrives: a run's name and metadata. Leaves: the agent run, or nothing. A graph's nodes look like agents where a producer
-# goes by names, and their end would be taken for the end of the run.
-
-
+# A graph's nodes look like agents by their names, and their end would be taken for the end of the run.
 def agent_name(metadata: JsonObject) -> str | None:
     """Return the agent to which a run belongs, by LangChain's metadata."""
     return values.as_str(metadata.get("lc_agent_name"))
@@ -367,16 +344,12 @@ def agent_run(name: str, metadata: JsonObject, *, labelled: bool) -> AgentRun | 
     return None
 
 
-# Reads the tool that LangChain's `AgentExecutor` runs in place of one that does not exist.
-#
-# Arrives: the execution of a tool. Leaves: the call that the model made. Taken as it is, the stand-in would be a call of
-# its own that nobody asked for, and one that went well.
-
-
 def as_requested(call: CallExecuted) -> CallExecuted:
     """Return the call under the name that the model gave, failed; any other call as it is."""
     given = (
-        values.as_object(call.arguments.value) if call.name == _NAME and isinstance(call.arguments, Recorded) else {}
+        values.as_object(call.arguments.value)
+        if call.name == _INVALID_TOOL and isinstance(call.arguments, Recorded)
+        else {}
     )
     requested = values.as_str(given.get(_REQUESTED))
     if requested is None or given.keys() != _ARGUMENTS:

@@ -1,8 +1,4 @@
-"""Reads the spans of a simple producer as the section `dialects` of the configuration maps them.
-
-Arrives: a span, and mappings of attributes. Leaves: observations. A value that is not where its mapping looks for it is not
-recorded.
-"""
+"""Reads the spans of a simple producer as the section `dialects` of the configuration maps their attributes."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
@@ -65,7 +61,21 @@ class MappedDialect:
             case "tool_call":
                 yield from _executed(record, mapping, agent)
             case "model_call":
-                yield from self._model_call(record, mapping, agent)
+                yield ModelCall(
+                    agent=agent,
+                    stopped_for_tools=conventions.stopped_for_tools(record.attributes),
+                    input_tokens=token_count(_value(record, mapping.input_tokens)),
+                    output_tokens=token_count(_value(record, mapping.output_tokens)),
+                )
+                yield from self._offered(record, mapping)
+                yield from conventions.received(_given(record, mapping))
+                if mapping.answers is not None:
+                    yield from _answers(record, mapping.answers)
+                written = conventions.written(_written(record, mapping), agent)
+                yield from written
+                if mapping.requests is not None:
+                    first = sum(isinstance(seen, CallRequested) for seen in written)
+                    yield from _requests(record, mapping.requests, agent, first)
             case "agent_run":
                 yield AgentRun(agent=agent)
                 yield from self._offered(record, mapping)
@@ -85,23 +95,6 @@ class MappedDialect:
         if isinstance(record, LogRecord) or (self.scopes and not record.scope.name.startswith(self.scopes)):
             return None
         return next((mapping for mapping in self._mappings if _fits(record, mapping)), None)
-
-    def _model_call(self, span: Span, mapping: SpanMapping, agent: str | None) -> Iterator[Observation]:
-        yield ModelCall(
-            agent=agent,
-            stopped_for_tools=conventions.stopped_for_tools(span.attributes),
-            input_tokens=token_count(_value(span, mapping.input_tokens)),
-            output_tokens=token_count(_value(span, mapping.output_tokens)),
-        )
-        yield from self._offered(span, mapping)
-        yield from conventions.received(_given(span, mapping))
-        if mapping.answers is not None:
-            yield from _answers(span, mapping.answers)
-        written = conventions.written(_written(span, mapping), agent)
-        yield from written
-        if mapping.requests is not None:
-            first = sum(isinstance(seen, CallRequested) for seen in written)
-            yield from _requests(span, mapping.requests, agent, first)
 
     def _offered(self, span: Span, mapping: SpanMapping) -> Iterator[ToolsOffered]:
         if tools := self._definitions.read(_value(span, mapping.tools)):
@@ -138,9 +131,6 @@ def _holds(attributes: Mapping[str, Value], key: str, wanted: object) -> bool:
     return found in wanted if isinstance(wanted, tuple) else found == wanted
 
 
-# Tool calls.
-
-
 def _executed(span: Span, mapping: SpanMapping, agent: str | None) -> Iterator[CallExecuted]:
     name = values.as_str(_value(span, mapping.tool_name))
     if name is None:
@@ -162,9 +152,6 @@ def _error(span: Span, mapping: SpanMapping) -> CallError | None:
     if message or any(_holds(span.attributes, key, wanted) for key, wanted in mapping.failed.items()):
         return CallError(kind=OTHER_ERROR, message=message)
     return None
-
-
-# Messages, and calls in lists of a producer's own form.
 
 
 def _given(span: Span, mapping: SpanMapping) -> list[Message]:
@@ -196,9 +183,6 @@ def _answers(span: Span, mapping: Answers) -> Iterator[CallAnswered]:
         name = values.as_str(_first(item, mapping.tool_name))
         if call_id is not None or name is not None:
             yield CallAnswered(call_id=call_id, name=name, result=values.result(_first(item, mapping.result)))
-
-
-# Values, and paths into them.
 
 
 def _value(span: Span, place: SpanValue | None) -> Value:

@@ -1,8 +1,4 @@
-"""Reads chat messages in the shapes that producers write: parts, blocks, OpenAI's, text.
-
-Arrives: the value of a messages attribute or event body. Leaves: `Message`, with the calls it asks for and the
-answers it carries. A message of a shape that is not known gives an empty message, never an exception.
-"""
+"""Reads chat messages in the shapes that producers write; one of an unknown shape gives an empty message, never an exception."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,25 +16,14 @@ from toolgauge.recognize.values import MAX_ITEMS
 
 _CALL_TYPES = frozenset(
     [
-        "tool_call",
-        "function_call",
-        "tool_use",
-        "tool-call",
-        "function",
-        "server_tool_use",
-        "mcp_tool_use",
-        "builtin-tool-call",
-        "server_tool_call",
+        *("tool_call", "function_call", "tool_use", "tool-call", "function", "server_tool_use"),
+        *("mcp_tool_use", "builtin-tool-call", "server_tool_call"),
     ]
 )
 _ANSWER_TYPES = frozenset(
     [
-        "tool_call_response",
-        "server_tool_call_response",
-        "tool_result",
-        "tool-result",
-        "tool_response",
-        "function_call_output",
+        *("tool_call_response", "server_tool_call_response", "tool_result", "tool-result"),
+        *("tool_response", "function_call_output"),
     ]
 )
 # Pictures, sound and files, as types of parts and, where parts have none, as keys.
@@ -328,10 +313,6 @@ def _first_text(source: JsonObject, keys: tuple[str, ...]) -> str | None:
     return None
 
 
-# Reads the history that a model was given: the calls in it, and what the user wrote between them. A repair asks for all this;
-# joining a trace that has no damage does not.
-
-
 class PastMessage(Struct, frozen=True):
     """A message of a history: the calls that it asks for, whether it answers any, and the text of one by the user."""
 
@@ -353,10 +334,7 @@ def past_calls(messages: Iterable[Message]) -> Iterator[CallRequested | MessageS
 
 
 def numbered(messages: Iterable[PastMessage]) -> Iterator[CallRequested | MessageSeen]:
-    """Yield the calls and texts of the messages; `output` and `position` of calls count from 0.
-
-    An answer to a call, or a message of the user, ends an output: OpenAI's Responses API lists the calls of one output one by one.
-    """
+    """Yield calls and texts of messages, counting `output` and `position` from 0; an answer or a user's message ends an output."""
     output, position = 0, 0
     for message in messages:
         if message.user:

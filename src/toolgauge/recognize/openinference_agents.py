@@ -1,8 +1,4 @@
-"""Reads the spans of agents that OpenInference's instrumentations write: runs, tasks, and calls of managed agents.
-
-Arrives: a span that is no tool span. Leaves: the run, the calls and texts that stand only there, or nothing. Each
-instrumentation means something else by an agent's span, so its name is asked for first.
-"""
+"""Reads OpenInference's spans of agents: runs, tasks, and calls of managed agents, by the name of the instrumentation."""
 
 import re
 import unicodedata
@@ -81,13 +77,7 @@ _MAX_LOGS = 20_000
 _TASK = re.compile(r"\n---\nTask:\n(.*?)\n---\n", re.DOTALL)
 
 
-# Names the OpenInference instrumentation that wrote a span.
-#
-# Arrives: a scope name such as `openinference.instrumentation.langchain` or
-# `@arizeai/openinference-instrumentation-langchain`. Leaves: `langchain`. Which envelope is around a value depends on
-# the instrumentation, never on the attribute; without it a tool's own argument `kwargs` would be taken for an envelope.
-
-
+# The envelope around a value depends on the instrumentation; without it a tool's own argument `kwargs` would be taken for one.
 def instrumentation(scope: Scope) -> str:
     """Return the instrumentation's name in snake case, "" for any other producer."""
     found = _SCOPE.search(scope.name)
@@ -96,12 +86,7 @@ def instrumentation(scope: Scope) -> str:
     return found[1].lower().replace("-", "_")
 
 
-# Tells which spans are runs of an agent, and the agent's name.
-#
-# Arrives: a span that is no tool span. Leaves: the run, or nothing. LangChain labels everything as an agent whose name
-# contains "agent": its graph nodes would otherwise appear as agents of their own, or their end as the end of the run.
-
-
+# LangChain labels everything as an agent whose name contains "agent": graph nodes would otherwise appear as agents.
 def agent_run(span: Span, kind: str, instrumentation: str, metadata: JsonObject) -> AgentRun | None:
     """Return the agent run that the span is; the agent is `None` where a run has no name."""
     if instrumentation == "langchain":
@@ -121,13 +106,8 @@ def agent_run(span: Span, kind: str, instrumentation: str, metadata: JsonObject)
     return AgentRun(agent=named)
 
 
-# Reads whole conversations that two instrumentations leave on the span of an agent's run.
-#
-# CrewAI and Haystack record no model calls. A call that the framework refused, and all ids, are only in the messages
-# inside `output.value`: as OpenAI's messages (CrewAI), as Python reprs (Haystack). These are summaries of
-# several model outputs: they complete what tool spans say and stand alone where there are none.
-
-
+# CrewAI and Haystack record no model calls. Refused calls and ids are only in the messages inside `output.value` of an agent's run,
+# which sum up several model outputs: they complete tool spans, and stand alone where there are none.
 def crew_history(output: Value, agent: str | None) -> Iterator[Observation]:
     """Read the messages of a CrewAI task."""
     position = 0
@@ -148,9 +128,6 @@ def _newest(texts: Mapping[str, str]) -> Iterator[MessageSeen]:
     for role in _TEXT_ROLES:
         if role in texts:
             yield MessageSeen(role=role, text=texts[role])
-
-
-# --- Haystack
 
 
 def haystack_history(given: Value, output: Value) -> Iterator[Observation]:
@@ -202,9 +179,6 @@ def _chat_messages(value: Value) -> Iterator[JsonObject]:
                 continue  # one message that cannot be read says nothing about the others
 
 
-# Reads what CrewAI's spans say beside the calls: the names that its tools have for a model, and the tools on offer.
-
-
 def called_name(title: str, description: Value) -> str:
     """Return the name by which a model calls the tool that a span shows by its title."""
     recorded = _DESCRIBED_NAME.match(description) if isinstance(description, str) else None
@@ -237,11 +211,6 @@ def task_texts(tasks: Value) -> Iterator[MessageSeen]:
             yield MessageSeen(role="user", text=text)
 
 
-# Tells the run of a managed agent, which is a call of the agent above it, from a run that a program started.
-#
-# smolagents writes no tool span for such a call, only the managed agent's own run.
-
-
 def offered_names(attributes: Mapping[str, Value]) -> tuple[ToolDefinition, ...]:
     """Read the offer of an agent: its tools, and the agents that it manages, which are called like tools."""
     names = values.as_list(values.decoded(attributes.get(_TOOLS_NAMES)))
@@ -267,24 +236,13 @@ def managed_agent_call(span: Span) -> CallExecuted | None:
     more: JsonObject = {"additional_args": given["additional_args"]} if given.get("additional_args") else {}
     arguments = NOT_RECORDED if task is None else Recorded({"task": task[1], **more})
     return CallExecuted(
-        name=managed[1],
-        arguments=arguments,
-        result=values.result(span.attributes.get(OUTPUT)),
-        error=span_error(span),
+        name=managed[1], arguments=arguments, result=values.result(span.attributes.get(OUTPUT)), error=span_error(span)
     )
 
 
-# Tells the steps in which a code agent of smolagents ran code, or tried to.
-#
-# Such a step has a span of its own, a chain; its code is in the output of the model call beneath it. Calls in the code
-# show only where their tools have spans.
-
-
+# The step is a chain; its code is in the output of the model call beneath it. Calls in the code show only as tool spans.
 def code_step(span: Span) -> CodeExecuted | None:
-    """Return the step in which code ran, `None` for any other step.
-
-    Rule: a step ran code if its output holds the logs of an execution, or its error is one of parsing or executing code.
-    """
+    """Return the step that ran code: its output holds execution logs, or its error is one of parsing or executing code."""
     if _STEP.fullmatch(span.name) is None:
         return None
     error = span_error(span)

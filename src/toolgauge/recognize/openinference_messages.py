@@ -107,9 +107,6 @@ def _index(text: str) -> int | None:
     return int(text)
 
 
-# --- calls
-
-
 def requests(messages: list[Message]) -> list[CallRequested]:
     """Read the calls that the model asked for, in its order; their positions are not numbered yet."""
     return [request for message in messages for part in _call_parts(message) if (request := _request(part))]
@@ -157,9 +154,6 @@ def observed(found: list[CallRequested], agent: str | None) -> Iterator[CallRequ
         yield replace(request, position=position, agent=agent)
 
 
-# --- what LangChain keeps to its raw output
-
-
 def with_raw_output(found: list[CallRequested], raw: Value) -> list[CallRequested]:
     """Complete the calls from LangChain's raw output: the ids of old releases, and the calls that it rejected."""
     if not isinstance(raw, str):
@@ -190,9 +184,6 @@ def with_raw_output(found: list[CallRequested], raw: Value) -> list[CallRequeste
             for request, call in zip(recorded, valid, strict=True)
         ]
     return [*recorded, *unusable]
-
-
-# --- answers and texts
 
 
 def answers(messages: list[Message]) -> Iterator[CallAnswered]:
@@ -283,12 +274,7 @@ def _text(message: Message) -> str | None:
     return "\n".join(part for part in parts if isinstance(part, str)) or None
 
 
-# Completes a model's calls from the provider's own response in `output.value`.
-#
-# Arrives: the calls that the flattened messages show. Leaves: the same calls with their ids, or all calls where the
-# flattened messages leave them out. Without the ids an answer in the next request finds no call.
-
-
+# Without the ids in the provider's own response, an answer in the next request finds no call.
 def with_response(found: list[CallRequested], raw: Value) -> list[CallRequested]:
     """Return the calls, completed from a response of OpenAI's or of Google's form."""
     if not isinstance(raw, str) or (found and all(request.call_id is not None for request in found)):
@@ -316,13 +302,8 @@ def with_response(found: list[CallRequested], raw: Value) -> list[CallRequested]
     ]
 
 
-# Reads the model span that Google's ADK shares with the agent's run.
-#
-# Where the framework opens no span of its own for a model call, the instrumentation writes each call's attributes over
-# those of the call before, on the span of the agent's run. Read as one model call it would ask for calls of two outputs,
-# and before all that was really called first. What was asked for is in the history that the last call was given.
-
-
+# ADK opens no span for a model call: each call's attributes replace the previous ones on the span of the agent's run. Read as one
+# model call it would ask for calls of two outputs; the requested calls are in the history that the last call was given.
 def is_shared_by_agent(span: Span, instrumentation: str) -> bool:
     """Return whether a model span is an agent's run that may hold several model calls."""
     return instrumentation == "google_adk" and span.name.startswith(_AGENT_RUN)

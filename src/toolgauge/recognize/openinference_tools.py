@@ -44,7 +44,17 @@ def call_arguments(span: Span, instrumentation: str) -> Content:
     if instrumentation in _KEYWORDS and (
         isinstance(envelope.get("kwargs"), dict) or isinstance(envelope.get("args"), list)
     ):
-        return _keywords(envelope, span)
+        # Open `{"args": [...], "kwargs": {...}}`; names of positional arguments come from the schema.
+        named = dict(values.as_object(envelope.get("kwargs")))
+        positional = values.as_list(envelope.get("args"))
+        if not positional:
+            return Recorded(named)
+        schema = values.as_object(values.decoded(span.attributes.get(PARAMETERS)))
+        properties = schema.get("properties")
+        names = [name for name in (properties if isinstance(properties, dict) else schema) if name not in named]
+        if len(names) < len(positional):
+            return Unparsed(values.text_of(values.plain(span.attributes.get(INPUT))))
+        return Recorded(dict(zip(names, positional, strict=False)) | named)
     return read
 
 
@@ -101,29 +111,7 @@ def is_synthesized(span: Span) -> bool:
     return value is True or (isinstance(value, str) and value.lower() == "true")
 
 
-# --- arguments
-
-
-def _keywords(envelope: JsonObject, span: Span) -> Content:
-    """Open `{"args": [...], "kwargs": {...}}`; names of positional arguments come from the schema."""
-    named = dict(values.as_object(envelope.get("kwargs")))
-    positional = values.as_list(envelope.get("args"))
-    if not positional:
-        return Recorded(named)
-    schema = values.as_object(values.decoded(span.attributes.get(PARAMETERS)))
-    properties = schema.get("properties")
-    names = [name for name in (properties if isinstance(properties, dict) else schema) if name not in named]
-    if len(names) < len(positional):
-        return Unparsed(values.text_of(values.plain(span.attributes.get(INPUT))))
-    return Recorded(dict(zip(names, positional, strict=False)) | named)
-
-
-# Reads the calls that Google's SDK made by itself between two requests of one span.
-#
-# Arrives: `output.value` with `automatic_function_calling_history`. Leaves: the requests, by output, and their answers.
-# The span's own output is only the text after all of them, so that without this the calls would not be seen.
-
-
+# The span's own output is only the text after the calls that Google's SDK made by itself.
 def made_by_itself(raw: Value) -> Iterator[CallRequested | CallAnswered]:
     """Yield the calls since the newest user's text, and what came of them."""
     if not isinstance(raw, str) or _HISTORY not in raw:

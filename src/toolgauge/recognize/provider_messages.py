@@ -1,8 +1,4 @@
-"""Reads what a model was given and wrote in the provider's own form, which some producers pass on as it is.
-
-Arrives: a request or a response, decoded or as JSON text, or content blocks of Bedrock's. Leaves: messages in the form that
-`recognize.langchain` reads, or answers to calls, with the failures that only the provider's form shows.
-"""
+"""Reads requests and responses in a provider's own form, with the failures that only this form shows."""
 
 from collections.abc import Iterator
 
@@ -18,10 +14,7 @@ _ANTHROPIC, _BEDROCK = '"tool_result"', '"toolResult"'
 
 
 def provider_answers(request: Value) -> list[CallAnswered]:
-    """Read the answers in a request of Anthropic's messages and Bedrock's Converse; none in any other form.
-
-    OpenInference's flattened messages drop the failure, and keep of several answers in one message only the last.
-    """
+    """Read the answers, with failures, in a request of Anthropic's messages or Bedrock's Converse; none in any other form."""
     if not isinstance(request, str) or (_ANTHROPIC not in request and _BEDROCK not in request):
         return []
     messages = values.as_list(values.as_object(values.opened(request)).get("messages"))
@@ -47,8 +40,6 @@ def provider_answers(request: Value) -> list[CallAnswered]:
 
 
 # Bedrock's content blocks, which Strands takes over: `{"toolUse": {...}}`, `{"toolResult": {...}}`.
-
-
 def blocks_message(role: str, value: Value) -> Message:
     """Read a list of Bedrock's blocks as a message; any other value is the message's text."""
     parts: list[Json] = []
@@ -94,9 +85,6 @@ def _block(block: JsonObject) -> JsonObject:
     return {"type": "text", "content": text} if isinstance(text, str) else {"type": "block"}
 
 
-# Messages of a request or a response, in the form that `recognize.langchain` reads.
-
-
 _CONVERSATION_KEYS = ("messages", "input", "contents", "prompt", "prompts")
 
 
@@ -138,29 +126,25 @@ def _message(item: Json) -> JsonObject:
         return {"content": item}
     message = values.as_object(item)
     if "blocks" in message and "content" not in message:
-        return _of_blocks(message)
+        # Read LlamaIndex's form; calls stand in blocks and, as the provider wrote them, beside.
+        blocks = [values.as_object(block) for block in values.as_list(message.get("blocks"))]
+        beside = values.as_object(message.get("additional_kwargs"))
+        called: list[Json] = [
+            {"id": block.get("tool_call_id"), "name": block.get("tool_name"), "arguments": block.get("tool_kwargs")}
+            for block in blocks
+            if block.get("block_type") == "tool_call"
+        ]
+        return {
+            "role": message.get("role"),
+            "content": [{"type": "text", "text": block["text"]} for block in blocks if "text" in block],
+            "tool_calls": called or beside.get("tool_calls"),
+            "tool_call_id": beside.get("tool_call_id"),
+        }
     parts = values.as_list(message.get("parts"))
     if not parts:
         return message
     flat = {key: value for key, value in message.items() if key != "parts"}
     return {**flat, "content": [part for found in parts for part in _parts(values.as_object(found))]}
-
-
-def _of_blocks(message: JsonObject) -> JsonObject:
-    """Read LlamaIndex's form; calls stand in blocks and, as the provider wrote them, beside."""
-    blocks = [values.as_object(block) for block in values.as_list(message.get("blocks"))]
-    beside = values.as_object(message.get("additional_kwargs"))
-    called: list[Json] = [
-        {"id": block.get("tool_call_id"), "name": block.get("tool_name"), "arguments": block.get("tool_kwargs")}
-        for block in blocks
-        if block.get("block_type") == "tool_call"
-    ]
-    return {
-        "role": message.get("role"),
-        "content": [{"type": "text", "text": block["text"]} for block in blocks if "text" in block],
-        "tool_calls": called or beside.get("tool_calls"),
-        "tool_call_id": beside.get("tool_call_id"),
-    }
 
 
 def _parts(part: JsonObject) -> Iterator[JsonObject]:

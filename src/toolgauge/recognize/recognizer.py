@@ -1,8 +1,4 @@
-"""Finds the dialect that reads a record and turns the record into a `Reading`.
-
-Spans and log records arrive as views, one at a time; a reading leaves, or nothing when nobody cares. A dialect
-that fails on a hostile record costs this record's observations, never the process and never another record.
-"""
+"""Finds the dialect that reads a record and turns the record into a `Reading`; a dialect that fails costs only this record."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
@@ -12,7 +8,7 @@ from toolgauge.model.observations import CallRequested, MessageSeen, Observation
 from toolgauge.model.ports import Deferring, Dialect, Grounds, Remembering
 from toolgauge.model.records import LogRecord, Record, Span, SpanRef
 from toolgauge.recognize.conventions import span_failure
-from toolgauge.recognize.text_sizes import cut_texts_seen, text_sizes
+from toolgauge.recognize.values import cut_texts_seen, text_sizes
 from toolgauge.selfmetrics import SelfMetrics
 
 # Listing more keys than this costs more than asking.
@@ -23,10 +19,7 @@ _MAX_FOUND = 256
 
 
 class Candidates:
-    """Leaves out dialects that cannot claim a span, by one look at what all of them go by.
-
-    Asking each of them about every span instead doubles the time to read a span of the conventions.
-    """
+    """Leaves out dialects that cannot claim a span; asking each of them instead doubles the time of reading it."""
 
     def __init__(self, dialects: Sequence[Dialect]) -> None:
         self._dialects = tuple(dialects)
@@ -202,10 +195,7 @@ class _Deferred:
 
 
 class Recognizer:
-    """Asks the dialects in order of rank; exactly one reads a record.
-
-    `wanted` are the attribute keys that criteria ask for; a record is also read for these alone.
-    """
+    """Has the first dialect by rank that claims a record read it; one with the attribute keys `wanted` is read for these too."""
 
     def __init__(self, dialects: Sequence[Dialect], metrics: SelfMetrics, wanted: Collection[str] = ()) -> None:
         self._dialects = tuple(sorted(dialects, key=lambda dialect: (dialect.rank, dialect.name)))
@@ -241,10 +231,7 @@ class Recognizer:
         return self._read(record, ref, self._candidates.of(record) if isinstance(record, Span) else self._asked)
 
     def operation(self, attributes: Mapping[str, Value], name: str, scope: str) -> tuple[Operation, str] | None:
-        """Return what a span shows and the name of its dialect; `None` when that takes reading it.
-
-        `name` is that of the span, `scope` that of its scope.
-        """
+        """Return the operation of a span with this name and scope, and its dialect; `None` when the span must be read."""
         for deferring in self._deferring:
             operation = deferring.operation(attributes, name, scope)
             if operation is not None:
@@ -258,10 +245,7 @@ class Recognizer:
         return self._read(span, span.ref, self._asked if reader is None else (reader,))
 
     def read_calls(self, dialect: str, span: Span) -> Reading | None:
-        """Read a span of which `operation` is known without messages and results; `None` when all of it has to be read.
-
-        Never raises.
-        """
+        """Read a span with a known operation, without messages and results; `None` when all must be read. Never raises."""
         reader, calls = self._readers_of_calls.get(dialect, (None, None))
         if reader is None or calls is None:
             return None

@@ -1,8 +1,4 @@
-"""The section `dialects`: the meaning of a simple producer's attributes, without Python.
-
-Each entry is a dialect. A span is read by the first of its mappings that matches; a value is named by the attribute that
-holds it, with the path to it where it stands inside JSON.
-"""
+"""The section `dialects`: the meaning of a simple producer's attributes; the first mapping that matches reads a span."""
 
 from typing import Annotated, Literal, Self, TypeAlias
 

@@ -1,18 +1,131 @@
-"""What each producer leaves out, and what turns it on: from trajectories, with the producers of their spans.
+"""The facts that each producer leaves out of its spans, and the setting that records them (`remedies.toml`).
 
-Judged by the calls as they were joined, not by single spans: a library that records no arguments is fine where the
-same call is recorded with arguments by another span. A fact that only some calls of a trace lack is left alone: that is
-what happens in a run, not how its producer is set up.
+Judged by the calls as they were joined, not by single spans: a library that records no arguments is fine where another span
+of the same call has them. A fact that only some calls of a trace lack is no matter of settings, and is left alone.
 """
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib.resources import files
+from typing import Literal, TypeAlias
+
+import msgspec
+from msgspec import Struct
 
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.recognize.remedies import HIDES_OUTPUTS, Fact, Producer, Remedy, producer_of, remedy, table
+
+Fact: TypeAlias = Literal[
+    "calls", "arguments", "results", "failures", "call_ids", "tool_definitions", "conversation_id", "user_text"
+]
+# The facts that a single content switch governs.
+_CONTENT: tuple[Fact, ...] = ("calls", "arguments", "results", "user_text")
+# Hides what models and tools gave back, all of it.
+HIDES_OUTPUTS = "OPENINFERENCE_HIDE_OUTPUTS"
+
+# `telemetry.sdk.language` has a closed list of values; a page in a browser runs what a server in JavaScript runs.
+_SAME = {"webjs": "nodejs"}
+# Where the resource names no language, the form of the scope's name shows it.
+_FORMS = (
+    (re.compile(r"@[\w.-]+/|(?:.+[./-])?(?:typescript|javascript|nodejs)$"), "nodejs"),
+    (re.compile(r"io\.opentelemetry\.contrib\.php\."), "php"),
+    (re.compile(r"(?:io\.opentelemetry|io\.micrometer|org\.springframework|com\.arize|dev\.langchain4j)\."), "java"),
+    # The path of a module: a host, then a slash.
+    (re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+)+/"), "go"),
+    (re.compile(r"[A-Z]\w*(?:\.[A-Z]\w*)+$"), "dotnet"),
+    (
+        re.compile(r"(?:opentelemetry|openinference|openlit|strands|traceloop|uipath|semantic_kernel|litellm)\."),
+        "python",
+    ),
+    (
+        re.compile(r"(?:pydantic[-_]ai|agent_framework|autogen|haystack|litellm|logfire|fastmcp|mcp-python-sdk)\b"),
+        "python",
+    ),
+    # The tracers of the AI SDK, of Strands for TypeScript, and of the Gemini CLI.
+    (re.compile(r"(?:ai|gen_ai|strands-agents|gemini-cli)$"), "nodejs"),
+)
+_LONGEST_SCOPE = 256
+_RELEASE = re.compile(r"v?(\d{1,9})(?:\.(\d{1,9}))?(?:\.(\d{1,9}))?")
+
+
+class Producer(Struct, frozen=True, kw_only=True, order=True):
+    """A library (`scope`, `version`) in a service, and the language of its process. Each is "" where it is not known."""
+
+    service: str
+    scope: str
+    version: str
+    language: str = ""
+
+    @property
+    def release(self) -> tuple[int, ...] | None:
+        """The numbers of the version, up to three; `None` where there are none."""
+        found = _RELEASE.match(self.version)
+        return None if found is None else tuple(int(number) for number in found.groups() if number is not None)
+
+
+def producer_of(service: str | None, scope: str, version: str, sdk_language: str) -> Producer:
+    """Name a producer; `sdk_language` is the resource's `telemetry.sdk.language`, "" where it has none."""
+    language = _SAME.get(sdk_language, sdk_language)
+    if not language:
+        language = next((language for form, language in _FORMS if form.match(scope[:_LONGEST_SCOPE])), "")
+    return Producer(service=service or "", scope=scope, version=version, language=language)
+
+
+class Remedy(Struct, frozen=True, kw_only=True):
+    """How to record a missing fact, with the exact names of `switches`; where no setting does (`never`), `how` names other help."""
+
+    how: str
+    switches: tuple[str, ...] = ()
+    never: bool = False
+
+
+class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Remedies for producers of these dialects, scope beginnings and languages (empty fits all), in releases below `before`."""
+
+    dialects: tuple[str, ...] = ()
+    scopes: tuple[str, ...] = ()
+    languages: tuple[str, ...] = ()
+    before: tuple[int, ...] | None = None
+    remedies: dict[Fact | Literal["content"], str]
+
+    def fits(self, producer: Producer, dialects: Collection[str]) -> bool:
+        """Return whether the row is about this producer."""
+        if self.dialects and not any(dialect in self.dialects for dialect in dialects):
+            return False
+        # Whole words: `ai` is not the beginning of `airline`.
+        if self.scopes and not any(re.match(rf"{re.escape(scope)}(?!\w)", producer.scope) for scope in self.scopes):
+            return False
+        if self.languages and producer.language not in self.languages:
+            return False
+        return self.before is None or (producer.release is not None and producer.release < self.before)
+
+
+class Table(Struct, frozen=True, forbid_unknown_fields=True):
+    """The file of remedies."""
+
+    remedies: dict[str, Remedy]
+    rows: tuple[Row, ...]
+
+
+@cache
+def table() -> Table:
+    """Read the file of remedies."""
+    written = files("toolgauge.recognize").joinpath("remedies.toml").read_bytes()
+    return msgspec.toml.decode(written, type=Table)
+
+
+def remedy(fact: Fact, producer: Producer, dialects: Collection[str]) -> Remedy:
+    """Look up what helps a producer whose spans lack the fact: the first row that fits and knows the fact answers."""
+    for row in table().rows:
+        name = row.remedies.get(fact) or (row.remedies.get("content") if fact in _CONTENT else None)
+        if name is not None and row.fits(producer, dialects):
+            return table().remedies[name]
+    raise KeyError(fact)  # the last row knows all facts
+
 
 # Without these the calls themselves cannot be judged; the rest narrows what can be asked about them.
 PROBLEMS: tuple[Fact, ...] = ("calls", "arguments", "results")
@@ -78,10 +191,7 @@ def counts_of(trajectory: Trajectory) -> TraceCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shortfall:
-    """A fact that a producer leaves out: in `count` of `of` places, and in `traces` of `of_traces` trajectories.
-
-    Places are calls, model calls or traces, by the fact.
-    """
+    """A fact missing in `count` of `of` places (calls, model calls or traces, by the fact) and `traces` of `of_traces` trajectories."""
 
     fact: Fact
     count: int

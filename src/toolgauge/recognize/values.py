@@ -1,22 +1,77 @@
-"""Turns what producers write as arguments, results and messages into JSON values.
+"""Turns what producers write as arguments, results and messages into JSON values, and measures texts that a limit has cut.
 
-Arrives: an attribute's value, which may be JSON text, JSON text inside JSON text, a Python literal, a structured
-value or prose. Leaves: `Content`. Knows no dialect: envelopes are opened by the dialect that knows them.
-Everything here is hostile: a value that is too deep, too large or broken becomes `Unparsed`, never an exception,
-and booleans, integers, floats and text stay apart, else scores would compare things that were never equal.
+Knows no dialect: envelopes are opened by the dialect that knows them. A value that is too deep, too large or broken becomes
+`Unparsed`, never an exception; booleans, integers, floats and text stay apart, else scores would compare unequal things.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import cast
 
 import msgspec
 
 from toolgauge.model import damaged_json, masks
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
+from toolgauge.model.damaged_json import SHORTEST_LIMIT, TextSize, extent, text_size
 from toolgauge.model.json import Json, JsonObject, Value, nests_too_deep
 from toolgauge.model.literals import clean, finite, parse_literal
-from toolgauge.recognize.text_sizes import look_for_cut
+from toolgauge.model.records import LogRecord, Record
+
+_MAX_MEASURED = 100
+_LONGEST_MEASURED = 1 << 17
+
+
+class _Seen(threading.local):
+    """Counts, for each thread, the texts that lack their end."""
+
+    texts = 0
+
+
+_seen = _Seen()
+
+
+def look_for_cut(text: str) -> None:
+    """Count a text if it is JSON that lacks its end."""
+    if SHORTEST_LIMIT <= len(text) <= _LONGEST_MEASURED and text[:1] in ("{", "[") and extent(text.rstrip()) == "cut":
+        _seen.texts += 1
+
+
+def look_at_ends(value: Value) -> None:
+    """Count a text that is not read otherwise and has a first bracket without a last one."""
+    if isinstance(value, str) and value[:1] in ("{", "[") and value.rstrip()[-1:] not in ("}", "]"):
+        _seen.texts += 1
+
+
+def cut_texts_seen() -> int:
+    """Return how many texts that lack their end this thread has read."""
+    return _seen.texts
+
+
+def text_sizes(record: Record) -> tuple[TextSize, ...]:
+    """Return the sizes of all long texts of a record, each of them once."""
+    texts = (text for text in _texts(record) if SHORTEST_LIMIT <= len(text) <= _LONGEST_MEASURED)
+    return tuple(dict.fromkeys(text_size(text) for text in islice(texts, _MAX_MEASURED)))
+
+
+def _texts(record: Record) -> Iterator[str]:
+    yield from _texts_in(record.attributes)
+    if isinstance(record, LogRecord):
+        if isinstance(record.body, str):
+            yield record.body
+        return
+    for event in record.events:
+        yield from _texts_in(event.attributes)
+
+
+def _texts_in(attributes: Mapping[str, Value]) -> Iterator[str]:
+    # A limit cuts each text of a list by itself.
+    for value in attributes.values():
+        for one in value if isinstance(value, list) else (value,):
+            if isinstance(one, str):
+                yield one
+
 
 # Parsed JSON can take twenty times the room of its text; a larger text stays text.
 MAX_TEXT = 4 * 1024 * 1024
@@ -68,10 +123,7 @@ def decoded(value: Value) -> Json:
 
 
 def envelope(value: Value) -> Content:
-    """Read any attribute value of which only parts are kept, each of them as `part` returns it.
-
-    Walking a long history to tell that it is not nested too deep takes longer than reading it.
-    """
+    """Read an attribute value of which `part` keeps parts; checking the depth of all of it would cost more than reading it."""
     return _open_text(value) if isinstance(value, str) else content(value)
 
 
@@ -210,10 +262,7 @@ def text_of(value: Json | Content) -> str:
 
 
 def plain(value: Value) -> Json:
-    """Turn an attribute's value into JSON: bytes become text, NaN and infinities become the text OTLP JSON has for them.
-
-    What is nested deeper than `MAX_DEPTH` levels becomes the text `...`.
-    """
+    """Turn an attribute's value into JSON; anything nested deeper than `MAX_DEPTH` becomes the text `...`."""
     return _plain(value, MAX_DEPTH)
 
 

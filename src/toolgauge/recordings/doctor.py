@@ -7,8 +7,7 @@ from typing import Literal, TypeAlias
 
 from toolgauge.model.json import JsonObject
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.recognize.remedies import Fact, Producer, Remedy
-from toolgauge.recognize.shortfalls import COSTS, NAMES, PROBLEMS, Shortfalls
+from toolgauge.recognize.shortfalls import COSTS, NAMES, PROBLEMS, Fact, Producer, Remedy, Shortfalls
 from toolgauge.recordings.stats import ProducerCounts, Tally
 from toolgauge.report.terminal import PLAIN, Style, counted, shortened
 

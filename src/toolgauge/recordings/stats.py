@@ -35,8 +35,7 @@ from toolgauge.model.trajectory import Trajectory
 from toolgauge.otlp.envelope import parse_request
 from toolgauge.otlp.views import Views
 from toolgauge.recognize.recognizer import Recognizer
-from toolgauge.recognize.remedies import Producer, producer_of
-from toolgauge.recognize.shortfalls import TraceCounts
+from toolgauge.recognize.shortfalls import Producer, TraceCounts, producer_of
 from toolgauge.recordings.recorded_requests import RecordedRequest
 from toolgauge.report.terminal import PLAIN, Style, counted, shortened
 from toolgauge.selfmetrics import SelfMetrics

@@ -25,7 +25,7 @@ from toolgauge.model.outcomes import (
     outcome_word,
 )
 from toolgauge.model.plain_words import rule_words
-from toolgauge.model.value_origins import CallOrigins, ValueOrigin, ValueSource
+from toolgauge.model.trajectory import CallOrigins, ValueOrigin, ValueSource
 
 _MAX_NAME, _MAX_TRACED, _MAX_LINE = 80, 60, 600
 _SOURCES: Mapping[ValueSource, str] = {

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from toolgauge.export.redact import Redactor
-from toolgauge.model.error_causes import with_cause
 from toolgauge.model.outcomes import (
     Errored,
     NotEvaluated,
@@ -22,6 +21,7 @@ from toolgauge.model.outcomes import (
     Scored,
     outcome_word,
 )
+from toolgauge.model.plain_words import with_cause
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.report.explanations import figure
 from toolgauge.report.terminal import PLAIN, Style, counted, outcome_styled, printable

@@ -5,8 +5,18 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.recognize.remedies import Fact, Producer, Remedy, producer_of
-from toolgauge.recognize.shortfalls import COSTS, NAMES, PROBLEMS, Shortfall, Shortfalls, counts_of
+from toolgauge.recognize.shortfalls import (
+    COSTS,
+    NAMES,
+    PROBLEMS,
+    Fact,
+    Producer,
+    Remedy,
+    Shortfall,
+    Shortfalls,
+    counts_of,
+    producer_of,
+)
 
 # What is missing everywhere where nothing reads it.
 _CONTENT: tuple[Fact, ...] = ("results", "user_text")

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from toolgauge.model.error_causes import with_cause
 from toolgauge.model.outcomes import OutcomeWord
+from toolgauge.model.plain_words import with_cause
 
 _RESET = "\x1b[0m"
 

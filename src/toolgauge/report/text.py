@@ -11,8 +11,7 @@ from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json
 from toolgauge.model.outcomes import Result, Scorecard, Scored, outcome_word
 from toolgauge.model.plain_words import WHY_NOT_RECORDED, error_words, state_words
-from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.model.value_origins import CallOrigins
+from toolgauge.model.trajectory import CallOrigins, ToolCall, Trajectory
 from toolgauge.report.explanations import (
     HOW_TO_SHOW_VALUES,
     OriginWriter,

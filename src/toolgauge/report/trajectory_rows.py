@@ -12,9 +12,8 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from toolgauge.export.redact import Redactor
-from toolgauge.model.error_causes import with_cause
 from toolgauge.model.outcomes import Errored, NotEvaluated, OutcomeWord, Result, Scored, outcome_word
-from toolgauge.model.plain_words import reason_words
+from toolgauge.model.plain_words import reason_words, with_cause
 from toolgauge.model.records import VERSION
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.report.explanations import brief_reason, deciding, requirement, worst_result

@@ -30,11 +30,11 @@ from toolgauge.model.errors import ConfigError, ExpressionError
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import Errored, NotEvaluated
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.model.written_forms import ONE_OR_MORE, also_written_as
 from toolgauge.score.criterion import agent_of
 from toolgauge.score.equality import same
 from toolgauge.score.patterns import Globs, Pattern, read_path, values_at
 from toolgauge.score.selection import readable_arguments, shown, unseen_arguments
+from toolgauge.settings import ONE_OR_MORE, also_written_as
 
 _EXTRA = "cel_expr_python"
 _VARIABLES = ("arguments", "call", "attributes")

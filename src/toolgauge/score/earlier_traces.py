@@ -11,8 +11,8 @@ from hashlib import blake2b
 
 from msgspec.structs import replace
 
-from toolgauge.model.earlier_values import HASH_BYTES, EarlierValues, with_words
 from toolgauge.model.journal import ShownValues
+from toolgauge.model.left_out import WORD_HASH_BYTES, EarlierValues, with_words
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.origins import value_forms
 from toolgauge.score.origins.grounding import Seen
@@ -82,7 +82,7 @@ class EarlierTraces:
             words |= _known(content) if len(content) <= _LONGEST_KNOWN else _of_text(content)
         hashes = with_words(before.hashes, words)
         gap = before.gap or seen.gap_of_results or (trajectory.incomplete and "incomplete")
-        if len(hashes) > _MAX_VALUES * HASH_BYTES:
+        if len(hashes) > _MAX_VALUES * WORD_HASH_BYTES:
             hashes, gap = b"", gap or "incomplete"
         has_user = before.has_user or seen.user.is_any
         self._put(_key(conversation_id), EarlierValues(hashes, has_traces=True, has_user=has_user, gap=gap))

@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from toolgauge.model.delivery import Signal
-from toolgauge.model.earlier_values import EarlierValues
 from toolgauge.model.journal import ClosedId, JournalChange, JournalEntry, ShownValues
+from toolgauge.model.left_out import EarlierValues
 from toolgauge.model.trajectory import TrajectoryScope
 
 SCHEMA = (

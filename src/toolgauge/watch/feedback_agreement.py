@@ -1,11 +1,7 @@
 """Compares the verdicts of others with the outcomes of criteria, trace by trace and conversation by conversation.
 
-Feedback and scorecards come in, in any order; counts go out. A verdict waits until nothing of its trace or conversation
-has come for `for`, and is compared then: by that time it is known whether another one contradicts it, and a conversation has
-its last turn. Memory is bounded: beyond it the oldest verdict is compared early, and the oldest outcomes are
-forgotten.
-
-Belongs to one thread.
+A verdict waits until nothing of its trace or conversation has come for `for`: then it is known whether another one contradicts it.
+Memory is bounded: beyond it the oldest verdict is compared early, and the oldest outcomes are forgotten. Belongs to one thread.
 """
 
 from collections import OrderedDict
@@ -71,11 +67,8 @@ class FeedbackMetrics:
             "Verdicts of others by what each criterion found on the same trace or conversation: a criterion agrees where "
             "verdict and outcome are the same.",
             (
-                "gen_ai.evaluation.name",
-                "toolgauge.criterion.revision",
-                "toolgauge.feedback.name",
-                "toolgauge.feedback.verdict",
-                "toolgauge.outcome",
+                *("gen_ai.evaluation.name", "toolgauge.criterion.revision", "toolgauge.feedback.name"),
+                *("toolgauge.feedback.verdict", "toolgauge.outcome"),
             ),
         )
 

@@ -162,11 +162,7 @@ class WatchedStream:
     """Takes one observation after the other. `alarm` is the regression that is on."""
 
     def __init__(
-        self,
-        key: StreamKey,
-        detector: Detector,
-        history: _History | None = None,
-        scores: ScoreHistory | None = None,
+        self, key: StreamKey, detector: Detector, history: _History | None = None, scores: ScoreHistory | None = None
     ) -> None:
         self.key = key
         self.stream: Stream = stream_of(key)
@@ -191,7 +187,16 @@ class WatchedStream:
         history, detector = self._history, self.detector
         history.last_ns = now_ns
         score = total / count
-        self._count(conversation, score)
+        arms, version, seen_ns = self._history.arms, conversation.version or "", conversation.opened_ns
+        arm = arms.get(version)
+        if arm is None:
+            if len(arms) >= _VERSIONS:
+                del arms[min(arms, key=lambda each: arms[each].first_ns)]
+            arm = arms[version] = _Arm(0, 0.0, 0.0, seen_ns, seen_ns)
+        arm.observations += 1
+        arm.sum += score
+        arm.sum_of_squares += score * score
+        arm.last_ns = max(arm.last_ns, seen_ns)
         self._scores.add(score, conversation.opened_ns)
         alarm = history.alarm
         raised = detector.observe(tally.scores)
@@ -284,18 +289,6 @@ class WatchedStream:
         """Read what `dump` wrote; raise `ValueError` when it is damaged."""
         read = msgspec.msgpack.decode(saved, type=_Saved)
         return cls(read.key, Detector.load(read.detector), read.history, ScoreHistory.load(read.scores))
-
-    def _count(self, conversation: Conversation, score: float) -> None:
-        arms, version, seen_ns = self._history.arms, conversation.version or "", conversation.opened_ns
-        arm = arms.get(version)
-        if arm is None:
-            if len(arms) >= _VERSIONS:
-                del arms[min(arms, key=lambda each: arms[each].first_ns)]
-            arm = arms[version] = _Arm(0, 0.0, 0.0, seen_ns, seen_ns)
-        arm.observations += 1
-        arm.sum += score
-        arm.sum_of_squares += score * score
-        arm.last_ns = max(arm.last_ns, seen_ns)
 
     def _end(self, alarm: Regression | None, now_ns: int, *, acknowledged: bool) -> None:
         history = self._history

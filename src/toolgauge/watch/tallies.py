@@ -47,11 +47,7 @@ class Conversation(Struct, kw_only=True):
 
 
 class TrajectoryScores(Struct, array_like=True, gc=False):
-    """The scores of one scorecard, by stream: all that the detectors want to know of it.
-
-    `conversation` is `None` where the trajectory is all there is of its conversation. `left_out` counts scores of streams that
-    it had too many of.
-    """
+    """The scores of one scorecard, by stream; `conversation` is `None` if it has no other trajectory. `left_out` counts excess scores."""
 
     conversation: ConversationKey | None
     version: str | None
@@ -185,7 +181,6 @@ def _add(tallies: dict[StreamKey, Tally], key: StreamKey, stratum: str, value: f
 
 
 def _join(tallies: dict[StreamKey, Tally], more: Mapping[StreamKey, Tally]) -> int:
-    """Add the tallies of another trajectory; return how many found no place."""
     left_out = 0
     for key, tally in more.items():
         known = tallies.get(key)

@@ -1,10 +1,8 @@
 """The stage `watch`: scorecards come in, regressions go out.
 
-A scorecard's scores are collected by conversation; a conversation that is complete gives one observation to each of its
-streams; a stream whose mean has dropped raises an alarm. All streams share one promise about false alarms (`budget`), and
-alarms of one service that begin together are one incident.
-
-Belongs to one thread. Nothing here does I/O: `changes` returns the rows to store, `restore` reads them.
+A complete conversation gives one observation to each of its streams; a stream whose mean has dropped raises an alarm. All streams
+share one promise about false alarms (`budget`), and alarms of one service that begin together are one incident.
+Belongs to one thread and does no I/O: `changes` returns the rows to store, `restore` reads them.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -237,10 +235,7 @@ class Watcher:
         return [stream.alarm for stream in self._streams.values() if stream.alarm is not None]
 
     def acknowledge(self, filters: Mapping[str, str], now_ns: int) -> int:
-        """Let the streams with these fields (those of `Stream`) learn again: their scores are normal.
-
-        Returns how many streams these are; the regressions that end so come with the next `tick`.
-        """
+        """Have the streams with these fields of `Stream` learn again and return their number; the next `tick` ends their regressions."""
         wanted = [(_FIELDS.index(name), value) for name, value in filters.items()]
         chosen = [key for key in self._streams if all((key[place] or "") == value for place, value in wanted)]
         for key in chosen:

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from toolgauge.model.regressions import ScoreBucket, StreamHistory
 from toolgauge.settings import HOUR, MINUTE, SECOND
-from toolgauge.watch.betting import interval
+from toolgauge.watch.detector import interval
 
 # What a label of the time axis shows.
 TimeForm: TypeAlias = Literal["second", "minute", "day"]

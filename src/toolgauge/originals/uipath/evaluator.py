@@ -18,9 +18,8 @@ from pydantic.alias_generators import to_camel
 from toolgauge.model.content import Content, Recorded, Unparsed
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.model.offline import CaseOutcome
 from toolgauge.model.outcomes import Difference, Errored, Level, NotEvaluated, Scored
-from toolgauge.model.ports import Evaluation
+from toolgauge.model.ports import CaseOutcome, Evaluation
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.plain_calls import kind_of
 from toolgauge.score.selection import hidden_calls, shown
@@ -164,10 +163,7 @@ def _id(attributes: JsonObject) -> str | None:
 
 
 def made_calls(trajectory: Trajectory, keys: Iterable[str | None], *, with_outputs: bool = False) -> list[LiveCall]:
-    """Take over the calls; arguments that could not be parsed are none. `keys` are the ids and names that are expected.
-
-    An id in UiPath's sense is that of the tool. An id of another producer names one call, and counts only where expected.
-    """
+    """Take over the calls; unparsable arguments are none. Ids other than UiPath's tool ids count only among the expected `keys`."""
     known = frozenset(keys)
     calls: list[LiveCall] = []
     for call in trajectory.calls:
@@ -294,17 +290,14 @@ class UiPathEvaluator(BaseModel, Generic[CriteriaT]):
     @abstractmethod
     def criteria_of(self, expected: Expected) -> CriteriaT | Errored | None:
         """Write the expectations of a criterion in UiPath's words."""
-        ...
 
     @abstractmethod
     def judged(self, criteria: CriteriaT, trajectory: Trajectory) -> Judging:
         """Judge a trajectory."""
-        ...
 
     @abstractmethod
     def judged_as_written(self, criteria: CriteriaT, actual: JsonObject) -> Judging:
         """Judge the calls or the output of a case."""
-        ...
 
 
 # By pydantic's name of a problem, the kind of value that is accepted.
@@ -321,7 +314,6 @@ _ACCEPTED = {
 
 
 def _refusals(error: ValidationError) -> str:
-    """Name each refused value, its kind and the accepted kinds."""
     refused: dict[str, tuple[str, list[str]]] = {}
     for problem in error.errors():
         # Of a field that takes several kinds each has a problem of its own, named at the end of the place.
@@ -382,11 +374,7 @@ class Attempts(Struct):
 
 
 def attempt(expected: Sequence[Written], made: Sequence[LiveCall], equal: Equal, *, stops: bool = False) -> Attempts:
-    """Compare expected calls with made ones.
-
-    `stops` at the first comparison that is not equal, and at the first expected call that finds nothing to be
-    compared with.
-    """
+    """Compare expected calls with made ones; `stops` at the first that differs or has nothing to be compared with."""
     attempts = Attempts()
     used: set[int] = set()
     candidates: dict[tuple[str, str | None], list[int]] = {}

@@ -59,7 +59,6 @@ class CallEvaluator(UiPathEvaluator[CriteriaT]):
     @abstractmethod
     def keys(self, criteria: CriteriaT) -> Iterable[str | None]:
         """Return the ids and names of the expected calls."""
-        ...
 
     def unseen(self, criteria: CriteriaT, calls: Sequence[LiveCall], trajectory: Trajectory) -> NotEvaluated | None:  # noqa: ARG002 (names are always recorded)
         """Return the outcome where a call that could be an expected one was not recorded in full."""
@@ -68,7 +67,6 @@ class CallEvaluator(UiPathEvaluator[CriteriaT]):
     @abstractmethod
     def compared(self, criteria: CriteriaT, calls: Sequence[LiveCall], shown_calls: Sequence[object]) -> Judging:
         """Compare the calls; `shown_calls` are the same as the details show them."""
-        ...
 
     def verdict(
         self,

@@ -14,8 +14,8 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
-from toolgauge.model.earlier_values import EarlierValues
 from toolgauge.model.json import Json
+from toolgauge.model.left_out import EarlierValues
 from toolgauge.model.outcomes import NotEvaluated, Reason
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.origins import value_forms

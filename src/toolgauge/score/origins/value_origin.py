@@ -17,8 +17,7 @@ from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.left_out import NOTHING_LEFT_OUT
 from toolgauge.model.masks import is_mask
 from toolgauge.model.outcomes import Result
-from toolgauge.model.trajectory import Message, ToolCall, Trajectory
-from toolgauge.model.value_origins import CallOrigins, ValueOrigin, ValueSource
+from toolgauge.model.trajectory import CallOrigins, Message, ToolCall, Trajectory, ValueOrigin, ValueSource
 from toolgauge.score.compare import path
 from toolgauge.score.failing_calls import failing_calls
 from toolgauge.score.origins import value_forms

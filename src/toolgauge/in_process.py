@@ -150,10 +150,7 @@ class ToolgaugeSpanExporter(SpanExporter):
                 _LOG.error("spans were exported and not scored: %s", type(error).__name__)
 
     def force_flush(self, timeout_millis: int = _TIMEOUT_MILLIS) -> bool:
-        """Close and score all that is open, send it, flush the wrapped exporter; False when time was too short.
-
-        What is closed is final: spans of the same trace that come later are exported and no longer scored.
-        """
+        """Close, score and send all open traces, and flush the exporter; False when time was too short. Later spans go unscored."""
         until_s = time.monotonic() + timeout_millis / 1000
         done = self._finish(until_s, ends=False)
         if self._exporter is None:

@@ -45,7 +45,6 @@ def _points(group: str) -> tuple[EntryPoint, ...]:
 # Reading the metadata of all packages takes 10 ms or more, and a start asks for each criterion.
 @lru_cache(maxsize=1)
 def _installed(_path: tuple[str, ...]) -> dict[str, tuple[EntryPoint, ...]]:
-    """Find the plug-ins of all groups on this path."""
     groups = (DIALECTS, EVALUATORS, JUDGES, EXPRESSIONS, VALIDATORS, RECEIVERS, EXPORTERS)
     found = entry_points()
     return {group: tuple(found.select(group=group)) for group in groups}
@@ -110,10 +109,7 @@ def evaluator_fault(made: object) -> str | None:
 
 
 def load_file(path: Path) -> ModuleType:
-    """Run a Python file and return it as a module, anew each time; raise `ConfigError` where that fails.
-
-    No byte code is kept: it would be taken for that of the file when both were written within one second.
-    """
+    """Run a Python file as a module, without byte code, which could be stale; raise `ConfigError` where that fails."""
     if not path.is_file():
         raise ConfigError(f"no such file: `{path}`")
     digest = hashlib.sha256(str(path.resolve()).encode("utf-8", "backslashreplace")).hexdigest()

@@ -1,7 +1,7 @@
-"""A destination: a bounded queue, a few sender tasks, retries, and books of what became of every span.
+"""A destination: a bounded queue, a few sender tasks, retries, and counts of what became of every span.
 
-What is put in leaves in one of two ways: acknowledged by the destination (or rejected in part by it), or
-dropped and counted with a reason. A dead destination fills the queue, and then the pipeline refuses.
+Each request is acknowledged by the destination (or rejected in part), or dropped and counted with a reason. A dead
+destination fills its queue, and then the pipeline refuses.
 """
 
 import asyncio
@@ -84,10 +84,7 @@ class Undelivered:
 
 
 class Destination:
-    """Sends requests to one destination, with a queue, retries and books.
-
-    Implements `model.delivery.Outbox`; belongs to one event loop.
-    """
+    """Sends requests to one destination, with a queue and retries. An `Outbox` that belongs to one event loop."""
 
     def __init__(
         self, settings: DestinationSettings, metrics: SelfMetrics, sender: Sender, ledger: Ledger | None = None
@@ -173,10 +170,7 @@ class Destination:
         self._stopping.set()
 
     async def drain(self, timeout_s: float, because: End | None = None) -> Undelivered:
-        """Send the queued requests within the time, in a hurry, and take no more.
-
-        Return what was lost; it is counted as dropped. At a shutdown, requests in the journal are not lost.
-        """
+        """Send the queued requests without waits between attempts, and take no more; return what was lost and counted."""
         self._end = because or self._end
         self._queue.close()
         self.hurry()

@@ -1,9 +1,8 @@
 """Metrics, evaluation events and scorecard spans of toolgauge itself, as cells and as requests to send.
 
-Nothing here sends: requests leave through the same queue and retry as the senders' own. Every process has its own
-`service.instance.id`: two replicas would otherwise overwrite each other's series. Spans are held for seconds and real runs last
-for minutes: the scorecard's span, in the trace that it judges, is how late scores still reach the trace. It carries the trajectory's
-results and, by criterion, how many calls passed; only calls that did not pass have an event.
+Every process has its own `service.instance.id`: two replicas would otherwise overwrite each other's series. Spans are held
+for seconds and real runs last for minutes: a span of the scorecard, in the judged trace, is how late scores reach the trace.
+It has the trajectory's results and counts of calls by criterion; only calls that did not pass have an event.
 """
 
 # pyright: reportUnknownMemberType=false
@@ -157,10 +156,7 @@ class _TextAttributes:
 
 
 class _Subject(Struct, frozen=True, gc=False):
-    """What results are about: a call or the whole trajectory, and the span that stands for it (`None`: not known).
-
-    `record` ends a log record, from the middle of its id on; `link` is a whole field of the scorecard's span.
-    """
+    """A judged call or trajectory, and its span if known. `record` ends a log record; `link` is a field of our span."""
 
     target: SpanRef | None
     attributes: list[bytes]
@@ -286,7 +282,6 @@ class _ScorecardSpan:
         return b"".join((trace_id, span_id, contents, _START, time, _END, time, *events))
 
     def _contents(self) -> Iterator[bytes]:
-        """Yield all fields but the ids, the times and the events."""
         trajectory = self._scorecard.trajectory
         root = trajectory.root
         # A conversation's root may lie in an earlier trace; a parent in another trace is no parent.
@@ -327,10 +322,9 @@ def _dropped(field_tag: bytes, count: int) -> bytes:
 
 
 class Emitter:
-    """Makes requests of what was scored: scorecard spans, evaluation events, and metrics, as OTLP.
+    """Encodes scorecard spans, evaluation events and metrics as OTLP requests of our own.
 
-    `start_ns` is when this process began to count. `record`, `requests`, `regressions`, `adopt` and `keep` belong to one thread, the
-    worker; `metrics`, `snapshot` and `metrics_request` may be called in any.
+    Belongs to the worker thread, but for `metrics`, `snapshot` and `metrics_request`. `start_ns` is the process start.
     """
 
     def __init__(

@@ -1,12 +1,8 @@
-"""Several destinations at once: each has its own queue, retries and books; a dead one does not stop the others.
+"""Several destinations: each has its own queue, retries and counts; a dead one does not stop the others.
 
-A request is refused, and comes back from its sender, only while none of the destinations that take its signal has room
-for it: were one full queue enough, a dead destination would stop them all. What a full one misses meanwhile is dropped
-there and counted. Without any destination senders' spans end here as consumed, and what toolgauge itself exports is dropped:
-scores are then read from the metrics endpoint alone.
-
-Destinations may be replaced: those that stay go on undisturbed. What waits for one that is removed is sent in the
-background, for a limited time; what is left then is counted as dropped, and logged.
+A request is refused only while no destination that takes its signal has room. A full one misses requests, which are
+counted. Without any destination senders' spans end here as consumed, and our own exports are dropped: scores are then
+read from the metrics endpoint alone.
 """
 
 import asyncio
@@ -27,10 +23,7 @@ _HANDOVER_S = 30.0
 
 
 class FanOut:
-    """Puts each request into the queue of every destination that takes its signal.
-
-    Implements `model.delivery.Outbox`; belongs to one event loop.
-    """
+    """Puts each request into the queue of every destination that takes its signal. An `Outbox` of one event loop."""
 
     def __init__(
         self,
@@ -99,10 +92,7 @@ class FanOut:
         await _start(self.destinations)
 
     async def replace(self, destinations: Sequence[Destination]) -> None:
-        """Send to these destinations from here on.
-
-        Raises `StartError` when a destination cannot start; everything stays as it was then.
-        """
+        """Send to these destinations from now on; change nothing and raise `StartError` when one of them cannot start."""
         before = self.destinations
         await _start([destination for destination in destinations if destination not in before])
         # Not while the worker puts something into those that are removed.

@@ -1,9 +1,8 @@
-"""Which values the labels of score metrics may have.
+"""Bounds the values of the labels of score metrics.
 
-Names of services, agents and tools and attributes of resources come from clients: without caps one hostile or careless
-client (a tool name with an id in it) fills the metrics store, and releases and tools that are gone fill it in the end.
-What is over a cap becomes `_other` and is counted. Places are shared fairly: a service that needs one takes it from the
-service that has most, so that the invented names of one cost no other its own. Times are those of scorecards.
+Names of services, agents and tools and attributes of resources come from clients: one careless client (a tool name with an
+id in it) would fill the metrics store. A value over a cap becomes `_other` and is counted. A service that needs a place takes
+it from the service that has most, so invented names of one service cost no other its own. Times are those of scorecards.
 """
 
 from collections import Counter, deque
@@ -32,10 +31,7 @@ Who: TypeAlias = tuple[str, ...]
 
 
 class LabelSet(Struct, gc=False):
-    """The labels of series without their outcomes. These must be counted together, or a pass ratio would be wrong.
-
-    `rule` is empty for tool calls.
-    """
+    """Labels of series but their outcomes, counted together or pass ratios would be wrong. No `rule` means tool calls."""
 
     who: Who
     rule: Labels

@@ -25,11 +25,7 @@ _CUMULATIVE = AggregationTemporality.AGGREGATION_TEMPORALITY_CUMULATIVE
 
 
 def snapshot(registry: MetricRegistry) -> tuple[Registered, ...]:
-    """Copy all cells, so that they can be written while they move on. Absent values are left out.
-
-    May be called in any thread: a dict or a list is copied in one step, in which no other thread changes it. A histogram's
-    cell is copied in several, so its sum may lack, or be ahead by, the one measurement that is being made.
-    """
+    """Copy all finite cells, in any thread. A histogram's sum may lack, or have, the measurement being made."""
     # What changes together is copied together.
     with registry.lock:
         return tuple(_copy(metric) for metric in registry)

@@ -58,10 +58,9 @@ class _Arrived:
 
 
 class RecordingFile:
-    """One recording, from `start` to `close`. `put` belongs to one thread.
+    """One recording, from `start` to `close`; `put` belongs to one thread. `losses` counts requests that were not written.
 
-    With `rotation`, a file that is there already is moved aside at the start; without, it is an error unless it `replaces` it.
-    `losses` counts the requests that were not written.
+    `start` moves an existing file aside with `rotation`, and deletes it with `replaces`; otherwise it fails.
     """
 
     def __init__(self, path: str, *, rotation: Rotation | None = None, replaces: bool = False) -> None:

@@ -81,7 +81,6 @@ def side_by_side(expected: str | None, actual: str | None, room: int) -> tuple[s
 
 
 def _window(text: str | None, start: int, room: int) -> str | None:
-    """Cut a long text to the part where it begins to differ."""
     if text is None or len(text) <= room:
         return text
     begin = max(0, start - room // _BEFORE)

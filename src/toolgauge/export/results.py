@@ -136,10 +136,7 @@ _Attribute: TypeAlias = tuple[str, AttributeValue]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmitSettings:
-    """`events`: which results become log records. `annotate`: how scores reach the trace. `metrics` caps labels.
-
-    `trace_url`: where a person looks at a trace, `None` where there is no such place.
-    """
+    """Selects results for log records (`events`), and how scores reach the trace (`annotate`); `metrics` caps labels."""
 
     events: EventsMode = "scored"
     annotate: AnnotateMode = "both"
@@ -183,12 +180,7 @@ def incomplete_attributes(why: str | None) -> bytes:
 
 
 class Annotations:
-    """Writes the attributes of the spans that were held for a scorecard.
-
-    Only what a span can say without doubt: results of shadow criteria stay off, and so do several results of one
-    criterion for one span (calls that share the model's span), which would overwrite each other. Why a result is no pass
-    stands beside it.
-    """
+    """Writes live results on held spans, and why they are no pass; not several of one criterion, which would overwrite each other."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
@@ -196,10 +188,7 @@ class Annotations:
         self._written: BoundedCache[Hashable, bytes] = BoundedCache()
 
     def collect(self, scorecard: Scorecard) -> dict[str, dict[str, bytes]]:
-        """Collect the attributes of each judged span of the trace and of the run's root, by span id and criterion.
-
-        They are fields of a serialised span. None for conversations.
-        """
+        """Collect attribute fields by span id and criterion, of judged spans and the root; none for conversations."""
         spans: dict[str, dict[str, bytes]] = {}
         trajectory = scorecard.trajectory
         live = [result for result in scorecard.results if result.enforce == "live"]
@@ -243,10 +232,9 @@ class Annotations:
 
 
 class ResultParts(Struct, frozen=True, gc=False):
-    """What all results that are alike share. Empty where nothing of them is written.
+    """Bytes shared by results that are alike: attributes of the scorecard's span and of its event, a log record's beginning.
 
-    `on_span` are attributes of the scorecard's span, `event` those of an event of it; `record` begins a log record, up to the
-    middle of its id. `counted_as` is the outcome under which a call's result is counted on the scorecard's span.
+    `counted_as` is the outcome under which a call's result is counted on the scorecard's span.
     """
 
     on_span: bytes = b""
@@ -341,7 +329,7 @@ def _trajectory_attributes(result: Result, outcome: Outcome, explanation: str) -
 
 
 def _sentence(result: Result, outcome: Outcome, word: OutcomeWord, explanation: str) -> str:
-    """Write what came of it for people who read logs: on one line, of bounded length."""
+    """Write a result for people who read logs: on one line, of bounded length."""
     match outcome:
         case Scored(value=value):
             how = f"{word}, {value:.2f}"

@@ -89,7 +89,6 @@ def _readable(span: Span, scope: OtlpScope, resource: Resource) -> ReadableSpan:
 
 
 def _attributes(encoded: Iterable[KeyValue]) -> dict[str, str | bool | int | float]:
-    """Read attributes; ours are text, booleans and numbers."""
     plain = ("string_value", "bool_value", "int_value", "double_value")
     return {
         each.key: getattr(each.value, kind) for each in encoded if (kind := each.value.WhichOneof("value")) in plain

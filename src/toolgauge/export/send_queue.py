@@ -35,10 +35,7 @@ class Refusing:
 
 
 class DestinationHealth:
-    """Notes how attempts end; logs when a destination stops or starts taking requests, at most once a minute.
-
-    `clock` is monotonic; `endpoint` is for the log, without secrets.
-    """
+    """Notes how attempts end, on a monotonic `clock`; logs at most once a minute when that changes."""
 
     def __init__(self, name: str, clock: Callable[[], float], endpoint: str = "") -> None:
         self._name = name
@@ -201,5 +198,4 @@ class SendQueue:
 
 
 def _limits(max_bytes: int) -> tuple[int, int]:
-    """Give how many bytes may wait or be on their way, and how many requests may wait."""
     return max_bytes, max(_FEW_REQUESTS, max_bytes // _SMALLEST_BYTES)

@@ -44,10 +44,7 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True)
 class Transient:
-    """It may work later. `retry_after_s` is the wait the destination asked for, `None` when it asked for none.
-
-    `cause` is for the log where more is known than `reason`, which is a label: one of a few phrases, never of the destination.
-    """
+    """May work after `retry_after_s`, if the destination asked for a wait. `cause` is for the log, `reason` for a label."""
 
     reason: str
     retry_after_s: float | None = None
@@ -56,12 +53,7 @@ class Transient:
 
 @dataclass(frozen=True, slots=True)
 class Permanent:
-    """It will never work: sending the same bytes again is noise.
-
-    `is_lasting` is for what is wrong with the destination or how we ask it (a token, a path): the next request will
-    fare the same, until somebody does something. `is_about_content` is for what may be wrong with the bytes (broken,
-    too many): a part of them may be taken.
-    """
+    """Will never work. `is_lasting`: neither will the next request (a token, a path). `is_about_content`: a part may."""
 
     reason: str
     is_lasting: bool = False
@@ -147,11 +139,7 @@ def is_on_this_machine(address: str) -> bool:
 
 
 def proxy_of(url: str) -> str | None:
-    """Return the URL of the proxy for this URL; `None` when there is none. This machine is asked directly.
-
-    The HTTP client would read it by itself, but only together with the passwords in `.netrc`, which are not meant for it.
-    Raise `StartError` for a proxy that is not asked over HTTP: going around it is not ours to decide.
-    """
+    """Return the proxy for a URL, `None` on this machine; raise `StartError` for a proxy that is not asked over HTTP."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     if is_on_this_machine(f"{host}:{parts.port or 0}"):

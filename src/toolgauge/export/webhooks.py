@@ -1,9 +1,8 @@
 """Announces regressions to webhooks: an Alertmanager (API v2), or any service that takes plain JSON.
 
-An alert that lasts is sent again and again, as Prometheus does: one that was not sent again before its end time is resolved by
-Alertmanager, so a toolgauge that is gone for good leaves no alert behind, and a restart resolves none. Requests are few, so each
-has a connection of its own, with the certificates as they are then. A request that fails is repeated for a while; one that is
-given up is counted, and logged without URL, headers or body, which may hold secrets.
+A lasting alert is sent again every minute, as Prometheus does: Alertmanager resolves one that is not, so a toolgauge that is
+gone leaves no alert behind, and a restart resolves none. Each request has its own connection, with the certificates of that
+moment. A request that is given up is counted, and logged without URL, headers or body, which may hold secrets.
 """
 
 import asyncio
@@ -334,10 +333,7 @@ class _Webhook:
 
 
 class Webhooks:
-    """All webhooks. `put` and `set_active` may be called in any thread; `start` and `close` belong to the event loop.
-
-    `clock` yields wall-clock nanoseconds.
-    """
+    """All webhooks. `put` and `set_active` may be called in any thread; `clock` yields wall-clock nanoseconds."""
 
     def __init__(
         self,
@@ -348,7 +344,6 @@ class Webhooks:
         clock: Callable[[], int],
         user_agent: str,
     ) -> None:
-        """Raise `ConfigError` when a header cannot be sent."""
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._webhooks = [

@@ -132,10 +132,7 @@ def _check(raw: bytes, nested: _Nested, room: int) -> None:
 
 
 def _fields(raw: bytes, position: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """Yield the number of each field and where its content starts and ends, up to where the bytes are broken.
-
-    The fields of a group are yielded as if they stood beside it.
-    """
+    """Yield the number of each field and its content's range, up to where the bytes are broken; groups are flattened."""
     while position < end:
         tag = raw[position]
         start = position + 1

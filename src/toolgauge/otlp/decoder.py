@@ -56,7 +56,7 @@ class ViewedSpan(Struct, frozen=True, eq=False):
 
 @dataclass(slots=True, eq=False)
 class DecodedTraces:
-    """A request of spans. `undecodable` spans bear a mark and could not be read: they stay in the body, untouched.
+    """A request of spans. `undecodable` spans bear a mark, could not be read, and stay in the body.
 
     `heads` are the ids of all spans that are not viewed, but for spans of our own scope and spans without ids.
     """
@@ -69,10 +69,7 @@ class DecodedTraces:
     envelope: RequestMessage | None = field(repr=False)
 
     def body(self, without: Collection[Place] = ()) -> bytes | None:
-        """Return the request without these spans, `None` when no span is left; `without` names no span twice.
-
-        Without any, these are the very bytes that were received.
-        """
+        """Return the request without these spans, each named once; the bytes as received without any, `None` without a span left."""
         if not without:
             return self.request
         if len(without) == self.span_count:
@@ -84,10 +81,7 @@ class DecodedTraces:
 
 @dataclass(slots=True, eq=False)
 class DecodedLogs:
-    """A request of log records. `undecodable` records bear a mark and could not be read: counted as `viewed` advances.
-
-    `viewed` goes through them once: all views at once take seventy times the memory of the request.
-    """
+    """A request of log records. `viewed` is read once, one view at a time, and counts those with a mark as `undecodable`."""
 
     record_count: int
     viewed: Iterator[LogRecord] = field(repr=False)
@@ -134,11 +128,7 @@ def _groups(request: RequestMessage) -> Iterator[_Group]:
 
 
 def _survey(body: bytes, envelope: RequestMessage | None) -> tuple[RequestMessage, int, set[bytes]]:
-    """Parse the envelope of a request unless it has been; raise `DecodeError` when it is broken (cut off, trailing bytes).
-
-    Return it, how many spans or log records it has, and with which bytes the first of each scope group begins: a group has one
-    writer.
-    """
+    """Return the envelope, the number of items, and the first byte of each scope group, which has one writer."""
     request = parse_request(body) if envelope is None else envelope
     count = 0
     beginnings: set[bytes] = set()
@@ -165,11 +155,9 @@ class _Reading:
 
 
 class Decoder:
-    """Decodes requests; remembers the scopes, resources and short values that senders repeat.
+    """Decodes requests; remembers the scopes and resources that senders repeat. `labels` are attributes of resources.
 
-    `marks` are prefixes of attribute keys and of log event names, `scopes` prefixes of scope names that are always
-    viewed, `wanted` exact attribute keys: a span or log record with one of them is viewed as well. `labels` are attributes
-    of resources.
+    Items are viewed with keys or log event names that begin with one of `marks`, `wanted` keys, or scopes of `scopes`.
     """
 
     def __init__(
@@ -185,10 +173,7 @@ class Decoder:
         return self._views.undecodable_values
 
     def traces(self, body: bytes, sender: str | None = None, envelope: RequestMessage | None = None) -> DecodedTraces:
-        """Decode a request of spans; raise `DecodeError` when its envelope is broken. `envelope` is used up.
-
-        `sender` is the same for requests of one connection; `None` is a sender of this request alone.
-        """
+        """Decode a request of spans of one connection's `sender`; raise `DecodeError` when its envelope is broken."""
         request, span_count, beginnings = _survey(body, envelope)
         has_mark = self._span_marks.found_in_request(body, beginnings)
         is_large = len(body) > _LARGEST_AT_ONCE or span_count > _MOST_AT_ONCE

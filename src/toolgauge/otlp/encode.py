@@ -180,10 +180,7 @@ def raw_id(hex_id: str, size: int) -> bytes:
 
 
 def annotate(raw: bytes, written: bytes) -> bytes:
-    """Append attributes (keys under `toolgauge.`) to a raw span, in place of those under `toolgauge.` that it has.
-
-    `written` is a serialised span that has nothing else.
-    """
+    """Append a serialised span of `toolgauge.` attributes to a raw span, in place of those that it has."""
     # The plain test settles it for nearly all, at a tenth of what the pattern costs.
     # (`in` first tries to read it as a number, and fails at length.)
     if raw.find(_OUR_TEXT) >= 0:

@@ -31,12 +31,9 @@ _MOST_WRITTEN = 16
 
 
 class Container(Struct, eq=False):
-    """What stands around a span: resource and scope as bytes, copies of their own.
+    """Resource and scope around a span, as copied bytes: an element for each time the field was written, or one for all.
 
-    `resource` and `scope` hold one element for each time the sender wrote the field, or one for all where it did so
-    senselessly often. Compared by identity. `request` stands for the request that it came in; `origin` is equal for all
-    containers of one request, and of requests that came on one connection; containers of one resource group share its
-    `resource`.
+    Compared by identity. `request` is equal within a request, `origin` also for all requests of one connection.
     """
 
     resource: tuple[bytes, ...]
@@ -72,10 +69,7 @@ def copied(written: RepeatedScalarFieldContainer[bytes]) -> tuple[bytes, ...]:
 
 
 def parse_request(body: bytes) -> RequestMessage:
-    """Parse the envelope of a request of spans or log records; raise `DecodeError` when it is broken.
-
-    One that has too many groups or items for its size counts as broken.
-    """
+    """Parse the envelope of a request; raise `DecodeError` when it is broken or has too many items for its size."""
     check_request(body)
     return parse(RequestMessage, body)
 
@@ -107,10 +101,7 @@ def encode_spans(spans: Iterable[tuple[Container, bytes]]) -> bytes:
 
 
 def without_items(request: RequestMessage, places: Iterable[tuple[int, int, int]]) -> bytes:
-    """Write the request without the items at these places (resource group, scope group, item).
-
-    They are gone from `request` then. A group that this empties is dropped, unless it has fields that we do not know.
-    """
+    """Write the request without these items, and without the groups that this empties, unless they have unknown fields."""
     gone: dict[tuple[int, int], list[int]] = {}
     for resource_index, scope_index, index in places:
         gone.setdefault((resource_index, scope_index), []).append(index)

@@ -1,14 +1,8 @@
-"""Byte patterns that show, without decoding, whether a span or log record bears an attribute key a dialect asks for.
+"""Byte patterns that show, without decoding, whether a span or log record may have an attribute key a dialect asks for.
 
-The patterns are anchored at the tags in front of a key: plain substring tests cost as much as decoding everything.
-The bound in a length is a must: unbounded, text full of multi-byte characters becomes quadratic.
-
-The Collector writes messages back to front: the last field first, and so a value in front of its key. The first byte of
-a record tells. In such records the pattern is anchored at the key alone, and sees now and then a mark that is none (text
-that begins with one), which costs no more than looking. A padded tag, or a value in front of its key in a record that
-begins with its first fields, is legal and not seen: no producer writes so, and such a record goes on untouched.
-
-Whole requests are searched with RE2, four times faster there; single spans with `re`, whose calls cost a fifth.
+Anchored at the tag in front of a key: substring tests cost as much as decoding. Lengths are bounded, or multi-byte text
+becomes quadratic. The Collector writes the last field first, so a value in front of its key; such records are anchored at
+the key alone and sometimes viewed for nothing. Other orders are legal but not seen. RE2 is four times faster for requests.
 """
 
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false

@@ -1,11 +1,8 @@
 """OTLP JSON in, the same request as protobuf bytes out.
 
-OTLP's JSON differs from protobuf's own mapping (OTLP specification, "JSON Protobuf Encoding"): ids are hex in
-either case, enums are integers, keys are lowerCamelCase only, unknown keys are ignored. protobuf's `json_format`
-would read hex ids as base64 without a word, takes names of enums and snake_case, and is slow.
-
-One writer a field is made once from the message's descriptor: looking at descriptors for each value costs more than
-writing it. The path to a wrong value is put together only when there is one: each writer on the way out adds its piece.
+OTLP's JSON has hex ids, integer enums and lowerCamelCase keys only, and ignores unknown keys: protobuf's `json_format` reads
+ids as base64 without an error, takes names of enums and snake_case, and is slow. One writer a field is made once from the
+message's descriptor. The path of a wrong value is built on the way out of the writers.
 """
 
 import base64
@@ -231,7 +228,6 @@ _Plans: TypeAlias = dict[str, _MessagePlan]
 
 
 def _plan_of(descriptor: Descriptor, plans: _Plans) -> _MessagePlan:
-    """Find the plan of a kind of message, or make it and all that it needs."""
     plan = plans.get(descriptor.full_name)
     if plan is None:
         plan = plans[descriptor.full_name] = _MessagePlan()
@@ -240,11 +236,7 @@ def _plan_of(descriptor: Descriptor, plans: _Plans) -> _MessagePlan:
 
 
 class _SplitPlan:
-    """How a request or one of its groups is written from its JSON text.
-
-    `split` names the fields down to the items, which are decoded one at a time: objects that stand for a whole request
-    take nine times its size.
-    """
+    """Writes a request or group from JSON; items at the end of the path `split` are decoded singly, to save memory."""
 
     def __init__(self, descriptor: Descriptor, split: tuple[str, ...], plans: _Plans) -> None:
         field = next(field for field in descriptor.fields if field.camelcase_name == split[0])
@@ -437,10 +429,7 @@ _Encoded = TypeVar("_Encoded")
 
 
 def requests_from_json(text: bytes) -> list[tuple[Signal, bytes]]:
-    """Encode the trace and the log request in one JSON document; other signals are left out.
-
-    Raise `DecodeError` with the path of the wrong value.
-    """
+    """Encode a document's trace and log requests; raise `DecodeError` with the path of a wrong value."""
     return _encoded(_encode_all, text)
 
 

@@ -1,9 +1,8 @@
 """Splits one request: into requests of one trace each for a message broker, or into one part for each worker.
 
-A broker wants all of a trace under one key, as the Collector's kafka exporter writes with `partition_traces_by_id` and
-`partition_logs_by_trace_id`. All spans of a trace are for the same worker; a request for one worker stays byte for byte. With
-conversation ids, the first request with spans of a trace decides: the trace goes to the worker of the conversation that one
-of these spans shows, else to the worker of the trace id. Later spans follow it, even if only they show a conversation.
+A broker wants all of a trace under one key, as the Collector's kafka exporter writes it. A request for one worker stays byte
+for byte. With conversation ids, the first request with spans of a trace decides: the trace goes to the worker of the
+conversation that one of these spans shows, else to the worker of the trace id. Later spans follow it.
 """
 
 import re
@@ -33,11 +32,7 @@ class TraceRequest(Struct, frozen=True):
 
 
 def split_by_trace(signal: Signal, body: bytes, max_bytes: int) -> Iterator[TraceRequest]:
-    """Yield requests of one trace each, in the order in which traces first occur.
-
-    One of more than `max_bytes` is divided between its items; a single item may still be larger. Metrics stay as they are. Raise
-    `DecodeError` when the envelope is broken.
-    """
+    """Yield requests of one trace each, divided between items over `max_bytes`; metrics stay whole. Raise `DecodeError`."""
     if signal == "metrics":
         yield TraceRequest(None, body, 0)
         return
@@ -103,10 +98,7 @@ class Part(Struct, frozen=True):
 
 
 class Divider:
-    """Divides requests between `workers`. `conversation_keys` are the attributes that hold a conversation's id, the best first.
-
-    Without keys, traces go by their ids alone. Belongs to one thread.
-    """
+    """Divides requests between `workers`, on one thread, by trace id or by the first of `conversation_keys` that a trace has."""
 
     def __init__(self, workers: int, conversation_keys: Sequence[str] = ()) -> None:
         self._workers = workers
@@ -124,10 +116,7 @@ class Divider:
         self._searches = tuple(re.compile(_written_key(key), re.DOTALL).search for key in conversation_keys)
 
     def divide(self, signal: Signal, body: bytes) -> list[Part]:
-        """Return the parts of a request; raise `DecodeError` when its envelope is broken or of another signal.
-
-        Log records without a trace id go to one worker, and so do metrics.
-        """
+        """Return a request's parts, items without a trace id at one worker; raise `DecodeError` when it is broken."""
         if signal == "metrics":
             return [Part(0, body, 0)]
         request = parse_request(body)
@@ -224,9 +213,6 @@ def _encoded(own: Iterable[_Group]) -> bytes:
 
 
 def _written_key(key: str) -> bytes:
-    """Write the pattern of an attribute with this key and a text that is not empty, whose length is the group.
-
-    Ids of up to 125 bytes are found, whose lengths are written as one byte.
-    """
+    """Write the pattern of an attribute with this key; its group is the length of a text of 1 to 125 bytes."""
     written = key.encode()
     return b"\n" + re.escape(bytes((len(written),)) + written) + b"\x12[\x03-\x7f]\n([\x01-\x7d])"

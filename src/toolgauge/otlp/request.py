@@ -1,10 +1,8 @@
-"""Whole requests: with a checked envelope on their way to the pipeline, framed in a recording, and counted item by item.
+"""Whole requests: with a checked envelope, framed in a recording, and counted item by item.
 
-Receivers check the envelope before they answer: a request that cannot be parsed must not be acknowledged. Spans, log records and
-metrics have the same envelope on the wire, so a request of log records parses as one of spans; acknowledged as such it would
-be lost. In a recording, requests follow one another, each as its size (a varint) and its bytes. A request of log records or
-metrics begins with a field that OTLP does not have, number 15, whose text is the signal: decoders of protobuf skip it. One of
-spans has none, so that a recording of spans is what other tools write.
+All signals have the same envelope on the wire, so one of another signal must be refused, not acknowledged. In a recording, each
+request is its size (a varint) and its bytes. One of log records or metrics begins with field 15, which OTLP does not have and
+decoders skip, naming the signal; one of spans has none, as other tools write it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -43,10 +41,9 @@ _LARGEST_STRICT_BYTES = 1 << 20
 
 
 class Request(Struct, frozen=True, eq=False):
-    """One export request: its bytes as received, its parsed envelope, and how many spans, records or metrics it holds.
+    """One export request as received, with its parsed envelope and the number of its spans, records or metrics.
 
-    `sender` is the same for requests of one connection; `None` is a sender of this request alone. `received_ns` is when
-    it came, `entry` the source that it can be read again from, where there is one.
+    `sender` is the same for requests of one connection; `entry` is the source from which it can be read again.
     """
 
     signal: Signal
@@ -79,11 +76,7 @@ def read_request(
 
 
 def newest_time_ns(signal: Signal, body: bytes) -> int:
-    """Return the newest end of a span, or time of a log record, in the request; 0 when it holds none.
-
-    A recorded request left its producer at that time at the earliest. Raise `DecodeError` when its envelope is broken or of another
-    signal; a broken span or log record has no time: receivers leave out that record alone.
-    """
+    """Return the newest end of a span, or time of a log record; 0 without one. Raise `DecodeError` for a broken envelope."""
     newest_ns = 0
     for raw in _items(read_request(signal, body, 0).envelope):
         try:
@@ -103,10 +96,9 @@ def _items(request: RequestMessage) -> Iterator[bytes]:
 
 
 def check_signal(signal: Signal, request: RequestMessage) -> None:
-    """Raise `DecodeError` when the request is of another signal than that of its endpoint.
+    """Raise `DecodeError` when the request is of another signal than its endpoint.
 
-    Rule: the first item with fields that only one signal has decides. It is of another signal when one of its fields has a wire
-    type that no item of this signal has there. An item that is empty or cannot be parsed decides nothing.
+    Rule: the first item with a field, or a wire type of a field, that only one signal has decides.
     """
     for raw in filter(None, _items(request)):
         try:
@@ -163,11 +155,7 @@ def signal_and_body(request: bytes, otherwise: Signal) -> tuple[Signal, bytes]:
 
 
 def count_undecodable(signal: Signal, body: bytes) -> int:
-    """Count the spans or log records that a strict reader cannot decode.
-
-    Here they are read leniently: text that is not UTF-8 harms nothing. A destination that reads with the stock message classes
-    refuses the whole request for it. All of a group are counted when its resource or scope cannot be decoded.
-    """
+    """Count items that a strict reader cannot decode, such as text that is not UTF-8, or those below such a group."""
     if signal == "metrics":
         return 0
     kind = Span if signal == "traces" else LogRecord

@@ -1,9 +1,8 @@
 """Views of one raw span or log record, with its resource and scope; remembers what senders repeat.
 
-Each is parsed alone: a part of a parsed request would keep the whole request alive for as long as its span waits.
-Attribute values stay bytes until somebody looks them up. Short cuts answer only for forms they checked exactly; every
-other form goes through the message class. A value that cannot be decoded (nested too deep, cut off) reads as `None` and
-is counted: a look-up must never raise into a dialect.
+Each is parsed alone: a part of a parsed request would keep the whole request alive. Attribute values stay bytes until they
+are looked up. Short cuts answer only for forms they checked exactly. A value that cannot be decoded reads as `None` and is
+counted: a look-up must never raise into a dialect.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -136,10 +135,7 @@ class Values:
 
 
 class Attributes(Mapping[str, Value]):
-    """A read-only view of attributes. Iterates in the order of the keys: the sender's order is not kept.
-
-    `unordered` are the keys as they come, for whoever asks which they are and no more.
-    """
+    """A read-only view of attributes, iterated in the order of the keys; `unordered` are the keys as they come."""
 
     __slots__ = ("_keys", "_raw", "_values", "unordered")
 
@@ -281,10 +277,7 @@ class KnownScope(Struct, frozen=True, eq=False):
 
 
 class Views:
-    """Builds views. `scopes` are the prefixes of scope names that are always viewed.
-
-    `labels` are the attributes of resources that are labels, beside version and environment.
-    """
+    """Builds views; always of scopes whose name begins with one of `scopes`. `labels` are further labels of resources."""
 
     def __init__(self, scopes: Sequence[str], labels: Collection[str] = ()) -> None:
         self._scope_names = tuple(scopes)

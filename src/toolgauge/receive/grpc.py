@@ -86,10 +86,7 @@ _Handler: TypeAlias = "grpc.RpcMethodHandler[bytes, bytes]"
 
 
 class GrpcReceiver:
-    """Receives OTLP over gRPC.
-
-    One server; `port` is known once it has started. `has_memory` answers whether so many more bytes may be gathered.
-    """
+    """Receives OTLP over gRPC. `port` is known once it has started; `has_memory` answers for so many more bytes."""
 
     def __init__(
         self,
@@ -181,11 +178,7 @@ def _options(settings: GrpcSettings) -> Iterator[tuple[str, int]]:
 
 
 class _Methods(grpc.GenericRpcHandler):
-    """Finds the handler of a method; refuses strangers, and what carries our own hop id, whatever the message is.
-
-    All of them handle calls as if senders sent streams: a single message would be read to its end before anybody is
-    asked whether it may.
-    """
+    """Finds the handler of a method; refuses strangers and our own hop id, as streams: before a message is read."""
 
     def __init__(self, handler: OtlpHandler, guard: TokenGuard | None, uploads: Uploads) -> None:
         self._own_hop = (HOP_HEADER, handler.hop_id)
@@ -215,8 +208,7 @@ class _Methods(grpc.GenericRpcHandler):
 class FirstCall(grpc.GenericRpcHandler):
     """Logs that TLS connections bring no call, as long as none has come since the start.
 
-    Rule: a connection without a call within 10 s, when no sender has ever got in, is a handshake that failed. gRPC shows neither
-    the failure nor its peer to Python. Later the same connection may be a health check of TCP, and is not logged.
+    Rule: no call within 10 s, before any sender ever got in, is a failed handshake. gRPC does not show it to Python.
     """
 
     def __init__(self, refusal_log: RefusalLog) -> None:
@@ -338,10 +330,7 @@ class _Upload:
         self._context = context
 
     async def give_up(self, refused: Refusal) -> None:
-        """Answer now, which also ends the wait for the message and frees its bytes in gRPC.
-
-        Cancelling the wait instead would leave a message that is whole at that very moment in memory for ever.
-        """
+        """Answer now, which frees the message; cancelling the wait could leave a whole message in memory for ever."""
         with contextlib.suppress(grpc.aio.BaseError):
             await _abort(self._context, self._handler.refuse(self._signal, refused, self._peer))
 

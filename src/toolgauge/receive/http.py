@@ -62,11 +62,7 @@ _SLOWEST_BYTES_PER_S = 64 * 1024
 
 
 class HttpReceiver:
-    """Receives OTLP over HTTP, protobuf and JSON.
-
-    One server; `port` is known once it has started. `from_json` makes protobuf of a JSON request. `has_memory`
-    answers whether so many more bytes of a body may be read.
-    """
+    """Receives OTLP over HTTP, protobuf and JSON. `port` is known once it has started; `has_memory` answers for more bytes."""
 
     def __init__(
         self,

@@ -80,10 +80,7 @@ class ClosedTopic:
         self.partitions = 0
 
     def make(self, topics: Collection[str]) -> str | None:
-        """See to it that the topic is there, with as many partitions as the largest of `topics`; return why it is not yet.
-
-        Raise `StartError` where somebody has to make it, `KafkaException` while the brokers are away.
-        """
+        """Make the topic with as many partitions as the largest of `topics`; return why not yet, or raise `StartError`."""
         known = self._admin.list_topics(timeout=CALL_S).topics
         counts = [len(known[topic].partitions) for topic in topics if topic in known and known[topic].error is None]
         if not counts:

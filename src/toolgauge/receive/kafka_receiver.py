@@ -1,9 +1,8 @@
 """Reads from Kafka in a consumer group, and commits messages that are sent on and scored.
 
-The thread of the receiver polls; the event loop takes the messages one after the other, each when there is room for it. Meanwhile
-the partitions are paused. Partitions are handed out by `range`: spans and log records of a trace, which lie in partitions of
-one number, come to one process only so. All partitions are given up for each rebalance, and those that come back go on where they
-were; what was open of others is dropped, and their next owner reads it again.
+The receiver's thread polls; the event loop takes the messages one by one while the partitions are paused. The `range`
+assignment keeps spans and log records of a trace in one process. A rebalance gives up all partitions; trajectories open in
+those that do not come back are dropped, and their next owner reads them again.
 """
 
 import asyncio

@@ -46,10 +46,9 @@ class Upload(Protocol):
 
 
 class Uploads:
-    """The messages that one server is gathering, none of them larger than `largest`. Belongs to one event loop.
+    """The messages that one server is gathering, of at most `largest` bytes; `has_memory` answers for so many more.
 
-    `has_memory` answers whether so many more bytes may be gathered. A message has `patience_s`, and the time that the
-    largest one needs on a slow line.
+    A message has `patience_s`, and the time that the largest one needs on a slow line. Belongs to one event loop.
     """
 
     def __init__(self, largest: int, has_memory: Callable[[int], bool], *, patience_s: float = 60.0) -> None:

@@ -134,8 +134,6 @@ class ToolgaugeSpanExporter(SpanExporter):
         self._flushes: list[_Flush] = []
         self._thread: threading.Thread | None = None
 
-    # -- what the SDK calls -----------------------------------------------------------------------------------------
-
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Pass the spans on and return what the wrapped exporter returns, or raise what it raises."""
         try:
@@ -168,8 +166,6 @@ class ToolgaugeSpanExporter(SpanExporter):
             _LOG.warning("not everything could be scored and sent within %d ms", timeout_millis)
         if self._exporter is not None:
             self._exporter.shutdown()
-
-    # -- in the application's threads -------------------------------------------------------------------------------
 
     def _take(self, spans: Sequence[ReadableSpan]) -> None:
         with self._changed:
@@ -228,8 +224,6 @@ class ToolgaugeSpanExporter(SpanExporter):
         finally:
             detach(token)
         return flush.is_done
-
-    # -- in our thread ----------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
         attach(set_value(_SUPPRESS_INSTRUMENTATION_KEY, value=True))

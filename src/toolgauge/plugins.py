@@ -29,8 +29,6 @@ EXPORTERS = "toolgauge.exporters"
 
 # Ours, which the configuration has sections for in any case.
 _BUILT_IN = frozenset({"file", "kafka", "otlp", "otlp_grpc", "otlp_http", "prometheus"})
-# Ours that need an extra: its name, and a package that it brings.
-_EXTRAS = {(group, "kafka"): ("kafka", "confluent_kafka") for group in (EXPORTERS, RECEIVERS)}
 _EVALUATOR_MEMBERS = ("version", "level", "evaluate")
 # An evaluator that asks a judge says what to ask and what an answer means instead of yielding outcomes itself.
 _JUDGE_EVALUATOR_MEMBERS = ("version", "level", "questions", "outcome", "joined")
@@ -57,8 +55,8 @@ def names(group: str) -> tuple[str, ...]:
 
 def missing_extra(group: str, name: str) -> str | None:
     """Return the extra without which this plug-in cannot be loaded, where it is not installed."""
-    extra, package = _EXTRAS.get((group, name), ("", ""))
-    return extra if package and find_spec(package) is None else None
+    is_kafka = name == "kafka" and group in (EXPORTERS, RECEIVERS)
+    return "kafka" if is_kafka and find_spec("confluent_kafka") is None else None
 
 
 def load(group: str, name: str) -> Any:  # noqa: ANN401 - whatever the plug-in is; callers check it

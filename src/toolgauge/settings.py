@@ -30,20 +30,12 @@ MIB = 2**20
 AS_WRITTEN = {"as_written": True}
 REDACTED = "<redacted>"
 
-_NANOSECONDS = {
-    "h": 3_600_000_000_000,
-    "m": 60_000_000_000,
-    "s": 1_000_000_000,
-    "ms": 1_000_000,
-    "us": 1_000,
-    "µs": 1_000,
-    "ns": 1,
-}
+_NANOSECONDS = {"h": HOUR, "m": MINUTE, "s": SECOND, "ms": 1_000_000, "us": 1_000, "µs": 1_000, "ns": 1}
 _BYTES = {"GiB": 2**30, "MiB": 2**20, "KiB": 2**10, "GB": 10**9, "MB": 10**6, "kB": 10**3, "KB": 10**3, "B": 1}
 _PART = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?)(h|ms|m|us|µs|ns|s)")
 _DURATION = re.compile(rf"(?:{_PART.pattern})+\Z")
 _SIZE = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?) ?([A-Za-z]{1,3})\Z")
-_LONGEST_NS = 10 * 365 * 24 * _NANOSECONDS["h"]
+_LONGEST_NS = 10 * 365 * 24 * HOUR
 _LARGEST = 2**50
 
 
@@ -223,19 +215,15 @@ def _url(value: str | None) -> str | None:
     # In one spelling, because it decides between TLS and plain text.
     scheme, _, rest = value.strip().partition("://")
     url = f"{scheme.lower()}://{rest}"
-    if not _is_whole(url):
-        raise ValueError("must be `host:port` or a URL such as `http://collector:4318`")
-    return url
-
-
-def _is_whole(url: str) -> bool:
     try:
         parts = urlsplit(url)
-        _ = parts.port
+        is_whole = parts.port != -1 and parts.scheme in ("http", "https") and bool(parts.hostname)
     except ValueError:
         # Not in Python's words: they quote what it took for the port, which may be half a password.
-        return False
-    return parts.scheme in ("http", "https") and bool(parts.hostname)
+        is_whole = False
+    if not is_whole:
+        raise ValueError("must be `host:port` or a URL such as `http://collector:4318`")
+    return url
 
 
 Headers = Annotated[

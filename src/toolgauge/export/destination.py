@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias
 import msgspec.structs
 
 from toolgauge.export.grpc_sender import GrpcSender
-from toolgauge.export.send_queue import DestinationHealth, Outage, Refusing, SendQueue
+from toolgauge.export.send_queue import DestinationHealth, SendQueue
 from toolgauge.export.sender import Delivered, ExporterSender, HttpSender, Permanent, Sender, Transient, Verdict
 from toolgauge.export.settings import DestinationSettings, RetrySettings
 from toolgauge.model.delivery import Outgoing, Signal
@@ -95,7 +95,7 @@ class Destination:
         self._metrics = metrics
         self.name = settings.name or "otlp"
         metrics.begin_destination(self.name, settings.signals)
-        self._queue = SendQueue(
+        self.queue = SendQueue(
             max_bytes=settings.queue.max_bytes,
             own_reserve_bytes=max(_LEAST_OWN_RESERVE_BYTES, settings.queue.max_bytes),
         )
@@ -103,7 +103,7 @@ class Destination:
         self._renewing: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
         endpoints = ", ".join(redacted_url(endpoint) or "" for endpoint in settings.endpoints)
-        self._health = DestinationHealth(self.name, _monotonic_s, endpoints)
+        self.health = DestinationHealth(self.name, _monotonic_s, endpoints)
         self._undelivered = Undelivered()
         # Left to the next process.
         self.kept = Undelivered()
@@ -112,34 +112,9 @@ class Destination:
         self.requests_in_flight = 0
 
     @property
-    def spans_queued(self) -> int:
-        """Senders' spans that are neither acknowledged nor dropped yet."""
-        return self._queue.spans
-
-    @property
-    def bytes_queued(self) -> int:
-        """Bytes of requests that are neither acknowledged nor dropped yet, senders' and our own."""
-        return self._queue.size_bytes
-
-    @property
     def is_of_otlp(self) -> bool:
         """Return whether it is an entry of `exporters.otlp`."""
         return isinstance(self._sender, GrpcSender | HttpSender)
-
-    @property
-    def queue_capacity_bytes(self) -> int:
-        """How many bytes of senders' requests may wait."""
-        return self.settings.queue.max_bytes
-
-    @property
-    def outage(self) -> Outage | None:
-        """The outage that lasts; `None` while the last attempt worked."""
-        return self._health.now()
-
-    @property
-    def refusing(self) -> tuple[Refusing, ...]:
-        """The signals that the destination takes nothing of, before somebody does something."""
-        return self._health.refusing()
 
     def forwards(self, signal: Signal) -> bool:
         """Return whether senders' requests of this signal are sent on."""
@@ -147,11 +122,11 @@ class Destination:
 
     def has_room(self, size_bytes: int) -> bool:
         """Return whether `put` would take a senders' request of this size now."""
-        return self._queue.has_room(size_bytes, own=False)
+        return self.queue.has_room(size_bytes, own=False)
 
     def put(self, outgoing: Outgoing) -> bool:
         """Queue the request; False when there is no room (nothing was taken then, and nothing counted)."""
-        return self._queue.put(outgoing)
+        return self.queue.put(outgoing)
 
     def miss(self, outgoing: Outgoing) -> None:
         """Count a request that others took and for which there was no room here."""
@@ -172,7 +147,7 @@ class Destination:
     async def drain(self, timeout_s: float, because: End | None = None) -> Undelivered:
         """Send the queued requests without waits between attempts, and take no more; return what was lost and counted."""
         self._end = because or self._end
-        self._queue.close()
+        self.queue.close()
         self.hurry()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=timeout_s)
@@ -181,7 +156,7 @@ class Destination:
 
     async def close(self) -> None:
         """Stop at once; requests left are dropped and counted. May be called twice and without a start."""
-        self._queue.close()
+        self.queue.close()
         self._stopping.set()
         await self._stop_tasks()
         renewing, self._renewing = self._renewing, None
@@ -203,11 +178,11 @@ class Destination:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        for outgoing in self._queue.leftovers():
+        for outgoing in self.queue.leftovers():
             self._give_up(outgoing)
 
     async def _work(self) -> None:
-        while (outgoing := await self._queue.take()) is not None:
+        while (outgoing := await self.queue.take()) is not None:
             # What is neither acknowledged nor dropped; it is one request, or what is left of its parts, the next one last.
             left = [outgoing]
             try:
@@ -223,8 +198,8 @@ class Destination:
         verdict = await self._sent(outgoing)
         if isinstance(verdict, Delivered):
             self._settle(outgoing)
-            self._health.succeeded()
-            self._health.taken(outgoing.signal)
+            self.health.succeeded()
+            self.health.taken(outgoing.signal)
             lost = min(verdict.rejected, outgoing.spans)
             if outgoing.spans > lost:
                 self._metrics.spans.add(outgoing.spans - lost, ("forwarded", "", self.name))
@@ -246,7 +221,7 @@ class Destination:
             if found:
                 self._metrics.undecodable.add(found)
         if verdict.is_lasting:
-            self._health.refused(outgoing.signal, verdict.reason)
+            self.health.refused(outgoing.signal, verdict.reason)
         self._drop(outgoing, verdict.reason)
         return ()
 
@@ -256,7 +231,7 @@ class Destination:
             return Permanent("too_large", is_about_content=True)
         began_s, backoff = _monotonic_s(), Backoff(self.settings.retry, random.random)
         while isinstance(verdict := await self._attempt(outgoing), Transient):
-            self._health.failed(verdict.reason, verdict.cause)
+            self.health.failed(verdict.reason, verdict.cause)
             if self._stopping.is_set():
                 # There is no later: try again and again until `drain` has no time left.
                 await asyncio.sleep(_DRAIN_WAIT_S)
@@ -284,7 +259,7 @@ class Destination:
         return verdict
 
     def _settle(self, outgoing: Outgoing) -> None:
-        self._queue.release(outgoing)
+        self.queue.release(outgoing)
         if self._ledger is not None:
             self._ledger.settle(outgoing.entries)
 
@@ -310,7 +285,7 @@ class Destination:
             self._metrics.own_dropped.add(1, (self.name, outgoing.signal, reason))
         elif not outgoing.spans:
             self._metrics.requests_dropped.add(1, (self.name, outgoing.signal, reason))
-        self._health.dropped(outgoing.signal, reason, spans)
+        self.health.dropped(outgoing.signal, reason, spans)
 
 
 def _part(outgoing: Outgoing, parts: tuple[tuple[int, int], ...], body: bytes) -> Outgoing:

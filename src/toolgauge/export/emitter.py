@@ -7,9 +7,8 @@ It has the trajectory's results and counts of calls by criterion; only calls tha
 
 # pyright: reportUnknownMemberType=false
 
-# pyright: reportUnknownMemberType=false
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import islice
 
@@ -22,7 +21,7 @@ from opentelemetry.sdk.resources import OTELResourceDetector
 
 from toolgauge.export.metric_data import add_metrics, snapshot
 from toolgauge.export.redact import MAX_EXPLANATION, Redactor
-from toolgauge.export.regression_events import RegressionEncoder
+from toolgauge.export.regression_events import encode_regressions
 from toolgauge.export.results import (
     AGENT,
     CLOSED_BECAUSE,
@@ -111,21 +110,17 @@ class _Batch:
     def __init__(self, signal: Signal, requests: RequestWriter) -> None:
         self._signal: Signal = signal
         self._requests = requests
-        self._items: list[bytes] = []
+        self.items: list[bytes] = []
         self._size = 0
-
-    @property
-    def is_empty(self) -> bool:
-        return not self._items
 
     def add(self, written: bytes) -> bool:
         """Add a span or log record; return whether the request is full."""
-        self._items.append(field(_ITEM, written))
+        self.items.append(field(_ITEM, written))
         self._size += len(written)
         return self._size >= _MAX_REQUEST_BYTES
 
     def take(self) -> Outgoing:
-        items, self._items, self._size = self._items, [], 0
+        items, self.items, self._size = self.items, [], 0
         return Outgoing(signal=self._signal, body=self._requests.request(items), spans=0, own=True)
 
 
@@ -351,7 +346,9 @@ class Emitter:
         self._start_ns = start_ns
         self._registry = registry
         self._selfmetrics = selfmetrics
-        self._scores = ScoreMetrics(settings.metrics, registry)
+        scores = ScoreMetrics(settings.metrics, registry)
+        # `record` counts a scorecard; `keep` drops the metrics of other criteria, or reloads would add up.
+        self.record, self.keep = scores.record, scores.keep
         self.adopt(settings, redactor)
 
     def adopt(self, settings: EmitSettings, redactor: Redactor) -> None:
@@ -359,15 +356,7 @@ class Emitter:
         self._requests = RequestWriter(self._resource, self._scope)
         self._results = ResultWriter(redactor, settings)
         self._texts = _TextAttributes(settings.metrics.resource_attributes)
-        self._regressions = RegressionEncoder(self._requests, settings.trace_url)
-
-    def keep(self, streams: Collection[tuple[str, str]]) -> None:
-        """Drop the score metrics of all criteria but these (name and revision), or reloads would add up."""
-        self._scores.keep(streams)
-
-    def record(self, scorecard: Scorecard) -> None:
-        """Count the scorecard in the metrics."""
-        self._scores.record(scorecard)
+        self._trace_url = settings.trace_url
 
     def requests(self, scorecards: Sequence[Scorecard]) -> Iterator[Outgoing]:
         """Encode scorecard spans and events: requests of about 2 MiB at most, none when there is nothing to export."""
@@ -386,12 +375,12 @@ class Emitter:
                 if spans.add(span.written()):
                     yield spans.take()
         for batch in (spans, records):
-            if not batch.is_empty:
+            if batch.items:
                 yield batch.take()
 
     def regressions(self, regressions: Sequence[Regression]) -> Iterator[Outgoing]:
         """Encode the events of regressions that began or ended."""
-        return self._regressions.encode(regressions)
+        return encode_regressions(self._requests, regressions, self._trace_url)
 
     def metrics(self, now_ns: int) -> Outgoing:
         """Encode the whole registry."""

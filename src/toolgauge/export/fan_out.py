@@ -40,20 +40,22 @@ class FanOut:
         self._metrics = metrics
         self._handover_s = handover_s
         # One figure a name: a destination may replace another one of its name.
-        metrics.spans_queued.observe = lambda: self._by_name(lambda each: each.spans_queued) or {("",): 0}
-        metrics.queue_bytes.observe = lambda: self._by_name(lambda each: each.bytes_queued)
+        metrics.spans_queued.observe = lambda: self._by_name(lambda each: each.queue.spans) or {("",): 0}
+        metrics.queue_bytes.observe = lambda: self._by_name(lambda each: each.queue.size_bytes)
         metrics.in_flight.observe = lambda: self._by_name(lambda each: each.requests_in_flight)
-        metrics.queue_capacity.observe = lambda: {(each.name,): each.queue_capacity_bytes for each in self.destinations}
+        metrics.queue_capacity.observe = lambda: {
+            (each.name,): each.settings.queue.max_bytes for each in self.destinations
+        }
 
     @property
     def bytes_queued(self) -> int:
         """Bytes of requests that wait for any destination, senders' and our own, removed destinations included."""
-        return sum(destination.bytes_queued for destination in self._all())
+        return sum(destination.queue.size_bytes for destination in self._all())
 
     @property
     def spans_queued(self) -> int:
         """Senders' spans that wait for any destination; one that waits for two counts twice."""
-        return sum(destination.spans_queued for destination in self._all())
+        return sum(destination.queue.spans for destination in self._all())
 
     def forwards(self, signal: Signal) -> bool:
         """Return whether any destination takes the signal."""

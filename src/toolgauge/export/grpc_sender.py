@@ -1,7 +1,7 @@
 """OTLP over gRPC to a destination, as raw bytes."""
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 
-import math
+import contextlib
 import re
 from collections.abc import Iterator
 
@@ -14,7 +14,6 @@ from grpc import StatusCode
 
 from toolgauge.export.sender import (
     CONNECTION_REFUSED,
-    DELIVERED,
     MAX_RESPONSE_BYTES,
     UNKNOWN_HOST,
     Permanent,
@@ -83,7 +82,11 @@ class GrpcSender:
 
     async def start(self) -> None:
         """Open the channel; it connects with the first request. Raise `StartError` when a TLS file cannot be used."""
-        self._tls = tls_of(self._settings)
+        # The scheme decides, and without one the settings do.
+        tls = self._settings.client_tls
+        if self._endpoint.startswith(("https://", "http://")):
+            tls = (tls or ClientTls()) if self._endpoint.startswith("https://") else None
+        self._tls = tls
         self._watched = None if self._tls is None else WatchedFiles(self._tls.files)
         self._open(self._tls)
 
@@ -95,7 +98,12 @@ class GrpcSender:
         if tls is None:
             channel = grpc.aio.insecure_channel(address, compression=compression, options=options)
         else:
-            channel = grpc.aio.secure_channel(address, _credentials(tls), compression=compression, options=options)
+            # gRPC takes any text for a certificate and fails with each request; OpenSSL looks at it now.
+            client_context(tls)
+            files = (tls.ca_file, tls.key_file, tls.cert_file)
+            pems = [None if file is None else read_pem(file_path(file)) for file in files]
+            credentials = grpc.ssl_channel_credentials(*pems)
+            channel = grpc.aio.secure_channel(address, credentials, compression=compression, options=options)
         self._calls = {signal: channel.unary_unary(method) for signal, method in _METHODS.items()}
         self._channel = channel
 
@@ -135,14 +143,16 @@ class GrpcSender:
         try:
             response = await call(body, timeout=self._timeout_s, metadata=self._metadata)
         except grpc.aio.AioRpcError as error:
-            code = error.code()
+            code, details = error.code(), error.details() or ""
             reason = code.name.lower()
             retry_after_s = _retry_after_s(error)
             if code in _TRANSIENT or (code is StatusCode.RESOURCE_EXHAUSTED and retry_after_s is not None):
-                is_tls = code is StatusCode.UNAVAILABLE and _TLS_FAILED.match(error.details() or "") is not None
-                return Transient("tls" if is_tls else reason, retry_after_s, _cause(error.details() or ""))
+                is_tls = code is StatusCode.UNAVAILABLE and _TLS_FAILED.match(details) is not None
+                causes = _CAUSES.items() if details.startswith(_NO_CONNECTION) else ()
+                cause = next((cause for words, cause in causes if words in details), "")
+                return Transient("tls" if is_tls else reason, retry_after_s, cause)
             return Permanent(reason, is_lasting=code in _LASTING, is_about_content=code in _ABOUT_CONTENT)
-        return delivered(signal, response) if response else DELIVERED
+        return delivered(signal, response)
 
     async def close(self) -> None:
         """Close the channel and drop it: gRPC keeps a thread and sockets for as long as there is one."""
@@ -162,41 +172,11 @@ def target(endpoint: str) -> str:
     return address if has_port else f"{address}:{443 if scheme == 'https' else 80}"
 
 
-def tls_of(settings: DestinationSettings) -> ClientTls | None:
-    """Return whether to use TLS: the scheme decides, and without one the settings do."""
-    endpoint = settings.endpoint or ""
-    if endpoint.startswith("https://"):
-        return settings.client_tls or ClientTls()
-    return None if endpoint.startswith("http://") else settings.client_tls
-
-
-def _credentials(tls: ClientTls) -> grpc.ChannelCredentials:
-    # gRPC takes any text for a certificate and fails with each request; OpenSSL looks at it now.
-    client_context(tls)
-    return grpc.ssl_channel_credentials(
-        None if tls.ca_file is None else read_pem(file_path(tls.ca_file)),
-        None if tls.key_file is None else read_pem(file_path(tls.key_file)),
-        None if tls.cert_file is None else read_pem(file_path(tls.cert_file)),
-    )
-
-
-def _cause(details: str) -> str:
-    if not details.startswith(_NO_CONNECTION):
-        return ""
-    return next((cause for words, cause in _CAUSES.items() if words in details), "")
-
-
 def _retry_after_s(error: grpc.aio.AioRpcError) -> float | None:
     for key, value in error.trailing_metadata() or ():
         if key == "grpc-status-details-bin" and isinstance(value, bytes):
-            try:
-                status = Status.FromString(value)
-                info = RetryInfo()
-                for detail in status.details:
-                    if detail.Unpack(info):
-                        delay_s = info.retry_delay.seconds + info.retry_delay.nanos / 1e9
-                        return delay_s if math.isfinite(delay_s) and delay_s > 0 else 0.0
-                return None
-            except DecodeError:
-                return None
+            info = RetryInfo()
+            with contextlib.suppress(DecodeError):
+                if any(detail.Unpack(info) for detail in Status.FromString(value).details):
+                    return max(0.0, info.retry_delay.seconds + info.retry_delay.nanos / 1e9)
     return None

@@ -59,11 +59,8 @@ class KafkaSender:
         self._settings = settings
         self._headers: list[tuple[str, str | bytes | None]] = [*headers]
         self._max_bytes = settings.producer.max_message_bytes
-        self._topics: dict[Signal, str] = {
-            "traces": settings.topics.traces,
-            "metrics": settings.topics.metrics,
-            "logs": settings.topics.logs,
-        }
+        topics = settings.topics
+        self._topics: dict[Signal, str] = {"traces": topics.traces, "metrics": topics.metrics, "logs": topics.logs}
         self._connection: _Connection | None = None
         self._watched: WatchedFiles | None = None
 

@@ -6,8 +6,8 @@ it from the service that has most, so invented names of one service cost no othe
 """
 
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Sequence
-from operator import itemgetter
+from collections.abc import Callable, Collection
+from operator import attrgetter, itemgetter
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -28,6 +28,8 @@ MAX_ERROR_TYPES = 20
 _MAX_FOLDED_VALUES = 100
 # Labels of the producer and of what was called: service, resource attributes, agent, tool.
 Who: TypeAlias = tuple[str, ...]
+# A service, and the values of its resource attributes.
+Producer: TypeAlias = tuple[str | None, tuple[str | None, ...]]
 
 
 class LabelSet(Struct, gc=False):
@@ -116,9 +118,6 @@ class _Newest:
         self.folded[value] = now_ns
         return True
 
-    def may_take(self, now_ns: int) -> bool:
-        return len(self.taken_ns) < NEW_VALUES_AN_HOUR or now_ns - self.taken_ns[0] >= HOUR
-
     def take(self, value: str, now_ns: int) -> str | None:
         """Keep a new value; return the one that it takes the place of."""
         self.taken_ns.append(now_ns)
@@ -167,16 +166,10 @@ class LabelCaps:
         self._on_dropped = on_dropped
 
     def find(
-        self,
-        service: str | None,
-        resource: Sequence[str | None],
-        agent: str | None,
-        tool: str | None,
-        *,
-        rule: Labels,
-        now_ns: int,
+        self, producer: Producer, agent: str | None, tool: str | None, *, rule: Labels, now_ns: int
     ) -> tuple[Who, LabelSet | None]:
         """Fit the labels; all are `_other`, and there is no label set, when that would be one over the cap."""
+        service, resource = producer
         fitted = self._name(self._services, service, "", now_ns)
         who = (
             fitted,
@@ -234,7 +227,7 @@ class LabelCaps:
             return value
         if newest.is_older(value, now_ns):
             return OTHER
-        if not newest.may_take(now_ns):
+        if len(newest.taken_ns) == NEW_VALUES_AN_HOUR and now_ns - newest.taken_ns[0] < HOUR:
             self._capped.add(1, (key,))
             return OTHER
         older = newest.take(value, now_ns)
@@ -248,7 +241,11 @@ class LabelCaps:
         largest = names.shares.largest(service)
         if not names.known or (largest is None and now_ns < names.full_until_ns):
             return False
-        last_ns = self._last_used_ns(names)
+        by_label: dict[str, int] = {}
+        for found in self._label_sets.values():
+            used = found.who[names.place]
+            by_label[used] = max(found.used_ns, by_label.get(used, 0))
+        last_ns = {key: max(name.used_ns, by_label.get(name.label, 0)) for key, name in names.known.items()}
         key = min(names.known, key=last_ns.__getitem__)
         if now_ns - last_ns[key] < HOUR:
             names.full_until_ns = last_ns[key] + HOUR
@@ -263,24 +260,18 @@ class LabelCaps:
         self._drop([found for found in self._label_sets.values() if found.who[names.place] == label])
         return True
 
-    def _last_used_ns(self, names: _Names) -> dict[str, int]:
-        by_label: dict[str, int] = {}
-        for found in self._label_sets.values():
-            label = found.who[names.place]
-            by_label[label] = max(found.used_ns, by_label.get(label, 0))
-        return {key: max(name.used_ns, by_label.get(name.label, 0)) for key, name in names.known.items()}
-
     def _give_up_label_set(self, service: str, now_ns: int) -> bool:
         """Give up a label set for one of a service: one that was not used for an hour, or one of the service that has most."""
         largest = self._shares.largest(service)
         if not self._label_sets or (largest is None and now_ns < self._full_until_ns):
             return False
-        oldest = min(self._label_sets.values(), key=_used_ns)
+        oldest = min(self._label_sets.values(), key=attrgetter("used_ns"))
         if now_ns - oldest.used_ns < HOUR:
             self._full_until_ns = oldest.used_ns + HOUR
             if largest is None:
                 return False
-            oldest = min((found for found in self._label_sets.values() if found.who[0] == largest), key=_used_ns)
+            of_largest = (found for found in self._label_sets.values() if found.who[0] == largest)
+            oldest = min(of_largest, key=attrgetter("used_ns"))
         self._drop([oldest])
         return True
 
@@ -290,12 +281,3 @@ class LabelCaps:
             self._shares.add(found.who[0], -1)
         if gone:
             self._on_dropped(gone)
-
-
-def _used_ns(label_set: LabelSet) -> int:
-    return label_set.used_ns
-
-
-def has_capped(labels: Iterable[str]) -> bool:
-    """Return whether a cap was reached: the next time may be another."""
-    return OTHER in labels

@@ -35,7 +35,6 @@ OPENMETRICS_TYPE = openmetrics.CONTENT_TYPE_LATEST
 _UNITS = {"s": "seconds", "ms": "milliseconds", "By": "bytes"}
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_]+")
 
-
 # Beyond it each level takes twice the time for a few per cent.
 _GZIP_LEVEL = 4
 _PROCESS = "process."

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from itertools import product
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from toolgauge.model.delivery import Signal
 from toolgauge.model.errors import StartError
@@ -30,8 +30,6 @@ from toolgauge.settings import file_path
 _LOG = logging.getLogger("toolgauge.export")
 ENDINGS = (".otlp", ".otlp.gz", ".otlp.xz")
 Loss: TypeAlias = Literal["queue_full", "write_failed", "shutdown"]
-_REASONS: tuple[Loss, ...] = ("queue_full", "write_failed", "shutdown")
-_SIGNALS: tuple[Signal, ...] = ("traces", "metrics", "logs")
 _REQUEST_BYTES = 512  # what a request takes in memory beside its body
 _MAX_QUEUE_BYTES = 32 * 1024 * 1024
 _MAX_MEMBER_BYTES = 4 * 1024 * 1024
@@ -81,7 +79,7 @@ class RecordingFile:
         self.file_bytes = 0
         self.written = 0
         # The thread that writes counts what failed, the one that puts all other reasons.
-        self.losses: Counter[tuple[Signal, Loss]] = Counter(dict.fromkeys(product(_SIGNALS, _REASONS), 0))
+        self.losses: Counter[tuple[Signal, Loss]] = Counter(dict.fromkeys(product(get_args(Signal), get_args(Loss)), 0))
 
     def start(self) -> None:
         """Open the file, readable for its owner only; raise `StartError` when that cannot be."""
@@ -105,7 +103,7 @@ class RecordingFile:
         request = _Arrived(signal, body)
         waiting = self._bytes_in - self._bytes_out
         if self._is_closed or (waiting and waiting + request.size_bytes > _MAX_QUEUE_BYTES):
-            self._lose(request, "shutdown" if self._is_closed else "queue_full")
+            self.losses[signal, "shutdown" if self._is_closed else "queue_full"] += 1
             return
         self._bytes_in += request.size_bytes
         self._requests.put(request)
@@ -119,7 +117,7 @@ class RecordingFile:
         self._thread.join(timeout_s)
         if self._thread.is_alive():
             for request in (*self._writing, *self._waiting()):
-                self._lose(request, "shutdown")
+                self.losses[request.signal, "shutdown"] += 1
         if self.losses.total():
             _LOG.error("%d requests were not written to `%s`", self.losses.total(), self.path)
 
@@ -169,7 +167,7 @@ class RecordingFile:
                 _LOG.error("cannot write `%s`: %s; requests are received, and missing from it", self.path, error)
             self._has_failed = True
             for request in requests:
-                self._lose(request, "write_failed")
+                self.losses[request.signal, "write_failed"] += 1
         else:
             self.written += len(requests)
 
@@ -179,10 +177,7 @@ class RecordingFile:
             if file is not None:
                 os.close(file)
             self._move_aside()
-        if self._file is None:
-            self._open()
-        file = self._file
-        assert file is not None  # noqa: S101 (`_open` sets it or raises)
+        file = self._open() if self._file is None else self._file
         rest = memoryview(data)
         try:
             while rest:
@@ -194,9 +189,10 @@ class RecordingFile:
             raise
         self.file_bytes += len(data)
 
-    def _open(self) -> None:
-        self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    def _open(self) -> int:
+        file = self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         self.file_bytes = 0
+        return file
 
     def _move_aside(self) -> None:
         """Rename the file after the time, and delete the oldest of those that were renamed before it."""
@@ -209,9 +205,6 @@ class RecordingFile:
         kept = 0 if self._rotation is None else self._rotation.max_backups
         for backup in backups[: max(0, len(backups) - kept)]:
             backup.unlink()
-
-    def _lose(self, request: _Arrived, reason: Loss) -> None:
-        self.losses[request.signal, reason] += 1
 
 
 def recording_ending(name: str) -> str:

@@ -51,11 +51,6 @@ def span_id_of(kind: str, contents: Iterable[bytes]) -> bytes:
 
 
 # A record's id has two parts, each written once for many records: one hash a record costs twice as much, a third of encoding.
-def begin_uid(record: bytes) -> bytes:
-    """Begin the attribute with the id of an evaluation's record, derived from the result; the subject's digits must follow."""
-    return _BEFORE_UID + blake2b(record, digest_size=_RESULT_BYTES).hexdigest().encode()
-
-
 def uid_of_subject(*contents: bytes) -> bytes:
     """Write the digits that end this attribute, derived from the judged call or trajectory."""
     return blake2b(b"".join(contents), digest_size=_SUBJECT_BYTES).hexdigest().encode()
@@ -284,9 +279,11 @@ class ResultWriter:
         # A pass that could not have been anything else says nothing by itself.
         record = self._records.get(word, b"") if result.can_fail or word != "pass" else b""
         if record:
-            record += _body(_sentence(result, outcome, word, explanation))
+            text = _sentence(result, outcome, word, explanation)
+            record += LogRecord(body=AnyValue(string_value=text)).SerializeToString()
             record += elements(RECORD_ATTRIBUTES, attributes)
-            record += begin_uid(record)
+            # The digits of the subject follow.
+            record += _BEFORE_UID + blake2b(record, digest_size=_RESULT_BYTES).hexdigest().encode()
         if not self._writes_spans or result.enforce == "shadow":
             return ResultParts(record=record)
         if result.level == "trajectory":
@@ -344,10 +341,6 @@ def _sentence(result: Result, outcome: Outcome, word: OutcomeWord, explanation: 
     return with_spaces(
         fit_text(f"{result.criterion[:MAX_IDENTIFIER]}{of}: {how}{f' ({why})' if why else ''}", _MAX_SENTENCE)
     )
-
-
-def _body(text: str) -> bytes:
-    return LogRecord(body=AnyValue(string_value=text)).SerializeToString()
 
 
 def _begin_record(word: OutcomeWord) -> bytes:

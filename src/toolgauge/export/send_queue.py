@@ -19,19 +19,11 @@ _log = logging.getLogger("toolgauge.export")
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """A destination does not take requests: why, in phrases of ours, and for how long."""
+    """Why a destination does not take requests, in phrases of ours; of one `signal`, for good until a person helps."""
 
     reason: str
     lasted_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class Refusing:
-    """A destination takes nothing of a signal, and will not before somebody does something."""
-
-    signal: Signal
-    reason: str
-    lasted_s: float
+    signal: Signal | None = None
 
 
 class DestinationHealth:
@@ -53,10 +45,10 @@ class DestinationHealth:
         since = self._failing_since
         return None if since is None else Outage(self._reason, self._clock() - since)
 
-    def refusing(self) -> tuple[Refusing, ...]:
+    def refusing(self) -> tuple[Outage, ...]:
         """Return the signals that the destination takes nothing of."""
         now_s = self._clock()
-        return tuple(Refusing(signal, reason, now_s - since) for signal, (reason, since) in self._refusing.items())
+        return tuple(Outage(reason, now_s - since, signal) for signal, (reason, since) in self._refusing.items())
 
     def refused(self, signal: Signal, reason: str) -> None:
         """A request was refused, and so will be the next one of its signal."""
@@ -114,38 +106,29 @@ class SendQueue:
         self._own = _limits(max_bytes + own_reserve_bytes)
         self._waiting: deque[Outgoing] = deque()
         self._takers: deque[asyncio.Future[None]] = deque()
-        self._bytes = 0
-        self._spans = 0
+        # Of requests that are waiting or on their way; only senders' spans count.
+        self.size_bytes = 0
+        self.spans = 0
         self._closed = False
         # The worker thread puts, the event loop takes and releases.
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
-
-    @property
-    def spans(self) -> int:
-        """Senders' spans that are waiting or on their way."""
-        return self._spans
-
-    @property
-    def size_bytes(self) -> int:
-        """Bytes that are waiting or on their way."""
-        return self._bytes
 
     def has_room(self, size_bytes: int, *, own: bool) -> bool:
         """Return whether a request of this size fits. One that is alone always does, else it never would."""
         if self._closed:
             return False
         most_bytes, most_requests = self._own if own else self._senders
-        fits = self._bytes + size_bytes <= most_bytes and len(self._waiting) < most_requests
-        return fits or self._bytes == 0
+        fits = self.size_bytes + size_bytes <= most_bytes and len(self._waiting) < most_requests
+        return fits or self.size_bytes == 0
 
     def put(self, outgoing: Outgoing) -> bool:
         """Queue a request; False when it does not fit."""
         with self._lock:
             if not self.has_room(len(outgoing.body), own=outgoing.own):
                 return False
-            self._bytes += len(outgoing.body)
-            self._spans += outgoing.spans
+            self.size_bytes += len(outgoing.body)
+            self.spans += outgoing.spans
             self._waiting.append(outgoing)
         if self._takers and self._loop is not None:
             self._loop.call_soon_threadsafe(self._wake, 1)
@@ -175,8 +158,8 @@ class SendQueue:
     def release(self, outgoing: Outgoing) -> None:
         """Give back the room of a request that is acknowledged or dropped."""
         with self._lock:
-            self._bytes -= len(outgoing.body)
-            self._spans -= outgoing.spans
+            self.size_bytes -= len(outgoing.body)
+            self.spans -= outgoing.spans
 
     def close(self) -> None:
         """Accept no more; waiting requests can still be taken out."""

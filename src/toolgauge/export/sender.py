@@ -72,19 +72,15 @@ class Sender(Protocol):
 
     async def start(self) -> None:
         """Open what needs a running event loop; connects lazily."""
-        ...
 
     async def renew(self) -> None:
         """Use TLS files that have changed; raise `StartError` when they cannot be used (the old ones stay in use)."""
-        ...
 
     async def send(self, signal: Signal, body: bytes) -> Verdict:
         """Send the body and return how that ended."""
-        ...
 
     async def close(self) -> None:
         """Close the connections; may be called twice and without a start."""
-        ...
 
 
 class ExporterSender:
@@ -142,9 +138,8 @@ def proxy_of(url: str) -> str | None:
     """Return the proxy for a URL, `None` on this machine; raise `StartError` for a proxy that is not asked over HTTP."""
     parts = urlsplit(url)
     host = parts.hostname or ""
-    if is_on_this_machine(f"{host}:{parts.port or 0}"):
-        return None
-    if proxy_bypass(f"{host}:{parts.port}" if parts.port else host):
+    is_local = is_on_this_machine(f"{host}:{parts.port or 0}")
+    if is_local or proxy_bypass(f"{host}:{parts.port}" if parts.port else host):
         return None
     proxies = getproxies()
     named = proxies.get(parts.scheme) or proxies.get("all")
@@ -169,7 +164,6 @@ _GZIP = 31  # zlib's number for "gzip header, largest window"
 _LEVEL = 1
 # So much is compressed in one or two milliseconds; zlib works on more without the interpreter.
 _LARGE_BYTES = 256 * 1024
-
 
 # What an attempt may raise that has not arrived, or whose answer has not.
 FAILURES = (

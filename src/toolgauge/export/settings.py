@@ -32,20 +32,9 @@ EventsMode: TypeAlias = Literal["scored", "failed", "all"]
 AttributeKey: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_./-]{0,127}$")]
 MAX_RESOURCE_ATTRIBUTES = 8
 _TAKEN_LABELS = (
-    "le",
-    "job",
-    "instance",
-    "toolgauge_service",
-    "gen_ai_agent_name",
-    "gen_ai_tool_name",
-    "gen_ai_evaluation_name",
-    "toolgauge_criterion_revision",
-    "toolgauge_level",
-    "toolgauge_enforce",
-    "toolgauge_outcome",
-    "toolgauge_not_evaluated_reason",
-    "toolgauge_state",
-    "error_type",
+    "le job instance toolgauge_service gen_ai_agent_name gen_ai_tool_name gen_ai_evaluation_name error_type "
+    "toolgauge_criterion_revision toolgauge_level toolgauge_enforce toolgauge_outcome toolgauge_not_evaluated_reason "
+    "toolgauge_state"
 )
 AnnotateMode: TypeAlias = Literal["both", "hold", "scorecard", "off"]
 Transport: TypeAlias = Literal["grpc", "http"]
@@ -75,7 +64,7 @@ class MetricsSettings(Section):
     @field_validator("resource_attributes")
     @classmethod
     def _are_labels_of_their_own(cls, keys: tuple[str, ...]) -> tuple[str, ...]:
-        taken: set[str] = set(_TAKEN_LABELS)
+        taken: set[str] = set(_TAKEN_LABELS.split())
         for key in keys:
             label = re.sub(r"[^a-zA-Z0-9_]+", "_", key)
             if label in taken:

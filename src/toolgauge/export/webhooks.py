@@ -229,12 +229,9 @@ class _Webhook:
         self._metrics.notifications.begin(*((self._name, outcome) for outcome in ("sent", "retried", "dropped")))
         self._task = asyncio.create_task(self._work())
 
-    def put(self, regressions: Sequence[Regression]) -> None:
-        self._count_dropped(self._messages.add(regressions, _now_s()), "too many wait")
-        self._changed.set()
-
-    def set_active(self, regressions: Sequence[Regression]) -> None:
-        self._count_dropped(self._messages.set_active(regressions, _now_s()), "too many wait")
+    def put(self, regressions: Sequence[Regression], is_known: bool) -> None:  # noqa: FBT001 - for `call_soon_threadsafe`
+        take = self._messages.set_active if is_known else self._messages.add
+        self._count_dropped(take(regressions, _now_s()), "too many wait")
         self._changed.set()
 
     async def close(self, timeout_s: float) -> None:
@@ -346,17 +343,10 @@ class Webhooks:
     ) -> None:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._webhooks = [
-            _Webhook(
-                one,
-                one.name or ("webhook" if number == 1 else f"webhook/{number}"),
-                trace_url,
-                metrics,
-                clock,
-                user_agent,
-            )
-            for number, one in enumerate(settings, 1)
-        ]
+        self._webhooks: list[_Webhook] = []
+        for number, one in enumerate(settings, 1):
+            name = one.name or ("webhook" if number == 1 else f"webhook/{number}")
+            self._webhooks.append(_Webhook(one, name, trace_url, metrics, clock, user_agent))
 
     async def start(self) -> None:
         """Start a task for each; nothing connects before the first regression. Raise `StartError` as their TLS does."""
@@ -371,11 +361,11 @@ class Webhooks:
 
     def put(self, regressions: Sequence[Regression]) -> None:
         """Announce regressions that began or ended; before `start` and after `close` they are ignored."""
-        self._call(lambda webhook: webhook.put(regressions))
+        self._put(regressions, is_known=False)
 
     def set_active(self, regressions: Sequence[Regression]) -> None:
         """Announce again, after a restart, the regressions that last: Alertmanager would resolve them otherwise."""
-        self._call(lambda webhook: webhook.set_active(regressions))
+        self._put(regressions, is_known=True)
 
     async def close(self, timeout_s: float) -> None:
         """Send what waits within the time, and drop the rest. Lasting alerts are not resolved. Works twice, and without a start."""
@@ -385,11 +375,11 @@ class Webhooks:
         await asyncio.sleep(0)
         await self._close_all(timeout_s)
 
-    def _call(self, do: Callable[[_Webhook], None]) -> None:
+    def _put(self, regressions: Sequence[Regression], *, is_known: bool) -> None:
         with self._lock:
             if self._loop is not None:
                 for webhook in self._webhooks:
-                    self._loop.call_soon_threadsafe(do, webhook)
+                    self._loop.call_soon_threadsafe(webhook.put, regressions, is_known)
 
     async def _close_all(self, timeout_s: float) -> None:
         await asyncio.gather(*(webhook.close(timeout_s) for webhook in self._webhooks))

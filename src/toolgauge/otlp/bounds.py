@@ -46,7 +46,6 @@ _REQUEST: _Nested = {1: {2: _FLAT}}
 _VALUE: dict[int, _Nested] = {}
 _VALUE.update({5: {1: _VALUE}, 6: {1: {2: _VALUE}}})
 
-
 # `join` takes eighty bytes of memory for each piece, and lets no other thread work until all are joined: two-byte pieces of
 # one request would take gigabytes.
 AT_ONCE = 4096

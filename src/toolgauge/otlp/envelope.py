@@ -107,26 +107,22 @@ def without_items(request: RequestMessage, places: Iterable[tuple[int, int, int]
         gone.setdefault((resource_index, scope_index), []).append(index)
     # From the end, so that dropping a group leaves the other indexes valid.
     for resource_index, scope_index in sorted(gone, reverse=True):
-        group = request.resource_groups[resource_index]
-        _remove_from_scope(group, scope_index, gone[resource_index, scope_index])
+        group, indexes = request.resource_groups[resource_index], gone[resource_index, scope_index]
+        scope = group.scope_groups[scope_index]
+        items = scope.items
+        if len(indexes) * len(items) <= _MOVED_AT_MOST:
+            for index in sorted(indexes, reverse=True):
+                del items[index : index + 1]
+        else:
+            left_out = frozenset(indexes)
+            kept = [raw for index, raw in enumerate(items) if index not in left_out]
+            del items[:]
+            items.extend(kept)
+        if not items and not _has_unknown_fields(scope, ("scope", "schema_url")):
+            del group.scope_groups[scope_index : scope_index + 1]
         if not group.scope_groups and not _has_unknown_fields(group, ("resource", "schema_url")):
             del request.resource_groups[resource_index : resource_index + 1]
     return request.SerializeToString()
-
-
-def _remove_from_scope(group: ResourceGroupMessage, scope_index: int, gone: list[int]) -> None:
-    scope = group.scope_groups[scope_index]
-    items = scope.items
-    if len(gone) * len(items) <= _MOVED_AT_MOST:
-        for index in sorted(gone, reverse=True):
-            del items[index : index + 1]
-    else:
-        left_out = frozenset(gone)
-        kept = [raw for index, raw in enumerate(items) if index not in left_out]
-        del items[:]
-        items.extend(kept)
-    if not items and not _has_unknown_fields(scope, ("scope", "schema_url")):
-        del group.scope_groups[scope_index : scope_index + 1]
 
 
 def _has_unknown_fields(emptied: Message, known_fields: tuple[str, ...]) -> bool:

@@ -32,8 +32,13 @@ class _Pattern:
     __slots__ = ("_request_pattern", "found_in")
 
     def __init__(self, pattern: bytes) -> None:
-        self.found_in: Search = re.compile(pattern, re.DOTALL).search if pattern else _nothing
-        self._request_pattern = _compile_for_requests(pattern) if pattern else None
+        self.found_in: Search = re.compile(pattern, re.DOTALL).search if pattern else lambda _raw: None
+        options = re2.Options()
+        options.encoding = re2.Options.Encoding.LATIN1  # bytes, not UTF-8
+        options.dot_nl = True
+        options.log_errors = False
+        # It comes without types.
+        self._request_pattern = cast("_Searching", re2.compile(pattern, options)) if pattern else None
 
     def found_in_request(self, body: bytes) -> bool:
         return self._request_pattern is not None and self._request_pattern.search(body) is not None
@@ -93,18 +98,6 @@ def log_marks(marks: Sequence[str], wanted: Collection[str] = ()) -> Marks:
         # A value that begins with a mark, the event's name as an attribute, looks like a key.
         back_to_front.append(b"b" + prefixes)
     return Marks(b"|".join(in_order), b"|".join(back_to_front))
-
-
-def _nothing(_raw: bytes) -> None:
-    return None
-
-
-def _compile_for_requests(pattern: bytes) -> _Searching:
-    options = re2.Options()
-    options.encoding = re2.Options.Encoding.LATIN1  # bytes, not UTF-8
-    options.dot_nl = True
-    options.log_errors = False
-    return cast("_Searching", re2.compile(pattern, options))  # it comes without types
 
 
 def _keys(marks: Sequence[str], wanted: Collection[str]) -> bytes:

@@ -163,10 +163,6 @@ def _within(read: Callable[[Json], int], low: int, high: int, write: Callable[[i
     return encode
 
 
-def _signed(number: int) -> bytes:
-    return varint(number & (1 << 64) - 1)
-
-
 def _zigzag(number: int) -> bytes:
     return varint(number * 2 if number >= 0 else -number * 2 - 1)
 
@@ -174,8 +170,8 @@ def _zigzag(number: int) -> bytes:
 _LOW_32, _HIGH_32, _HIGH_U32 = -(1 << 31), (1 << 31) - 1, (1 << 32) - 1
 _LOW_64, _HIGH_64, _HIGH_U64 = -(1 << 63), (1 << 63) - 1, (1 << 64) - 1
 _INTEGERS: dict[int, tuple[int, Encode]] = {
-    FieldDescriptor.TYPE_INT32: (VARINT, _within(_integer, _LOW_32, _HIGH_32, _signed)),
-    FieldDescriptor.TYPE_INT64: (VARINT, _within(_integer, _LOW_64, _HIGH_64, _signed)),
+    FieldDescriptor.TYPE_INT32: (VARINT, _within(_integer, _LOW_32, _HIGH_32, varint)),
+    FieldDescriptor.TYPE_INT64: (VARINT, _within(_integer, _LOW_64, _HIGH_64, varint)),
     FieldDescriptor.TYPE_UINT32: (VARINT, _within(_integer, 0, _HIGH_U32, varint)),
     FieldDescriptor.TYPE_UINT64: (VARINT, _within(_integer, 0, _HIGH_U64, varint)),
     FieldDescriptor.TYPE_SINT32: (VARINT, _within(_integer, _LOW_32, _HIGH_32, _zigzag)),
@@ -183,9 +179,8 @@ _INTEGERS: dict[int, tuple[int, Encode]] = {
     FieldDescriptor.TYPE_FIXED64: (FIXED64, _within(_integer, 0, _HIGH_U64, struct.Struct("<Q").pack)),
     FieldDescriptor.TYPE_SFIXED64: (FIXED64, _within(_integer, _LOW_64, _HIGH_64, struct.Struct("<q").pack)),
     # Names of enums are not legal in OTLP, nor are numbers as text.
-    FieldDescriptor.TYPE_ENUM: (VARINT, _within(_number, _LOW_32, _HIGH_32, _signed)),
+    FieldDescriptor.TYPE_ENUM: (VARINT, _within(_number, _LOW_32, _HIGH_32, varint)),
 }
-
 
 # Adds a field to the parts of a message. The last argument is the depth of that message; raises `WrongValueError`.
 _Writer: TypeAlias = Callable[[list[bytes], Json, int], None]

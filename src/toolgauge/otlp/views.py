@@ -68,7 +68,6 @@ _EVENT_NAME = "event.name"
 _MOST_GROUPS = 512
 _LONGEST_GROUP = 4096
 
-
 Default = TypeVar("Default")
 
 

@@ -28,7 +28,7 @@ from toolgauge.net.listen import close_all, listen
 from toolgauge.net.settings import ServerTls
 from toolgauge.net.tls import WatchedFiles, server_context, server_pem
 from toolgauge.receive.otlp_handler import HOP_HEADER, BrokenBodyError, OtlpHandler, Uploads, gunzip, inflate
-from toolgauge.receive.refusal import Refusal, RefusalLog, invalid, loop, too_large, unauthenticated
+from toolgauge.receive.refusal import LOOP, UNAUTHENTICATED, Refusal, RefusalLog, invalid, too_large
 from toolgauge.receive.settings import GrpcSettings
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.settings import SECOND
@@ -110,13 +110,9 @@ class GrpcReceiver:
         self._uploads = Uploads(limit, has_memory)
         self._settings = settings
         self._server: grpc.aio.Server | None = None
-        self._port = 0
+        # Known once it has started.
+        self.port = 0
         self._first_call = FirstCall(self._handler.refusal_log)
-
-    @property
-    def port(self) -> int:
-        """The bound port; 0 before the start."""
-        return self._port
 
     async def start(self) -> None:
         """Bind and serve; raise `StartError` when the endpoint cannot be had."""
@@ -153,7 +149,7 @@ class GrpcReceiver:
         # The server as a whole is the service "".
         for service in ("", *_SERVICES.values()):
             await self._health.set(service, HealthCheckResponse.SERVING)
-        self._port = addresses[0][1]
+        self.port = addresses[0][1]
         self._server = server
 
     async def stop(self, grace_s: float) -> None:
@@ -189,8 +185,8 @@ class _Methods(grpc.GenericRpcHandler):
         for signal, service in _SERVICES.items():
             path = f"/{service}/Export"
             self._open[path] = grpc.stream_unary_rpc_method_handler(_Exports(handler, signal, uploads).take)
-            self._loop[path] = grpc.stream_unary_rpc_method_handler(_refuse(handler, signal, loop()))
-            self._strangers[path] = grpc.stream_unary_rpc_method_handler(_refuse(handler, signal, unauthenticated()))
+            self._loop[path] = grpc.stream_unary_rpc_method_handler(_refuse(handler, signal, LOOP))
+            self._strangers[path] = grpc.stream_unary_rpc_method_handler(_refuse(handler, signal, UNAUTHENTICATED))
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> "_Handler | None":
         """Choose by method and metadata; `None` is UNIMPLEMENTED."""
@@ -362,5 +358,9 @@ def _decompress(body: bytes, limit: int) -> bytes:
 
 
 async def _abort(context: _Context, refused: Refusal) -> NoReturn:
-    await context.abort(refused.code, refused.short_message(), (("grpc-status-details-bin", refused.status()),))
+    await context.abort(
+        refused.code,
+        refused.short_message(),
+        (("grpc-status-details-bin", refused.status_message().SerializeToString()),),
+    )
     raise AssertionError("abort always raises")

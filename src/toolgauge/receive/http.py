@@ -22,7 +22,7 @@ from toolgauge.model.delivery import Consumer, Refused
 from toolgauge.net.auth import TokenGuard
 from toolgauge.net.listen import Listeners, peer_address
 from toolgauge.receive.otlp_handler import HOP_HEADER, Decode, FromJson, OtlpHandler, Uploads, gunzip, inflate, unzstd
-from toolgauge.receive.refusal import Refusal, RefusalLog, invalid, loop, refusal, too_large, unauthenticated
+from toolgauge.receive.refusal import LOOP, UNAUTHENTICATED, Refusal, RefusalLog, invalid, refusal, too_large
 from toolgauge.receive.settings import HttpSettings
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.settings import SECOND
@@ -37,23 +37,17 @@ class Media:
     status: Callable[[Refusal], bytes]
 
 
-def _json_status(refused: Refusal) -> bytes:
-    return json.dumps(json_format.MessageToDict(refused.status_message())).encode()
-
-
 PROTOBUF = Media(
     content_type="application/x-protobuf",
     success=b"",
     status=lambda refused: refused.status_message().SerializeToString(),
 )
-JSON = Media(content_type="application/json", success=b"{}", status=_json_status)
+JSON = Media(
+    content_type="application/json",
+    success=b"{}",
+    status=lambda refused: json.dumps(json_format.MessageToDict(refused.status_message())).encode(),
+)
 _MEDIA = {media.content_type: media for media in (PROTOBUF, JSON)}
-
-
-def media_of(content_type: str) -> Media | None:
-    """Find the encoding that a `Content-Type` names, whatever its parameters; `None` when it names no OTLP encoding."""
-    return _MEDIA.get(content_type.partition(";")[0].strip().lower())
-
 
 _SERVER = "toolgauge"
 # How long the rest of a refused body is read, so that a sender in the middle of it sees the answer.
@@ -154,13 +148,14 @@ class HttpReceiver:
         return response if self._finished is None else _closing(response)
 
     async def _answer_post(self, request: web.BaseRequest) -> web.Response:
-        media = media_of(request.headers.get("Content-Type", "")) or PROTOBUF
+        named = _MEDIA.get(request.headers.get("Content-Type", "").partition(";")[0].strip().lower())
+        media = named or PROTOBUF
         signal = self._settings.paths.get(request.path)
         peer = _peer(request)
         if signal is None:
             self._handler.refusal_log.path("http", self._no_such_path, peer)
             return _closing(_response(self._no_such_path, media))
-        refused = self._precheck(request)
+        refused = self._precheck(request, named)
         if refused is not None:
             response = _response(self._handler.refuse(signal, refused, peer), media)
             if refused.http_status == 405:
@@ -179,20 +174,20 @@ class HttpReceiver:
             return _response(refused, media)
         return web.Response(body=media.success, headers={"Content-Type": media.content_type, "Server": _SERVER})
 
-    def _precheck(self, request: web.BaseRequest) -> Refusal | None:
+    def _precheck(self, request: web.BaseRequest, media: Media | None) -> Refusal | None:
         """Refuse what the headers alone condemn, before a byte of the body is read."""
         if request.method != "POST":
             return invalid("only POST is served here", http_status=405)
         headers = request.headers
         guard = self._guard
         if guard is not None and not guard.admits(headers.get(guard.header)):
-            return unauthenticated()
-        if media_of(headers.get("Content-Type", "")) is None:
+            return UNAUTHENTICATED
+        if media is None:
             return invalid(f"only `{PROTOBUF.content_type}` and `{JSON.content_type}` are read here", http_status=415)
         if _encoding(request) not in _DECODERS:
             return invalid(_UNREAD_ENCODING, http_status=415, reason="compression")
         if self._handler.hop_id in headers.getall(HOP_HEADER, ()):
-            return loop()
+            return LOOP
         if request.content_length is not None and request.content_length > self._handler.limit:
             return too_large(self._handler.limit)
         return None

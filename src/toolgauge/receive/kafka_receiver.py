@@ -85,8 +85,6 @@ class KafkaReceiver:
         self._kafka_metrics.lag.observe = lambda: dict(self._lag)
         self._kafka_metrics.uncommitted.observe = lambda: {(): parts.offsets.needed}
 
-    # -- the event loop -----------------------------------------------------------------------------------------------
-
     @property
     def trouble(self) -> tuple[str, int] | None:
         """Why nothing can be read, and since when; `None` where all is well."""
@@ -131,8 +129,6 @@ class KafkaReceiver:
             await asyncio.to_thread(thread.join, max(timeout_s, _POLL_S))
             if thread.is_alive():
                 _LOG.warning("kafka: the brokers do not answer; what was not committed is read again")
-
-    # -- the thread ---------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
         try:
@@ -283,8 +279,6 @@ class KafkaReceiver:
             raise RuntimeError("not started")
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
-    # -- partitions that come and go ----------------------------------------------------------------------------------
-
     def _on_revoke(self, _consumer: Consumer, _partitions: list[TopicPartition]) -> None:
         self._waits_for_partitions = True
         # Before the ids of what has closed are written, no more may close: somebody else would score it as well.
@@ -380,8 +374,6 @@ class KafkaReceiver:
 
         self._on_loop(forget())
 
-    # -- committing ---------------------------------------------------------------------------------------------------
-
     def _commit(self, timeout_s: float, *, is_giving_up: bool = False) -> None:
         """Commit messages that are done with, when the ids of their traces are written."""
         now_ns = self._parts.clock()
@@ -434,8 +426,6 @@ class KafkaReceiver:
         if begun:
             self._kafka_metrics.given_up.add(len(begun))
         return begun
-
-    # -- while nothing can be read ------------------------------------------------------------------------------------
 
     def _observe(self, statistics: str) -> None:
         is_reachable = leaders_answer(statistics)

@@ -42,7 +42,6 @@ class Upload(Protocol):
 
     async def give_up(self, refused: Refusal) -> None:
         """Answer the sender, and free the bytes that have arrived."""
-        ...
 
 
 class Uploads:

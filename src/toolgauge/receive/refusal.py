@@ -43,10 +43,6 @@ class Refusal:
     retry_after_s: float | None = None
     invalid_reason: InvalidReason | None = None
 
-    def status(self) -> bytes:
-        """Encode as `google.rpc.Status`."""
-        return self.status_message().SerializeToString()
-
     def status_message(self) -> Status:
         """Make the `google.rpc.Status`, with RetryInfo when the sender should come back."""
         status = Status(code=self.code.value[0], message=self.short_message())
@@ -85,15 +81,8 @@ def too_large(limit: int) -> Refusal:
     return Refusal("too_large", StatusCode.RESOURCE_EXHAUSTED, 413, message)
 
 
-def unauthenticated() -> Refusal:
-    """The sender has not shown a token that is known here."""
-    return Refusal("unauthenticated", StatusCode.UNAUTHENTICATED, 401, "a valid token is needed")
-
-
-def loop() -> Refusal:
-    """Our own request has come back to us."""
-    message = "loop: this request was sent by this very toolgauge"
-    return Refusal("loop", StatusCode.FAILED_PRECONDITION, 400, message)
+UNAUTHENTICATED = Refusal("unauthenticated", StatusCode.UNAUTHENTICATED, 401, "a valid token is needed")
+LOOP = Refusal("loop", StatusCode.FAILED_PRECONDITION, 400, "loop: this request was sent by this very toolgauge")
 
 
 def failed(error: Exception) -> Refusal:

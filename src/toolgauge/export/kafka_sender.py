@@ -17,7 +17,7 @@ from toolgauge.model.delivery import Signal
 from toolgauge.model.errors import DecodeError, StartError
 from toolgauge.net.kafka import client_properties
 from toolgauge.net.tls import WatchedFiles, read_pem
-from toolgauge.otlp.parts import TraceRequest, split_by_trace
+from toolgauge.otlp.request import TraceRequest, split_by_trace
 
 _MILLISECOND = 1_000_000
 _POLL_S = 0.5

@@ -12,7 +12,6 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from toolgauge.model.errors import DecodeError
-from toolgauge.model.observations import UnreadSpan
 from toolgauge.model.records import LogRecord, PackedHead, Resource, Scope, Span
 from toolgauge.otlp.envelope import (
     Container,
@@ -164,13 +163,12 @@ class Decoder:
         self, marks: Sequence[str], scopes: Sequence[str], wanted: Collection[str] = (), *, labels: Collection[str] = ()
     ) -> None:
         self._views = Views(scopes, labels)
+        # Counts values that could not be decoded when they were looked up, ever.
+        self.values = self._views.values
+        # View a span that has waited as bytes.
+        self.waited = self._views.waited
         self._span_marks = span_marks(marks, wanted)
         self._log_marks = log_marks(marks, wanted)
-
-    @property
-    def undecodable_values(self) -> int:
-        """Attribute values and events that could not be decoded when they were looked up, ever."""
-        return self._views.undecodable_values
 
     def traces(self, body: bytes, sender: str | None = None, envelope: RequestMessage | None = None) -> DecodedTraces:
         """Decode a request of spans of one connection's `sender`; raise `DecodeError` when its envelope is broken."""
@@ -202,10 +200,6 @@ class Decoder:
             request=body,
             envelope=request,
         )
-
-    def waited(self, span: UnreadSpan) -> Span:
-        """View a span that has waited as bytes."""
-        return self._views.waited(span)
 
     def logs(self, body: bytes, envelope: RequestMessage | None = None) -> DecodedLogs:
         """Decode a request of log records; raise `DecodeError` when its envelope is broken."""

@@ -281,14 +281,9 @@ class Views:
     def __init__(self, scopes: Sequence[str], labels: Collection[str] = ()) -> None:
         self._scope_names = tuple(scopes)
         self._label_keys = tuple(dict.fromkeys((VERSION, ENVIRONMENT, *labels)))
-        self._values = Values()
+        self.values = Values()
         self._known_scope = lru_cache(_MOST_GROUPS)(self._parse_scope)
         self._known_resource = lru_cache(_MOST_GROUPS)(self._parse_resource)
-
-    @property
-    def undecodable_values(self) -> int:
-        """Values and events that could not be decoded when they were looked up, ever."""
-        return self._values.undecodable
 
     def parsed(self, raw: bytes) -> ParsedSpan:
         """Parse a raw span; raise `DecodeError` when it cannot be parsed, is beyond the bounds, or has no valid ids."""
@@ -307,10 +302,10 @@ class Views:
             parent.hex() if is_span_id(parent) else None,
             remote_flag(flags) if flags else None,
             text(name),
-            Attributes(message.attributes, self._values),
+            Attributes(message.attributes, self.values),
             raw,
             message,
-            self._values,
+            self.values,
         )
 
     def waited(self, span: UnreadSpan) -> Span:
@@ -321,10 +316,10 @@ class Views:
             span.parent_span_id,
             span.parent_is_remote,
             text(message.name),
-            Attributes(message.attributes, self._values),
+            Attributes(message.attributes, self.values),
             span.raw,
             message,
-            self._values,
+            self.values,
         )
         return parsed.span(span.resource, span.scope)
 
@@ -333,7 +328,7 @@ class Views:
         check_record(raw)
         message = parse(LogRecordMessage, raw)
         check_name(message.event_name)
-        attributes = Attributes(message.attributes, self._values)
+        attributes = Attributes(message.attributes, self.values)
         event_name = text(message.event_name) or attributes.get(_EVENT_NAME)
         trace_id, span_id = message.trace_id, message.span_id
         has_span = are_ids(trace_id, span_id)
@@ -341,7 +336,7 @@ class Views:
             ref=SpanRef(trace_id.hex(), span_id.hex()) if has_span else None,
             event_name=event_name if isinstance(event_name, str) else "",
             time_ns=message.time_unix_nano or message.observed_time_unix_nano,
-            body=self._values.decode(joined(message.body)),
+            body=self.values.decode(joined(message.body)),
             attributes=attributes,
             resource=resource,
             scope=scope,
@@ -362,7 +357,7 @@ class Views:
     def _parse_resource(self, raw: bytes) -> Resource:
         try:
             check_record(raw)
-            attributes = Attributes(parse(ResourceMessage, raw).attributes, self._values)
+            attributes = Attributes(parse(ResourceMessage, raw).attributes, self.values)
         except DecodeError:
             return Resource(service=None, attributes={})
         service = attributes.get(_SERVICE_NAME)

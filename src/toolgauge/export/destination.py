@@ -22,6 +22,7 @@ from toolgauge.export.settings import DestinationSettings, RetrySettings
 from toolgauge.model.delivery import Outgoing, Signal
 from toolgauge.model.errors import ConfigError, StartError
 from toolgauge.model.ports import Exporter
+from toolgauge.net.tls import WatchedFiles
 from toolgauge.otlp.request import count_undecodable
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.settings import MIB, SECOND, redacted_url
@@ -134,11 +135,13 @@ class Destination:
 
     async def start(self) -> None:
         """Start the sender tasks; nothing connects before the first request."""
+        tls = self.settings.client_tls
+        # Before the files are read: a later change is not missed then.
+        watched = None if tls is None else WatchedFiles(tls.files)
         await self._sender.start()
         self._tasks = [asyncio.create_task(self._work()) for _ in range(self.settings.queue.num_consumers)]
-        tls = self.settings.client_tls
-        if tls is not None:
-            self._renewing = asyncio.create_task(self._renew(tls.reload_interval / SECOND))
+        if tls is not None and watched is not None:
+            self._renewing = asyncio.create_task(self._renew(watched, tls.reload_interval / SECOND))
 
     def hurry(self) -> None:
         """Leave out the usual waits between attempts from here on: there is little time left."""
@@ -165,11 +168,12 @@ class Destination:
             await asyncio.gather(renewing, return_exceptions=True)
         await self._sender.close()
 
-    async def _renew(self, interval_s: float) -> None:
+    async def _renew(self, files: WatchedFiles, interval_s: float) -> None:
         while True:
             await asyncio.sleep(interval_s)
             try:
-                await self._sender.renew()
+                if files.changed():
+                    await self._sender.renew()
             except StartError as error:
                 _log.error("destination %s: %s; the certificate in use stays", self.name, error.message)
 

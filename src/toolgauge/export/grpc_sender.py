@@ -25,14 +25,10 @@ from toolgauge.export.sender import (
 from toolgauge.export.settings import DestinationSettings
 from toolgauge.model.delivery import Signal
 from toolgauge.net.settings import ClientTls
-from toolgauge.net.tls import WatchedFiles, client_context, read_pem
+from toolgauge.net.tls import client_context, read_pem
+from toolgauge.otlp.request import SERVICES
 from toolgauge.settings import SECOND, file_path
 
-_METHODS: dict[Signal, str] = {
-    "traces": "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
-    "metrics": "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export",
-    "logs": "/opentelemetry.proto.collector.logs.v1.LogsService/Export",
-}
 _TRANSIENT = frozenset(
     {
         StatusCode.CANCELLED,
@@ -77,21 +73,14 @@ class GrpcSender:
         self._user_agent = user_agent
         self._channel: grpc.aio.Channel | None = None
         self._calls: dict[Signal, grpc.aio.UnaryUnaryMultiCallable[bytes, bytes]] = {}
-        self._tls: ClientTls | None = None
-        self._watched: WatchedFiles | None = None
+        # The scheme decides, and without one the settings do.
+        self._tls = settings.client_tls
+        if self._endpoint.startswith(("https://", "http://")):
+            self._tls = (self._tls or ClientTls()) if self._endpoint.startswith("https://") else None
 
     async def start(self) -> None:
         """Open the channel; it connects with the first request. Raise `StartError` when a TLS file cannot be used."""
-        # The scheme decides, and without one the settings do.
-        tls = self._settings.client_tls
-        if self._endpoint.startswith(("https://", "http://")):
-            tls = (tls or ClientTls()) if self._endpoint.startswith("https://") else None
-        self._tls = tls
-        self._watched = None if self._tls is None else WatchedFiles(self._tls.files)
-        self._open(self._tls)
-
-    def _open(self, tls: ClientTls | None) -> None:
-        address = target(self._endpoint)
+        tls, address = self._tls, target(self._endpoint)
         gzip = self._settings.compression == "gzip"
         compression = grpc.Compression.Gzip if gzip else grpc.Compression.NoCompression
         options = tuple(self._options(address))
@@ -104,7 +93,7 @@ class GrpcSender:
             pems = [None if file is None else read_pem(file_path(file)) for file in files]
             credentials = grpc.ssl_channel_credentials(*pems)
             channel = grpc.aio.secure_channel(address, credentials, compression=compression, options=options)
-        self._calls = {signal: channel.unary_unary(method) for signal, method in _METHODS.items()}
+        self._calls = {signal: channel.unary_unary(f"/{service}/Export") for signal, service in SERVICES.items()}
         self._channel = channel
 
     def _options(self, address: str) -> Iterator[tuple[str, int | str]]:
@@ -127,11 +116,9 @@ class GrpcSender:
             yield "grpc.ssl_target_name_override", self._tls.server_name_override
 
     async def renew(self) -> None:
-        """Use files that have changed from now on; requests under way end over the channel they began on."""
-        if self._tls is None or self._watched is None or not self._watched.changed():
-            return
+        """Use changed TLS files from now on; requests under way end over the channel they began on."""
         old = self._channel
-        self._open(self._tls)
+        await self.start()
         if old is not None:
             await old.close(self._timeout_s)
 

@@ -16,7 +16,7 @@ from toolgauge.export.settings import KafkaExporterSettings
 from toolgauge.model.delivery import Signal
 from toolgauge.model.errors import DecodeError, StartError
 from toolgauge.net.kafka import client_properties
-from toolgauge.net.tls import WatchedFiles, read_pem
+from toolgauge.net.tls import read_pem
 from toolgauge.otlp.request import TraceRequest, split_by_trace
 
 _MILLISECOND = 1_000_000
@@ -62,18 +62,16 @@ class KafkaSender:
         topics = settings.topics
         self._topics: dict[Signal, str] = {"traces": topics.traces, "metrics": topics.metrics, "logs": topics.logs}
         self._connection: _Connection | None = None
-        self._watched: WatchedFiles | None = None
 
     async def start(self) -> None:
         """Make the producer, which connects by itself; raise `StartError` when a TLS file cannot be used."""
-        tls = self._settings.client_tls
-        self._watched = None if tls is None else WatchedFiles(tls.files)
         self._connection = self._opened()
 
     async def renew(self) -> None:
-        """Go on with TLS files that have changed; raise `StartError` when they cannot be used (the old ones stay in use)."""
-        if self._watched is not None and self._watched.changed():
-            await self._replace()
+        """Replace the producer: TLS files have changed; raise `StartError` when they cannot be used."""
+        replaced, self._connection = self._connection, self._opened()
+        if replaced is not None:
+            await asyncio.to_thread(replaced.close)
 
     async def send(self, signal: Signal, body: bytes) -> Verdict:
         """Write the messages of a request; return when each is delivered or has failed."""
@@ -87,7 +85,7 @@ class KafkaSender:
         ended = await asyncio.gather(*(self._write(self._connection, signal, message) for message in messages))
         failed = [(message, error) for message, error in zip(messages, ended, strict=True) if error is not None]
         if any(error.fatal() for _, error in failed):
-            await self._replace()
+            await self.renew()
         return _verdict(messages, failed)
 
     async def close(self) -> None:
@@ -118,11 +116,6 @@ class KafkaSender:
         except KafkaException as error:
             return error.args[0]
         return await ended
-
-    async def _replace(self) -> None:
-        replaced, self._connection = self._connection, self._opened()
-        if replaced is not None:
-            await asyncio.to_thread(replaced.close)
 
     def _opened(self) -> _Connection:
         settings = self._settings

@@ -11,22 +11,9 @@ from typing import Final, TypeAlias, get_args
 
 from msgspec import Struct
 
+from toolgauge.export import results
 from toolgauge.export.label_caps import OTHER, LabelCaps, LabelSet, Producer
-from toolgauge.export.results import (
-    AGENT,
-    CLOSED_BECAUSE,
-    CRITERION,
-    ERROR_TYPE,
-    LEVEL,
-    OUTCOME,
-    OUTCOME_WORDS,
-    REASON,
-    REVISION,
-    SERVICE,
-    TOOL,
-    BoundedCache,
-    sound,
-)
+from toolgauge.export.results import OUTCOME_WORDS, BoundedCache, sound
 from toolgauge.export.settings import MetricsSettings
 from toolgauge.model.metrics import MAX_LABEL, Exemplar, Labels, MetricRegistry, fit_label
 from toolgauge.model.observations import OTHER_ERROR
@@ -43,7 +30,7 @@ _RECOVERED = "toolgauge.recovered"
 SCORE_BOUNDS = (0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999)
 # Where nothing lies between: the bounds that tell 0, between and 1 apart, which all label sets share.
 BINARY_BOUNDS = (0.0, 0.999)
-_RULE_LABELS = (CRITERION, REVISION, LEVEL, _ENFORCE)
+_RULE_LABELS = (results.CRITERION, results.REVISION, results.LEVEL, _ENFORCE)
 
 
 class _Series(Struct, frozen=True):
@@ -73,7 +60,7 @@ class ScoreMetrics:
 
     def __init__(self, settings: MetricsSettings, registry: MetricRegistry) -> None:
         self._keys = settings.resource_attributes
-        who_labels = (SERVICE, *self._keys, AGENT, TOOL)
+        who_labels = (results.SERVICE, *self._keys, results.AGENT, results.TOOL)
         stream_labels = (*who_labels, *_RULE_LABELS)
         self._scores = registry.histogram(
             "toolgauge.evaluation.score", "1", "Scores from 0 to 1, by criterion.", SCORE_BOUNDS, stream_labels
@@ -82,22 +69,25 @@ class ScoreMetrics:
             "toolgauge.evaluations",
             "{evaluation}",
             "Evaluations by outcome. `not_evaluated` says why in its reason; `error` is a fault of the evaluation.",
-            (*stream_labels, OUTCOME, REASON),
+            (*stream_labels, results.OUTCOME, results.REASON),
         )
         self._trajectories = registry.counter(
-            "toolgauge.trajectories", "{trajectory}", "Closed trajectories by what closed them.", (CLOSED_BECAUSE,)
+            "toolgauge.trajectories",
+            "{trajectory}",
+            "Closed trajectories by what closed them.",
+            (results.CLOSED_BECAUSE,),
         )
         self._trajectories.begin(*((because,) for because in get_args(ClosedBecause)))
         described, labels = (
             "Tool calls of traces, by what became of them.",
-            (*who_labels, _STATE, ERROR_TYPE, _RECOVERED),
+            (*who_labels, _STATE, results.ERROR_TYPE, _RECOVERED),
         )
         self._tool_calls = registry.counter("toolgauge.tool_calls", "{call}", described, labels)
         self._unobserved = registry.counter(
             "toolgauge.tool_calls.unobserved",
             "{call}",
             "Tool calls of traces that were not fully recorded, by what is missing; one call may lack several things.",
-            (SERVICE, *self._keys, AGENT, REASON),
+            (results.SERVICE, *self._keys, results.AGENT, results.REASON),
         )
         self._who, self._stream = len(who_labels), len(stream_labels)
         self._caps = LabelCaps(settings, registry, self._drop)

@@ -28,7 +28,7 @@ from toolgauge.export.settings import SIGNALS, DestinationSettings
 from toolgauge.model.delivery import Signal
 from toolgauge.model.errors import StartError
 from toolgauge.model.ports import Exporter
-from toolgauge.net.tls import WatchedFiles, client_context
+from toolgauge.net.tls import client_context
 from toolgauge.settings import SECOND
 
 # More than this is no answer but an attack, or somebody else's protocol.
@@ -74,7 +74,7 @@ class Sender(Protocol):
         """Open what needs a running event loop; connects lazily."""
 
     async def renew(self) -> None:
-        """Use TLS files that have changed; raise `StartError` when they cannot be used (the old ones stay in use)."""
+        """Use changed TLS files; raise `StartError` when they cannot be used (the old ones stay in use)."""
 
     async def send(self, signal: Signal, body: bytes) -> Verdict:
         """Send the body and return how that ended."""
@@ -216,12 +216,10 @@ class HttpSender:
         self._server_name = None if self._tls is None else self._tls.server_name_override
         self._session: aiohttp.ClientSession | None = None
         self._replaced: aiohttp.ClientSession | None = None
-        self._watched: WatchedFiles | None = None
 
     async def start(self) -> None:
         """Open the pool; it connects with the first request. Raise `StartError` when a TLS file or the proxy cannot be used."""
         self._proxies = {signal: proxy_of(url) for signal, url in self._urls.items()}
-        self._watched = None if self._tls is None else WatchedFiles(self._tls.files)
         self._session = self._opened()
 
     def _opened(self) -> aiohttp.ClientSession:
@@ -234,9 +232,7 @@ class HttpSender:
         )
 
     async def renew(self) -> None:
-        """Use files that have changed from now on; requests under way may end in the pool they began in."""
-        if self._watched is None or not self._watched.changed():
-            return
+        """Use changed TLS files from now on; requests under way may end in the pool they began in."""
         replaced, (self._session, self._replaced) = self._replaced, (self._opened(), self._session)
         if replaced is not None:
             await replaced.close()

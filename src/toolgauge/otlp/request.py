@@ -235,6 +235,12 @@ def _written_key(key: str) -> bytes:
     return b"\n" + re.escape(bytes((len(written),)) + written) + b"\x12[\x03-\x7f]\n([\x01-\x7d])"
 
 
+# Those of gRPC.
+SERVICES: dict[Signal, str] = {
+    "traces": "opentelemetry.proto.collector.trace.v1.TraceService",
+    "metrics": "opentelemetry.proto.collector.metrics.v1.MetricsService",
+    "logs": "opentelemetry.proto.collector.logs.v1.LogsService",
+}
 _ITEMS: dict[Signal, str] = {"traces": "spans", "logs": "log records", "metrics": "metrics"}
 _SPAN_ID_BYTES, _TRACE_ID_BYTES = 8, 16
 _SIGNAL_FIELD = b"\x7a"  # number 15, with a length

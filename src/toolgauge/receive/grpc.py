@@ -27,6 +27,7 @@ from toolgauge.net.auth import TokenGuard
 from toolgauge.net.listen import close_all, listen
 from toolgauge.net.settings import ServerTls
 from toolgauge.net.tls import WatchedFiles, server_context, server_pem
+from toolgauge.otlp.request import SERVICES
 from toolgauge.receive.otlp_handler import HOP_HEADER, BrokenBodyError, OtlpHandler, Uploads, gunzip, inflate
 from toolgauge.receive.refusal import LOOP, UNAUTHENTICATED, Refusal, RefusalLog, invalid, too_large
 from toolgauge.receive.settings import GrpcSettings
@@ -76,11 +77,6 @@ def _certificates(tls: ServerTls) -> grpc.ServerCertificateConfiguration:
     return grpc.ssl_server_certificate_configuration([(pem.key, pem.certificate)], pem.client_ca)
 
 
-_SERVICES: dict[Signal, str] = {
-    "traces": "opentelemetry.proto.collector.trace.v1.TraceService",
-    "metrics": "opentelemetry.proto.collector.metrics.v1.MetricsService",
-    "logs": "opentelemetry.proto.collector.logs.v1.LogsService",
-}
 _MAX_RESPONSE = 4 << 20
 _Handler: TypeAlias = "grpc.RpcMethodHandler[bytes, bytes]"
 
@@ -147,7 +143,7 @@ class GrpcReceiver:
                 ) from error
         await server.start()
         # The server as a whole is the service "".
-        for service in ("", *_SERVICES.values()):
+        for service in ("", *SERVICES.values()):
             await self._health.set(service, HealthCheckResponse.SERVING)
         self.port = addresses[0][1]
         self._server = server
@@ -182,7 +178,7 @@ class _Methods(grpc.GenericRpcHandler):
         self._open: dict[str, _Handler] = {}
         self._loop: dict[str, _Handler] = {}
         self._strangers: dict[str, _Handler] = {}
-        for signal, service in _SERVICES.items():
+        for signal, service in SERVICES.items():
             path = f"/{service}/Export"
             self._open[path] = grpc.stream_unary_rpc_method_handler(_Exports(handler, signal, uploads).take)
             self._loop[path] = grpc.stream_unary_rpc_method_handler(_refuse(handler, signal, LOOP))

@@ -292,8 +292,6 @@ def _weakly(method: Callable[[], None]) -> Callable[[], None]:
 
 
 class _Flush:
-    """A request to close open trajectories, and its outcome."""
-
     def __init__(self, until_s: float, *, ends: bool) -> None:
         self.until_s = until_s
         self.ends = ends
@@ -327,5 +325,4 @@ def _in_process(config: Config, criteria: Sequence[Criterion]) -> Config:
 
 
 def _does_nothing(provider: LoggerProvider | MeterProvider) -> bool:
-    """Return whether the provider is one of the API's own: they stand in until somebody sets a real one."""
     return type(provider).__module__.startswith(("opentelemetry._logs", "opentelemetry.metrics"))

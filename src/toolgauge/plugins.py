@@ -177,7 +177,6 @@ def _class(group: str, name: str, members: tuple[str, ...]) -> type[Any]:
 
 
 def _loaded(points: Sequence[EntryPoint]) -> Any:  # noqa: ANN401 - see `load`
-    """Load the plug-in that all of these name."""
     point = points[0]
     if len({point.value for point in points}) > 1:
         places = " and ".join(sorted(_place(point) for point in points))

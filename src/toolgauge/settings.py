@@ -92,7 +92,6 @@ def size_bytes(value: object) -> int:
 
 
 def _whole_number(value: object) -> int | None:
-    """Read a number of bytes as a person may write it, in quotes too; `None` for what can be no size."""
     number = (
         int(value) if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 20 else value
     )
@@ -118,14 +117,12 @@ def size_text(size: int) -> str:
 
 
 def _duration(value: object, info: ValidationInfo) -> int:
-    """Read what a person wrote; code gives whole nanoseconds."""
     if info.context is None and isinstance(value, int) and not isinstance(value, bool):
         return value
     return duration_ns(value)
 
 
 def _size(value: object, info: ValidationInfo) -> int:
-    """Read what a person wrote; code gives whole bytes."""
     number = _whole_number(value)
     return number if info.context is None and number is not None else size_bytes(value)
 

@@ -105,8 +105,6 @@ _RECORD_TRACE_ID, _RECORD_SPAN_ID = tag(9), tag(10)
 
 
 class _Batch:
-    """The spans or log records of the next request."""
-
     def __init__(self, signal: Signal, requests: RequestWriter) -> None:
         self._signal: Signal = signal
         self._requests = requests
@@ -189,7 +187,12 @@ class _Subjects:
         else:
             agent, end_ns = call.agent, call.end_ns
             attributes = [self._texts.written(TOOL, call.name)]
-        attributes += self._agents.get(agent) or self._of_agent(agent)
+        of_agent = self._agents.get(agent)
+        if of_agent is None:
+            texts = ((AGENT, agent), (_CONVERSATION, trajectory.conversation_id))
+            written = [self._texts.written(key, text) for key, text in texts if text is not None]
+            of_agent = self._agents[agent] = [*written, *self._texts.producer(trajectory)]
+        attributes += of_agent
         if call is not None and call.call_id is not None:
             attributes.append(text_attribute(_CALL_ID, call.call_id))
         if end_ns > 0:
@@ -212,13 +215,6 @@ class _Subjects:
         record = RECORD_ATTRIBUTES.join((record, *attributes))
         uid = uid_of_subject(self._scope, order, record)
         return _Subject(target, attributes, uid + self._times + record, link)
-
-    def _of_agent(self, agent: str | None) -> list[bytes]:
-        trajectory = self._trajectory
-        texts = ((AGENT, agent), (_CONVERSATION, trajectory.conversation_id))
-        written = [self._texts.written(key, text) for key, text in texts if text is not None]
-        self._agents[agent] = [*written, *self._texts.producer(trajectory)]
-        return self._agents[agent]
 
 
 class _ScorecardSpan:

@@ -32,8 +32,6 @@ _TIMED_OUT = frozenset((KafkaError._MSG_TIMED_OUT, KafkaError._TIMED_OUT))  # no
 
 
 class _Connection:
-    """A producer with the thread that serves its callbacks."""
-
     def __init__(self, properties: dict[str, str | int | bool]) -> None:
         self.producer = Producer(properties)
         self._is_ending = threading.Event()
@@ -95,7 +93,6 @@ class KafkaSender:
             await asyncio.to_thread(connection.close)
 
     async def _write(self, connection: _Connection, signal: Signal, message: TraceRequest) -> KafkaError | None:
-        """Return `None` when the message is delivered, else what went wrong."""
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[KafkaError | None] = loop.create_future()
 

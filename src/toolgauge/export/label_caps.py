@@ -204,7 +204,6 @@ class LabelCaps:
         self._drop([found for found in self._label_sets.values() if is_gone(found.rule)])
 
     def _name(self, names: _Names, raw: str | None, service: str, now_ns: int) -> str:
-        """Clean and cap a name that a service uses; empty when it is not known."""
         if not raw:
             return ""
         # Cut before it is kept: the key must not hold a megabyte of somebody's name.
@@ -218,7 +217,6 @@ class LabelCaps:
         return known.label
 
     def _value(self, service: str, at: int, raw: str | None, now_ns: int) -> str:
-        """Clean and cap the value of a resource attribute; empty when it is absent."""
         if not raw:
             return ""
         value, key = fit_label(raw), self._keys[at]

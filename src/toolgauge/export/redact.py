@@ -316,7 +316,6 @@ def _configured(patterns: Sequence[str]) -> Iterator[_Mask]:
 
 
 def _compile(pattern: str) -> _Pattern:
-    """Compile; raises `ValueError` for what RE2 does not take."""
     options = re2.Options()
     # RE2 writes to stderr itself otherwise.
     options.log_errors = False

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit, urlunsplit
 import aiohttp
 from msgspec import Struct
 
-from toolgauge.export.destination import Backoff, checked_headers, wait
+from toolgauge.export.destination import Backoff, wait
 from toolgauge.export.regression_events import (
     iso_time,
     regression_json,
@@ -27,7 +27,7 @@ from toolgauge.export.regression_events import (
     valid_traces,
 )
 from toolgauge.export.sender import DELIVERED, FAILURES, Permanent, Transient, Verdict, asked_wait_s, failed, proxy_of
-from toolgauge.export.settings import WebhookSettings
+from toolgauge.export.settings import WebhookSettings, checked_headers
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.metrics import fit_label
 from toolgauge.model.regressions import Regression, Stream

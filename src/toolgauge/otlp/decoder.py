@@ -109,8 +109,6 @@ class _ResourceGroup:
 
 
 class _Group(Struct, frozen=True, eq=False):
-    """A scope group and where it stands."""
-
     resource_index: int
     scope_index: int
     resource_group: _ResourceGroup
@@ -140,8 +138,6 @@ def _survey(body: bytes, envelope: RequestMessage | None) -> tuple[RequestMessag
 
 @dataclass(slots=True, eq=False)
 class _Reading:
-    """What was read of a request of spans so far."""
-
     # What stands for the request, and for its sender.
     stands_for: object
     origin: object

@@ -58,7 +58,7 @@ def scalar(field: FieldDescriptor) -> tuple[int, Encode]:
     if integer is not None:
         return integer
     if field.type == FieldDescriptor.TYPE_STRING:
-        return DELIMITED, _string
+        return DELIMITED, lambda value: _delimited(_text_of(value).encode())
     if field.type == FieldDescriptor.TYPE_BYTES:
         size = _ID_BYTES.get(field.name)
         return DELIMITED, _base64 if size is None else _id_writer(size)
@@ -73,10 +73,10 @@ def _delimited(body: bytes) -> bytes:
     return varint(len(body)) + body
 
 
-def _string(value: Json) -> bytes:
+def _text_of(value: Json) -> str:
     if not isinstance(value, str):
         raise WrongValueError("has the wrong type")
-    return _delimited(value.encode())
+    return value
 
 
 def _bool(value: Json) -> bytes:
@@ -86,10 +86,8 @@ def _bool(value: Json) -> bytes:
 
 
 def _base64(value: Json) -> bytes:
-    if not isinstance(value, str):
-        raise WrongValueError("has the wrong type")
     # Either alphabet, with padding or without (protobuf, "JSON Mapping"): writers differ.
-    padded = value + "=" * (-len(value) % 4)
+    padded = _text_of(value) + "=" * (-len(_text_of(value)) % 4)
     try:
         return _delimited(base64.b64decode(padded, altchars=b"-_", validate=True))
     except (ValueError, binascii.Error):
@@ -163,10 +161,6 @@ def _within(read: Callable[[Json], int], low: int, high: int, write: Callable[[i
     return encode
 
 
-def _zigzag(number: int) -> bytes:
-    return varint(number * 2 if number >= 0 else -number * 2 - 1)
-
-
 _LOW_32, _HIGH_32, _HIGH_U32 = -(1 << 31), (1 << 31) - 1, (1 << 32) - 1
 _LOW_64, _HIGH_64, _HIGH_U64 = -(1 << 63), (1 << 63) - 1, (1 << 64) - 1
 _INTEGERS: dict[int, tuple[int, Encode]] = {
@@ -174,7 +168,10 @@ _INTEGERS: dict[int, tuple[int, Encode]] = {
     FieldDescriptor.TYPE_INT64: (VARINT, _within(_integer, _LOW_64, _HIGH_64, varint)),
     FieldDescriptor.TYPE_UINT32: (VARINT, _within(_integer, 0, _HIGH_U32, varint)),
     FieldDescriptor.TYPE_UINT64: (VARINT, _within(_integer, 0, _HIGH_U64, varint)),
-    FieldDescriptor.TYPE_SINT32: (VARINT, _within(_integer, _LOW_32, _HIGH_32, _zigzag)),
+    FieldDescriptor.TYPE_SINT32: (
+        VARINT,
+        _within(_integer, _LOW_32, _HIGH_32, lambda number: varint(number << 1 ^ number >> 31)),
+    ),
     FieldDescriptor.TYPE_FIXED32: (FIXED32, _within(_integer, 0, _HIGH_U32, struct.Struct("<I").pack)),
     FieldDescriptor.TYPE_FIXED64: (FIXED64, _within(_integer, 0, _HIGH_U64, struct.Struct("<Q").pack)),
     FieldDescriptor.TYPE_SFIXED64: (FIXED64, _within(_integer, _LOW_64, _HIGH_64, struct.Struct("<q").pack)),
@@ -192,8 +189,6 @@ _SHORT = tuple(bytes([number]) for number in range(128))
 
 
 class _MessagePlan:
-    """How one kind of message is written."""
-
     def __init__(self) -> None:
         # By key. Filled later, because messages hold messages of their own kind.
         self.writers: dict[str, _Writer] = {}

@@ -186,7 +186,6 @@ class Divider:
         return crc32(key) % self._workers
 
     def _remember_conversations(self, items: Iterable[tuple[str | None, Item]]) -> None:
-        """Decide where traces go that this request brings."""
         begun: dict[str, bytes | None] = {}
         of_resource: dict[tuple[bytes, ...], bytes | None] = {}
         for trace_id, (around, raw) in items:

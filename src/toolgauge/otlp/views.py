@@ -384,7 +384,6 @@ class Views:
 
 
 def _label(attributes: Attributes, key: str) -> str:
-    """Return the attribute as a label's value; empty where it is absent or no single value."""
     value = attributes.get(key)
     if value is None and key in _OLDER_NAMES:
         value = attributes.get(_OLDER_NAMES[key])

@@ -262,8 +262,6 @@ _Context: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
 
 
 class _Exports:
-    """Takes the calls of `Export` for one signal."""
-
     def __init__(self, handler: OtlpHandler, signal: Signal, uploads: Uploads) -> None:
         self._handler = handler
         self._signal: Signal = signal
@@ -311,8 +309,6 @@ class _Exports:
 
 
 class _Upload:
-    """A call whose message is being gathered."""
-
     __slots__ = ("_context", "_handler", "_peer", "_signal")
 
     def __init__(self, handler: OtlpHandler, signal: Signal, context: _Context, peer: str) -> None:

@@ -175,7 +175,6 @@ class HttpReceiver:
         return web.Response(body=media.success, headers={"Content-Type": media.content_type, "Server": _SERVER})
 
     def _precheck(self, request: web.BaseRequest, media: Media | None) -> Refusal | None:
-        """Refuse what the headers alone condemn, before a byte of the body is read."""
         if request.method != "POST":
             return invalid("only POST is served here", http_status=405)
         headers = request.headers
@@ -228,8 +227,6 @@ class HttpReceiver:
 
 
 class _Server(web.Server):
-    """Makes one protocol a connection."""
-
     def __init__(
         self,
         answer: Callable[[web.BaseRequest], Awaitable[web.Response]],
@@ -331,7 +328,6 @@ _UNREAD_ENCODING = "the `Content-Encoding` of the body is not read here: set `co
 
 
 def _peer(request: web.BaseRequest) -> str | None:
-    """Identify the connection; `None` when it is closed."""
     return None if request.transport is None else peer_address(request.transport.get_extra_info("peername"))
 
 

@@ -21,8 +21,7 @@ from toolgauge.model.journal import ClosedId
 from toolgauge.model.metrics import Labels
 from toolgauge.net.kafka import client_properties
 from toolgauge.net.throttle import Throttle
-from toolgauge.receive.broker import BrokerParts
-from toolgauge.receive.otlp_handler import HOP_HEADER
+from toolgauge.receive.otlp_handler import HOP_HEADER, BrokerParts
 from toolgauge.receive.settings import KafkaReceiverSettings
 from toolgauge.selfmetrics import KafkaMetrics
 from toolgauge.state.offsets import Committable

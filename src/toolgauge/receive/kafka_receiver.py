@@ -20,7 +20,6 @@ from toolgauge.model.errors import StartError
 from toolgauge.model.metrics import Labels
 from toolgauge.net.throttle import Throttle
 from toolgauge.net.tls import read_pem
-from toolgauge.receive.broker import BrokerParts
 from toolgauge.receive.kafka_client import (
     CALL_S,
     ClosedTopic,
@@ -32,6 +31,7 @@ from toolgauge.receive.kafka_client import (
     read_metadata,
     start_of,
 )
+from toolgauge.receive.otlp_handler import BrokerParts
 from toolgauge.receive.settings import KafkaReceiverSettings
 from toolgauge.selfmetrics import KafkaMetrics
 
@@ -195,7 +195,6 @@ class KafkaReceiver:
             _LOG.info("kafka: consuming again")
 
     def _turn(self) -> None:
-        """Poll once, hand over what came, and commit when it is time to."""
         if self._has_to_rejoin:
             self._has_to_rejoin = False
             self._lose(tuple(self._assignments))
@@ -261,7 +260,6 @@ class KafkaReceiver:
             self._consumer.resume(self._consumer.assignment())
 
     def _interrupt(self) -> bool:
-        """End the batch that is being taken; False when it does not end."""
         self._taker.epoch += 1
         batch, self._batch = self._batch, None
         self._is_paused = False

@@ -291,10 +291,6 @@ class Destination:
         """Return whether it is an entry of `exporters.otlp`."""
         return isinstance(self._sender, GrpcSender | HttpSender)
 
-    def forwards(self, signal: Signal) -> bool:
-        """Return whether senders' requests of this signal are sent on."""
-        return signal in self.settings.signals
-
     def has_room(self, size_bytes: int) -> bool:
         """Return whether `put` would take a senders' request of this size now."""
         return self.queue.has_room(size_bytes, own=False)

@@ -19,27 +19,17 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from opentelemetry.sdk.resources import OTELResourceDetector
 
+from toolgauge.export import results
 from toolgauge.export.metric_data import add_metrics, snapshot
 from toolgauge.export.redact import MAX_EXPLANATION, Redactor
 from toolgauge.export.regression_events import encode_regressions
 from toolgauge.export.results import (
-    AGENT,
-    CLOSED_BECAUSE,
-    EVENT_ATTRIBUTES,
-    EVENT_NAME,
-    OUTCOME_WORDS,
-    RECORD_ATTRIBUTES,
-    SERVICE,
-    SPAN_ATTRIBUTES,
-    TOOL,
     BoundedCache,
     EmitSettings,
     ResultParts,
     ResultWriter,
     incomplete_attributes,
     on_span,
-    span_id_of,
-    uid_of_subject,
 )
 from toolgauge.export.score_metrics import ScoreMetrics
 from toolgauge.model.delivery import Outgoing, Signal
@@ -98,7 +88,7 @@ _TRACE_ID, _SPAN_ID, _PARENT, _EVENT, _LINK = tag(1), tag(2), tag(4), tag(11), t
 _START, _END = time_tag(7), time_tag(8)
 _DROPPED_EVENTS, _DROPPED_LINKS = b"\x60", b"\x70"
 # Fields of a span's events, of a span's links, and of LogRecord.
-_EVENT_TIME, _EVENT_NAME = time_tag(1), field(tag(2), EVENT_NAME.encode())
+_EVENT_TIME, _EVENT_NAME = time_tag(1), field(tag(2), results.EVENT_NAME.encode())
 _LINK_TRACE_ID, _LINK_SPAN_ID = tag(1), tag(2)
 _RECORD_TIME, _OBSERVED_TIME = time_tag(1), time_tag(11)
 _RECORD_TRACE_ID, _RECORD_SPAN_ID = tag(9), tag(10)
@@ -139,7 +129,9 @@ class _TextAttributes:
 
     def producer(self, trajectory: Trajectory) -> list[bytes]:
         texts = [(key, trajectory.resource.get(key)) for key in self._resource_keys]
-        return [self.written(key, text) for key, text in ((SERVICE, trajectory.service), *texts) if text is not None]
+        return [
+            self.written(key, text) for key, text in ((results.SERVICE, trajectory.service), *texts) if text is not None
+        ]
 
     def written(self, key: str, text: str) -> bytes:
         known = self._written.get((key, text))
@@ -186,10 +178,10 @@ class _Subjects:
             attributes: list[bytes] = []
         else:
             agent, end_ns = call.agent, call.end_ns
-            attributes = [self._texts.written(TOOL, call.name)]
+            attributes = [self._texts.written(results.TOOL, call.name)]
         of_agent = self._agents.get(agent)
         if of_agent is None:
-            texts = ((AGENT, agent), (_CONVERSATION, trajectory.conversation_id))
+            texts = ((results.AGENT, agent), (_CONVERSATION, trajectory.conversation_id))
             written = [self._texts.written(key, text) for key, text in texts if text is not None]
             of_agent = self._agents[agent] = [*written, *self._texts.producer(trajectory)]
         attributes += of_agent
@@ -212,8 +204,8 @@ class _Subjects:
             span_id = field(b"", raw_id(target.span_id, 8))
             record += _RECORD_SPAN_ID + span_id
             link = field(_LINK, link + _LINK_SPAN_ID + span_id)
-        record = RECORD_ATTRIBUTES.join((record, *attributes))
-        uid = uid_of_subject(self._scope, order, record)
+        record = results.RECORD_ATTRIBUTES.join((record, *attributes))
+        uid = results.uid_of_subject(self._scope, order, record)
         return _Subject(target, attributes, uid + self._times + record, link)
 
 
@@ -250,7 +242,7 @@ class _ScorecardSpan:
                 of_subject = [*subject.attributes]
                 if subject.target is not None:
                     of_subject.append(text_attribute(_JUDGED_SPAN, subject.target.span_id))
-                event = EVENT_ATTRIBUTES.join((_EVENT_NAME + parts.event, *of_subject))
+                event = results.EVENT_ATTRIBUTES.join((_EVENT_NAME + parts.event, *of_subject))
                 self._events.append(event)
                 self._event_bytes += len(event)
         if subject.link:
@@ -267,7 +259,7 @@ class _ScorecardSpan:
         # The judges' scorecard is a second span.
         kind = "judges" if self._scorecard.by_judges else "scorecard"
         revisions = "\0".join(self._revisions).encode("utf-8", "surrogatepass")
-        span_id = field(_SPAN_ID, span_id_of(kind, (trace_id, contents, *self._events, revisions)))
+        span_id = field(_SPAN_ID, results.span_id_of(kind, (trace_id, contents, *self._events, revisions)))
         time = fixed64(fit_time(self._scorecard.scored_at_ns))
         events = (field(_EVENT, _EVENT_TIME + time + event) for event in self._events)
         return b"".join((trace_id, span_id, contents, _START, time, _END, time, *events))
@@ -280,12 +272,12 @@ class _ScorecardSpan:
             yield field(_PARENT, raw_id(root.span_id, 8))
         yield _constant_part(trajectory.scope, trajectory.closed_because)
         yield incomplete_attributes(trajectory.incomplete)
-        yield from (SPAN_ATTRIBUTES + written for written in self._texts.producer(trajectory))
+        yield from (results.SPAN_ATTRIBUTES + written for written in self._texts.producer(trajectory))
         if trajectory.conversation_id is not None:
             for key in (_CONVERSATION, _SESSION):
-                yield SPAN_ATTRIBUTES + text_attribute(key, trajectory.conversation_id)
+                yield results.SPAN_ATTRIBUTES + text_attribute(key, trajectory.conversation_id)
         for criterion, counts in self._calls.items():
-            yield _call_counts(criterion, *map(counts.get, OUTCOME_WORDS))
+            yield _call_counts(criterion, *map(counts.get, results.OUTCOME_WORDS))
         # Several results of one criterion for one span would overwrite each other.
         rivals = Counter((result.target, result.criterion) for result, _ in self._of_trajectory)
         yield from (on_span for result, on_span in self._of_trajectory if rivals[result.target, result.criterion] == 1)
@@ -297,15 +289,17 @@ class _ScorecardSpan:
 @cache
 def _constant_part(scope: TrajectoryScope, closed_because: ClosedBecause) -> bytes:
     span = Span(name="toolgauge.scorecard", kind=Span.SPAN_KIND_INTERNAL, flags=_FLAGS)
-    texts = ((_SPAN_KIND, "EVALUATOR"), (_SCOPE_OF_TRAJECTORY, scope), (CLOSED_BECAUSE, closed_because))
-    return span.SerializeToString() + elements(SPAN_ATTRIBUTES, [attribute(key, text) for key, text in texts])
+    texts = ((_SPAN_KIND, "EVALUATOR"), (_SCOPE_OF_TRAJECTORY, scope), (results.CLOSED_BECAUSE, closed_because))
+    return span.SerializeToString() + elements(results.SPAN_ATTRIBUTES, [attribute(key, text) for key, text in texts])
 
 
 # Most runs are short, and most calls pass. Without the cache: 2 % of all CPU.
 @lru_cache(maxsize=1024)
 def _call_counts(criterion: str, *counts: int | None) -> bytes:
-    keys = (on_span(criterion, _CALLS[outcome]) for outcome in OUTCOME_WORDS)
-    return elements(SPAN_ATTRIBUTES, [attribute(key, count or 0) for key, count in zip(keys, counts, strict=True)])
+    keys = (on_span(criterion, _CALLS[outcome]) for outcome in results.OUTCOME_WORDS)
+    return elements(
+        results.SPAN_ATTRIBUTES, [attribute(key, count or 0) for key, count in zip(keys, counts, strict=True)]
+    )
 
 
 def _dropped(field_tag: bytes, count: int) -> bytes:

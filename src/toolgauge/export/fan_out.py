@@ -155,9 +155,7 @@ class FanOut:
 
 
 def _takers(destinations: Sequence[Destination]) -> dict[Signal, tuple[Destination, ...]]:
-    return {
-        signal: tuple(destination for destination in destinations if destination.forwards(signal)) for signal in SIGNALS
-    }
+    return {signal: tuple(each for each in destinations if signal in each.settings.signals) for signal in SIGNALS}
 
 
 async def _start(destinations: Sequence[Destination]) -> None:

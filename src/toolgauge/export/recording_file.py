@@ -45,14 +45,7 @@ class Rotation:
     max_backups: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Arrived:
-    signal: Signal
-    body: bytes
-
-    @property
-    def size_bytes(self) -> int:
-        return len(self.body) + _REQUEST_BYTES
+_Arrived: TypeAlias = tuple[Signal, bytes]
 
 
 class RecordingFile:
@@ -100,13 +93,13 @@ class RecordingFile:
 
     def put(self, signal: Signal, body: bytes) -> None:
         """Have a request written soon; without room it is not."""
-        request = _Arrived(signal, body)
+        size_bytes = len(body) + _REQUEST_BYTES
         waiting = self._bytes_in - self._bytes_out
-        if self._is_closed or (waiting and waiting + request.size_bytes > _MAX_QUEUE_BYTES):
+        if self._is_closed or (waiting and waiting + size_bytes > _MAX_QUEUE_BYTES):
             self.losses[signal, "shutdown" if self._is_closed else "queue_full"] += 1
             return
-        self._bytes_in += request.size_bytes
-        self._requests.put(request)
+        self._bytes_in += size_bytes
+        self._requests.put((signal, body))
 
     def close(self, timeout_s: float) -> None:
         """Write what waits, for as long at most. Works twice and without a start."""
@@ -116,8 +109,8 @@ class RecordingFile:
         self._requests.put(None)
         self._thread.join(timeout_s)
         if self._thread.is_alive():
-            for request in (*self._writing, *self._waiting()):
-                self.losses[request.signal, "shutdown"] += 1
+            for signal, _ in (*self._writing, *self._waiting()):
+                self.losses[signal, "shutdown"] += 1
         if self.losses.total():
             _LOG.error("%d requests were not written to `%s`", self.losses.total(), self.path)
 
@@ -134,7 +127,7 @@ class RecordingFile:
             is_last = self._gather()
             if self._writing:
                 self._write(self._writing)
-            self._bytes_out += sum(request.size_bytes for request in self._writing)
+            self._bytes_out += sum(len(body) + _REQUEST_BYTES for _, body in self._writing)
             self._writing = []
         if self._file is not None:
             with contextlib.suppress(OSError):
@@ -153,21 +146,21 @@ class RecordingFile:
             if request is None:
                 return True
             requests.append(request)
-            size += len(request.body)
+            size += len(request[1])
             if until is None:
                 until = time.monotonic() + (0 if self._compress is None else _MEMBER_S)
         return False
 
     def _write(self, requests: list[_Arrived]) -> None:
         try:
-            data = b"".join(framed(request.signal, request.body) for request in requests)
+            data = b"".join(framed(signal, body) for signal, body in requests)
             self._append(data if self._compress is None else self._compress(data))
         except (OSError, MemoryError) as error:
             if not self._has_failed:
                 _LOG.error("cannot write `%s`: %s; requests are received, and missing from it", self.path, error)
             self._has_failed = True
-            for request in requests:
-                self.losses[request.signal, "write_failed"] += 1
+            for signal, _ in requests:
+                self.losses[signal, "write_failed"] += 1
         else:
             self.written += len(requests)
 

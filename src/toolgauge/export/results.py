@@ -7,9 +7,9 @@ judges (tool, agent, ids, times) is written elsewhere.
 
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import lru_cache
 from hashlib import blake2b
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar, get_args
 
 from msgspec import Struct
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
@@ -161,9 +161,9 @@ def _encoded(attributes: Iterable[_Attribute]) -> list[bytes]:
     return [attribute(key, value) for key, value in attributes]
 
 
-@cache
-def _closed_because(reason: ClosedBecause) -> bytes:
-    return SPAN_ATTRIBUTES + attribute(CLOSED_BECAUSE, reason)
+_CLOSED: dict[ClosedBecause, bytes] = {
+    reason: SPAN_ATTRIBUTES + attribute(CLOSED_BECAUSE, reason) for reason in get_args(ClosedBecause)
+}
 
 
 @lru_cache(maxsize=64)
@@ -191,7 +191,7 @@ class Annotations:
             return spans
         if trajectory.root is not None:
             # No criterion has this name.
-            closed = _closed_because(trajectory.closed_because)
+            closed = _CLOSED[trajectory.closed_because]
             spans[trajectory.root.span_id] = {"": closed + incomplete_attributes(trajectory.incomplete)}
         for result in live:
             target, criterion = result.target, result.criterion

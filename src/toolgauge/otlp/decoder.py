@@ -171,7 +171,7 @@ class Decoder:
         request, span_count, beginnings = _survey(body, envelope)
         has_mark = self._span_marks.found_in_request(body, beginnings)
         is_large = len(body) > _LARGEST_AT_ONCE or span_count > _MOST_AT_ONCE
-        heads = None if has_mark or is_large else parse_heads(body)
+        parsed_heads = None if has_mark or is_large else parse_heads(body)
         stands_for = object()
         reading = _Reading(stands_for, stands_for if sender is None else sender, is_large)
         for found in _groups(request):
@@ -182,20 +182,14 @@ class Decoder:
             if has_mark or known.is_named:
                 reading.around = None
                 self._read_spans(found, known, reading)
-            elif heads is not None:
-                whole = read_heads(heads.resource_groups[found.resource_index].scope_groups[found.scope_index])
+            elif parsed_heads is not None:
+                whole = read_heads(parsed_heads.resource_groups[found.resource_index].scope_groups[found.scope_index])
                 reading.heads.extend(read_each(group.items) if whole is None else whole)
             else:
                 # One after the other: all at once they would take as much memory as the request.
                 reading.heads.extend(read_each(group.items))
-        return DecodedTraces(
-            span_count=span_count,
-            viewed=tuple(reading.viewed),
-            heads=tuple(reading.heads),
-            undecodable=reading.undecodable,
-            request=body,
-            envelope=request,
-        )
+        viewed, heads = tuple(reading.viewed), tuple(reading.heads)
+        return DecodedTraces(span_count, viewed, heads, reading.undecodable, body, request)
 
     def logs(self, body: bytes, envelope: RequestMessage | None = None) -> DecodedLogs:
         """Decode a request of log records; raise `DecodeError` when its envelope is broken."""

@@ -45,22 +45,10 @@ class Container(Struct, eq=False):
 
 
 def container(
-    resource: tuple[bytes, ...],
-    resource_schema_url: bytes,
-    scope_group: ScopeGroupMessage,
-    *,
-    request: object,
-    origin: object,
+    resource: tuple[bytes, ...], schema_url: bytes, group: ScopeGroupMessage, *, request: object, origin: object
 ) -> Container:
     """Copy what stands around the spans of a scope group."""
-    return Container(
-        resource=resource,
-        resource_schema_url=resource_schema_url,
-        scope=copied(scope_group.scope),
-        scope_schema_url=scope_group.schema_url,
-        request=request,
-        origin=origin,
-    )
+    return Container(resource, schema_url, copied(group.scope), group.schema_url, request, origin)
 
 
 def copied(written: RepeatedScalarFieldContainer[bytes]) -> tuple[bytes, ...]:

@@ -95,13 +95,9 @@ class GrpcReceiver:
         refusal_log: RefusalLog | None = None,
     ) -> None:
         limit = settings.max_recv_msg_size
+        log = refusal_log or RefusalLog()
         self._handler = OtlpHandler(
-            consumer,
-            transport="grpc",
-            limit=limit,
-            metrics=metrics,
-            hop_id=hop_id,
-            refusal_log=refusal_log or RefusalLog(),
+            consumer, transport="grpc", limit=limit, metrics=metrics, hop_id=hop_id, refusal_log=log
         )
         self._uploads = Uploads(limit, has_memory)
         self._settings = settings

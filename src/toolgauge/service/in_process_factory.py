@@ -61,7 +61,7 @@ class Push:
     @property
     def is_idle(self) -> bool:
         """Nothing waits to be sent."""
-        return self._destination.queue.size_bytes == 0
+        return self._destination.bytes_queued == 0
 
     @property
     def survives_fork(self) -> bool:

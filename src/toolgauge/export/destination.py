@@ -206,9 +206,8 @@ class SendQueue:
 
 
 _DRAIN_WAIT_S = 0.25
-# Room beyond the queue that only our own scorecards, events and metrics may use: they are about spans that were already
-# taken, and must not be lost because senders fill the queue. With two criteria they take half as many bytes as the spans
-# that fill it; with more, more. Metrics, which no span brings, need room where the queue is small.
+# Room beyond the queue for our own scorecards, events and metrics, which must not be lost because senders fill the queue.
+# With two criteria they take half as many bytes as the spans that fill it; metrics need room where the queue is small.
 _LEAST_OWN_RESERVE_BYTES = 16 * MIB
 # Why what waits is given up.
 End: TypeAlias = Literal["shutdown", "destination_removed"]

@@ -128,10 +128,9 @@ class _TextAttributes:
         return before_value(_SPAN_END, len(written)) + written
 
     def producer(self, trajectory: Trajectory) -> list[bytes]:
-        texts = [(key, trajectory.resource.get(key)) for key in self._resource_keys]
-        return [
-            self.written(key, text) for key, text in ((results.SERVICE, trajectory.service), *texts) if text is not None
-        ]
+        texts = [(results.SERVICE, trajectory.service)]
+        texts += [(key, trajectory.resource.get(key)) for key in self._resource_keys]
+        return [self.written(key, text) for key, text in texts if text is not None]
 
     def written(self, key: str, text: str) -> bytes:
         known = self._written.get((key, text))
@@ -210,8 +209,6 @@ class _Subjects:
 
 
 class _ScorecardSpan:
-    """Gathers what results add to the scorecard's span, and writes it."""
-
     def __init__(self, scorecard: Scorecard, texts: _TextAttributes) -> None:
         self._scorecard = scorecard
         self._texts = texts
@@ -296,10 +293,9 @@ def _constant_part(scope: TrajectoryScope, closed_because: ClosedBecause) -> byt
 # Most runs are short, and most calls pass. Without the cache: 2 % of all CPU.
 @lru_cache(maxsize=1024)
 def _call_counts(criterion: str, *counts: int | None) -> bytes:
-    keys = (on_span(criterion, _CALLS[outcome]) for outcome in results.OUTCOME_WORDS)
-    return elements(
-        results.SPAN_ATTRIBUTES, [attribute(key, count or 0) for key, count in zip(keys, counts, strict=True)]
-    )
+    keys = [on_span(criterion, _CALLS[outcome]) for outcome in results.OUTCOME_WORDS]
+    written = [attribute(key, count or 0) for key, count in zip(keys, counts, strict=True)]
+    return elements(results.SPAN_ATTRIBUTES, written)
 
 
 def _dropped(field_tag: bytes, count: int) -> bytes:

@@ -130,7 +130,6 @@ def render(
 
 
 def _process(start_ns: int) -> Iterator[Metric]:
-    """Measure the process, as far as the system describes it; at least when it began."""
     families = tuple(ProcessCollector(registry=None).collect())
     if _START_TIME not in {family.name for family in families}:
         start = GaugeMetricFamily(_START_TIME, "Start time of the process since unix epoch in seconds.")

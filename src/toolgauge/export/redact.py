@@ -239,7 +239,6 @@ class Redactor:
                 return self.json(value, room, depth=_MAX_DEPTH)
 
     def _quoted_error(self, text: str, room: int) -> str:
-        """Write the text of an error as JSON of at most `room` characters, escapes included."""
         quoted = json.dumps(self.error(text, room - 2), ensure_ascii=False)
         excess = len(quoted) - room
         return quoted if excess <= 0 else json.dumps(self.error(text, max(0, room - 2 - excess)), ensure_ascii=False)

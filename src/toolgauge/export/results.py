@@ -326,7 +326,6 @@ def _trajectory_attributes(result: Result, outcome: Outcome, explanation: str) -
 
 
 def _sentence(result: Result, outcome: Outcome, word: OutcomeWord, explanation: str) -> str:
-    """Write a result for people who read logs: on one line, of bounded length."""
     match outcome:
         case Scored(value=value):
             how = f"{word}, {value:.2f}"

@@ -71,12 +71,8 @@ class ScoreMetrics:
             "Evaluations by outcome. `not_evaluated` says why in its reason; `error` is a fault of the evaluation.",
             (*stream_labels, results.OUTCOME, results.REASON),
         )
-        self._trajectories = registry.counter(
-            "toolgauge.trajectories",
-            "{trajectory}",
-            "Closed trajectories by what closed them.",
-            (results.CLOSED_BECAUSE,),
-        )
+        described, labels = "Closed trajectories by what closed them.", (results.CLOSED_BECAUSE,)
+        self._trajectories = registry.counter("toolgauge.trajectories", "{trajectory}", described, labels)
         self._trajectories.begin(*((because,) for because in get_args(ClosedBecause)))
         described, labels = (
             "Tool calls of traces, by what became of them.",

@@ -326,23 +326,10 @@ async def compressed(body: bytes) -> bytes:
     return compress()
 
 
-_TRANSIENT_CODES = frozenset(
-    {
-        StatusCode.CANCELLED,
-        StatusCode.DEADLINE_EXCEEDED,
-        StatusCode.ABORTED,
-        StatusCode.OUT_OF_RANGE,
-        StatusCode.UNAVAILABLE,
-        StatusCode.DATA_LOSS,
-    }
-)
-_LASTING_CODES = frozenset(
-    {StatusCode.UNAUTHENTICATED, StatusCode.PERMISSION_DENIED, StatusCode.UNIMPLEMENTED, StatusCode.NOT_FOUND}
-)
+_TRANSIENT_CODES = ("cancelled", "deadline_exceeded", "aborted", "out_of_range", "unavailable", "data_loss")
+_LASTING_CODES = ("unauthenticated", "permission_denied", "unimplemented", "not_found")
 # INVALID_ARGUMENT is what the protocol asks for; gRPC itself answers the others to bytes that it cannot decode, or too many.
-_CODES_ABOUT_CONTENT = frozenset(
-    {StatusCode.INVALID_ARGUMENT, StatusCode.RESOURCE_EXHAUSTED, StatusCode.INTERNAL, StatusCode.UNKNOWN}
-)
+_CODES_ABOUT_CONTENT = ("invalid_argument", "resource_exhausted", "internal", "unknown")
 _MAX_METADATA_BYTES = 1 << 20
 # The details that gRPC gives where it got no connection: its code is the same whether nobody is there or a certificate is wrong.
 _TLS_FAILED = re.compile(r"failed to connect.*(?:handshake failed|hostname verification)", re.IGNORECASE | re.DOTALL)
@@ -430,12 +417,14 @@ class GrpcSender:
             code, details = error.code(), error.details() or ""
             reason = code.name.lower()
             retry_after_s = _retry_after_s(error)
-            if code in _TRANSIENT_CODES or (code is StatusCode.RESOURCE_EXHAUSTED and retry_after_s is not None):
+            if reason in _TRANSIENT_CODES or (code is StatusCode.RESOURCE_EXHAUSTED and retry_after_s is not None):
                 is_tls = code is StatusCode.UNAVAILABLE and _TLS_FAILED.match(details) is not None
                 causes = _CAUSES.items() if details.startswith(_NO_CONNECTION) else ()
                 cause = next((cause for words, cause in causes if words in details), "")
                 return Transient("tls" if is_tls else reason, retry_after_s, cause)
-            return Permanent(reason, is_lasting=code in _LASTING_CODES, is_about_content=code in _CODES_ABOUT_CONTENT)
+            return Permanent(
+                reason, is_lasting=reason in _LASTING_CODES, is_about_content=reason in _CODES_ABOUT_CONTENT
+            )
         return delivered(signal, response)
 
     async def close(self) -> None:

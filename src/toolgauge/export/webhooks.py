@@ -276,7 +276,6 @@ class _Webhook:
             await wait(self._changed, wait_s)
 
     async def _delivered(self, items: Sequence[Alert]) -> Verdict:
-        """Send until it works, is refused for good, or the time for it is over."""
         began_s, backoff = _now_s(), Backoff(self._settings.retry, random.random)
         while isinstance(verdict := await self._attempt(items), Transient):
             wait_s = backoff.next_wait_s(elapsed_s=_now_s() - began_s, retry_after_s=verdict.retry_after_s)

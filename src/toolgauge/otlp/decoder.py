@@ -88,8 +88,6 @@ class DecodedLogs:
 
 
 class _ResourceGroup:
-    """A resource group. What its scope groups share is read and copied once: there may be one for each span."""
-
     __slots__ = ("_message", "_resource", "_written")
 
     def __init__(self, message: ResourceGroupMessage) -> None:

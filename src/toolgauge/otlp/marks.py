@@ -27,8 +27,6 @@ class _Searching(Protocol):
 
 
 class _Pattern:
-    """One pattern, compiled for single records and for whole requests."""
-
     __slots__ = ("_request_pattern", "found_in")
 
     def __init__(self, pattern: bytes) -> None:

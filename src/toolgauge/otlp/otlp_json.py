@@ -287,7 +287,6 @@ def _split_object(text: bytes | msgspec.Raw) -> dict[str, msgspec.Raw]:
 
 
 def _unknown_keys(known: str, keys: Collection[str]) -> WrongValueError:
-    """Return the error of an object that has keys, but not `known` nor any other key of its message."""
     other = next((key for key in _SIGNAL_KEYS if key in keys), None)
     if known in _SIGNAL_KEYS and other is not None:
         problem = f"holds `{other}`, not `{known}`: send it to the endpoint of its own signal"

@@ -192,7 +192,6 @@ class HttpReceiver:
         return None
 
     async def _read(self, request: web.BaseRequest) -> bytes | Refusal:
-        """Read the body up to the limit, whatever its declared length; in bounded time, longer for a long body."""
         chunks: list[bytes] = []
         size = 0
         silence_s = self._settings.read_timeout / SECOND
@@ -228,14 +227,11 @@ class HttpReceiver:
 
 class _Server(web.Server):
     def __init__(
-        self,
-        answer: Callable[[web.BaseRequest], Awaitable[web.Response]],
-        settings: HttpSettings,
-        refusal_log: RefusalLog,
+        self, answer: Callable[[web.BaseRequest], Awaitable[web.Response]], settings: HttpSettings, log: RefusalLog
     ) -> None:
         super().__init__(answer)
         self._settings = settings
-        self._refusal_log = refusal_log
+        self._refusal_log = log
 
     def __call__(self) -> RequestHandler:
         return _Protocol(self, self._loop, self._settings, self._refusal_log)
@@ -344,6 +340,5 @@ def _response(refused: Refusal, media: Media) -> web.Response:
 
 
 def _closing(response: web.Response) -> web.Response:
-    """Close the connection behind the answer: the rest of the body is of no interest."""
     response.force_close()
     return response

@@ -373,7 +373,6 @@ class KafkaReceiver:
         self._on_loop(forget())
 
     def _commit(self, timeout_s: float, *, is_giving_up: bool = False) -> None:
-        """Commit messages that are done with, when the ids of their traces are written."""
         now_ns = self._parts.clock()
         begun = self._overdue(now_ns)
         committable = self._parts.offsets.committable(now_ns)
@@ -434,7 +433,6 @@ class KafkaReceiver:
         self._is_reachable = is_reachable
 
     def _show_stall(self) -> None:
-        """Have nothing closed as if it were quiet, while nothing can come."""
         is_stalled = self._waits_for_partitions or self._is_paused or not self._is_reachable or not self._is_written
         if is_stalled == self._is_stalled:
             return

@@ -87,6 +87,7 @@ class Sender(Protocol):
 
     async def send(self, signal: Signal, body: bytes) -> Verdict:
         """Send the body and return how that ended."""
+        ...
 
     async def close(self) -> None:
         """Close the connections; may be called twice and without a start."""

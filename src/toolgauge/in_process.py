@@ -134,8 +134,6 @@ class ToolgaugeSpanExporter(SpanExporter):
         self._flushes: list[_Flush] = []
         self._thread: threading.Thread | None = None
 
-    # -- what the SDK calls -----------------------------------------------------------------------------------------
-
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Pass the spans on and return what the wrapped exporter returns, or raise what it raises."""
         try:
@@ -150,10 +148,7 @@ class ToolgaugeSpanExporter(SpanExporter):
                 _LOG.error("spans were exported and not scored: %s", type(error).__name__)
 
     def force_flush(self, timeout_millis: int = _TIMEOUT_MILLIS) -> bool:
-        """Close and score all that is open, send it, flush the wrapped exporter; False when time was too short.
-
-        What is closed is final: spans of the same trace that come later are exported and no longer scored.
-        """
+        """Close, score and send all open traces, and flush the exporter; False when time was too short. Later spans go unscored."""
         until_s = time.monotonic() + timeout_millis / 1000
         done = self._finish(until_s, ends=False)
         if self._exporter is None:
@@ -171,8 +166,6 @@ class ToolgaugeSpanExporter(SpanExporter):
             _LOG.warning("not everything could be scored and sent within %d ms", timeout_millis)
         if self._exporter is not None:
             self._exporter.shutdown()
-
-    # -- in the application's threads -------------------------------------------------------------------------------
 
     def _take(self, spans: Sequence[ReadableSpan]) -> None:
         with self._changed:
@@ -231,8 +224,6 @@ class ToolgaugeSpanExporter(SpanExporter):
         finally:
             detach(token)
         return flush.is_done
-
-    # -- in our thread ----------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
         attach(set_value(_SUPPRESS_INSTRUMENTATION_KEY, value=True))
@@ -301,8 +292,6 @@ def _weakly(method: Callable[[], None]) -> Callable[[], None]:
 
 
 class _Flush:
-    """A request to close open trajectories, and its outcome."""
-
     def __init__(self, until_s: float, *, ends: bool) -> None:
         self.until_s = until_s
         self.ends = ends
@@ -336,5 +325,4 @@ def _in_process(config: Config, criteria: Sequence[Criterion]) -> Config:
 
 
 def _does_nothing(provider: LoggerProvider | MeterProvider) -> bool:
-    """Return whether the provider is one of the API's own: they stand in until somebody sets a real one."""
     return type(provider).__module__.startswith(("opentelemetry._logs", "opentelemetry.metrics"))

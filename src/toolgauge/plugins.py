@@ -29,8 +29,6 @@ EXPORTERS = "toolgauge.exporters"
 
 # Ours, which the configuration has sections for in any case.
 _BUILT_IN = frozenset({"file", "kafka", "otlp", "otlp_grpc", "otlp_http", "prometheus"})
-# Ours that need an extra: its name, and a package that it brings.
-_EXTRAS = {(group, "kafka"): ("kafka", "confluent_kafka") for group in (EXPORTERS, RECEIVERS)}
 _EVALUATOR_MEMBERS = ("version", "level", "evaluate")
 # An evaluator that asks a judge says what to ask and what an answer means instead of yielding outcomes itself.
 _JUDGE_EVALUATOR_MEMBERS = ("version", "level", "questions", "outcome", "joined")
@@ -45,7 +43,6 @@ def _points(group: str) -> tuple[EntryPoint, ...]:
 # Reading the metadata of all packages takes 10 ms or more, and a start asks for each criterion.
 @lru_cache(maxsize=1)
 def _installed(_path: tuple[str, ...]) -> dict[str, tuple[EntryPoint, ...]]:
-    """Find the plug-ins of all groups on this path."""
     groups = (DIALECTS, EVALUATORS, JUDGES, EXPRESSIONS, VALIDATORS, RECEIVERS, EXPORTERS)
     found = entry_points()
     return {group: tuple(found.select(group=group)) for group in groups}
@@ -58,8 +55,8 @@ def names(group: str) -> tuple[str, ...]:
 
 def missing_extra(group: str, name: str) -> str | None:
     """Return the extra without which this plug-in cannot be loaded, where it is not installed."""
-    extra, package = _EXTRAS.get((group, name), ("", ""))
-    return extra if package and find_spec(package) is None else None
+    is_kafka = name == "kafka" and group in (EXPORTERS, RECEIVERS)
+    return "kafka" if is_kafka and find_spec("confluent_kafka") is None else None
 
 
 def load(group: str, name: str) -> Any:  # noqa: ANN401 - whatever the plug-in is; callers check it
@@ -110,10 +107,7 @@ def evaluator_fault(made: object) -> str | None:
 
 
 def load_file(path: Path) -> ModuleType:
-    """Run a Python file and return it as a module, anew each time; raise `ConfigError` where that fails.
-
-    No byte code is kept: it would be taken for that of the file when both were written within one second.
-    """
+    """Run a Python file as a module, without byte code, which could be stale; raise `ConfigError` where that fails."""
     if not path.is_file():
         raise ConfigError(f"no such file: `{path}`")
     digest = hashlib.sha256(str(path.resolve()).encode("utf-8", "backslashreplace")).hexdigest()
@@ -183,7 +177,6 @@ def _class(group: str, name: str, members: tuple[str, ...]) -> type[Any]:
 
 
 def _loaded(points: Sequence[EntryPoint]) -> Any:  # noqa: ANN401 - see `load`
-    """Load the plug-in that all of these name."""
     point = points[0]
     if len({point.value for point in points}) > 1:
         places = " and ".join(sorted(_place(point) for point in points))

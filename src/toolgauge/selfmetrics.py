@@ -34,16 +34,14 @@ class _Table(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 _TABLE = msgspec.json.decode(Path(__file__).with_suffix(".json").read_bytes(), type=_Table)
-_REFUSED_FOR_GOOD = "the destination refused the request for good with it"
-_FAILED_INSIDE = "sending failed inside toolgauge: report it"
 STREAM_LABELS = _TABLE.metrics["watch"]["active"].labels
 
 
 def drop_reason(reason: str) -> str:
     """Explain a value of `toolgauge.reason`; one that is not listed is the status with which a destination refused."""
     if reason.startswith("internal_"):
-        return _FAILED_INSIDE
-    return {**_TABLE.dropped, **_TABLE.dropped_also}.get(reason, _REFUSED_FOR_GOOD)
+        return "sending failed inside toolgauge: report it"
+    return {**_TABLE.dropped, **_TABLE.dropped_also}.get(reason, "the destination refused the request for good with it")
 
 
 class MetricSection:

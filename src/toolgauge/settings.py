@@ -30,20 +30,12 @@ MIB = 2**20
 AS_WRITTEN = {"as_written": True}
 REDACTED = "<redacted>"
 
-_NANOSECONDS = {
-    "h": 3_600_000_000_000,
-    "m": 60_000_000_000,
-    "s": 1_000_000_000,
-    "ms": 1_000_000,
-    "us": 1_000,
-    "µs": 1_000,
-    "ns": 1,
-}
+_NANOSECONDS = {"h": HOUR, "m": MINUTE, "s": SECOND, "ms": 1_000_000, "us": 1_000, "µs": 1_000, "ns": 1}
 _BYTES = {"GiB": 2**30, "MiB": 2**20, "KiB": 2**10, "GB": 10**9, "MB": 10**6, "kB": 10**3, "KB": 10**3, "B": 1}
 _PART = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?)(h|ms|m|us|µs|ns|s)")
 _DURATION = re.compile(rf"(?:{_PART.pattern})+\Z")
 _SIZE = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?) ?([A-Za-z]{1,3})\Z")
-_LONGEST_NS = 10 * 365 * 24 * _NANOSECONDS["h"]
+_LONGEST_NS = 10 * 365 * 24 * HOUR
 _LARGEST = 2**50
 
 
@@ -100,7 +92,6 @@ def size_bytes(value: object) -> int:
 
 
 def _whole_number(value: object) -> int | None:
-    """Read a number of bytes as a person may write it, in quotes too; `None` for what can be no size."""
     number = (
         int(value) if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 20 else value
     )
@@ -126,14 +117,12 @@ def size_text(size: int) -> str:
 
 
 def _duration(value: object, info: ValidationInfo) -> int:
-    """Read what a person wrote; code gives whole nanoseconds."""
     if info.context is None and isinstance(value, int) and not isinstance(value, bool):
         return value
     return duration_ns(value)
 
 
 def _size(value: object, info: ValidationInfo) -> int:
-    """Read what a person wrote; code gives whole bytes."""
     number = _whole_number(value)
     return number if info.context is None and number is not None else size_bytes(value)
 
@@ -224,19 +213,15 @@ def _url(value: str | None) -> str | None:
     # In one spelling, because it decides between TLS and plain text.
     scheme, _, rest = value.strip().partition("://")
     url = f"{scheme.lower()}://{rest}"
-    if not _is_whole(url):
-        raise ValueError("must be `host:port` or a URL such as `http://collector:4318`")
-    return url
-
-
-def _is_whole(url: str) -> bool:
     try:
         parts = urlsplit(url)
-        _ = parts.port
+        is_whole = parts.port != -1 and parts.scheme in ("http", "https") and bool(parts.hostname)
     except ValueError:
         # Not in Python's words: they quote what it took for the port, which may be half a password.
-        return False
-    return parts.scheme in ("http", "https") and bool(parts.hostname)
+        is_whole = False
+    if not is_whole:
+        raise ValueError("must be `host:port` or a URL such as `http://collector:4318`")
+    return url
 
 
 Headers = Annotated[

@@ -20,7 +20,7 @@ from tests.kafka.real_broker import running_broker
 from tests.kafka_broker import write
 from tests.wire.destination import receiving
 from tests.wire.support import Toolgauge, serving, to_grpc, until
-from toolgauge.otlp.parts import split_by_trace
+from toolgauge.otlp.request import split_by_trace
 
 _SPANS_OF_A_RUN = 12
 _SPANS_OF_A_REQUEST = 512

@@ -5,8 +5,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceResponse,
 )
 
-from toolgauge.export.grpc_sender import target
-from toolgauge.export.sender import Delivered, delivered, retry_after_s
+from toolgauge.export.sender import Delivered, delivered, retry_after_s, target
 from toolgauge.export.settings import DestinationSettings
 
 NOON_S = 1_445_412_480.0  # 2015-10-21 07:28:00 GMT

@@ -52,7 +52,7 @@ async def test_recorded_request_arrives_byte_for_byte(protocol: Transport, compr
         sending(seen.endpoint, protocol=protocol, compression=compression, headers={"X-Tenant": "blue"}) as out,
     ):
         assert out.destination.put(request(RECORDED, spans=9))
-        await until(lambda: out.destination.spans_queued == 0)
+        await until(lambda: out.destination.queue.spans == 0)
     body = seen.bodies[0]
     assert (gzip.decompress(body) if body[:2] == b"\x1f\x8b" else body) == RECORDED
     assert out.spans() == {("forwarded", "", "otlp"): 9}
@@ -97,7 +97,7 @@ async def test_base_url_with_a_path_keeps_it():
 async def test_transient_grpc_code_is_tried_again(code: grpc.StatusCode):
     async with sink("grpc", first(2, Said(code=code))) as seen, sending(seen.endpoint) as out:
         out.destination.put(request(RECORDED, spans=4))
-        await until(lambda: out.destination.spans_queued == 0)
+        await until(lambda: out.destination.queue.spans == 0)
     assert seen.bodies == [RECORDED] * 3
     assert out.spans() == {("forwarded", "", "otlp"): 4}
     assert out.failures() == {("otlp", "traces", code.name.lower()): 2}
@@ -107,7 +107,7 @@ async def test_a_transient_grpc_code_with_a_very_long_message_is_tried_again():
     said = Said(code=Code.UNAVAILABLE, message="no route to host; " * 5000)
     async with sink("grpc", first(1, said)) as seen, sending(seen.endpoint) as out:
         out.destination.put(request(RECORDED, spans=4))
-        await until(lambda: out.destination.spans_queued == 0)
+        await until(lambda: out.destination.queue.spans == 0)
     assert out.spans() == {("forwarded", "", "otlp"): 4}
     assert out.failures() == {("otlp", "traces", "unavailable"): 1}
 
@@ -130,7 +130,7 @@ async def test_a_transient_grpc_code_with_a_very_long_message_is_tried_again():
 async def test_permanent_grpc_code_is_dropped_and_counted(code: grpc.StatusCode):
     async with sink("grpc", always(Said(code=code))) as seen, sending(seen.endpoint) as out:
         out.destination.put(request(RECORDED, spans=4))
-        await until(lambda: out.destination.spans_queued == 0)
+        await until(lambda: out.destination.queue.spans == 0)
     assert len(seen.arrived) == 1
     assert out.spans() == {("dropped", code.name.lower(), "otlp"): 4}
 
@@ -139,7 +139,7 @@ async def test_exhausted_with_retry_info_is_tried_again():
     said = Said(code=Code.RESOURCE_EXHAUSTED, retry_s=0.01)
     async with sink("grpc", first(1, said)) as seen, sending(seen.endpoint) as out:
         out.destination.put(request(RECORDED))
-        await until(lambda: out.destination.spans_queued == 0)
+        await until(lambda: out.destination.queue.spans == 0)
     assert (len(seen.arrived), out.spans()) == (2, {("forwarded", "", "otlp"): 1})
 
 
@@ -166,7 +166,7 @@ async def test_transient_http_status_is_tried_again(status: int):
         sending(seen.endpoint, protocol="http") as out,
     ):
         out.destination.put(request(RECORDED, spans=4))
-        await until(lambda: out.destination.spans_queued == 0)
+        await until(lambda: out.destination.queue.spans == 0)
     assert len(seen.arrived) == 3
     assert out.spans() == {("forwarded", "", "otlp"): 4}
     assert out.failures() == {("otlp", "traces", f"http_{status}"): 2}
@@ -179,7 +179,7 @@ async def test_permanent_http_status_is_dropped_and_counted(status: int):
         sending(seen.endpoint, protocol="http") as out,
     ):
         out.destination.put(request(RECORDED, spans=4))
-        await until(lambda: out.destination.spans_queued == 0)
+        await until(lambda: out.destination.queue.spans == 0)
     assert len(seen.arrived) == 1
     assert out.spans() == {("dropped", f"http_{status}", "otlp"): 4}
 
@@ -188,14 +188,14 @@ async def test_a_date_to_come_back_at_is_meant_by_the_clock_of_the_destination()
     later = Said(http_status=503, date="Wed, 21 Oct 2065 07:28:00 GMT", retry_after="Wed, 21 Oct 2065 07:28:00 GMT")
     async with sink("http", first(1, later)) as seen, sending(seen.endpoint, protocol="http") as out:
         out.destination.put(request(RECORDED, spans=4))
-        await until(lambda: out.destination.spans_queued == 0)
+        await until(lambda: out.destination.queue.spans == 0)
     assert out.spans() == {("forwarded", "", "otlp"): 4}
 
 
 async def test_connection_cut_without_an_answer_is_tried_again():
     async with sink("http", first(2, Said(cut=True))) as seen, sending(seen.endpoint, protocol="http") as out:
         out.destination.put(request(RECORDED))
-        await until(lambda: out.destination.spans_queued == 0)
+        await until(lambda: out.destination.queue.spans == 0)
     assert len(seen.arrived) == 3
     assert out.failures() == {("otlp", "traces", "connection"): 2}
 
@@ -207,7 +207,7 @@ async def test_hanging_attempt_ends_with_its_timeout_and_is_tried_again(protocol
         sending(seen.endpoint, protocol=protocol, timeout=200 * MS) as out,
     ):
         out.destination.put(request(RECORDED))
-        await until(lambda: out.destination.spans_queued == 0)
+        await until(lambda: out.destination.queue.spans == 0)
     # On a busy machine another attempt may take too long.
     assert len(seen.arrived) >= 2
     assert out.spans() == {("forwarded", "", "otlp"): 1}
@@ -222,7 +222,7 @@ async def test_hanging_request_does_not_hold_up_twenty_others(protocol: Transpor
         for _ in range(21):
             out.destination.put(request(RECORDED))
         await until(lambda: out.spans() == {("forwarded", "", "otlp"): 20})
-        assert out.destination.spans_queued == 1
+        assert out.destination.queue.spans == 1
     assert out.spans() == {("forwarded", "", "otlp"): 20, ("dropped", "shutdown", "otlp"): 1}
 
 
@@ -236,7 +236,7 @@ async def test_partial_success_is_counted_and_never_retried(protocol: Transport)
         sending(seen.endpoint, protocol=protocol) as out,
     ):
         out.destination.put(request(RECORDED, spans=10))
-        await until(lambda: out.destination.spans_queued == 0)
+        await until(lambda: out.destination.queue.spans == 0)
     assert len(seen.arrived) == 1
     assert out.spans() == {("forwarded", "", "otlp"): 7, ("dropped", "partial_success", "otlp"): 3}
     assert counted(out.metrics.send_rejected) == {("otlp", "traces"): 3}
@@ -252,7 +252,7 @@ async def test_rejected_log_records_are_counted_one_by_one(protocol: Transport):
         sending(seen.endpoint, protocol=protocol) as out,
     ):
         out.destination.put(request(RECORDED, signal="logs", spans=0))
-        await until(lambda: out.destination.bytes_queued == 0)
+        await until(lambda: out.destination.queue.size_bytes == 0)
     assert len(seen.arrived) == 1
     assert counted(out.metrics.send_rejected) == {("otlp", "logs"): 5}
 
@@ -264,13 +264,13 @@ async def test_a_destination_that_wants_another_token_is_told_apart_until_it_tak
     async with sink(protocol, first(2, refused)) as seen, sending(seen.endpoint, protocol=protocol) as out:
         for number in range(2):
             out.destination.put(request(RECORDED, spans=2))
-            await until(lambda number=number: len(seen.arrived) == number + 1 and not out.destination.spans_queued)
-        (told,) = out.destination.refusing
+            await until(lambda number=number: len(seen.arrived) == number + 1 and not out.destination.queue.spans)
+        (told,) = out.destination.health.refusing()
         assert (told.signal, told.reason) == ("traces", "unauthenticated" if protocol == "grpc" else "http_401")
-        assert out.destination.outage is None
+        assert out.destination.health.now() is None
         out.destination.put(request(RECORDED, spans=2))
-        await until(lambda: not out.destination.spans_queued)
-        assert out.destination.refusing == ()
+        await until(lambda: not out.destination.queue.spans)
+        assert out.destination.health.refusing() == ()
 
 
 @both
@@ -278,8 +278,8 @@ async def test_a_request_that_is_broken_says_nothing_about_the_destination(proto
     broken = always(Said(code=Code.INVALID_ARGUMENT, http_status=400))
     async with sink(protocol, broken) as seen, sending(seen.endpoint, protocol=protocol) as out:
         out.destination.put(request(RECORDED, spans=2))
-        await until(lambda: not out.destination.spans_queued)
-        assert out.destination.refusing == ()
+        await until(lambda: not out.destination.queue.spans)
+        assert out.destination.health.refusing() == ()
 
 
 @both
@@ -292,7 +292,7 @@ async def test_absurd_rejection_never_unbalances_the_books(protocol: Transport):
         sending(seen.endpoint, protocol=protocol) as out,
     ):
         out.destination.put(request(RECORDED, spans=10))
-        await until(lambda: out.destination.spans_queued == 0)
+        await until(lambda: out.destination.queue.spans == 0)
     assert out.spans() == {("dropped", "partial_success", "otlp"): 10}
 
 
@@ -311,7 +311,7 @@ async def test_answer_that_is_no_http_is_tried_again(noise: bytes):
     endpoint = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     async with sending(endpoint, protocol="http") as out:
         out.destination.put(request(b"\n\0", spans=2))
-        await until(lambda: out.destination.spans_queued == 0)
+        await until(lambda: out.destination.queue.spans == 0)
     server.close()
     assert out.spans() == {("forwarded", "", "otlp"): 2}
     assert out.failures() == {("otlp", "traces", "not_http"): 1}
@@ -324,7 +324,7 @@ async def test_enormous_answer_is_a_permanent_error(protocol: Transport):
         sending(seen.endpoint, protocol=protocol) as out,
     ):
         out.destination.put(request(RECORDED, spans=2))
-        await until(lambda: out.destination.spans_queued == 0)
+        await until(lambda: out.destination.queue.spans == 0)
     assert len(seen.arrived) == 1
     assert out.spans() == {("dropped", "resource_exhausted" if protocol == "grpc" else "response_too_large", "otlp"): 2}
 
@@ -345,7 +345,7 @@ async def test_destination_that_refuses_seven_of_ten_gets_everything_in_the_end(
     async with sink(protocol, script) as seen, sending(seen.endpoint, protocol=protocol) as out:
         for body in bodies:
             assert out.destination.put(request(body))
-        await until(lambda: out.destination.spans_queued == 0)
+        await until(lambda: out.destination.queue.spans == 0)
     assert sorted(accepted) == sorted(bodies)
     assert out.spans() == {("forwarded", "", "otlp"): 60}
 
@@ -356,7 +356,7 @@ async def test_destination_that_comes_back_on_its_port_gets_what_was_waiting():
         out.destination.put(request(RECORDED, spans=3))
         await until(lambda: out.failures().get(("otlp", "traces", "unavailable"), 0) >= 2)
         async with grpc_sink(always(OK), port) as seen:
-            await until(lambda: out.destination.spans_queued == 0)
+            await until(lambda: out.destination.queue.spans == 0)
     assert seen.bodies == [RECORDED]
     assert out.spans() == {("forwarded", "", "otlp"): 3}
 
@@ -370,7 +370,7 @@ async def test_dead_destination_fills_the_queue_and_no_more(protocol: Transport)
             await asyncio.sleep(0)
         assert taken == 10
         assert not out.destination.has_room(1000)
-        assert out.destination.spans_queued == 50
+        assert out.destination.queue.spans == 50
         assert out.destination.put(request(b"x" * 1000, spans=0, own=True))
     assert out.spans() == {("dropped", "shutdown", "otlp"): 50}
     assert out.own_dropped() == {("otlp", "traces", "shutdown"): 1}
@@ -391,7 +391,7 @@ async def test_retries_that_last_too_long_end_in_a_counted_drop(protocol: Transp
     retry = RetrySettings(initial_interval=10 * MS, max_interval=10 * MS, max_elapsed_time=100 * MS)
     async with sending(nowhere(protocol), protocol=protocol, retry=retry) as out:
         out.destination.put(request(RECORDED, spans=5))
-        await until(lambda: out.destination.spans_queued == 0)
+        await until(lambda: out.destination.queue.spans == 0)
     assert out.spans() == {("dropped", "retries_exhausted", "otlp"): 5}
 
 
@@ -403,7 +403,7 @@ async def test_the_time_for_retries_begins_with_the_first_attempt(protocol: Tran
         sending(seen.endpoint, protocol=protocol, retry=retry, timeout=300 * MS) as out,
     ):
         out.destination.put(request(RECORDED, spans=5))
-        await until(lambda: out.destination.spans_queued == 0)
+        await until(lambda: out.destination.queue.spans == 0)
     assert out.spans() == {("dropped", "retries_exhausted", "otlp"): 5}
     assert counted(out.metrics.retries) == {}
 
@@ -418,7 +418,7 @@ async def test_the_time_in_the_queue_is_no_time_for_retries():
     ):
         out.destination.put(request(RECORDED, spans=1))
         out.destination.put(request(RECORDED, spans=2))
-        await until(lambda: out.destination.spans_queued == 0)
+        await until(lambda: out.destination.queue.spans == 0)
     assert out.spans() == {("dropped", "retries_exhausted", "otlp"): 1, ("forwarded", "", "otlp"): 2}
 
 
@@ -496,7 +496,7 @@ async def test_close_works_twice_and_leaves_no_task(protocol: Transport):
     before = asyncio.all_tasks()
     async with sink(protocol, always(OK)) as seen, sending(seen.endpoint, protocol=protocol) as out:
         out.destination.put(request(RECORDED))
-        await until(lambda: out.destination.spans_queued == 0)
+        await until(lambda: out.destination.queue.spans == 0)
         await out.destination.close()
     await until(lambda: asyncio.all_tasks() <= before)
 
@@ -517,7 +517,7 @@ async def test_outage_is_logged_once_and_shows_no_content(caplog: pytest.LogCapt
     async with sink("grpc", first(40, Said(code=Code.UNAVAILABLE))) as seen, sending(seen.endpoint) as out:
         for _ in range(20):
             out.destination.put(request(b"\x0a\x06secret"))
-        await until(lambda: out.destination.spans_queued == 0)
+        await until(lambda: out.destination.queue.spans == 0)
     messages = [record.getMessage() for record in caplog.records if record.name == "toolgauge.export"]
     assert len([message for message in messages if "does not take requests (unavailable)" in message]) == 1
     assert "secret" not in caplog.text
@@ -578,7 +578,7 @@ async def test_connections_cut_in_the_middle_of_requests_lose_nothing(protocol: 
         async with sending(at_port(protocol, port), protocol=protocol) as out:
             for body in bodies:
                 out.destination.put(request(body))
-            await until(lambda: out.destination.spans_queued == 0)
+            await until(lambda: out.destination.queue.spans == 0)
         listener.close()
     await until(lambda: asyncio.all_tasks() <= before)
     assert set(seen.bodies) == set(bodies)
@@ -598,7 +598,7 @@ async def test_close_leaves_no_socket_open(protocol: Transport):
         async with sink(protocol, always(OK)) as seen, sending(seen.endpoint, protocol=protocol) as out:
             for _ in range(20):
                 out.destination.put(request(RECORDED))
-            await until(lambda: out.destination.spans_queued == 0)
+            await until(lambda: out.destination.queue.spans == 0)
 
     await round_trip()  # gRPC opens its own wake-up sockets once
     await asyncio.sleep(0)

@@ -2,7 +2,7 @@ import logging
 
 import pytest
 
-from toolgauge.export.send_queue import DestinationHealth
+from toolgauge.export.destination import DestinationHealth
 
 
 class Clock:

@@ -73,7 +73,7 @@ async def test_dead_destination_does_not_stop_the_others_and_its_losses_are_its_
             assert fan.out.put(request(BODY, spans=1))
             await until(lambda: fan.spans("alive").get(("forwarded", ""), 0) == len(fan.seen["alive"].arrived) > 0)
         await until(lambda: fan.spans("alive") == {("forwarded", ""): 10})
-        queued = {each.name: each.spans_queued for each in fan.out.destinations}
+        queued = {each.name: each.queue.spans for each in fan.out.destinations}
         assert queued["alive"] == 0
         assert fan.spans("dead") == {("dropped", "queue_full"): 10 - queued["dead"]}
 

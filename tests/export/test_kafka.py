@@ -101,7 +101,7 @@ def all_spans(bodies: Sequence[bytes]) -> list[Span]:
 async def test_each_trace_is_a_message_under_its_id(broker: str):
     async with sending_to(exporter(broker, topics={"traces": TOPIC})) as out:
         assert out.destination.put(request(traces((ONE, "a"), (TWO, "b"), (ONE, "c")), spans=3))
-        await until(lambda: out.destination.spans_queued == 0)
+        await until(lambda: out.destination.queue.spans == 0)
     assert out.spans() == {("forwarded", "", "kafka"): 3}
     written = await asyncio.to_thread(read, broker, TOPIC, 2)
     assert sorted(spans_of(written), key=lambda row: row[3]) == [
@@ -117,7 +117,7 @@ async def test_keys_go_where_the_collectors_exporter_sends_them(broker: str):
     ids = {ONE: 3, TWO: 2, "5b8efff798038103d269b633813fc60c": 1, "c0ffee00c0ffee00c0ffee00c0ffee00": 1}
     async with sending_to(exporter(broker, topics={"traces": TOPIC})) as out:
         assert out.destination.put(request(traces(*((trace_id, "a") for trace_id in ids)), spans=4))
-        await until(lambda: out.destination.spans_queued == 0)
+        await until(lambda: out.destination.queue.spans == 0)
     written = await asyncio.to_thread(read, broker, TOPIC, 4)
     assert {message.key: message.partition for message in written} == ids
 
@@ -125,7 +125,7 @@ async def test_keys_go_where_the_collectors_exporter_sends_them(broker: str):
 async def test_a_recorded_request_of_one_trace_stays_byte_for_byte(broker: str):
     async with sending_to(exporter(broker, topics={"traces": TOPIC})) as out:
         assert out.destination.put(request(RECORDED, spans=9))
-        await until(lambda: out.destination.spans_queued == 0)
+        await until(lambda: out.destination.queue.spans == 0)
     written = await asyncio.to_thread(read, broker, TOPIC, len({span.trace_id for span in all_spans([RECORDED])}))
     assert all_spans([message.value for message in written]) == all_spans([RECORDED])
     assert len(written) > 1 or written[0].value == RECORDED
@@ -141,7 +141,7 @@ async def test_log_records_go_with_their_trace_and_metrics_whole(broker: str):
     async with sending_to(settings) as out:
         assert out.destination.put(request(body.SerializeToString(), spans=0, signal="logs"))
         assert out.destination.put(request(metrics, spans=0, signal="metrics", own=True))
-        await until(lambda: out.destination.bytes_queued == 0)
+        await until(lambda: out.destination.queue.size_bytes == 0)
     logs = await asyncio.to_thread(read, broker, f"{TOPIC}-logs", 3)
     assert {message.key for message in logs} == {ONE, TWO, None}
     written = await asyncio.to_thread(read, broker, f"{TOPIC}-metrics", 1)
@@ -153,7 +153,7 @@ async def test_a_trace_too_large_for_a_message_is_divided_between_its_spans(brok
     settings = exporter(broker, topics={"traces": TOPIC}, producer=KafkaProducerSettings(max_message_bytes=10_000))
     async with sending_to(settings) as out:
         assert out.destination.put(request(body, spans=6))
-        await until(lambda: out.destination.spans_queued == 0)
+        await until(lambda: out.destination.queue.spans == 0)
     assert out.spans() == {("forwarded", "", "kafka"): 6}
     written = await asyncio.to_thread(read, broker, TOPIC, 2)
     assert {message.key for message in written} == {ONE}
@@ -165,7 +165,7 @@ async def test_a_span_too_large_for_a_message_is_dropped_alone_and_counted(broke
     settings = exporter(broker, topics={"traces": TOPIC}, producer=KafkaProducerSettings(max_message_bytes=10_000))
     async with sending_to(settings) as out:
         assert out.destination.put(request(body, spans=2))
-        await until(lambda: out.destination.spans_queued == 0)
+        await until(lambda: out.destination.queue.spans == 0)
     assert out.spans() == {("forwarded", "", "kafka"): 1, ("dropped", "partial_success", "kafka"): 1}
 
 
@@ -174,7 +174,7 @@ async def test_brokers_that_do_not_answer_are_tried_again():
     async with sending_to(settings) as out:
         assert out.destination.put(request(traces((ONE, "a")), spans=1))
         await until(lambda: bool(out.metrics.retries.cells))
-        assert (out.destination.spans_queued, out.destination.outage is None) == (1, False)
+        assert (out.destination.queue.spans, out.destination.health.now() is None) == (1, False)
     assert set(out.failures()) == {("kafka", "traces", "timeout")}
 
 

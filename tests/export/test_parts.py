@@ -54,8 +54,8 @@ async def test_a_request_that_is_refused_for_one_of_its_parts_loses_that_part_al
         sending(seen.endpoint, protocol=protocol) as out,
     ):
         assert out.destination.put(together(ALL))
-        await until(lambda: out.destination.spans_queued == 0)
-        assert out.destination.bytes_queued == 0
+        await until(lambda: out.destination.queue.spans == 0)
+        assert out.destination.queue.size_bytes == 0
     assert b"".join(body for body in seen.bodies if BAD not in body) == b"".join(GOOD)
     assert seen.bodies.count(BAD) == 1
     reason = code.name.lower() if protocol == "grpc" else f"http_{status}"
@@ -69,7 +69,7 @@ async def test_log_records_that_are_refused_for_one_part_lose_that_part_alone(pr
         sending(seen.endpoint, protocol=protocol) as out,
     ):
         assert out.destination.put(together(ALL, signal="logs", spans=0))
-        await until(lambda: out.destination.bytes_queued == 0)
+        await until(lambda: out.destination.queue.size_bytes == 0)
     assert b"".join(body for body in seen.bodies if BAD not in body) == b"".join(GOOD)
     assert sum(counted(out.metrics.requests_dropped).values()) == 1
 
@@ -84,7 +84,7 @@ async def test_what_is_refused_whatever_it_holds_is_not_sent_again_in_parts(
     refused = always(Said(code=code, http_status=status))
     async with sink(protocol, refused) as seen, sending(seen.endpoint, protocol=protocol) as out:
         out.destination.put(together(ALL))
-        await until(lambda: out.destination.spans_queued == 0)
+        await until(lambda: out.destination.queue.spans == 0)
     assert len(seen.arrived) == 1
     assert sum(out.spans().values()) == 36
 
@@ -92,7 +92,7 @@ async def test_what_is_refused_whatever_it_holds_is_not_sent_again_in_parts(
 async def test_what_is_larger_than_the_destination_takes_is_sent_in_parts():
     async with sink("grpc", always(OK)) as seen, sending(seen.endpoint, max_request_size=40) as out:
         out.destination.put(together([*GOOD, bytes([10, 0]) * 30]))
-        await until(lambda: out.destination.spans_queued == 0)
+        await until(lambda: out.destination.queue.spans == 0)
     assert b"".join(seen.bodies) == b"".join(GOOD)
     assert max(map(len, seen.bodies)) <= 40
     assert out.spans() == {("forwarded", "", "otlp"): 33, ("dropped", "too_large", "otlp"): 3}
@@ -106,7 +106,7 @@ async def test_each_part_is_tried_again_by_itself():
 
     async with sink("grpc", script) as seen, sending(seen.endpoint) as out:
         out.destination.put(together(ALL))
-        await until(lambda: out.destination.spans_queued == 0)
+        await until(lambda: out.destination.queue.spans == 0)
     assert out.spans() == {("forwarded", "", "otlp"): 33, ("dropped", "invalid_argument", "otlp"): 3}
 
 
@@ -125,7 +125,7 @@ async def test_the_end_gives_up_only_parts_that_were_not_delivered(protocol: Tra
     books = out.spans()
     assert books["dropped", "shutdown", "otlp"] >= 3
     assert sum(books.values()) == 41
-    assert out.destination.spans_queued == out.destination.bytes_queued == 0
+    assert out.destination.queue.spans == out.destination.queue.size_bytes == 0
 
 
 async def test_the_books_balance_between_the_parts():
@@ -134,8 +134,8 @@ async def test_the_books_balance_between_the_parts():
         sending(seen.endpoint, timeout=600_000 * MS) as out,
     ):
         out.destination.put(together(ALL))
-        while out.destination.spans_queued:
-            assert out.destination.spans_queued + sum(out.spans().values()) == 36
+        while out.destination.queue.spans:
+            assert out.destination.queue.spans + sum(out.spans().values()) == 36
             await asyncio.sleep(0)
     assert sum(out.spans().values()) == 36
 
@@ -145,5 +145,5 @@ async def test_spans_that_the_destination_cannot_decode_are_counted():
     bodies = [stock.request_of([good]), stock.request_of([good, good + broken]), stock.request_of([good])]
     async with sink("grpc", refusing(b"\xff\xfe", REFUSED)) as seen, sending(seen.endpoint) as out:
         out.destination.put(together(bodies, spans=1))
-        await until(lambda: out.destination.spans_queued == 0)
+        await until(lambda: out.destination.queue.spans == 0)
     assert counted(out.metrics.undecodable) == {(): 1}

@@ -60,7 +60,7 @@ async def test_requests_go_through_the_proxy_with_its_password(monkeypatch: pyte
         monkeypatch.setenv("http_proxy", f"http://me:secret@127.0.0.1:{port}")
         async with sending("http://collector.test:4318", protocol="http") as out:
             out.destination.put(request(b"\n\0", spans=2))
-            await until(lambda: out.destination.spans_queued == 0)
+            await until(lambda: out.destination.queue.spans == 0)
     assert out.spans() == {("forwarded", "", "otlp"): 2}
     first, *headers = heads[0].decode().split("\r\n")
     assert first == "POST http://collector.test:4318/v1/traces HTTP/1.1"

@@ -42,7 +42,7 @@ async def test_requests_arrive_over_tls(protocol: Transport, made: Certificates)
         sending(seen.endpoint, protocol=protocol, tls=ClientTls(ca_file=str(made.ca_file))) as out,
     ):
         out.destination.put(request(b"\n\0", spans=2))
-        await until(lambda: out.destination.spans_queued == 0)
+        await until(lambda: out.destination.queue.spans == 0)
     assert out.spans() == {("forwarded", "", "otlp"): 2}
 
 
@@ -54,7 +54,7 @@ async def test_client_certificate_is_shown_where_it_is_asked_for(protocol: Trans
         sending(seen.endpoint, protocol=protocol, tls=tls) as out,
     ):
         out.destination.put(request(b"\n\0"))
-        await until(lambda: out.destination.spans_queued == 0)
+        await until(lambda: out.destination.queue.spans == 0)
     assert out.spans() == {("forwarded", "", "otlp"): 1}
 
 
@@ -71,7 +71,7 @@ async def test_destination_of_an_unknown_authority_gets_nothing(
         out.destination.put(request(b"\n\0"))
         await until(lambda: bool(out.failures()))
         assert seen.arrived == []
-        assert out.destination.spans_queued == 1
+        assert out.destination.queue.spans == 1
 
 
 @both
@@ -117,7 +117,7 @@ async def test_renewed_authority_is_trusted_without_a_restart(protocol: Transpor
         out.destination.put(request(b"\n\0"))
         await until(lambda: bool(out.failures()))
         trusted.write_bytes(made.ca_file.read_bytes())
-        await until(lambda: out.destination.spans_queued == 0)
+        await until(lambda: out.destination.queue.spans == 0)
     assert out.spans() == {("forwarded", "", "otlp"): 1}
 
 

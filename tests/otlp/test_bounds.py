@@ -72,7 +72,7 @@ def test_an_event_whose_name_is_too_long_is_left_out_and_counted():
     raw = SPAN + field(11, field(2, NAME)) + field(11, field(2, b"good"))
     [viewed] = reader.traces(stock.request_of([raw])).viewed
     assert [event.name for event in viewed.span.events] == ["good"]
-    assert reader.undecodable_values == 1
+    assert reader.values.undecodable == 1
 
 
 def test_as_many_attributes_and_events_as_a_long_conversation_has_are_read():

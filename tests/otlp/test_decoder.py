@@ -89,7 +89,7 @@ def test_every_recorded_span_is_viewed_or_gives_its_ids():
         decoded = marks.traces(path.read_bytes())
         assert decoded.undecodable == 0
         assert decoded.span_count == len(decoded.viewed) + len(decoded.heads)
-    assert marks.undecodable_values == 0
+    assert marks.values.undecodable == 0
 
 
 def test_recorded_requests_read_the_same_after_a_collector_has_written_them_back_to_front():
@@ -164,7 +164,7 @@ def test_log_body_nested_too_deep_reads_as_none_and_is_counted():
         stock.request_of([LogRecord(event_name="gen_ai.a").SerializeToString() + stock.field(5, raw)])
     ).viewed
     assert viewed.body is None
-    assert one.undecodable_values == 1
+    assert one.values.undecodable == 1
 
 
 def test_all_recorded_log_records_can_be_viewed():

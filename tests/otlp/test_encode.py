@@ -16,7 +16,6 @@ from toolgauge.otlp.encode import (
     elements,
     field,
     fixed64,
-    item,
     tag,
     text_attribute,
     time_tag,
@@ -88,7 +87,7 @@ def test_time_and_ids_are_fields_of_their_own():
 def test_a_request_holds_its_items_and_says_who_we_are():
     resource, scope = Resource(dropped_attributes_count=3), InstrumentationScope(name="toolgauge", version="0")
     messages = [LogRecord(event_name="x" * size).SerializeToString() for size in (0, 1, 90, 127, 128, 70_000)]
-    body = RequestWriter(resource, scope).request([part for each in messages for part in (item(len(each)), each)])
+    body = RequestWriter(resource, scope).request([field(tag(2), each) for each in messages])
     (group,) = ExportLogsServiceRequest.FromString(body).resource_logs
     assert group.resource == resource
     (of_scope,) = group.scope_logs
@@ -97,6 +96,6 @@ def test_a_request_holds_its_items_and_says_who_we_are():
 
 
 def test_requests_of_spans_look_the_same():
-    body = RequestWriter(Resource(), InstrumentationScope(name="s")).request([item(3), b"\x2a\x01n"])
+    body = RequestWriter(Resource(), InstrumentationScope(name="s")).request([field(tag(2), b"\x2a\x01n")])
     (group,) = ExportTraceServiceRequest.FromString(body).resource_spans
     assert [span.name for span in group.scope_spans[0].spans] == ["n"]

@@ -204,7 +204,7 @@ def test_cut_off_event_is_left_out_and_counted():
     events = views.parsed(raw).span(Resource(service=None, attributes={}), Scope(name="", version="")).events
     assert [event.name for event in events] == ["good"]
     assert events[0].time_ns == 5
-    assert views.undecodable_values == 1
+    assert views.values.undecodable == 1
 
 
 def test_unknown_kind_and_status_read_as_unspecified_and_unset():

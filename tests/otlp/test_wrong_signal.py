@@ -23,8 +23,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from toolgauge.model.delivery import Signal
 from toolgauge.model.errors import DecodeError
-from toolgauge.otlp.parts import Divider
-from toolgauge.otlp.request import newest_time_ns, read_request
+from toolgauge.otlp.request import Divider, newest_time_ns, read_request
 
 CORPUS = Path(__file__).parent.parent / "corpus"
 SIGNALS: tuple[Signal, ...] = ("traces", "logs", "metrics")

@@ -16,7 +16,7 @@ from tests.receive.fakes import OWN_HOP, TRACES, FakeConsumer, call, call_once, 
 from toolgauge.model.delivery import Accepted, Answer, Invalid, Refused, Unsupported
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.receive.grpc import GrpcReceiver
-from toolgauge.receive.refusal import Refusal, failed, invalid, refusal, too_large, unauthenticated
+from toolgauge.receive.refusal import UNAUTHENTICATED, Refusal, failed, invalid, refusal, too_large
 from toolgauge.receive.settings import GrpcSettings, Keepalive, ServerParameters
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.settings import SECOND
@@ -71,7 +71,7 @@ _HTTP_OF = {
         refusal(Unsupported("off")),
         invalid("broken"),
         too_large(1),
-        unauthenticated(),
+        UNAUTHENTICATED,
         failed(KeyError("x")),
         failed(MemoryError()),
     ],
@@ -85,7 +85,7 @@ def test_both_transports_say_the_same(told: Refusal):
 def test_temporary_want_of_memory_is_never_a_reason_to_drop(told: Refusal):
     assert told.code is Code.UNAVAILABLE
     info = RetryInfo()
-    assert Status.FromString(told.status()).details[0].Unpack(info)
+    assert told.status_message().details[0].Unpack(info)
     assert info.retry_delay.seconds == 5
 
 

@@ -1,15 +1,14 @@
 import pytest
 from google.rpc.error_details_pb2 import RetryInfo
-from google.rpc.status_pb2 import Status
 from grpc import StatusCode
 
 from toolgauge.model.delivery import Answer, Invalid, Refused, Unsupported
-from toolgauge.receive.refusal import Refusal, failed, loop, refusal, too_large
+from toolgauge.receive.refusal import LOOP, Refusal, failed, refusal, too_large
 
 
 def retry_delay_s(told: Refusal) -> float | None:
     info = RetryInfo()
-    for detail in Status.FromString(told.status()).details:
+    for detail in told.status_message().details:
         if detail.Unpack(info):
             return info.retry_delay.seconds + info.retry_delay.nanos / 1e9
     return None
@@ -29,12 +28,12 @@ def test_answer_is_said_in_the_words_of_both_transports(
 ):
     told = refusal(answer)
     assert (told.code, told.http_status, told.message) == (code, http_status, answer.message)
-    status = Status.FromString(told.status())
+    status = told.status_message()
     assert (status.code, status.message) == (code.value[0], answer.message)
     assert retry_delay_s(told) == retry_s
 
 
-@pytest.mark.parametrize("told", [too_large(64), loop(), failed(ValueError("secret"))])
+@pytest.mark.parametrize("told", [too_large(64), LOOP, failed(ValueError("secret"))])
 def test_refusal_for_good_carries_no_retry_info(told: Refusal):
     assert retry_delay_s(told) is None
     assert "secret" not in told.message
@@ -48,4 +47,4 @@ def test_short_memory_may_pass():
 
 def test_long_message_is_cut_so_that_a_header_can_carry_it():
     answer: Answer = Invalid("x" * 100_000)
-    assert len(refusal(answer).status()) < 500
+    assert refusal(answer).status_message().ByteSize() < 500

@@ -8,7 +8,7 @@ import pytest
 
 from toolgauge.model.delivery import Refused, Unsupported
 from toolgauge.receive.grpc import FirstCall
-from toolgauge.receive.refusal import Refusal, RefusalLog, invalid, loop, refusal, too_large, unauthenticated
+from toolgauge.receive.refusal import LOOP, UNAUTHENTICATED, Refusal, RefusalLog, invalid, refusal, too_large
 
 
 def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -19,12 +19,12 @@ def test_a_cause_is_logged_once_a_minute_with_the_number_in_between(caplog: pyte
     now_s = [0.0]
     log = RefusalLog(lambda: now_s[0])
     for number in range(42):
-        log.request("http", unauthenticated(), f"10.0.0.1:{number}")
+        log.request("http", UNAUTHENTICATED, f"10.0.0.1:{number}")
     now_s[0] = 59.9
-    log.request("http", unauthenticated(), "10.0.0.1:98")
+    log.request("http", UNAUTHENTICATED, "10.0.0.1:98")
     assert len(lines(caplog)) == 1
     now_s[0] = 60.0
-    log.request("http", unauthenticated(), "10.0.0.1:99")
+    log.request("http", UNAUTHENTICATED, "10.0.0.1:99")
     first, second = lines(caplog)
     assert first.startswith("refused 10.0.0.1:0 over HTTP: 401, a valid token is needed; ")
     assert second == first.replace("10.0.0.1:0", "10.0.0.1:99") + " (42 more since the last such line)"
@@ -52,7 +52,7 @@ async def test_many_connections_without_a_call_wait_once_and_the_next_ones_again
 def test_causes_and_transports_are_logged_apart(caplog: pytest.LogCaptureFixture):
     log = RefusalLog(lambda: 0.0)
     for transport in ("grpc", "http"):
-        log.request(transport, unauthenticated(), "10.0.0.1:1")
+        log.request(transport, UNAUTHENTICATED, "10.0.0.1:1")
         log.request(transport, too_large(1024), "10.0.0.1:1")
     assert [line.split("; ")[0] for line in lines(caplog)] == [
         "refused 10.0.0.1:1 over gRPC: UNAUTHENTICATED, a valid token is needed",
@@ -65,7 +65,7 @@ def test_causes_and_transports_are_logged_apart(caplog: pytest.LogCaptureFixture
 @pytest.mark.parametrize(
     ("refused", "named"),
     [
-        (unauthenticated(), "`receivers.otlp.protocols.http.auth`"),
+        (UNAUTHENTICATED, "`receivers.otlp.protocols.http.auth`"),
         (too_large(1), "`receivers.otlp.protocols.http.max_request_body_size`"),
         (invalid("only POST is served here", http_status=405), "`admin.endpoint`"),
         (invalid("no such type", http_status=415), "`OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf`"),
@@ -74,7 +74,7 @@ def test_causes_and_transports_are_logged_apart(caplog: pytest.LogCaptureFixture
         (invalid("broken", reason="wrong_signal"), "`OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`"),
         (invalid("broken", reason="unknown_keys"), "`resourceSpans`"),
         (invalid("broken"), "send with an OTLP exporter"),
-        (loop(), "`exporters.otlp`"),
+        (LOOP, "`exporters.otlp`"),
     ],
 )
 def test_a_line_names_what_to_set(refused: Refusal, named: str, caplog: pytest.LogCaptureFixture):

@@ -8,7 +8,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from toolgauge.model.delivery import Accepted, Answer, Invalid, Refused, Signal
-from toolgauge.otlp.parts import Divider, Part
+from toolgauge.otlp.request import Divider, Part
 from toolgauge.service.workers.front import DividedIntake
 
 KEYS = ("gen_ai.conversation.id", "session.id")

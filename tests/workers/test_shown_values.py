@@ -6,7 +6,7 @@ import pytest
 
 from toolgauge.model.journal import JournalChange, ShownValues
 from toolgauge.model.left_out import EarlierValues
-from toolgauge.otlp.parts import Divider
+from toolgauge.otlp.request import Divider
 from toolgauge.service.workers.redistribution import directory_of, redistribute
 from toolgauge.state import journal_rows
 from toolgauge.state.store import StateStore

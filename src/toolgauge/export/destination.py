@@ -1,43 +1,217 @@
-"""A destination: a bounded queue, a few sender tasks, retries, and books of what became of every span.
+"""A destination: a bounded queue, a few sender tasks, retries, and counts of what became of every span.
 
-What is put in leaves in one of two ways: acknowledged by the destination (or rejected in part by it), or
-dropped and counted with a reason. A dead destination fills the queue, and then the pipeline refuses.
+Each request is acknowledged by the destination (or rejected in part), or dropped and counted with a reason. A dead
+destination fills its queue, and then the pipeline refuses.
 """
 
 import asyncio
 import contextlib
 import logging
 import random
-import re
-from collections.abc import Callable, Iterator, Mapping
+import threading
+from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import msgspec.structs
 
-from toolgauge.export.grpc_sender import GrpcSender
-from toolgauge.export.send_queue import DestinationHealth, Outage, Refusing, SendQueue
-from toolgauge.export.sender import Delivered, ExporterSender, HttpSender, Permanent, Sender, Transient, Verdict
-from toolgauge.export.settings import DestinationSettings, RetrySettings
+from toolgauge.export.sender import (
+    Delivered,
+    ExporterSender,
+    GrpcSender,
+    HttpSender,
+    Permanent,
+    Sender,
+    Transient,
+    Verdict,
+)
+from toolgauge.export.settings import DestinationSettings, RetrySettings, checked_headers
 from toolgauge.model.delivery import Outgoing, Signal
-from toolgauge.model.errors import ConfigError, StartError
+from toolgauge.model.errors import StartError
 from toolgauge.model.ports import Exporter
+from toolgauge.net.throttle import QUIET_S, Throttle, repetitions
+from toolgauge.net.tls import WatchedFiles
 from toolgauge.otlp.request import count_undecodable
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.settings import MIB, SECOND, redacted_url
 from toolgauge.state.ledger import Ledger
 
 _log = logging.getLogger("toolgauge.export")
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """Why a destination does not take requests, in phrases of ours; of one `signal`, for good until a person helps."""
+
+    reason: str
+    lasted_s: float
+    signal: Signal | None = None
+
+
+class DestinationHealth:
+    """Notes how attempts end, on a monotonic `clock`; logs at most once a minute when that changes."""
+
+    def __init__(self, name: str, clock: Callable[[], float], endpoint: str = "") -> None:
+        self._name = name
+        self._where = f"{name} ({endpoint})" if endpoint else name
+        self._clock = clock
+        self._failing_since: float | None = None
+        self._reason = ""
+        self._refusing: dict[Signal, tuple[str, float]] = {}
+        self._warned = False
+        self._last_warned_s: float | None = None
+        self._dropped = Throttle(QUIET_S, clock)
+
+    def now(self) -> Outage | None:
+        """Return the outage that lasts; `None` while there is none."""
+        since = self._failing_since
+        return None if since is None else Outage(self._reason, self._clock() - since)
+
+    def refusing(self) -> tuple[Outage, ...]:
+        """Return the signals that the destination takes nothing of."""
+        now_s = self._clock()
+        return tuple(Outage(reason, now_s - since, signal) for signal, (reason, since) in self._refusing.items())
+
+    def refused(self, signal: Signal, reason: str) -> None:
+        """A request was refused, and so will be the next one of its signal."""
+        _, since = self._refusing.get(signal, ("", self._clock()))
+        self._refusing[signal] = reason, since
+
+    def taken(self, signal: Signal) -> None:
+        """A request of the signal was taken."""
+        self._refusing.pop(signal, None)
+
+    def failed(self, reason: str, cause: str = "") -> None:
+        """An attempt failed and will be repeated; `cause` is more on the reason, where it is known."""
+        now_s = self._clock()
+        self._reason = f"{reason}: {cause}" if cause else reason
+        if self._failing_since is None:
+            self._failing_since = now_s
+        if self._warned or (self._last_warned_s is not None and now_s - self._last_warned_s < QUIET_S):
+            return
+        self._warned = True
+        self._last_warned_s = now_s
+        extra = {"destination": self._name, "reason": reason}
+        _log.warning("destination %s does not take requests (%s); trying again", self._where, self._reason, extra=extra)
+
+    def succeeded(self) -> None:
+        """An attempt worked."""
+        since, self._failing_since = self._failing_since, None
+        if self._warned and since is not None:
+            _log.info("destination %s takes requests again after %.0f s", self._name, self._clock() - since)
+        self._warned = False
+
+    def dropped(self, signal: Signal, reason: str, spans: int) -> None:
+        """A request was given up."""
+        suppressed = self._dropped.suppressed(reason)
+        if suppressed is not None:
+            _log.warning(
+                "destination %s: a request %s was dropped (%s); toolgauge.spans and toolgauge.own.dropped count%s",
+                self._where,
+                f"with {spans} spans" if spans else f"of {signal}",
+                reason,
+                repetitions(suppressed),
+                extra={"destination": self._name, "reason": reason},
+            )
+
+
+# A request costs memory beside its body; a flood of tiny ones is bounded by their number.
+_SMALLEST_BYTES = 256
+_FEW_REQUESTS = 1024
+
+
+class SendQueue:
+    """Feeds any number of waiting tasks. A request counts until its `release`: retries would hold uncounted memory."""
+
+    def __init__(self, *, max_bytes: int, own_reserve_bytes: int) -> None:
+        # How many bytes may wait or be on their way, and how many requests may wait.
+        most_bytes = max_bytes + own_reserve_bytes
+        self._senders = max_bytes, max(_FEW_REQUESTS, max_bytes // _SMALLEST_BYTES)
+        self._own = most_bytes, max(_FEW_REQUESTS, most_bytes // _SMALLEST_BYTES)
+        self._waiting: deque[Outgoing] = deque()
+        self._takers: deque[asyncio.Future[None]] = deque()
+        # Of requests that are waiting or on their way; only senders' spans count.
+        self.size_bytes = 0
+        self.spans = 0
+        self._closed = False
+        # The worker thread puts, the event loop takes and releases.
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def has_room(self, size_bytes: int, *, own: bool) -> bool:
+        """Return whether a request of this size fits. One that is alone always does, else it never would."""
+        if self._closed:
+            return False
+        most_bytes, most_requests = self._own if own else self._senders
+        fits = self.size_bytes + size_bytes <= most_bytes and len(self._waiting) < most_requests
+        return fits or self.size_bytes == 0
+
+    def put(self, outgoing: Outgoing) -> bool:
+        """Queue a request; False when it does not fit."""
+        with self._lock:
+            if not self.has_room(len(outgoing.body), own=outgoing.own):
+                return False
+            self.size_bytes += len(outgoing.body)
+            self.spans += outgoing.spans
+            self._waiting.append(outgoing)
+        if self._takers and self._loop is not None:
+            self._loop.call_soon_threadsafe(self._wake, 1)
+        return True
+
+    async def take(self) -> Outgoing | None:
+        """Wait for the next request; `None` when the queue is closed and empty. Owes a `release`."""
+        while not self._waiting:
+            if self._closed:
+                return None
+            self._loop = asyncio.get_running_loop()
+            taker = self._loop.create_future()
+            self._takers.append(taker)
+            if self._waiting:
+                # Put between the look and here, by a thread that saw nobody wait.
+                self._takers.remove(taker)
+                break
+            try:
+                await taker
+            except asyncio.CancelledError:
+                # Woken and cancelled at once: the request is somebody else's to take.
+                if taker.done() and not taker.cancelled():
+                    self._wake(1)
+                raise
+        return self._waiting.popleft()
+
+    def release(self, outgoing: Outgoing) -> None:
+        """Give back the room of a request that is acknowledged or dropped."""
+        with self._lock:
+            self.size_bytes -= len(outgoing.body)
+            self.spans -= outgoing.spans
+
+    def close(self) -> None:
+        """Accept no more; waiting requests can still be taken out."""
+        self._closed = True
+        self._wake(len(self._takers))
+
+    def leftovers(self) -> list[Outgoing]:
+        """Take out everything that is still waiting. Each owes a `release`."""
+        left = list(self._waiting)
+        self._waiting.clear()
+        return left
+
+    def _wake(self, count: int) -> None:
+        while count and self._takers:
+            taker = self._takers.popleft()
+            if not taker.done():
+                taker.set_result(None)
+                count -= 1
+
+
 _DRAIN_WAIT_S = 0.25
-# Room beyond the queue that only our own scorecards, events and metrics may use: they are about spans that were already
-# taken, and must not be lost because senders fill the queue. With two criteria they take half as many bytes as the spans
-# that fill it; with more, more. Metrics, which no span brings, need room where the queue is small.
+# Room beyond the queue for our own scorecards, events and metrics, which must not be lost because senders fill the queue.
+# With two criteria they take half as many bytes as the spans that fill it; metrics need room where the queue is small.
 _LEAST_OWN_RESERVE_BYTES = 16 * MIB
 # Why what waits is given up.
 End: TypeAlias = Literal["shutdown", "destination_removed"]
 HOP_HEADER = "x-toolgauge-hop"
-# Binary headers (`-bin`) would need bytes, and `grpc-` belongs to the protocol.
-_HEADER_NAME = re.compile(r"(?!grpc-)[a-z0-9_.-]+(?<!-bin)")
 
 
 class Backoff:
@@ -84,10 +258,7 @@ class Undelivered:
 
 
 class Destination:
-    """Sends requests to one destination, with a queue, retries and books.
-
-    Implements `model.delivery.Outbox`; belongs to one event loop.
-    """
+    """Sends requests to one destination, with a queue and retries. An `Outbox` that belongs to one event loop."""
 
     def __init__(
         self, settings: DestinationSettings, metrics: SelfMetrics, sender: Sender, ledger: Ledger | None = None
@@ -98,7 +269,7 @@ class Destination:
         self._metrics = metrics
         self.name = settings.name or "otlp"
         metrics.begin_destination(self.name, settings.signals)
-        self._queue = SendQueue(
+        self.queue = SendQueue(
             max_bytes=settings.queue.max_bytes,
             own_reserve_bytes=max(_LEAST_OWN_RESERVE_BYTES, settings.queue.max_bytes),
         )
@@ -106,7 +277,7 @@ class Destination:
         self._renewing: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
         endpoints = ", ".join(redacted_url(endpoint) or "" for endpoint in settings.endpoints)
-        self._health = DestinationHealth(self.name, _monotonic_s, endpoints)
+        self.health = DestinationHealth(self.name, _monotonic_s, endpoints)
         self._undelivered = Undelivered()
         # Left to the next process.
         self.kept = Undelivered()
@@ -115,46 +286,17 @@ class Destination:
         self.requests_in_flight = 0
 
     @property
-    def spans_queued(self) -> int:
-        """Senders' spans that are neither acknowledged nor dropped yet."""
-        return self._queue.spans
-
-    @property
-    def bytes_queued(self) -> int:
-        """Bytes of requests that are neither acknowledged nor dropped yet, senders' and our own."""
-        return self._queue.size_bytes
-
-    @property
     def is_of_otlp(self) -> bool:
         """Return whether it is an entry of `exporters.otlp`."""
         return isinstance(self._sender, GrpcSender | HttpSender)
 
-    @property
-    def queue_capacity_bytes(self) -> int:
-        """How many bytes of senders' requests may wait."""
-        return self.settings.queue.max_bytes
-
-    @property
-    def outage(self) -> Outage | None:
-        """The outage that lasts; `None` while the last attempt worked."""
-        return self._health.now()
-
-    @property
-    def refusing(self) -> tuple[Refusing, ...]:
-        """The signals that the destination takes nothing of, before somebody does something."""
-        return self._health.refusing()
-
-    def forwards(self, signal: Signal) -> bool:
-        """Return whether senders' requests of this signal are sent on."""
-        return signal in self.settings.signals
-
     def has_room(self, size_bytes: int) -> bool:
         """Return whether `put` would take a senders' request of this size now."""
-        return self._queue.has_room(size_bytes, own=False)
+        return self.queue.has_room(size_bytes, own=False)
 
     def put(self, outgoing: Outgoing) -> bool:
         """Queue the request; False when there is no room (nothing was taken then, and nothing counted)."""
-        return self._queue.put(outgoing)
+        return self.queue.put(outgoing)
 
     def miss(self, outgoing: Outgoing) -> None:
         """Count a request that others took and for which there was no room here."""
@@ -162,23 +304,22 @@ class Destination:
 
     async def start(self) -> None:
         """Start the sender tasks; nothing connects before the first request."""
+        tls = self.settings.client_tls
+        # Before the files are read: a later change is not missed then.
+        watched = None if tls is None else WatchedFiles(tls.files)
         await self._sender.start()
         self._tasks = [asyncio.create_task(self._work()) for _ in range(self.settings.queue.num_consumers)]
-        tls = self.settings.client_tls
-        if tls is not None:
-            self._renewing = asyncio.create_task(self._renew(tls.reload_interval / SECOND))
+        if tls is not None and watched is not None:
+            self._renewing = asyncio.create_task(self._renew(watched, tls.reload_interval / SECOND))
 
     def hurry(self) -> None:
         """Leave out the usual waits between attempts from here on: there is little time left."""
         self._stopping.set()
 
     async def drain(self, timeout_s: float, because: End | None = None) -> Undelivered:
-        """Send the queued requests within the time, in a hurry, and take no more.
-
-        Return what was lost; it is counted as dropped. At a shutdown, requests in the journal are not lost.
-        """
+        """Send the queued requests without waits between attempts, and take no more; return what was lost and counted."""
         self._end = because or self._end
-        self._queue.close()
+        self.queue.close()
         self.hurry()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=timeout_s)
@@ -187,7 +328,7 @@ class Destination:
 
     async def close(self) -> None:
         """Stop at once; requests left are dropped and counted. May be called twice and without a start."""
-        self._queue.close()
+        self.queue.close()
         self._stopping.set()
         await self._stop_tasks()
         renewing, self._renewing = self._renewing, None
@@ -196,11 +337,12 @@ class Destination:
             await asyncio.gather(renewing, return_exceptions=True)
         await self._sender.close()
 
-    async def _renew(self, interval_s: float) -> None:
+    async def _renew(self, files: WatchedFiles, interval_s: float) -> None:
         while True:
             await asyncio.sleep(interval_s)
             try:
-                await self._sender.renew()
+                if files.changed():
+                    await self._sender.renew()
             except StartError as error:
                 _log.error("destination %s: %s; the certificate in use stays", self.name, error.message)
 
@@ -209,11 +351,11 @@ class Destination:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        for outgoing in self._queue.leftovers():
+        for outgoing in self.queue.leftovers():
             self._give_up(outgoing)
 
     async def _work(self) -> None:
-        while (outgoing := await self._queue.take()) is not None:
+        while (outgoing := await self.queue.take()) is not None:
             # What is neither acknowledged nor dropped; it is one request, or what is left of its parts, the next one last.
             left = [outgoing]
             try:
@@ -229,8 +371,8 @@ class Destination:
         verdict = await self._sent(outgoing)
         if isinstance(verdict, Delivered):
             self._settle(outgoing)
-            self._health.succeeded()
-            self._health.taken(outgoing.signal)
+            self.health.succeeded()
+            self.health.taken(outgoing.signal)
             lost = min(verdict.rejected, outgoing.spans)
             if outgoing.spans > lost:
                 self._metrics.spans.add(outgoing.spans - lost, ("forwarded", "", self.name))
@@ -252,7 +394,7 @@ class Destination:
             if found:
                 self._metrics.undecodable.add(found)
         if verdict.is_lasting:
-            self._health.refused(outgoing.signal, verdict.reason)
+            self.health.refused(outgoing.signal, verdict.reason)
         self._drop(outgoing, verdict.reason)
         return ()
 
@@ -262,7 +404,7 @@ class Destination:
             return Permanent("too_large", is_about_content=True)
         began_s, backoff = _monotonic_s(), Backoff(self.settings.retry, random.random)
         while isinstance(verdict := await self._attempt(outgoing), Transient):
-            self._health.failed(verdict.reason, verdict.cause)
+            self.health.failed(verdict.reason, verdict.cause)
             if self._stopping.is_set():
                 # There is no later: try again and again until `drain` has no time left.
                 await asyncio.sleep(_DRAIN_WAIT_S)
@@ -290,7 +432,7 @@ class Destination:
         return verdict
 
     def _settle(self, outgoing: Outgoing) -> None:
-        self._queue.release(outgoing)
+        self.queue.release(outgoing)
         if self._ledger is not None:
             self._ledger.settle(outgoing.entries)
 
@@ -316,7 +458,7 @@ class Destination:
             self._metrics.own_dropped.add(1, (self.name, outgoing.signal, reason))
         elif not outgoing.spans:
             self._metrics.requests_dropped.add(1, (self.name, outgoing.signal, reason))
-        self._health.dropped(outgoing.signal, reason, spans)
+        self.health.dropped(outgoing.signal, reason, spans)
 
 
 def _part(outgoing: Outgoing, parts: tuple[tuple[int, int], ...], body: bytes) -> Outgoing:
@@ -340,19 +482,6 @@ def exporter_destination(
     # Not validated: the exporter alone knows its endpoint.
     settings = DestinationSettings.model_construct(name=name)
     return Destination(settings, metrics, ExporterSender(exporter, settings.timeout / SECOND), ledger)
-
-
-def checked_headers(headers: Mapping[str, str], destination: str) -> Iterator[tuple[str, str]]:
-    """Check what would otherwise fail with every single request. Values may be secret and are not shown."""
-    for key, value in headers.items():
-        if not _HEADER_NAME.fullmatch(key.lower()):
-            raise ConfigError(f"header `{key}` of destination `{destination}` is no legal header name")
-        if not (value.isascii() and value.isprintable()):
-            raise ConfigError(
-                f"the value of header `{key}` of destination `{destination}` holds characters a header cannot carry",
-                hint="use printable ASCII",
-            )
-        yield key.lower(), value
 
 
 async def wait(event: asyncio.Event, wait_s: float | None) -> None:

@@ -1,16 +1,14 @@
 """Metrics, evaluation events and scorecard spans of toolgauge itself, as cells and as requests to send.
 
-Nothing here sends: requests leave through the same queue and retry as the senders' own. Every process has its own
-`service.instance.id`: two replicas would otherwise overwrite each other's series. Spans are held for seconds and real runs last
-for minutes: the scorecard's span, in the trace that it judges, is how late scores still reach the trace. It carries the trajectory's
-results and, by criterion, how many calls passed; only calls that did not pass have an event.
+Every process has its own `service.instance.id`: two replicas would otherwise overwrite each other's series. Spans are held
+for seconds and real runs last for minutes: a span of the scorecard, in the judged trace, is how late scores reach the trace.
+It has the trajectory's results and counts of calls by criterion; only calls that did not pass have an event.
 """
 
 # pyright: reportUnknownMemberType=false
 
-# pyright: reportUnknownMemberType=false
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import islice
 
@@ -21,27 +19,17 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from opentelemetry.sdk.resources import OTELResourceDetector
 
+from toolgauge.export import results
 from toolgauge.export.metric_data import add_metrics, snapshot
 from toolgauge.export.redact import MAX_EXPLANATION, Redactor
-from toolgauge.export.regression_events import RegressionEncoder
+from toolgauge.export.regression_events import encode_regressions
 from toolgauge.export.results import (
-    AGENT,
-    CLOSED_BECAUSE,
-    EVENT_ATTRIBUTES,
-    EVENT_NAME,
-    OUTCOME_WORDS,
-    RECORD_ATTRIBUTES,
-    SERVICE,
-    SPAN_ATTRIBUTES,
-    TOOL,
     BoundedCache,
     EmitSettings,
     ResultParts,
     ResultWriter,
     incomplete_attributes,
     on_span,
-    span_id_of,
-    uid_of_subject,
 )
 from toolgauge.export.score_metrics import ScoreMetrics
 from toolgauge.model.delivery import Outgoing, Signal
@@ -100,33 +88,27 @@ _TRACE_ID, _SPAN_ID, _PARENT, _EVENT, _LINK = tag(1), tag(2), tag(4), tag(11), t
 _START, _END = time_tag(7), time_tag(8)
 _DROPPED_EVENTS, _DROPPED_LINKS = b"\x60", b"\x70"
 # Fields of a span's events, of a span's links, and of LogRecord.
-_EVENT_TIME, _EVENT_NAME = time_tag(1), field(tag(2), EVENT_NAME.encode())
+_EVENT_TIME, _EVENT_NAME = time_tag(1), field(tag(2), results.EVENT_NAME.encode())
 _LINK_TRACE_ID, _LINK_SPAN_ID = tag(1), tag(2)
 _RECORD_TIME, _OBSERVED_TIME = time_tag(1), time_tag(11)
 _RECORD_TRACE_ID, _RECORD_SPAN_ID = tag(9), tag(10)
 
 
 class _Batch:
-    """The spans or log records of the next request."""
-
     def __init__(self, signal: Signal, requests: RequestWriter) -> None:
         self._signal: Signal = signal
         self._requests = requests
-        self._items: list[bytes] = []
+        self.items: list[bytes] = []
         self._size = 0
-
-    @property
-    def is_empty(self) -> bool:
-        return not self._items
 
     def add(self, written: bytes) -> bool:
         """Add a span or log record; return whether the request is full."""
-        self._items.append(field(_ITEM, written))
+        self.items.append(field(_ITEM, written))
         self._size += len(written)
         return self._size >= _MAX_REQUEST_BYTES
 
     def take(self) -> Outgoing:
-        items, self._items, self._size = self._items, [], 0
+        items, self.items, self._size = self.items, [], 0
         return Outgoing(signal=self._signal, body=self._requests.request(items), spans=0, own=True)
 
 
@@ -146,8 +128,9 @@ class _TextAttributes:
         return before_value(_SPAN_END, len(written)) + written
 
     def producer(self, trajectory: Trajectory) -> list[bytes]:
-        texts = [(key, trajectory.resource.get(key)) for key in self._resource_keys]
-        return [self.written(key, text) for key, text in ((SERVICE, trajectory.service), *texts) if text is not None]
+        texts = [(results.SERVICE, trajectory.service)]
+        texts += [(key, trajectory.resource.get(key)) for key in self._resource_keys]
+        return [self.written(key, text) for key, text in texts if text is not None]
 
     def written(self, key: str, text: str) -> bytes:
         known = self._written.get((key, text))
@@ -157,10 +140,7 @@ class _TextAttributes:
 
 
 class _Subject(Struct, frozen=True, gc=False):
-    """What results are about: a call or the whole trajectory, and the span that stands for it (`None`: not known).
-
-    `record` ends a log record, from the middle of its id on; `link` is a whole field of the scorecard's span.
-    """
+    """A judged call or trajectory, and its span if known. `record` ends a log record; `link` is a field of our span."""
 
     target: SpanRef | None
     attributes: list[bytes]
@@ -197,8 +177,13 @@ class _Subjects:
             attributes: list[bytes] = []
         else:
             agent, end_ns = call.agent, call.end_ns
-            attributes = [self._texts.written(TOOL, call.name)]
-        attributes += self._agents.get(agent) or self._of_agent(agent)
+            attributes = [self._texts.written(results.TOOL, call.name)]
+        of_agent = self._agents.get(agent)
+        if of_agent is None:
+            texts = ((results.AGENT, agent), (_CONVERSATION, trajectory.conversation_id))
+            written = [self._texts.written(key, text) for key, text in texts if text is not None]
+            of_agent = self._agents[agent] = [*written, *self._texts.producer(trajectory)]
+        attributes += of_agent
         if call is not None and call.call_id is not None:
             attributes.append(text_attribute(_CALL_ID, call.call_id))
         if end_ns > 0:
@@ -218,21 +203,12 @@ class _Subjects:
             span_id = field(b"", raw_id(target.span_id, 8))
             record += _RECORD_SPAN_ID + span_id
             link = field(_LINK, link + _LINK_SPAN_ID + span_id)
-        record = RECORD_ATTRIBUTES.join((record, *attributes))
-        uid = uid_of_subject(self._scope, order, record)
+        record = results.RECORD_ATTRIBUTES.join((record, *attributes))
+        uid = results.uid_of_subject(self._scope, order, record)
         return _Subject(target, attributes, uid + self._times + record, link)
-
-    def _of_agent(self, agent: str | None) -> list[bytes]:
-        trajectory = self._trajectory
-        texts = ((AGENT, agent), (_CONVERSATION, trajectory.conversation_id))
-        written = [self._texts.written(key, text) for key, text in texts if text is not None]
-        self._agents[agent] = [*written, *self._texts.producer(trajectory)]
-        return self._agents[agent]
 
 
 class _ScorecardSpan:
-    """Gathers what results add to the scorecard's span, and writes it."""
-
     def __init__(self, scorecard: Scorecard, texts: _TextAttributes) -> None:
         self._scorecard = scorecard
         self._texts = texts
@@ -263,7 +239,7 @@ class _ScorecardSpan:
                 of_subject = [*subject.attributes]
                 if subject.target is not None:
                     of_subject.append(text_attribute(_JUDGED_SPAN, subject.target.span_id))
-                event = EVENT_ATTRIBUTES.join((_EVENT_NAME + parts.event, *of_subject))
+                event = results.EVENT_ATTRIBUTES.join((_EVENT_NAME + parts.event, *of_subject))
                 self._events.append(event)
                 self._event_bytes += len(event)
         if subject.link:
@@ -280,13 +256,12 @@ class _ScorecardSpan:
         # The judges' scorecard is a second span.
         kind = "judges" if self._scorecard.by_judges else "scorecard"
         revisions = "\0".join(self._revisions).encode("utf-8", "surrogatepass")
-        span_id = field(_SPAN_ID, span_id_of(kind, (trace_id, contents, *self._events, revisions)))
+        span_id = field(_SPAN_ID, results.span_id_of(kind, (trace_id, contents, *self._events, revisions)))
         time = fixed64(fit_time(self._scorecard.scored_at_ns))
         events = (field(_EVENT, _EVENT_TIME + time + event) for event in self._events)
         return b"".join((trace_id, span_id, contents, _START, time, _END, time, *events))
 
     def _contents(self) -> Iterator[bytes]:
-        """Yield all fields but the ids, the times and the events."""
         trajectory = self._scorecard.trajectory
         root = trajectory.root
         # A conversation's root may lie in an earlier trace; a parent in another trace is no parent.
@@ -294,12 +269,12 @@ class _ScorecardSpan:
             yield field(_PARENT, raw_id(root.span_id, 8))
         yield _constant_part(trajectory.scope, trajectory.closed_because)
         yield incomplete_attributes(trajectory.incomplete)
-        yield from (SPAN_ATTRIBUTES + written for written in self._texts.producer(trajectory))
+        yield from (results.SPAN_ATTRIBUTES + written for written in self._texts.producer(trajectory))
         if trajectory.conversation_id is not None:
             for key in (_CONVERSATION, _SESSION):
-                yield SPAN_ATTRIBUTES + text_attribute(key, trajectory.conversation_id)
+                yield results.SPAN_ATTRIBUTES + text_attribute(key, trajectory.conversation_id)
         for criterion, counts in self._calls.items():
-            yield _call_counts(criterion, *map(counts.get, OUTCOME_WORDS))
+            yield _call_counts(criterion, *map(counts.get, results.OUTCOME_WORDS))
         # Several results of one criterion for one span would overwrite each other.
         rivals = Counter((result.target, result.criterion) for result, _ in self._of_trajectory)
         yield from (on_span for result, on_span in self._of_trajectory if rivals[result.target, result.criterion] == 1)
@@ -311,15 +286,16 @@ class _ScorecardSpan:
 @cache
 def _constant_part(scope: TrajectoryScope, closed_because: ClosedBecause) -> bytes:
     span = Span(name="toolgauge.scorecard", kind=Span.SPAN_KIND_INTERNAL, flags=_FLAGS)
-    texts = ((_SPAN_KIND, "EVALUATOR"), (_SCOPE_OF_TRAJECTORY, scope), (CLOSED_BECAUSE, closed_because))
-    return span.SerializeToString() + elements(SPAN_ATTRIBUTES, [attribute(key, text) for key, text in texts])
+    texts = ((_SPAN_KIND, "EVALUATOR"), (_SCOPE_OF_TRAJECTORY, scope), (results.CLOSED_BECAUSE, closed_because))
+    return span.SerializeToString() + elements(results.SPAN_ATTRIBUTES, [attribute(key, text) for key, text in texts])
 
 
 # Most runs are short, and most calls pass. Without the cache: 2 % of all CPU.
 @lru_cache(maxsize=1024)
 def _call_counts(criterion: str, *counts: int | None) -> bytes:
-    keys = (on_span(criterion, _CALLS[outcome]) for outcome in OUTCOME_WORDS)
-    return elements(SPAN_ATTRIBUTES, [attribute(key, count or 0) for key, count in zip(keys, counts, strict=True)])
+    keys = [on_span(criterion, _CALLS[outcome]) for outcome in results.OUTCOME_WORDS]
+    written = [attribute(key, count or 0) for key, count in zip(keys, counts, strict=True)]
+    return elements(results.SPAN_ATTRIBUTES, written)
 
 
 def _dropped(field_tag: bytes, count: int) -> bytes:
@@ -327,10 +303,9 @@ def _dropped(field_tag: bytes, count: int) -> bytes:
 
 
 class Emitter:
-    """Makes requests of what was scored: scorecard spans, evaluation events, and metrics, as OTLP.
+    """Encodes scorecard spans, evaluation events and metrics as OTLP requests of our own.
 
-    `start_ns` is when this process began to count. `record`, `requests`, `regressions`, `adopt` and `keep` belong to one thread, the
-    worker; `metrics`, `snapshot` and `metrics_request` may be called in any.
+    Belongs to the worker thread, but for `metrics`, `snapshot` and `metrics_request`. `start_ns` is the process start.
     """
 
     def __init__(
@@ -357,7 +332,9 @@ class Emitter:
         self._start_ns = start_ns
         self._registry = registry
         self._selfmetrics = selfmetrics
-        self._scores = ScoreMetrics(settings.metrics, registry)
+        scores = ScoreMetrics(settings.metrics, registry)
+        # `record` counts a scorecard; `keep` drops the metrics of other criteria, or reloads would add up.
+        self.record, self.keep = scores.record, scores.keep
         self.adopt(settings, redactor)
 
     def adopt(self, settings: EmitSettings, redactor: Redactor) -> None:
@@ -365,15 +342,7 @@ class Emitter:
         self._requests = RequestWriter(self._resource, self._scope)
         self._results = ResultWriter(redactor, settings)
         self._texts = _TextAttributes(settings.metrics.resource_attributes)
-        self._regressions = RegressionEncoder(self._requests, settings.trace_url)
-
-    def keep(self, streams: Collection[tuple[str, str]]) -> None:
-        """Drop the score metrics of all criteria but these (name and revision), or reloads would add up."""
-        self._scores.keep(streams)
-
-    def record(self, scorecard: Scorecard) -> None:
-        """Count the scorecard in the metrics."""
-        self._scores.record(scorecard)
+        self._trace_url = settings.trace_url
 
     def requests(self, scorecards: Sequence[Scorecard]) -> Iterator[Outgoing]:
         """Encode scorecard spans and events: requests of about 2 MiB at most, none when there is nothing to export."""
@@ -392,12 +361,12 @@ class Emitter:
                 if spans.add(span.written()):
                     yield spans.take()
         for batch in (spans, records):
-            if not batch.is_empty:
+            if batch.items:
                 yield batch.take()
 
     def regressions(self, regressions: Sequence[Regression]) -> Iterator[Outgoing]:
         """Encode the events of regressions that began or ended."""
-        return self._regressions.encode(regressions)
+        return encode_regressions(self._requests, regressions, self._trace_url)
 
     def metrics(self, now_ns: int) -> Outgoing:
         """Encode the whole registry."""

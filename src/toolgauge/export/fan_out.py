@@ -1,12 +1,8 @@
-"""Several destinations at once: each has its own queue, retries and books; a dead one does not stop the others.
+"""Several destinations: each has its own queue, retries and counts; a dead one does not stop the others.
 
-A request is refused, and comes back from its sender, only while none of the destinations that take its signal has room
-for it: were one full queue enough, a dead destination would stop them all. What a full one misses meanwhile is dropped
-there and counted. Without any destination senders' spans end here as consumed, and what toolgauge itself exports is dropped:
-scores are then read from the metrics endpoint alone.
-
-Destinations may be replaced: those that stay go on undisturbed. What waits for one that is removed is sent in the
-background, for a limited time; what is left then is counted as dropped, and logged.
+A request is refused only while no destination that takes its signal has room. A full one misses requests, which are
+counted. Without any destination senders' spans end here as consumed, and our own exports are dropped: scores are then
+read from the metrics endpoint alone.
 """
 
 import asyncio
@@ -27,10 +23,7 @@ _HANDOVER_S = 30.0
 
 
 class FanOut:
-    """Puts each request into the queue of every destination that takes its signal.
-
-    Implements `model.delivery.Outbox`; belongs to one event loop.
-    """
+    """Puts each request into the queue of every destination that takes its signal. An `Outbox` of one event loop."""
 
     def __init__(
         self,
@@ -47,20 +40,22 @@ class FanOut:
         self._metrics = metrics
         self._handover_s = handover_s
         # One figure a name: a destination may replace another one of its name.
-        metrics.spans_queued.observe = lambda: self._by_name(lambda each: each.spans_queued) or {("",): 0}
-        metrics.queue_bytes.observe = lambda: self._by_name(lambda each: each.bytes_queued)
+        metrics.spans_queued.observe = lambda: self._by_name(lambda each: each.queue.spans) or {("",): 0}
+        metrics.queue_bytes.observe = lambda: self._by_name(lambda each: each.queue.size_bytes)
         metrics.in_flight.observe = lambda: self._by_name(lambda each: each.requests_in_flight)
-        metrics.queue_capacity.observe = lambda: {(each.name,): each.queue_capacity_bytes for each in self.destinations}
+        metrics.queue_capacity.observe = lambda: {
+            (each.name,): each.settings.queue.max_bytes for each in self.destinations
+        }
 
     @property
     def bytes_queued(self) -> int:
         """Bytes of requests that wait for any destination, senders' and our own, removed destinations included."""
-        return sum(destination.bytes_queued for destination in self._all())
+        return sum(destination.queue.size_bytes for destination in self._all())
 
     @property
     def spans_queued(self) -> int:
         """Senders' spans that wait for any destination; one that waits for two counts twice."""
-        return sum(destination.spans_queued for destination in self._all())
+        return sum(destination.queue.spans for destination in self._all())
 
     def forwards(self, signal: Signal) -> bool:
         """Return whether any destination takes the signal."""
@@ -99,10 +94,7 @@ class FanOut:
         await _start(self.destinations)
 
     async def replace(self, destinations: Sequence[Destination]) -> None:
-        """Send to these destinations from here on.
-
-        Raises `StartError` when a destination cannot start; everything stays as it was then.
-        """
+        """Send to these destinations from now on; change nothing and raise `StartError` when one of them cannot start."""
         before = self.destinations
         await _start([destination for destination in destinations if destination not in before])
         # Not while the worker puts something into those that are removed.
@@ -163,9 +155,7 @@ class FanOut:
 
 
 def _takers(destinations: Sequence[Destination]) -> dict[Signal, tuple[Destination, ...]]:
-    return {
-        signal: tuple(destination for destination in destinations if destination.forwards(signal)) for signal in SIGNALS
-    }
+    return {signal: tuple(each for each in destinations if signal in each.settings.signals) for signal in SIGNALS}
 
 
 async def _start(destinations: Sequence[Destination]) -> None:

@@ -16,8 +16,8 @@ from toolgauge.export.settings import KafkaExporterSettings
 from toolgauge.model.delivery import Signal
 from toolgauge.model.errors import DecodeError, StartError
 from toolgauge.net.kafka import client_properties
-from toolgauge.net.tls import WatchedFiles, read_pem
-from toolgauge.otlp.parts import TraceRequest, split_by_trace
+from toolgauge.net.tls import read_pem
+from toolgauge.otlp.request import TraceRequest, split_by_trace
 
 _MILLISECOND = 1_000_000
 _POLL_S = 0.5
@@ -32,8 +32,6 @@ _TIMED_OUT = frozenset((KafkaError._MSG_TIMED_OUT, KafkaError._TIMED_OUT))  # no
 
 
 class _Connection:
-    """A producer with the thread that serves its callbacks."""
-
     def __init__(self, properties: dict[str, str | int | bool]) -> None:
         self.producer = Producer(properties)
         self._is_ending = threading.Event()
@@ -59,24 +57,19 @@ class KafkaSender:
         self._settings = settings
         self._headers: list[tuple[str, str | bytes | None]] = [*headers]
         self._max_bytes = settings.producer.max_message_bytes
-        self._topics: dict[Signal, str] = {
-            "traces": settings.topics.traces,
-            "metrics": settings.topics.metrics,
-            "logs": settings.topics.logs,
-        }
+        topics = settings.topics
+        self._topics: dict[Signal, str] = {"traces": topics.traces, "metrics": topics.metrics, "logs": topics.logs}
         self._connection: _Connection | None = None
-        self._watched: WatchedFiles | None = None
 
     async def start(self) -> None:
         """Make the producer, which connects by itself; raise `StartError` when a TLS file cannot be used."""
-        tls = self._settings.client_tls
-        self._watched = None if tls is None else WatchedFiles(tls.files)
         self._connection = self._opened()
 
     async def renew(self) -> None:
-        """Go on with TLS files that have changed; raise `StartError` when they cannot be used (the old ones stay in use)."""
-        if self._watched is not None and self._watched.changed():
-            await self._replace()
+        """Replace the producer: TLS files have changed; raise `StartError` when they cannot be used."""
+        replaced, self._connection = self._connection, self._opened()
+        if replaced is not None:
+            await asyncio.to_thread(replaced.close)
 
     async def send(self, signal: Signal, body: bytes) -> Verdict:
         """Write the messages of a request; return when each is delivered or has failed."""
@@ -90,7 +83,7 @@ class KafkaSender:
         ended = await asyncio.gather(*(self._write(self._connection, signal, message) for message in messages))
         failed = [(message, error) for message, error in zip(messages, ended, strict=True) if error is not None]
         if any(error.fatal() for _, error in failed):
-            await self._replace()
+            await self.renew()
         return _verdict(messages, failed)
 
     async def close(self) -> None:
@@ -100,7 +93,6 @@ class KafkaSender:
             await asyncio.to_thread(connection.close)
 
     async def _write(self, connection: _Connection, signal: Signal, message: TraceRequest) -> KafkaError | None:
-        """Return `None` when the message is delivered, else what went wrong."""
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[KafkaError | None] = loop.create_future()
 
@@ -121,11 +113,6 @@ class KafkaSender:
         except KafkaException as error:
             return error.args[0]
         return await ended
-
-    async def _replace(self) -> None:
-        replaced, self._connection = self._connection, self._opened()
-        if replaced is not None:
-            await asyncio.to_thread(replaced.close)
 
     def _opened(self) -> _Connection:
         settings = self._settings

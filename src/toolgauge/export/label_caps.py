@@ -1,14 +1,13 @@
-"""Which values the labels of score metrics may have.
+"""Bounds the values of the labels of score metrics.
 
-Names of services, agents and tools and attributes of resources come from clients: without caps one hostile or careless
-client (a tool name with an id in it) fills the metrics store, and releases and tools that are gone fill it in the end.
-What is over a cap becomes `_other` and is counted. Places are shared fairly: a service that needs one takes it from the
-service that has most, so that the invented names of one cost no other its own. Times are those of scorecards.
+Names of services, agents and tools and attributes of resources come from clients: one careless client (a tool name with an
+id in it) would fill the metrics store. A value over a cap becomes `_other` and is counted. A service that needs a place takes
+it from the service that has most, so invented names of one service cost no other its own. Times are those of scorecards.
 """
 
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Sequence
-from operator import itemgetter
+from collections.abc import Callable, Collection
+from operator import attrgetter, itemgetter
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -29,13 +28,12 @@ MAX_ERROR_TYPES = 20
 _MAX_FOLDED_VALUES = 100
 # Labels of the producer and of what was called: service, resource attributes, agent, tool.
 Who: TypeAlias = tuple[str, ...]
+# A service, and the values of its resource attributes.
+Producer: TypeAlias = tuple[str | None, tuple[str | None, ...]]
 
 
 class LabelSet(Struct, gc=False):
-    """The labels of series without their outcomes. These must be counted together, or a pass ratio would be wrong.
-
-    `rule` is empty for tool calls.
-    """
+    """Labels of series but their outcomes, counted together or pass ratios would be wrong. No `rule` means tool calls."""
 
     who: Who
     rule: Labels
@@ -120,9 +118,6 @@ class _Newest:
         self.folded[value] = now_ns
         return True
 
-    def may_take(self, now_ns: int) -> bool:
-        return len(self.taken_ns) < NEW_VALUES_AN_HOUR or now_ns - self.taken_ns[0] >= HOUR
-
     def take(self, value: str, now_ns: int) -> str | None:
         """Keep a new value; return the one that it takes the place of."""
         self.taken_ns.append(now_ns)
@@ -171,16 +166,10 @@ class LabelCaps:
         self._on_dropped = on_dropped
 
     def find(
-        self,
-        service: str | None,
-        resource: Sequence[str | None],
-        agent: str | None,
-        tool: str | None,
-        *,
-        rule: Labels,
-        now_ns: int,
+        self, producer: Producer, agent: str | None, tool: str | None, *, rule: Labels, now_ns: int
     ) -> tuple[Who, LabelSet | None]:
         """Fit the labels; all are `_other`, and there is no label set, when that would be one over the cap."""
+        service, resource = producer
         fitted = self._name(self._services, service, "", now_ns)
         who = (
             fitted,
@@ -215,7 +204,6 @@ class LabelCaps:
         self._drop([found for found in self._label_sets.values() if is_gone(found.rule)])
 
     def _name(self, names: _Names, raw: str | None, service: str, now_ns: int) -> str:
-        """Clean and cap a name that a service uses; empty when it is not known."""
         if not raw:
             return ""
         # Cut before it is kept: the key must not hold a megabyte of somebody's name.
@@ -229,7 +217,6 @@ class LabelCaps:
         return known.label
 
     def _value(self, service: str, at: int, raw: str | None, now_ns: int) -> str:
-        """Clean and cap the value of a resource attribute; empty when it is absent."""
         if not raw:
             return ""
         value, key = fit_label(raw), self._keys[at]
@@ -238,7 +225,7 @@ class LabelCaps:
             return value
         if newest.is_older(value, now_ns):
             return OTHER
-        if not newest.may_take(now_ns):
+        if len(newest.taken_ns) == NEW_VALUES_AN_HOUR and now_ns - newest.taken_ns[0] < HOUR:
             self._capped.add(1, (key,))
             return OTHER
         older = newest.take(value, now_ns)
@@ -252,7 +239,11 @@ class LabelCaps:
         largest = names.shares.largest(service)
         if not names.known or (largest is None and now_ns < names.full_until_ns):
             return False
-        last_ns = self._last_used_ns(names)
+        by_label: dict[str, int] = {}
+        for found in self._label_sets.values():
+            used = found.who[names.place]
+            by_label[used] = max(found.used_ns, by_label.get(used, 0))
+        last_ns = {key: max(name.used_ns, by_label.get(name.label, 0)) for key, name in names.known.items()}
         key = min(names.known, key=last_ns.__getitem__)
         if now_ns - last_ns[key] < HOUR:
             names.full_until_ns = last_ns[key] + HOUR
@@ -267,24 +258,18 @@ class LabelCaps:
         self._drop([found for found in self._label_sets.values() if found.who[names.place] == label])
         return True
 
-    def _last_used_ns(self, names: _Names) -> dict[str, int]:
-        by_label: dict[str, int] = {}
-        for found in self._label_sets.values():
-            label = found.who[names.place]
-            by_label[label] = max(found.used_ns, by_label.get(label, 0))
-        return {key: max(name.used_ns, by_label.get(name.label, 0)) for key, name in names.known.items()}
-
     def _give_up_label_set(self, service: str, now_ns: int) -> bool:
         """Give up a label set for one of a service: one that was not used for an hour, or one of the service that has most."""
         largest = self._shares.largest(service)
         if not self._label_sets or (largest is None and now_ns < self._full_until_ns):
             return False
-        oldest = min(self._label_sets.values(), key=_used_ns)
+        oldest = min(self._label_sets.values(), key=attrgetter("used_ns"))
         if now_ns - oldest.used_ns < HOUR:
             self._full_until_ns = oldest.used_ns + HOUR
             if largest is None:
                 return False
-            oldest = min((found for found in self._label_sets.values() if found.who[0] == largest), key=_used_ns)
+            of_largest = (found for found in self._label_sets.values() if found.who[0] == largest)
+            oldest = min(of_largest, key=attrgetter("used_ns"))
         self._drop([oldest])
         return True
 
@@ -294,12 +279,3 @@ class LabelCaps:
             self._shares.add(found.who[0], -1)
         if gone:
             self._on_dropped(gone)
-
-
-def _used_ns(label_set: LabelSet) -> int:
-    return label_set.used_ns
-
-
-def has_capped(labels: Iterable[str]) -> bool:
-    """Return whether a cap was reached: the next time may be another."""
-    return OTHER in labels

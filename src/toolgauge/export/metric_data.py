@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from opentelemetry.proto.metrics.v1.metrics_pb2 import (
     AggregationTemporality,
     HistogramDataPoint,
-    Metric,
     NumberDataPoint,
     ScopeMetrics,
 )
@@ -25,11 +24,7 @@ _CUMULATIVE = AggregationTemporality.AGGREGATION_TEMPORALITY_CUMULATIVE
 
 
 def snapshot(registry: MetricRegistry) -> tuple[Registered, ...]:
-    """Copy all cells, so that they can be written while they move on. Absent values are left out.
-
-    May be called in any thread: a dict or a list is copied in one step, in which no other thread changes it. A histogram's
-    cell is copied in several, so its sum may lack, or be ahead by, the one measurement that is being made.
-    """
+    """Copy all finite cells, in any thread. A histogram's sum may lack, or have, the measurement being made."""
     # What changes together is copied together.
     with registry.lock:
         return tuple(_copy(metric) for metric in registry)
@@ -56,35 +51,32 @@ def _copy(metric: Registered) -> Registered:
 def add_metrics(target: ScopeMetrics, metrics: Iterable[Registered], start_ns: int, now_ns: int) -> None:
     """Append every metric that has data. `start_ns` is the start of cells that do not know their own."""
     for registered in metrics:
-        if registered.cells:
-            metric = target.metrics.add(name=registered.name, unit=registered.unit, description=registered.description)
-            _fill(metric, registered, start_ns, now_ns)
-
-
-def _fill(metric: Metric, registered: Registered, start_ns: int, now_ns: int) -> None:
-    match registered:
-        case Counter():
-            metric.sum.aggregation_temporality = _CUMULATIVE
-            metric.sum.is_monotonic = True
-            for labels, value in registered.cells.items():
-                point = metric.sum.data_points.add()
-                began_ns = began(registered.created.get(labels, 0), start_ns)
-                _fill_number(point, value, registered.labels, labels, began_ns, now_ns)
-                _fill_exemplars(point, (registered.exemplars.get(labels),))
-        case Gauge():
-            for labels, value in registered.cells.items():
-                point = metric.gauge.data_points.add()
-                _fill_number(point, value, registered.labels, labels, start_ns, now_ns)
-        case Histogram():
-            metric.histogram.aggregation_temporality = _CUMULATIVE
-            for labels, cell in registered.cells.items():
-                point = metric.histogram.data_points.add()
-                _fill_point(point, registered.labels, labels, began(cell.created_ns, start_ns), now_ns)
-                point.count = cell.count
-                point.sum = cell.sum
-                point.bucket_counts.extend(cell.counts)
-                point.explicit_bounds.extend(cell.bounds)
-                _fill_exemplars(point, cell.exemplars)
+        if not registered.cells:
+            continue
+        metric = target.metrics.add(name=registered.name, unit=registered.unit, description=registered.description)
+        match registered:
+            case Counter():
+                metric.sum.aggregation_temporality = _CUMULATIVE
+                metric.sum.is_monotonic = True
+                for labels, value in registered.cells.items():
+                    point = metric.sum.data_points.add()
+                    began_ns = began(registered.created.get(labels, 0), start_ns)
+                    _fill_number(point, value, registered.labels, labels, began_ns, now_ns)
+                    _fill_exemplars(point, (registered.exemplars.get(labels),))
+            case Gauge():
+                for labels, value in registered.cells.items():
+                    point = metric.gauge.data_points.add()
+                    _fill_number(point, value, registered.labels, labels, start_ns, now_ns)
+            case Histogram():
+                metric.histogram.aggregation_temporality = _CUMULATIVE
+                for labels, cell in registered.cells.items():
+                    point = metric.histogram.data_points.add()
+                    _fill_point(point, registered.labels, labels, began(cell.created_ns, start_ns), now_ns)
+                    point.count = cell.count
+                    point.sum = cell.sum
+                    point.bucket_counts.extend(cell.counts)
+                    point.explicit_bounds.extend(cell.bounds)
+                    _fill_exemplars(point, cell.exemplars)
 
 
 def began(created_ns: int, start_ns: int) -> int:

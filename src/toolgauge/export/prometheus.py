@@ -1,9 +1,8 @@
 """The endpoint that Prometheus scrapes.
 
-OpenMetrics with exemplars where the client accepts it, the classic text otherwise. Names are those that Prometheus' own
-translation of our OTLP metrics yields: the same metric must not have two names by two ways. Cells are copied first and
-written as text in a thread: tens of thousands of lines take longer than receivers may stand still. The process is measured
-under the names that stock dashboards know; over OTLP it has those of OpenTelemetry's conventions.
+OpenMetrics with exemplars where the client accepts it, the classic text otherwise. Names are those of Prometheus' own
+translation of our OTLP metrics. Cells are copied first and written as text in a thread: tens of thousands of lines take
+longer than receivers may wait. The process has the metric names that stock dashboards know.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -25,15 +24,7 @@ from prometheus_client.utils import floatToGoString
 
 from toolgauge.export.metric_data import began, present, snapshot
 from toolgauge.export.settings import PrometheusSettings
-from toolgauge.model.metrics import (
-    Counter,
-    Exemplar,
-    Gauge,
-    Histogram,
-    HistogramCell,
-    MetricRegistry,
-    fit_label,
-)
+from toolgauge.model.metrics import Counter, Exemplar, Gauge, Histogram, HistogramCell, MetricRegistry, fit_label
 from toolgauge.model.metrics import Metric as Registered
 from toolgauge.net.listen import IDLE_TIMEOUT_S, HttpEndpoint, accepts_gzip, preferences
 from toolgauge.otlp.encode import raw_id
@@ -43,7 +34,6 @@ OPENMETRICS_TYPE = openmetrics.CONTENT_TYPE_LATEST
 
 _UNITS = {"s": "seconds", "ms": "milliseconds", "By": "bytes"}
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_]+")
-
 
 # Beyond it each level takes twice the time for a few per cent.
 _GZIP_LEVEL = 4
@@ -69,10 +59,7 @@ _INDEX_HEADERS = {
 
 
 class MetricsEndpoint(HttpEndpoint):
-    """Serves metrics to Prometheus.
-
-    `GET /metrics` at the endpoint of the settings; port 0 takes any free one. `/` is a page for people who look there.
-    """
+    """Serves `GET /metrics` to Prometheus, and a page for people at `/`; port 0 takes any free one."""
 
     def __init__(
         self,
@@ -143,7 +130,6 @@ def render(
 
 
 def _process(start_ns: int) -> Iterator[Metric]:
-    """Measure the process, as far as the system describes it; at least when it began."""
     families = tuple(ProcessCollector(registry=None).collect())
     if _START_TIME not in {family.name for family in families}:
         start = GaugeMetricFamily(_START_TIME, "Start time of the process since unix epoch in seconds.")

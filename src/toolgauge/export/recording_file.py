@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from itertools import product
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from toolgauge.model.delivery import Signal
 from toolgauge.model.errors import StartError
@@ -30,8 +30,6 @@ from toolgauge.settings import file_path
 _LOG = logging.getLogger("toolgauge.export")
 ENDINGS = (".otlp", ".otlp.gz", ".otlp.xz")
 Loss: TypeAlias = Literal["queue_full", "write_failed", "shutdown"]
-_REASONS: tuple[Loss, ...] = ("queue_full", "write_failed", "shutdown")
-_SIGNALS: tuple[Signal, ...] = ("traces", "metrics", "logs")
 _REQUEST_BYTES = 512  # what a request takes in memory beside its body
 _MAX_QUEUE_BYTES = 32 * 1024 * 1024
 _MAX_MEMBER_BYTES = 4 * 1024 * 1024
@@ -47,21 +45,13 @@ class Rotation:
     max_backups: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Arrived:
-    signal: Signal
-    body: bytes
-
-    @property
-    def size_bytes(self) -> int:
-        return len(self.body) + _REQUEST_BYTES
+_Arrived: TypeAlias = tuple[Signal, bytes]
 
 
 class RecordingFile:
-    """One recording, from `start` to `close`. `put` belongs to one thread.
+    """One recording, from `start` to `close`; `put` belongs to one thread. `losses` counts requests that were not written.
 
-    With `rotation`, a file that is there already is moved aside at the start; without, it is an error unless it `replaces` it.
-    `losses` counts the requests that were not written.
+    `start` moves an existing file aside with `rotation`, and deletes it with `replaces`; otherwise it fails.
     """
 
     def __init__(self, path: str, *, rotation: Rotation | None = None, replaces: bool = False) -> None:
@@ -82,7 +72,7 @@ class RecordingFile:
         self.file_bytes = 0
         self.written = 0
         # The thread that writes counts what failed, the one that puts all other reasons.
-        self.losses: Counter[tuple[Signal, Loss]] = Counter(dict.fromkeys(product(_SIGNALS, _REASONS), 0))
+        self.losses: Counter[tuple[Signal, Loss]] = Counter(dict.fromkeys(product(get_args(Signal), get_args(Loss)), 0))
 
     def start(self) -> None:
         """Open the file, readable for its owner only; raise `StartError` when that cannot be."""
@@ -103,13 +93,13 @@ class RecordingFile:
 
     def put(self, signal: Signal, body: bytes) -> None:
         """Have a request written soon; without room it is not."""
-        request = _Arrived(signal, body)
+        size_bytes = len(body) + _REQUEST_BYTES
         waiting = self._bytes_in - self._bytes_out
-        if self._is_closed or (waiting and waiting + request.size_bytes > _MAX_QUEUE_BYTES):
-            self._lose(request, "shutdown" if self._is_closed else "queue_full")
+        if self._is_closed or (waiting and waiting + size_bytes > _MAX_QUEUE_BYTES):
+            self.losses[signal, "shutdown" if self._is_closed else "queue_full"] += 1
             return
-        self._bytes_in += request.size_bytes
-        self._requests.put(request)
+        self._bytes_in += size_bytes
+        self._requests.put((signal, body))
 
     def close(self, timeout_s: float) -> None:
         """Write what waits, for as long at most. Works twice and without a start."""
@@ -119,8 +109,8 @@ class RecordingFile:
         self._requests.put(None)
         self._thread.join(timeout_s)
         if self._thread.is_alive():
-            for request in (*self._writing, *self._waiting()):
-                self._lose(request, "shutdown")
+            for signal, _ in (*self._writing, *self._waiting()):
+                self.losses[signal, "shutdown"] += 1
         if self.losses.total():
             _LOG.error("%d requests were not written to `%s`", self.losses.total(), self.path)
 
@@ -137,7 +127,7 @@ class RecordingFile:
             is_last = self._gather()
             if self._writing:
                 self._write(self._writing)
-            self._bytes_out += sum(request.size_bytes for request in self._writing)
+            self._bytes_out += sum(len(body) + _REQUEST_BYTES for _, body in self._writing)
             self._writing = []
         if self._file is not None:
             with contextlib.suppress(OSError):
@@ -156,21 +146,21 @@ class RecordingFile:
             if request is None:
                 return True
             requests.append(request)
-            size += len(request.body)
+            size += len(request[1])
             if until is None:
                 until = time.monotonic() + (0 if self._compress is None else _MEMBER_S)
         return False
 
     def _write(self, requests: list[_Arrived]) -> None:
         try:
-            data = b"".join(framed(request.signal, request.body) for request in requests)
+            data = b"".join(framed(signal, body) for signal, body in requests)
             self._append(data if self._compress is None else self._compress(data))
         except (OSError, MemoryError) as error:
             if not self._has_failed:
                 _LOG.error("cannot write `%s`: %s; requests are received, and missing from it", self.path, error)
             self._has_failed = True
-            for request in requests:
-                self._lose(request, "write_failed")
+            for signal, _ in requests:
+                self.losses[signal, "write_failed"] += 1
         else:
             self.written += len(requests)
 
@@ -180,10 +170,7 @@ class RecordingFile:
             if file is not None:
                 os.close(file)
             self._move_aside()
-        if self._file is None:
-            self._open()
-        file = self._file
-        assert file is not None  # noqa: S101 (`_open` sets it or raises)
+        file = self._open() if self._file is None else self._file
         rest = memoryview(data)
         try:
             while rest:
@@ -195,9 +182,10 @@ class RecordingFile:
             raise
         self.file_bytes += len(data)
 
-    def _open(self) -> None:
-        self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    def _open(self) -> int:
+        file = self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         self.file_bytes = 0
+        return file
 
     def _move_aside(self) -> None:
         """Rename the file after the time, and delete the oldest of those that were renamed before it."""
@@ -210,9 +198,6 @@ class RecordingFile:
         kept = 0 if self._rotation is None else self._rotation.max_backups
         for backup in backups[: max(0, len(backups) - kept)]:
             backup.unlink()
-
-    def _lose(self, request: _Arrived, reason: Loss) -> None:
-        self.losses[request.signal, reason] += 1
 
 
 def recording_ending(name: str) -> str:

@@ -80,7 +80,6 @@ def side_by_side(expected: str | None, actual: str | None, room: int) -> tuple[s
 
 
 def _window(text: str | None, start: int, room: int) -> str | None:
-    """Cut a long text to the part where it begins to differ."""
     if text is None or len(text) <= room:
         return text
     begin = max(0, start - room // _BEFORE)
@@ -239,7 +238,6 @@ class Redactor:
                 return self.json(value, room, depth=_MAX_DEPTH)
 
     def _quoted_error(self, text: str, room: int) -> str:
-        """Write the text of an error as JSON of at most `room` characters, escapes included."""
         quoted = json.dumps(self.error(text, room - 2), ensure_ascii=False)
         excess = len(quoted) - room
         return quoted if excess <= 0 else json.dumps(self.error(text, max(0, room - 2 - excess)), ensure_ascii=False)
@@ -316,7 +314,6 @@ def _configured(patterns: Sequence[str]) -> Iterator[_Mask]:
 
 
 def _compile(pattern: str) -> _Pattern:
-    """Compile; raises `ValueError` for what RE2 does not take."""
     options = re2.Options()
     # RE2 writes to stderr itself otherwise.
     options.log_errors = False

@@ -39,40 +39,35 @@ _MIN_DECIMALS, _MAX_DECIMALS = 2, 4
 _LAST_NS = 253_402_300_799 * SECOND
 
 
-class RegressionEncoder:
-    """Encodes regressions as log records; `trace_url` is where a person looks at a trace, `None` where there is no such place."""
+def encode_regressions(
+    requests: RequestWriter, regressions: Sequence[Regression], trace_url: str | None
+) -> Iterator[Outgoing]:
+    """Yield one request of log records, none without regressions; `trace_url` is where a person looks at a trace."""
+    records = [field(_ITEM, _record(regression, trace_url).SerializeToString()) for regression in regressions]
+    if records:
+        yield Outgoing(signal="logs", body=requests.request(records), spans=0, own=True)
 
-    def __init__(self, requests: RequestWriter, trace_url: str | None) -> None:
-        self._requests = requests
-        self._trace_url = trace_url
 
-    def encode(self, regressions: Sequence[Regression]) -> Iterator[Outgoing]:
-        """Yield one request, none without regressions."""
-        records = [field(_ITEM, self._record(regression).SerializeToString()) for regression in regressions]
-        if records:
-            yield Outgoing(signal="logs", body=self._requests.request(records), spans=0, own=True)
-
-    def _record(self, regression: Regression) -> LogRecord:
-        began = regression.phase == "began"
-        at_ns = fit_time(regression.at_ns)
-        record = LogRecord(
-            time_unix_nano=at_ns,
-            observed_time_unix_nano=at_ns,
-            severity_number=SeverityNumber.SEVERITY_NUMBER_WARN if began else SeverityNumber.SEVERITY_NUMBER_INFO,
-            severity_text="WARN" if began else "INFO",
-            event_name=EVENT_NAME,
-            attributes=_attributes(regression, self._trace_url),
-        )
-        # The id comes from stream, incident, onset and phase: neither from the time of writing nor from the figures.
-        which = (astuple(regression.stream), regression.incident, regression.onset_ns)
-        which = (*which, regression.phase, regression.acknowledged)
-        uid = record_uid(repr(which).encode("utf-8", "surrogatepass"))
-        record.attributes.append(_attribute(RECORD_UID, uid))
-        record.body.string_value = sentence(regression)
-        traces = valid_traces(regression.after)
-        if traces:
-            record.trace_id = raw_id(traces[0], 16)
-        return record
+def _record(regression: Regression, trace_url: str | None) -> LogRecord:
+    began = regression.phase == "began"
+    at_ns = fit_time(regression.at_ns)
+    record = LogRecord(
+        time_unix_nano=at_ns,
+        observed_time_unix_nano=at_ns,
+        severity_number=SeverityNumber.SEVERITY_NUMBER_WARN if began else SeverityNumber.SEVERITY_NUMBER_INFO,
+        severity_text="WARN" if began else "INFO",
+        event_name=EVENT_NAME,
+        attributes=_attributes(regression, trace_url),
+    )
+    # The id comes from stream, incident, onset and phase: neither from the time of writing nor from the figures.
+    which = (astuple(regression.stream), regression.incident, regression.onset_ns)
+    which = (*which, regression.phase, regression.acknowledged)
+    record.attributes.append(_attribute(RECORD_UID, record_uid(repr(which).encode("utf-8", "surrogatepass"))))
+    record.body.string_value = sentence(regression)
+    traces = valid_traces(regression.after)
+    if traces:
+        record.trace_id = raw_id(traces[0], 16)
+    return record
 
 
 def _attributes(regression: Regression, trace_url: str | None) -> Iterator[KeyValue]:
@@ -122,15 +117,8 @@ def _attribute(key: str, value: str | bool | int | float | Sequence[str]) -> Key
 
 def stream_labels(stream: Stream) -> Iterator[tuple[str, str]]:
     """Yield the labels of a stream that have a value, in OTel spelling."""
-    values = (
-        stream.service,
-        stream.environment,
-        stream.agent,
-        stream.tool,
-        stream.criterion,
-        stream.revision,
-        stream.level,
-    )
+    values = (stream.service, stream.environment, stream.agent, stream.tool)
+    values = (*values, stream.criterion, stream.revision, stream.level)
     for label, value in zip(STREAM_LABELS, values, strict=True):
         if value:
             yield label, fit_label(value)
@@ -185,7 +173,8 @@ def sentence(regression: Regression) -> str:
     if regression.phase == "ended":
         lasted = _lasted(regression.at_ns - regression.onset_ns)
         return f"{stream} is back at {regression.current:.{_MIN_DECIMALS}f} after {lasted}, {_conversations(regression.observations)}"
-    version = "" if regression.new_version is None else f" with version {_version(regression.new_version)}"
+    named = regression.new_version
+    version = "" if named is None else f" with version {named if _PLAIN_VERSION.fullmatch(named) else _quoted(named)}"
     when, now = _utc(regression.onset_ns), _utc(regression.at_ns)
     since = f"{when:%H:%M} UTC" if when.date() == now.date() else f"{when:%Y-%m-%d %H:%M} UTC"
     return (
@@ -205,15 +194,7 @@ def _of(stream: Stream) -> str:
 
 
 def _quoted(name: str) -> str:
-    return f"`{_clean(name)}`"
-
-
-def _clean(name: str) -> str:
-    return _UNFIT_FOR_SENTENCE.sub(_REPLACEMENT, with_spaces(fit_label(name), _REPLACEMENT))
-
-
-def _version(version: str) -> str:
-    return version if _PLAIN_VERSION.fullmatch(version) else _quoted(version)
+    return f"`{_UNFIT_FOR_SENTENCE.sub(_REPLACEMENT, with_spaces(fit_label(name), _REPLACEMENT))}`"
 
 
 def _conversations(count: int) -> str:

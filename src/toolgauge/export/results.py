@@ -7,9 +7,9 @@ judges (tool, agent, ids, times) is written elsewhere.
 
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import lru_cache
 from hashlib import blake2b
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar, get_args
 
 from msgspec import Struct
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
@@ -50,11 +50,6 @@ def span_id_of(kind: str, contents: Iterable[bytes]) -> bytes:
 
 
 # A record's id has two parts, each written once for many records: one hash a record costs twice as much, a third of encoding.
-def begin_uid(record: bytes) -> bytes:
-    """Begin the attribute with the id of an evaluation's record, derived from the result; the subject's digits must follow."""
-    return _BEFORE_UID + blake2b(record, digest_size=_RESULT_BYTES).hexdigest().encode()
-
-
 def uid_of_subject(*contents: bytes) -> bytes:
     """Write the digits that end this attribute, derived from the judged call or trajectory."""
     return blake2b(b"".join(contents), digest_size=_SUBJECT_BYTES).hexdigest().encode()
@@ -135,10 +130,7 @@ _Attribute: TypeAlias = tuple[str, AttributeValue]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmitSettings:
-    """`events`: which results become log records. `annotate`: how scores reach the trace. `metrics` caps labels.
-
-    `trace_url`: where a person looks at a trace, `None` where there is no such place.
-    """
+    """Selects results for log records (`events`), and how scores reach the trace (`annotate`); `metrics` caps labels."""
 
     events: EventsMode = "scored"
     annotate: AnnotateMode = "both"
@@ -168,9 +160,9 @@ def _encoded(attributes: Iterable[_Attribute]) -> list[bytes]:
     return [attribute(key, value) for key, value in attributes]
 
 
-@cache
-def _closed_because(reason: ClosedBecause) -> bytes:
-    return SPAN_ATTRIBUTES + attribute(CLOSED_BECAUSE, reason)
+_CLOSED: dict[ClosedBecause, bytes] = {
+    reason: SPAN_ATTRIBUTES + attribute(CLOSED_BECAUSE, reason) for reason in get_args(ClosedBecause)
+}
 
 
 @lru_cache(maxsize=64)
@@ -182,12 +174,7 @@ def incomplete_attributes(why: str | None) -> bytes:
 
 
 class Annotations:
-    """Writes the attributes of the spans that were held for a scorecard.
-
-    Only what a span can say without doubt: results of shadow criteria stay off, and so do several results of one
-    criterion for one span (calls that share the model's span), which would overwrite each other. Why a result is no pass
-    stands beside it.
-    """
+    """Writes live results on held spans, and why they are no pass; not several of one criterion, which would overwrite each other."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
@@ -195,10 +182,7 @@ class Annotations:
         self._written: BoundedCache[Hashable, bytes] = BoundedCache()
 
     def collect(self, scorecard: Scorecard) -> dict[str, dict[str, bytes]]:
-        """Collect the attributes of each judged span of the trace and of the run's root, by span id and criterion.
-
-        They are fields of a serialised span. None for conversations.
-        """
+        """Collect attribute fields by span id and criterion, of judged spans and the root; none for conversations."""
         spans: dict[str, dict[str, bytes]] = {}
         trajectory = scorecard.trajectory
         live = [result for result in scorecard.results if result.enforce == "live"]
@@ -206,7 +190,7 @@ class Annotations:
             return spans
         if trajectory.root is not None:
             # No criterion has this name.
-            closed = _closed_because(trajectory.closed_because)
+            closed = _CLOSED[trajectory.closed_because]
             spans[trajectory.root.span_id] = {"": closed + incomplete_attributes(trajectory.incomplete)}
         for result in live:
             target, criterion = result.target, result.criterion
@@ -242,10 +226,9 @@ class Annotations:
 
 
 class ResultParts(Struct, frozen=True, gc=False):
-    """What all results that are alike share. Empty where nothing of them is written.
+    """Bytes shared by results that are alike: attributes of the scorecard's span and of its event, a log record's beginning.
 
-    `on_span` are attributes of the scorecard's span, `event` those of an event of it; `record` begins a log record, up to the
-    middle of its id. `counted_as` is the outcome under which a call's result is counted on the scorecard's span.
+    `counted_as` is the outcome under which a call's result is counted on the scorecard's span.
     """
 
     on_span: bytes = b""
@@ -295,9 +278,11 @@ class ResultWriter:
         # A pass that could not have been anything else says nothing by itself.
         record = self._records.get(word, b"") if result.can_fail or word != "pass" else b""
         if record:
-            record += _body(_sentence(result, outcome, word, explanation))
+            text = _sentence(result, outcome, word, explanation)
+            record += LogRecord(body=AnyValue(string_value=text)).SerializeToString()
             record += elements(RECORD_ATTRIBUTES, attributes)
-            record += begin_uid(record)
+            # The digits of the subject follow.
+            record += _BEFORE_UID + blake2b(record, digest_size=_RESULT_BYTES).hexdigest().encode()
         if not self._writes_spans or result.enforce == "shadow":
             return ResultParts(record=record)
         if result.level == "trajectory":
@@ -340,7 +325,6 @@ def _trajectory_attributes(result: Result, outcome: Outcome, explanation: str) -
 
 
 def _sentence(result: Result, outcome: Outcome, word: OutcomeWord, explanation: str) -> str:
-    """Write what came of it for people who read logs: on one line, of bounded length."""
     match outcome:
         case Scored(value=value):
             how = f"{word}, {value:.2f}"
@@ -355,10 +339,6 @@ def _sentence(result: Result, outcome: Outcome, word: OutcomeWord, explanation: 
     return with_spaces(
         fit_text(f"{result.criterion[:MAX_IDENTIFIER]}{of}: {how}{f' ({why})' if why else ''}", _MAX_SENTENCE)
     )
-
-
-def _body(text: str) -> bytes:
-    return LogRecord(body=AnyValue(string_value=text)).SerializeToString()
 
 
 def _begin_record(word: OutcomeWord) -> bytes:

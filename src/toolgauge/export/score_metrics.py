@@ -11,22 +11,9 @@ from typing import Final, TypeAlias, get_args
 
 from msgspec import Struct
 
-from toolgauge.export.label_caps import LabelCaps, LabelSet, has_capped
-from toolgauge.export.results import (
-    AGENT,
-    CLOSED_BECAUSE,
-    CRITERION,
-    ERROR_TYPE,
-    LEVEL,
-    OUTCOME,
-    OUTCOME_WORDS,
-    REASON,
-    REVISION,
-    SERVICE,
-    TOOL,
-    BoundedCache,
-    sound,
-)
+from toolgauge.export import results
+from toolgauge.export.label_caps import OTHER, LabelCaps, LabelSet, Producer
+from toolgauge.export.results import OUTCOME_WORDS, BoundedCache, sound
 from toolgauge.export.settings import MetricsSettings
 from toolgauge.model.metrics import MAX_LABEL, Exemplar, Labels, MetricRegistry, fit_label
 from toolgauge.model.observations import OTHER_ERROR
@@ -42,7 +29,7 @@ _RECOVERED = "toolgauge.recovered"
 SCORE_BOUNDS = (0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999)
 # Where nothing lies between: the bounds that tell 0, between and 1 apart, which all label sets share.
 BINARY_BOUNDS = (0.0, 0.999)
-_RULE_LABELS = (CRITERION, REVISION, LEVEL, _ENFORCE)
+_RULE_LABELS = (results.CRITERION, results.REVISION, results.LEVEL, _ENFORCE)
 
 
 class _Series(Struct, frozen=True):
@@ -60,7 +47,6 @@ _BEGUN: Final[tuple[CallState, ...]] = ("executed", "rejected", "requested_only"
 # level, enforcement, outcome and reason.
 _Called: TypeAlias = tuple[int, str | None, str, CallState, str, str]
 _Evaluated: TypeAlias = tuple[int, str | None, str | None, str, str, str, str, str, str]
-_Resource: TypeAlias = tuple[str | None, ...]
 _MAX_PRODUCERS = 256
 _FAILURES = frozenset(("fail", "error"))
 # What labels take beside the names they are made of, and what a character of these may take.
@@ -73,7 +59,7 @@ class ScoreMetrics:
 
     def __init__(self, settings: MetricsSettings, registry: MetricRegistry) -> None:
         self._keys = settings.resource_attributes
-        who_labels = (SERVICE, *self._keys, AGENT, TOOL)
+        who_labels = (results.SERVICE, *self._keys, results.AGENT, results.TOOL)
         stream_labels = (*who_labels, *_RULE_LABELS)
         self._scores = registry.histogram(
             "toolgauge.evaluation.score", "1", "Scores from 0 to 1, by criterion.", SCORE_BOUNDS, stream_labels
@@ -82,23 +68,21 @@ class ScoreMetrics:
             "toolgauge.evaluations",
             "{evaluation}",
             "Evaluations by outcome. `not_evaluated` says why in its reason; `error` is a fault of the evaluation.",
-            (*stream_labels, OUTCOME, REASON),
+            (*stream_labels, results.OUTCOME, results.REASON),
         )
-        self._trajectories = registry.counter(
-            "toolgauge.trajectories", "{trajectory}", "Closed trajectories by what closed them.", (CLOSED_BECAUSE,)
-        )
+        described, labels = "Closed trajectories by what closed them.", (results.CLOSED_BECAUSE,)
+        self._trajectories = registry.counter("toolgauge.trajectories", "{trajectory}", described, labels)
         self._trajectories.begin(*((because,) for because in get_args(ClosedBecause)))
-        self._tool_calls = registry.counter(
-            "toolgauge.tool_calls",
-            "{call}",
+        described, labels = (
             "Tool calls of traces, by what became of them.",
-            (*who_labels, _STATE, ERROR_TYPE, _RECOVERED),
+            (*who_labels, _STATE, results.ERROR_TYPE, _RECOVERED),
         )
+        self._tool_calls = registry.counter("toolgauge.tool_calls", "{call}", described, labels)
         self._unobserved = registry.counter(
             "toolgauge.tool_calls.unobserved",
             "{call}",
             "Tool calls of traces that were not fully recorded, by what is missing; one call may lack several things.",
-            (SERVICE, *self._keys, AGENT, REASON),
+            (results.SERVICE, *self._keys, results.AGENT, results.REASON),
         )
         self._who, self._stream = len(who_labels), len(stream_labels)
         self._caps = LabelCaps(settings, registry, self._drop)
@@ -110,7 +94,7 @@ class ScoreMetrics:
 
         # The same few services with the same attributes of their resources come all day long.
         @lru_cache(_MAX_PRODUCERS)
-        def producer(_whose: tuple[str | None, _Resource]) -> int:
+        def producer(_whose: Producer) -> int:
             return next(numbers)
 
         self._producer = producer
@@ -126,8 +110,8 @@ class ScoreMetrics:
                 self._count_calls(trajectory, now_ns)
             if trajectory.scope == "trace" and trajectory.hidden_turns:
                 agent = trajectory.agents[0] if trajectory.agents else None
-                who, _ = self._caps.find(*self._whose(trajectory), agent, None, rule=(), now_ns=now_ns)
-                self._begin_unobserved(who)
+                who, _ = self._caps.find(self._whose(trajectory), agent, None, rule=(), now_ns=now_ns)
+                self._unobserved.begin(*((*who[:-1], reason) for reason in UNOBSERVED))
                 self._unobserved.add(trajectory.hidden_turns, (*who[:-1], "no_content"))
         self._count_results(scorecard)
 
@@ -179,19 +163,16 @@ class ScoreMetrics:
                 exemplar = Exemplar(1.0, now_ns, call.span.trace_id, call.span.span_id)
                 self._tool_calls.exemplars[series.counted] = exemplar
 
-    def _begin_unobserved(self, who: Labels) -> None:
-        self._unobserved.begin(*((*who[:-1], reason) for reason in UNOBSERVED))
-
     def _call_series(self, called: _Called, trajectory: Trajectory, now_ns: int) -> _Series:
         _, agent, tool, state, error, is_recovered = called
-        who, label_set = self._caps.find(*self._whose(trajectory), agent, tool, rule=(), now_ns=now_ns)
+        who, label_set = self._caps.find(self._whose(trajectory), agent, tool, rule=(), now_ns=now_ns)
         error_type = self._caps.error_type(who[0], error)
         states = ((state, "", "") for state in _BEGUN)
         end = (state, error_type, is_recovered)
         self._tool_calls.begin(*((*who, *one) for one in (*states, ("executed", OTHER_ERROR, ""), end)))
-        self._begin_unobserved(who)
+        self._unobserved.begin(*((*who[:-1], reason) for reason in UNOBSERVED))
         series = _Series((*who, *end), (), label_set or LabelSet(who, (), now_ns))
-        if label_set is not None and not has_capped(who) and error_type == fit_label(error):
+        if label_set is not None and OTHER not in who and error_type == fit_label(error):
             self._known_calls.keep(called, series, _size_bytes((agent, tool, error)))
         return series
 
@@ -225,17 +206,18 @@ class ScoreMetrics:
     def _series(self, evaluated: _Evaluated, trajectory: Trajectory, now_ns: int, *, is_binary: bool) -> _Series:
         _, agent, tool, criterion, revision, level, enforce, word, reason = evaluated
         rule = (fit_label(criterion), fit_label(revision), level, "shadow" if enforce == "shadow" else "")
-        who, label_set = self._caps.find(*self._whose(trajectory), agent, tool, rule=rule, now_ns=now_ns)
+        who, label_set = self._caps.find(self._whose(trajectory), agent, tool, rule=rule, now_ns=now_ns)
         stream = (*who, *rule)
         self._evaluations.begin(*((*stream, sibling, "") for sibling in OUTCOME_WORDS), (*stream, word, reason))
         if word in ("pass", "fail"):
             self._scores.begin(stream, BINARY_BOUNDS if is_binary else SCORE_BOUNDS)
         series = _Series((*stream, word, reason), stream, label_set or LabelSet(who, rule, now_ns))
-        if label_set is not None and not has_capped(who):
+        # Where a cap was reached, the next time may be another.
+        if label_set is not None and OTHER not in who:
             self._known.keep(evaluated, series, _size_bytes(evaluated[1:]))
         return series
 
-    def _whose(self, trajectory: Trajectory) -> tuple[str | None, _Resource]:
+    def _whose(self, trajectory: Trajectory) -> Producer:
         service = trajectory.service
         # Cut as labels are: a key must not hold a megabyte of somebody's name.
         return service and service[:MAX_LABEL], tuple([trajectory.resource.get(key) for key in self._keys])

@@ -89,7 +89,6 @@ def _readable(span: Span, scope: OtlpScope, resource: Resource) -> ReadableSpan:
 
 
 def _attributes(encoded: Iterable[KeyValue]) -> dict[str, str | bool | int | float]:
-    """Read attributes; ours are text, booleans and numbers."""
     plain = ("string_value", "bool_value", "int_value", "double_value")
     return {
         each.key: getattr(each.value, kind) for each in encoded if (kind := each.value.WhichOneof("value")) in plain
@@ -146,11 +145,8 @@ class SdkMetrics:
         unseen = [metric for name, metric in observed.items() if name not in self._observed]
         self._observed = observed
         for metric in unseen:
-            create = (
-                self._meter.create_observable_counter
-                if isinstance(metric, Counter)
-                else self._meter.create_observable_gauge
-            )
+            is_counter = isinstance(metric, Counter)
+            create = self._meter.create_observable_counter if is_counter else self._meter.create_observable_gauge
             create(metric.name, [self._callback(metric.name)], metric.unit, metric.description)
 
     def _histogram(self, name: str, unit: str, description: str, bounds: tuple[float, ...]) -> Instrument:

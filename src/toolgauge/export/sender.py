@@ -2,14 +2,16 @@
 
 Whether an error may be retried is decided when it becomes a verdict.
 """
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 
 import asyncio
 import contextlib
 import errno
+import re
 import ssl
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
@@ -19,7 +21,12 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
+import grpc
+import grpc.aio
 from google.protobuf.message import DecodeError
+from google.rpc.error_details_pb2 import RetryInfo
+from google.rpc.status_pb2 import Status
+from grpc import StatusCode
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceResponse
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
@@ -28,8 +35,10 @@ from toolgauge.export.settings import SIGNALS, DestinationSettings
 from toolgauge.model.delivery import Signal
 from toolgauge.model.errors import StartError
 from toolgauge.model.ports import Exporter
-from toolgauge.net.tls import WatchedFiles, client_context
-from toolgauge.settings import SECOND
+from toolgauge.net.settings import ClientTls
+from toolgauge.net.tls import client_context, read_pem
+from toolgauge.otlp.request import SERVICES
+from toolgauge.settings import SECOND, file_path
 
 # More than this is no answer but an attack, or somebody else's protocol.
 MAX_RESPONSE_BYTES = 4 << 20
@@ -44,10 +53,7 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True)
 class Transient:
-    """It may work later. `retry_after_s` is the wait the destination asked for, `None` when it asked for none.
-
-    `cause` is for the log where more is known than `reason`, which is a label: one of a few phrases, never of the destination.
-    """
+    """May work after `retry_after_s`, if the destination asked for a wait. `cause` is for the log, `reason` for a label."""
 
     reason: str
     retry_after_s: float | None = None
@@ -56,12 +62,7 @@ class Transient:
 
 @dataclass(frozen=True, slots=True)
 class Permanent:
-    """It will never work: sending the same bytes again is noise.
-
-    `is_lasting` is for what is wrong with the destination or how we ask it (a token, a path): the next request will
-    fare the same, until somebody does something. `is_about_content` is for what may be wrong with the bytes (broken,
-    too many): a part of them may be taken.
-    """
+    """Will never work. `is_lasting`: neither will the next request (a token, a path). `is_about_content`: a part may."""
 
     reason: str
     is_lasting: bool = False
@@ -80,11 +81,9 @@ class Sender(Protocol):
 
     async def start(self) -> None:
         """Open what needs a running event loop; connects lazily."""
-        ...
 
     async def renew(self) -> None:
-        """Use TLS files that have changed; raise `StartError` when they cannot be used (the old ones stay in use)."""
-        ...
+        """Use changed TLS files; raise `StartError` when they cannot be used (the old ones stay in use)."""
 
     async def send(self, signal: Signal, body: bytes) -> Verdict:
         """Send the body and return how that ended."""
@@ -92,7 +91,6 @@ class Sender(Protocol):
 
     async def close(self) -> None:
         """Close the connections; may be called twice and without a start."""
-        ...
 
 
 class ExporterSender:
@@ -147,16 +145,11 @@ def is_on_this_machine(address: str) -> bool:
 
 
 def proxy_of(url: str) -> str | None:
-    """Return the URL of the proxy for this URL; `None` when there is none. This machine is asked directly.
-
-    The HTTP client would read it by itself, but only together with the passwords in `.netrc`, which are not meant for it.
-    Raise `StartError` for a proxy that is not asked over HTTP: going around it is not ours to decide.
-    """
+    """Return the proxy for a URL, `None` on this machine; raise `StartError` for a proxy that is not asked over HTTP."""
     parts = urlsplit(url)
     host = parts.hostname or ""
-    if is_on_this_machine(f"{host}:{parts.port or 0}"):
-        return None
-    if proxy_bypass(f"{host}:{parts.port}" if parts.port else host):
+    is_local = is_on_this_machine(f"{host}:{parts.port or 0}")
+    if is_local or proxy_bypass(f"{host}:{parts.port}" if parts.port else host):
         return None
     proxies = getproxies()
     named = proxies.get(parts.scheme) or proxies.get("all")
@@ -181,7 +174,6 @@ _GZIP = 31  # zlib's number for "gzip header, largest window"
 _LEVEL = 1
 # So much is compressed in one or two milliseconds; zlib works on more without the interpreter.
 _LARGE_BYTES = 256 * 1024
-
 
 # What an attempt may raise that has not arrived, or whose answer has not.
 FAILURES = (
@@ -234,12 +226,10 @@ class HttpSender:
         self._server_name = None if self._tls is None else self._tls.server_name_override
         self._session: aiohttp.ClientSession | None = None
         self._replaced: aiohttp.ClientSession | None = None
-        self._watched: WatchedFiles | None = None
 
     async def start(self) -> None:
         """Open the pool; it connects with the first request. Raise `StartError` when a TLS file or the proxy cannot be used."""
         self._proxies = {signal: proxy_of(url) for signal, url in self._urls.items()}
-        self._watched = None if self._tls is None else WatchedFiles(self._tls.files)
         self._session = self._opened()
 
     def _opened(self) -> aiohttp.ClientSession:
@@ -252,9 +242,7 @@ class HttpSender:
         )
 
     async def renew(self) -> None:
-        """Use files that have changed from now on; requests under way may end in the pool they began in."""
-        if self._watched is None or not self._watched.changed():
-            return
+        """Use changed TLS files from now on; requests under way may end in the pool they began in."""
         replaced, (self._session, self._replaced) = self._replaced, (self._opened(), self._session)
         if replaced is not None:
             await replaced.close()
@@ -337,3 +325,132 @@ async def compressed(body: bytes) -> bytes:
         with contextlib.suppress(RuntimeError):
             return await asyncio.to_thread(compress)
     return compress()
+
+
+_TRANSIENT_CODES = ("cancelled", "deadline_exceeded", "aborted", "out_of_range", "unavailable", "data_loss")
+_LASTING_CODES = ("unauthenticated", "permission_denied", "unimplemented", "not_found")
+# INVALID_ARGUMENT is what the protocol asks for; gRPC itself answers the others to bytes that it cannot decode, or too many.
+_CODES_ABOUT_CONTENT = ("invalid_argument", "resource_exhausted", "internal", "unknown")
+_MAX_METADATA_BYTES = 1 << 20
+# The details that gRPC gives where it got no connection: its code is the same whether nobody is there or a certificate is wrong.
+_TLS_FAILED = re.compile(r"failed to connect.*(?:handshake failed|hostname verification)", re.IGNORECASE | re.DOTALL)
+_NO_CONNECTION = ("failed to connect", "errors resolving", "DNS resolution failed")
+# What these details hold, and what it means.
+_CAUSES = {
+    "http1.x server": "it answers in HTTP/1, not gRPC: is `protocol: http` meant?",
+    "Connection refused": CONNECTION_REFUSED,
+    "hostname lookup": UNKNOWN_HOST,
+    "DNS resolution failed": UNKNOWN_HOST,
+}
+
+
+class GrpcSender:
+    """One channel; gRPC reconnects by itself."""
+
+    def __init__(
+        self, settings: DestinationSettings, *, metadata: tuple[tuple[str, str], ...], user_agent: str
+    ) -> None:
+        self._settings = settings
+        self._endpoint = settings.endpoint or ""
+        self._timeout_s = settings.timeout / SECOND
+        # Made once: gRPC would make one of the same of them with every call.
+        self._metadata = grpc.aio.Metadata(*metadata)
+        self._user_agent = user_agent
+        self._channel: grpc.aio.Channel | None = None
+        self._calls: dict[Signal, grpc.aio.UnaryUnaryMultiCallable[bytes, bytes]] = {}
+        # The scheme decides, and without one the settings do.
+        self._tls = settings.client_tls
+        if self._endpoint.startswith(("https://", "http://")):
+            self._tls = (self._tls or ClientTls()) if self._endpoint.startswith("https://") else None
+
+    async def start(self) -> None:
+        """Open the channel; it connects with the first request. Raise `StartError` when a TLS file cannot be used."""
+        tls, address = self._tls, target(self._endpoint)
+        gzip = self._settings.compression == "gzip"
+        compression = grpc.Compression.Gzip if gzip else grpc.Compression.NoCompression
+        options = tuple(self._options(address))
+        if tls is None:
+            channel = grpc.aio.insecure_channel(address, compression=compression, options=options)
+        else:
+            # gRPC takes any text for a certificate and fails with each request; OpenSSL looks at it now.
+            client_context(tls)
+            files = (tls.ca_file, tls.key_file, tls.cert_file)
+            pems = [None if file is None else read_pem(file_path(file)) for file in files]
+            credentials = grpc.ssl_channel_credentials(*pems)
+            channel = grpc.aio.secure_channel(address, credentials, compression=compression, options=options)
+        self._calls = {signal: channel.unary_unary(f"/{service}/Export") for signal, service in SERVICES.items()}
+        self._channel = channel
+
+    def _options(self, address: str) -> Iterator[tuple[str, int | str]]:
+        yield "grpc.primary_user_agent", self._user_agent
+        yield "grpc.max_send_message_length", -1
+        yield "grpc.max_receive_message_length", MAX_RESPONSE_BYTES
+        # An answer with a longer message would be taken for RESOURCE_EXHAUSTED, whatever its code is; gRPC allows 8 KiB.
+        yield "grpc.max_metadata_size", _MAX_METADATA_BYTES
+        yield "grpc.absolute_max_metadata_size", _MAX_METADATA_BYTES
+        # Retries are the queue's, which counts them.
+        yield "grpc.enable_retries", 0
+        # A destination that is back should be found within seconds; gRPC would take up to two minutes.
+        yield "grpc.initial_reconnect_backoff_ms", 250
+        yield "grpc.min_reconnect_backoff_ms", 2000
+        yield "grpc.max_reconnect_backoff_ms", 2000
+        yield "grpc.use_local_subchannel_pool", 1
+        # With `http_proxy` in the environment gRPC asks the proxy even for this machine's own ports.
+        yield "grpc.enable_http_proxy", int(not is_on_this_machine(address))
+        if self._tls is not None and self._tls.server_name_override is not None:
+            yield "grpc.ssl_target_name_override", self._tls.server_name_override
+
+    async def renew(self) -> None:
+        """Use changed TLS files from now on; requests under way end over the channel they began on."""
+        old = self._channel
+        await self.start()
+        if old is not None:
+            await old.close(self._timeout_s)
+
+    async def send(self, signal: Signal, body: bytes) -> Verdict:
+        """Send once."""
+        call = self._calls.get(signal)
+        if call is None:
+            return Transient("closed")
+        try:
+            response = await call(body, timeout=self._timeout_s, metadata=self._metadata)
+        except grpc.aio.AioRpcError as error:
+            code, details = error.code(), error.details() or ""
+            reason = code.name.lower()
+            retry_after_s = _retry_after_s(error)
+            if reason in _TRANSIENT_CODES or (code is StatusCode.RESOURCE_EXHAUSTED and retry_after_s is not None):
+                is_tls = code is StatusCode.UNAVAILABLE and _TLS_FAILED.match(details) is not None
+                causes = _CAUSES.items() if details.startswith(_NO_CONNECTION) else ()
+                cause = next((cause for words, cause in causes if words in details), "")
+                return Transient("tls" if is_tls else reason, retry_after_s, cause)
+            return Permanent(
+                reason, is_lasting=reason in _LASTING_CODES, is_about_content=reason in _CODES_ABOUT_CONTENT
+            )
+        return delivered(signal, response)
+
+    async def close(self) -> None:
+        """Close the channel and drop it: gRPC keeps a thread and sockets for as long as there is one."""
+        channel, self._channel = self._channel, None
+        self._calls = {}
+        if channel is not None:
+            await channel.close(None)
+
+
+def target(endpoint: str) -> str:
+    """Make the channel's target of `host:port` or a URL; a URL without a port has the one of its scheme."""
+    scheme, separator, rest = endpoint.partition("://")
+    if not separator:
+        return endpoint
+    address = rest.partition("/")[0].rpartition("@")[2]
+    has_port = ":" in address.rpartition("]")[2]
+    return address if has_port else f"{address}:{443 if scheme == 'https' else 80}"
+
+
+def _retry_after_s(error: grpc.aio.AioRpcError) -> float | None:
+    for key, value in error.trailing_metadata() or ():
+        if key == "grpc-status-details-bin" and isinstance(value, bytes):
+            info = RetryInfo()
+            with contextlib.suppress(DecodeError):
+                if any(detail.Unpack(info) for detail in Status.FromString(value).details):
+                    return max(0.0, info.retry_delay.seconds + info.retry_delay.nanos / 1e9)
+    return None

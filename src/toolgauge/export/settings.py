@@ -1,7 +1,7 @@
 """What people write about the ways out: `exporters.*`, `metrics`, `redact`, `events`, `annotate`."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Literal, TypeAlias
 from urllib.parse import urlsplit
 
@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Field, PlainSerializer, field_validator, m
 
 from toolgauge.export.recording_file import recording_ending
 from toolgauge.model.delivery import Signal
+from toolgauge.model.errors import ConfigError
 from toolgauge.model.records import ENVIRONMENT, VERSION
 from toolgauge.net.kafka import KafkaClientSettings, Topic
 from toolgauge.net.settings import ClientTls, ListenerSettings
@@ -32,20 +33,9 @@ EventsMode: TypeAlias = Literal["scored", "failed", "all"]
 AttributeKey: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_./-]{0,127}$")]
 MAX_RESOURCE_ATTRIBUTES = 8
 _TAKEN_LABELS = (
-    "le",
-    "job",
-    "instance",
-    "toolgauge_service",
-    "gen_ai_agent_name",
-    "gen_ai_tool_name",
-    "gen_ai_evaluation_name",
-    "toolgauge_criterion_revision",
-    "toolgauge_level",
-    "toolgauge_enforce",
-    "toolgauge_outcome",
-    "toolgauge_not_evaluated_reason",
-    "toolgauge_state",
-    "error_type",
+    "le job instance toolgauge_service gen_ai_agent_name gen_ai_tool_name gen_ai_evaluation_name error_type "
+    "toolgauge_criterion_revision toolgauge_level toolgauge_enforce toolgauge_outcome toolgauge_not_evaluated_reason "
+    "toolgauge_state"
 )
 AnnotateMode: TypeAlias = Literal["both", "hold", "scorecard", "off"]
 Transport: TypeAlias = Literal["grpc", "http"]
@@ -53,6 +43,10 @@ Compression: TypeAlias = Literal["gzip", "none"]
 WebhookFormat: TypeAlias = Literal["json", "alertmanager"]
 DestinationName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_./-]{1,64}$")]
 SIGNALS: tuple[Signal, ...] = ("traces", "metrics", "logs")
+
+
+# Binary headers (`-bin`) would need bytes, and `grpc-` belongs to the protocol.
+_HEADER_NAME = re.compile(r"(?!grpc-)[a-z0-9_.-]+(?<!-bin)")
 
 
 class MetricsSettings(Section):
@@ -75,7 +69,7 @@ class MetricsSettings(Section):
     @field_validator("resource_attributes")
     @classmethod
     def _are_labels_of_their_own(cls, keys: tuple[str, ...]) -> tuple[str, ...]:
-        taken: set[str] = set(_TAKEN_LABELS)
+        taken: set[str] = set(_TAKEN_LABELS.split())
         for key in keys:
             label = re.sub(r"[^a-zA-Z0-9_]+", "_", key)
             if label in taken:
@@ -284,6 +278,19 @@ class WebhookSettings(Section):
     def client_tls(self) -> ClientTls | None:
         """How TLS is spoken where the URL asks for it; `None` with the usual authorities."""
         return None if self.tls is None or self.tls.insecure else self.tls
+
+
+def checked_headers(headers: Mapping[str, str], destination: str) -> Iterator[tuple[str, str]]:
+    """Check what would otherwise fail with every single request. Values may be secret and are not shown."""
+    for key, value in headers.items():
+        if not _HEADER_NAME.fullmatch(key.lower()):
+            raise ConfigError(f"header `{key}` of destination `{destination}` is no legal header name")
+        if not (value.isascii() and value.isprintable()):
+            raise ConfigError(
+                f"the value of header `{key}` of destination `{destination}` holds characters a header cannot carry",
+                hint="use printable ASCII",
+            )
+        yield key.lower(), value
 
 
 def _destinations(value: object) -> object:

@@ -1,9 +1,8 @@
 """Announces regressions to webhooks: an Alertmanager (API v2), or any service that takes plain JSON.
 
-An alert that lasts is sent again and again, as Prometheus does: one that was not sent again before its end time is resolved by
-Alertmanager, so a toolgauge that is gone for good leaves no alert behind, and a restart resolves none. Requests are few, so each
-has a connection of its own, with the certificates as they are then. A request that fails is repeated for a while; one that is
-given up is counted, and logged without URL, headers or body, which may hold secrets.
+A lasting alert is sent again every minute, as Prometheus does: Alertmanager resolves one that is not, so a toolgauge that is
+gone leaves no alert behind, and a restart resolves none. Each request has its own connection, with the certificates of that
+moment. A request that is given up is counted, and logged without URL, headers or body, which may hold secrets.
 """
 
 import asyncio
@@ -18,7 +17,7 @@ from urllib.parse import urlsplit, urlunsplit
 import aiohttp
 from msgspec import Struct
 
-from toolgauge.export.destination import Backoff, checked_headers, wait
+from toolgauge.export.destination import Backoff, wait
 from toolgauge.export.regression_events import (
     iso_time,
     regression_json,
@@ -28,7 +27,7 @@ from toolgauge.export.regression_events import (
     valid_traces,
 )
 from toolgauge.export.sender import DELIVERED, FAILURES, Permanent, Transient, Verdict, asked_wait_s, failed, proxy_of
-from toolgauge.export.settings import WebhookSettings
+from toolgauge.export.settings import WebhookSettings, checked_headers
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.metrics import fit_label
 from toolgauge.model.regressions import Regression, Stream
@@ -230,12 +229,9 @@ class _Webhook:
         self._metrics.notifications.begin(*((self._name, outcome) for outcome in ("sent", "retried", "dropped")))
         self._task = asyncio.create_task(self._work())
 
-    def put(self, regressions: Sequence[Regression]) -> None:
-        self._count_dropped(self._messages.add(regressions, _now_s()), "too many wait")
-        self._changed.set()
-
-    def set_active(self, regressions: Sequence[Regression]) -> None:
-        self._count_dropped(self._messages.set_active(regressions, _now_s()), "too many wait")
+    def put(self, regressions: Sequence[Regression], is_known: bool) -> None:  # noqa: FBT001 - for `call_soon_threadsafe`
+        take = self._messages.set_active if is_known else self._messages.add
+        self._count_dropped(take(regressions, _now_s()), "too many wait")
         self._changed.set()
 
     async def close(self, timeout_s: float) -> None:
@@ -280,7 +276,6 @@ class _Webhook:
             await wait(self._changed, wait_s)
 
     async def _delivered(self, items: Sequence[Alert]) -> Verdict:
-        """Send until it works, is refused for good, or the time for it is over."""
         began_s, backoff = _now_s(), Backoff(self._settings.retry, random.random)
         while isinstance(verdict := await self._attempt(items), Transient):
             wait_s = backoff.next_wait_s(elapsed_s=_now_s() - began_s, retry_after_s=verdict.retry_after_s)
@@ -334,10 +329,7 @@ class _Webhook:
 
 
 class Webhooks:
-    """All webhooks. `put` and `set_active` may be called in any thread; `start` and `close` belong to the event loop.
-
-    `clock` yields wall-clock nanoseconds.
-    """
+    """All webhooks. `put` and `set_active` may be called in any thread; `clock` yields wall-clock nanoseconds."""
 
     def __init__(
         self,
@@ -348,20 +340,12 @@ class Webhooks:
         clock: Callable[[], int],
         user_agent: str,
     ) -> None:
-        """Raise `ConfigError` when a header cannot be sent."""
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._webhooks = [
-            _Webhook(
-                one,
-                one.name or ("webhook" if number == 1 else f"webhook/{number}"),
-                trace_url,
-                metrics,
-                clock,
-                user_agent,
-            )
-            for number, one in enumerate(settings, 1)
-        ]
+        self._webhooks: list[_Webhook] = []
+        for number, one in enumerate(settings, 1):
+            name = one.name or ("webhook" if number == 1 else f"webhook/{number}")
+            self._webhooks.append(_Webhook(one, name, trace_url, metrics, clock, user_agent))
 
     async def start(self) -> None:
         """Start a task for each; nothing connects before the first regression. Raise `StartError` as their TLS does."""
@@ -376,11 +360,11 @@ class Webhooks:
 
     def put(self, regressions: Sequence[Regression]) -> None:
         """Announce regressions that began or ended; before `start` and after `close` they are ignored."""
-        self._call(lambda webhook: webhook.put(regressions))
+        self._put(regressions, is_known=False)
 
     def set_active(self, regressions: Sequence[Regression]) -> None:
         """Announce again, after a restart, the regressions that last: Alertmanager would resolve them otherwise."""
-        self._call(lambda webhook: webhook.set_active(regressions))
+        self._put(regressions, is_known=True)
 
     async def close(self, timeout_s: float) -> None:
         """Send what waits within the time, and drop the rest. Lasting alerts are not resolved. Works twice, and without a start."""
@@ -390,11 +374,11 @@ class Webhooks:
         await asyncio.sleep(0)
         await self._close_all(timeout_s)
 
-    def _call(self, do: Callable[[_Webhook], None]) -> None:
+    def _put(self, regressions: Sequence[Regression], *, is_known: bool) -> None:
         with self._lock:
             if self._loop is not None:
                 for webhook in self._webhooks:
-                    self._loop.call_soon_threadsafe(do, webhook)
+                    self._loop.call_soon_threadsafe(webhook.put, regressions, is_known)
 
     async def _close_all(self, timeout_s: float) -> None:
         await asyncio.gather(*(webhook.close(timeout_s) for webhook in self._webhooks))

@@ -46,7 +46,6 @@ _REQUEST: _Nested = {1: {2: _FLAT}}
 _VALUE: dict[int, _Nested] = {}
 _VALUE.update({5: {1: _VALUE}, 6: {1: {2: _VALUE}}})
 
-
 # `join` takes eighty bytes of memory for each piece, and lets no other thread work until all are joined: two-byte pieces of
 # one request would take gigabytes.
 AT_ONCE = 4096
@@ -132,10 +131,7 @@ def _check(raw: bytes, nested: _Nested, room: int) -> None:
 
 
 def _fields(raw: bytes, position: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """Yield the number of each field and where its content starts and ends, up to where the bytes are broken.
-
-    The fields of a group are yielded as if they stood beside it.
-    """
+    """Yield the number of each field and its content's range, up to where the bytes are broken; groups are flattened."""
     while position < end:
         tag = raw[position]
         start = position + 1

@@ -12,7 +12,6 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from toolgauge.model.errors import DecodeError
-from toolgauge.model.observations import UnreadSpan
 from toolgauge.model.records import LogRecord, PackedHead, Resource, Scope, Span
 from toolgauge.otlp.envelope import (
     Container,
@@ -56,7 +55,7 @@ class ViewedSpan(Struct, frozen=True, eq=False):
 
 @dataclass(slots=True, eq=False)
 class DecodedTraces:
-    """A request of spans. `undecodable` spans bear a mark and could not be read: they stay in the body, untouched.
+    """A request of spans. `undecodable` spans bear a mark, could not be read, and stay in the body.
 
     `heads` are the ids of all spans that are not viewed, but for spans of our own scope and spans without ids.
     """
@@ -69,10 +68,7 @@ class DecodedTraces:
     envelope: RequestMessage | None = field(repr=False)
 
     def body(self, without: Collection[Place] = ()) -> bytes | None:
-        """Return the request without these spans, `None` when no span is left; `without` names no span twice.
-
-        Without any, these are the very bytes that were received.
-        """
+        """Return the request without these spans, each named once; the bytes as received without any, `None` without a span left."""
         if not without:
             return self.request
         if len(without) == self.span_count:
@@ -84,10 +80,7 @@ class DecodedTraces:
 
 @dataclass(slots=True, eq=False)
 class DecodedLogs:
-    """A request of log records. `undecodable` records bear a mark and could not be read: counted as `viewed` advances.
-
-    `viewed` goes through them once: all views at once take seventy times the memory of the request.
-    """
+    """A request of log records. `viewed` is read once, one view at a time, and counts those with a mark as `undecodable`."""
 
     record_count: int
     viewed: Iterator[LogRecord] = field(repr=False)
@@ -95,8 +88,6 @@ class DecodedLogs:
 
 
 class _ResourceGroup:
-    """A resource group. What its scope groups share is read and copied once: there may be one for each span."""
-
     __slots__ = ("_message", "_resource", "_written")
 
     def __init__(self, message: ResourceGroupMessage) -> None:
@@ -116,8 +107,6 @@ class _ResourceGroup:
 
 
 class _Group(Struct, frozen=True, eq=False):
-    """A scope group and where it stands."""
-
     resource_index: int
     scope_index: int
     resource_group: _ResourceGroup
@@ -134,11 +123,7 @@ def _groups(request: RequestMessage) -> Iterator[_Group]:
 
 
 def _survey(body: bytes, envelope: RequestMessage | None) -> tuple[RequestMessage, int, set[bytes]]:
-    """Parse the envelope of a request unless it has been; raise `DecodeError` when it is broken (cut off, trailing bytes).
-
-    Return it, how many spans or log records it has, and with which bytes the first of each scope group begins: a group has one
-    writer.
-    """
+    """Return the envelope, the number of items, and the first byte of each scope group, which has one writer."""
     request = parse_request(body) if envelope is None else envelope
     count = 0
     beginnings: set[bytes] = set()
@@ -151,8 +136,6 @@ def _survey(body: bytes, envelope: RequestMessage | None) -> tuple[RequestMessag
 
 @dataclass(slots=True, eq=False)
 class _Reading:
-    """What was read of a request of spans so far."""
-
     # What stands for the request, and for its sender.
     stands_for: object
     origin: object
@@ -165,34 +148,28 @@ class _Reading:
 
 
 class Decoder:
-    """Decodes requests; remembers the scopes, resources and short values that senders repeat.
+    """Decodes requests; remembers the scopes and resources that senders repeat. `labels` are attributes of resources.
 
-    `marks` are prefixes of attribute keys and of log event names, `scopes` prefixes of scope names that are always
-    viewed, `wanted` exact attribute keys: a span or log record with one of them is viewed as well. `labels` are attributes
-    of resources.
+    Items are viewed with keys or log event names that begin with one of `marks`, `wanted` keys, or scopes of `scopes`.
     """
 
     def __init__(
         self, marks: Sequence[str], scopes: Sequence[str], wanted: Collection[str] = (), *, labels: Collection[str] = ()
     ) -> None:
         self._views = Views(scopes, labels)
+        # Counts values that could not be decoded when they were looked up, ever.
+        self.values = self._views.values
+        # View a span that has waited as bytes.
+        self.waited = self._views.waited
         self._span_marks = span_marks(marks, wanted)
         self._log_marks = log_marks(marks, wanted)
 
-    @property
-    def undecodable_values(self) -> int:
-        """Attribute values and events that could not be decoded when they were looked up, ever."""
-        return self._views.undecodable_values
-
     def traces(self, body: bytes, sender: str | None = None, envelope: RequestMessage | None = None) -> DecodedTraces:
-        """Decode a request of spans; raise `DecodeError` when its envelope is broken. `envelope` is used up.
-
-        `sender` is the same for requests of one connection; `None` is a sender of this request alone.
-        """
+        """Decode a request of spans of one connection's `sender`; raise `DecodeError` when its envelope is broken."""
         request, span_count, beginnings = _survey(body, envelope)
         has_mark = self._span_marks.found_in_request(body, beginnings)
         is_large = len(body) > _LARGEST_AT_ONCE or span_count > _MOST_AT_ONCE
-        heads = None if has_mark or is_large else parse_heads(body)
+        parsed_heads = None if has_mark or is_large else parse_heads(body)
         stands_for = object()
         reading = _Reading(stands_for, stands_for if sender is None else sender, is_large)
         for found in _groups(request):
@@ -203,24 +180,14 @@ class Decoder:
             if has_mark or known.is_named:
                 reading.around = None
                 self._read_spans(found, known, reading)
-            elif heads is not None:
-                whole = read_heads(heads.resource_groups[found.resource_index].scope_groups[found.scope_index])
+            elif parsed_heads is not None:
+                whole = read_heads(parsed_heads.resource_groups[found.resource_index].scope_groups[found.scope_index])
                 reading.heads.extend(read_each(group.items) if whole is None else whole)
             else:
                 # One after the other: all at once they would take as much memory as the request.
                 reading.heads.extend(read_each(group.items))
-        return DecodedTraces(
-            span_count=span_count,
-            viewed=tuple(reading.viewed),
-            heads=tuple(reading.heads),
-            undecodable=reading.undecodable,
-            request=body,
-            envelope=request,
-        )
-
-    def waited(self, span: UnreadSpan) -> Span:
-        """View a span that has waited as bytes."""
-        return self._views.waited(span)
+        viewed, heads = tuple(reading.viewed), tuple(reading.heads)
+        return DecodedTraces(span_count, viewed, heads, reading.undecodable, body, request)
 
     def logs(self, body: bytes, envelope: RequestMessage | None = None) -> DecodedLogs:
         """Decode a request of log records; raise `DecodeError` when its envelope is broken."""

@@ -31,12 +31,9 @@ _MOST_WRITTEN = 16
 
 
 class Container(Struct, eq=False):
-    """What stands around a span: resource and scope as bytes, copies of their own.
+    """Resource and scope around a span, as copied bytes: an element for each time the field was written, or one for all.
 
-    `resource` and `scope` hold one element for each time the sender wrote the field, or one for all where it did so
-    senselessly often. Compared by identity. `request` stands for the request that it came in; `origin` is equal for all
-    containers of one request, and of requests that came on one connection; containers of one resource group share its
-    `resource`.
+    Compared by identity. `request` is equal within a request, `origin` also for all requests of one connection.
     """
 
     resource: tuple[bytes, ...]
@@ -48,22 +45,10 @@ class Container(Struct, eq=False):
 
 
 def container(
-    resource: tuple[bytes, ...],
-    resource_schema_url: bytes,
-    scope_group: ScopeGroupMessage,
-    *,
-    request: object,
-    origin: object,
+    resource: tuple[bytes, ...], schema_url: bytes, group: ScopeGroupMessage, *, request: object, origin: object
 ) -> Container:
     """Copy what stands around the spans of a scope group."""
-    return Container(
-        resource=resource,
-        resource_schema_url=resource_schema_url,
-        scope=copied(scope_group.scope),
-        scope_schema_url=scope_group.schema_url,
-        request=request,
-        origin=origin,
-    )
+    return Container(resource, schema_url, copied(group.scope), group.schema_url, request, origin)
 
 
 def copied(written: RepeatedScalarFieldContainer[bytes]) -> tuple[bytes, ...]:
@@ -72,10 +57,7 @@ def copied(written: RepeatedScalarFieldContainer[bytes]) -> tuple[bytes, ...]:
 
 
 def parse_request(body: bytes) -> RequestMessage:
-    """Parse the envelope of a request of spans or log records; raise `DecodeError` when it is broken.
-
-    One that has too many groups or items for its size counts as broken.
-    """
+    """Parse the envelope of a request; raise `DecodeError` when it is broken or has too many items for its size."""
     check_request(body)
     return parse(RequestMessage, body)
 
@@ -107,35 +89,28 @@ def encode_spans(spans: Iterable[tuple[Container, bytes]]) -> bytes:
 
 
 def without_items(request: RequestMessage, places: Iterable[tuple[int, int, int]]) -> bytes:
-    """Write the request without the items at these places (resource group, scope group, item).
-
-    They are gone from `request` then. A group that this empties is dropped, unless it has fields that we do not know.
-    """
+    """Write the request without these items, and without the groups that this empties, unless they have unknown fields."""
     gone: dict[tuple[int, int], list[int]] = {}
     for resource_index, scope_index, index in places:
         gone.setdefault((resource_index, scope_index), []).append(index)
     # From the end, so that dropping a group leaves the other indexes valid.
     for resource_index, scope_index in sorted(gone, reverse=True):
-        group = request.resource_groups[resource_index]
-        _remove_from_scope(group, scope_index, gone[resource_index, scope_index])
+        group, indexes = request.resource_groups[resource_index], gone[resource_index, scope_index]
+        scope = group.scope_groups[scope_index]
+        items = scope.items
+        if len(indexes) * len(items) <= _MOVED_AT_MOST:
+            for index in sorted(indexes, reverse=True):
+                del items[index : index + 1]
+        else:
+            left_out = frozenset(indexes)
+            kept = [raw for index, raw in enumerate(items) if index not in left_out]
+            del items[:]
+            items.extend(kept)
+        if not items and not _has_unknown_fields(scope, ("scope", "schema_url")):
+            del group.scope_groups[scope_index : scope_index + 1]
         if not group.scope_groups and not _has_unknown_fields(group, ("resource", "schema_url")):
             del request.resource_groups[resource_index : resource_index + 1]
     return request.SerializeToString()
-
-
-def _remove_from_scope(group: ResourceGroupMessage, scope_index: int, gone: list[int]) -> None:
-    scope = group.scope_groups[scope_index]
-    items = scope.items
-    if len(gone) * len(items) <= _MOVED_AT_MOST:
-        for index in sorted(gone, reverse=True):
-            del items[index : index + 1]
-    else:
-        left_out = frozenset(gone)
-        kept = [raw for index, raw in enumerate(items) if index not in left_out]
-        del items[:]
-        items.extend(kept)
-    if not items and not _has_unknown_fields(scope, ("scope", "schema_url")):
-        del group.scope_groups[scope_index : scope_index + 1]
 
 
 def _has_unknown_fields(emptied: Message, known_fields: tuple[str, ...]) -> bool:

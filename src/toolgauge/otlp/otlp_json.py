@@ -1,11 +1,8 @@
 """OTLP JSON in, the same request as protobuf bytes out.
 
-OTLP's JSON differs from protobuf's own mapping (OTLP specification, "JSON Protobuf Encoding"): ids are hex in
-either case, enums are integers, keys are lowerCamelCase only, unknown keys are ignored. protobuf's `json_format`
-would read hex ids as base64 without a word, takes names of enums and snake_case, and is slow.
-
-One writer a field is made once from the message's descriptor: looking at descriptors for each value costs more than
-writing it. The path to a wrong value is put together only when there is one: each writer on the way out adds its piece.
+OTLP's JSON has hex ids, integer enums and lowerCamelCase keys only, and ignores unknown keys: protobuf's `json_format` reads
+ids as base64 without an error, takes names of enums and snake_case, and is slow. One writer a field is made once from the
+message's descriptor. The path of a wrong value is built on the way out of the writers.
 """
 
 import base64
@@ -61,7 +58,7 @@ def scalar(field: FieldDescriptor) -> tuple[int, Encode]:
     if integer is not None:
         return integer
     if field.type == FieldDescriptor.TYPE_STRING:
-        return DELIMITED, _string
+        return DELIMITED, lambda value: _delimited(_text_of(value).encode())
     if field.type == FieldDescriptor.TYPE_BYTES:
         size = _ID_BYTES.get(field.name)
         return DELIMITED, _base64 if size is None else _id_writer(size)
@@ -76,10 +73,10 @@ def _delimited(body: bytes) -> bytes:
     return varint(len(body)) + body
 
 
-def _string(value: Json) -> bytes:
+def _text_of(value: Json) -> str:
     if not isinstance(value, str):
         raise WrongValueError("has the wrong type")
-    return _delimited(value.encode())
+    return value
 
 
 def _bool(value: Json) -> bytes:
@@ -89,10 +86,8 @@ def _bool(value: Json) -> bytes:
 
 
 def _base64(value: Json) -> bytes:
-    if not isinstance(value, str):
-        raise WrongValueError("has the wrong type")
     # Either alphabet, with padding or without (protobuf, "JSON Mapping"): writers differ.
-    padded = value + "=" * (-len(value) % 4)
+    padded = _text_of(value) + "=" * (-len(_text_of(value)) % 4)
     try:
         return _delimited(base64.b64decode(padded, altchars=b"-_", validate=True))
     except (ValueError, binascii.Error):
@@ -166,29 +161,23 @@ def _within(read: Callable[[Json], int], low: int, high: int, write: Callable[[i
     return encode
 
 
-def _signed(number: int) -> bytes:
-    return varint(number & (1 << 64) - 1)
-
-
-def _zigzag(number: int) -> bytes:
-    return varint(number * 2 if number >= 0 else -number * 2 - 1)
-
-
 _LOW_32, _HIGH_32, _HIGH_U32 = -(1 << 31), (1 << 31) - 1, (1 << 32) - 1
 _LOW_64, _HIGH_64, _HIGH_U64 = -(1 << 63), (1 << 63) - 1, (1 << 64) - 1
 _INTEGERS: dict[int, tuple[int, Encode]] = {
-    FieldDescriptor.TYPE_INT32: (VARINT, _within(_integer, _LOW_32, _HIGH_32, _signed)),
-    FieldDescriptor.TYPE_INT64: (VARINT, _within(_integer, _LOW_64, _HIGH_64, _signed)),
+    FieldDescriptor.TYPE_INT32: (VARINT, _within(_integer, _LOW_32, _HIGH_32, varint)),
+    FieldDescriptor.TYPE_INT64: (VARINT, _within(_integer, _LOW_64, _HIGH_64, varint)),
     FieldDescriptor.TYPE_UINT32: (VARINT, _within(_integer, 0, _HIGH_U32, varint)),
     FieldDescriptor.TYPE_UINT64: (VARINT, _within(_integer, 0, _HIGH_U64, varint)),
-    FieldDescriptor.TYPE_SINT32: (VARINT, _within(_integer, _LOW_32, _HIGH_32, _zigzag)),
+    FieldDescriptor.TYPE_SINT32: (
+        VARINT,
+        _within(_integer, _LOW_32, _HIGH_32, lambda number: varint(number << 1 ^ number >> 31)),
+    ),
     FieldDescriptor.TYPE_FIXED32: (FIXED32, _within(_integer, 0, _HIGH_U32, struct.Struct("<I").pack)),
     FieldDescriptor.TYPE_FIXED64: (FIXED64, _within(_integer, 0, _HIGH_U64, struct.Struct("<Q").pack)),
     FieldDescriptor.TYPE_SFIXED64: (FIXED64, _within(_integer, _LOW_64, _HIGH_64, struct.Struct("<q").pack)),
     # Names of enums are not legal in OTLP, nor are numbers as text.
-    FieldDescriptor.TYPE_ENUM: (VARINT, _within(_number, _LOW_32, _HIGH_32, _signed)),
+    FieldDescriptor.TYPE_ENUM: (VARINT, _within(_number, _LOW_32, _HIGH_32, varint)),
 }
-
 
 # Adds a field to the parts of a message. The last argument is the depth of that message; raises `WrongValueError`.
 _Writer: TypeAlias = Callable[[list[bytes], Json, int], None]
@@ -200,8 +189,6 @@ _SHORT = tuple(bytes([number]) for number in range(128))
 
 
 class _MessagePlan:
-    """How one kind of message is written."""
-
     def __init__(self) -> None:
         # By key. Filled later, because messages hold messages of their own kind.
         self.writers: dict[str, _Writer] = {}
@@ -231,7 +218,6 @@ _Plans: TypeAlias = dict[str, _MessagePlan]
 
 
 def _plan_of(descriptor: Descriptor, plans: _Plans) -> _MessagePlan:
-    """Find the plan of a kind of message, or make it and all that it needs."""
     plan = plans.get(descriptor.full_name)
     if plan is None:
         plan = plans[descriptor.full_name] = _MessagePlan()
@@ -240,11 +226,7 @@ def _plan_of(descriptor: Descriptor, plans: _Plans) -> _MessagePlan:
 
 
 class _SplitPlan:
-    """How a request or one of its groups is written from its JSON text.
-
-    `split` names the fields down to the items, which are decoded one at a time: objects that stand for a whole request
-    take nine times its size.
-    """
+    """Writes a request or group from JSON; items at the end of the path `split` are decoded singly, to save memory."""
 
     def __init__(self, descriptor: Descriptor, split: tuple[str, ...], plans: _Plans) -> None:
         field = next(field for field in descriptor.fields if field.camelcase_name == split[0])
@@ -305,7 +287,6 @@ def _split_object(text: bytes | msgspec.Raw) -> dict[str, msgspec.Raw]:
 
 
 def _unknown_keys(known: str, keys: Collection[str]) -> WrongValueError:
-    """Return the error of an object that has keys, but not `known` nor any other key of its message."""
     other = next((key for key in _SIGNAL_KEYS if key in keys), None)
     if known in _SIGNAL_KEYS and other is not None:
         problem = f"holds `{other}`, not `{known}`: send it to the endpoint of its own signal"
@@ -437,10 +418,7 @@ _Encoded = TypeVar("_Encoded")
 
 
 def requests_from_json(text: bytes) -> list[tuple[Signal, bytes]]:
-    """Encode the trace and the log request in one JSON document; other signals are left out.
-
-    Raise `DecodeError` with the path of the wrong value.
-    """
+    """Encode a document's trace and log requests; raise `DecodeError` with the path of a wrong value."""
     return _encoded(_encode_all, text)
 
 

@@ -1,13 +1,15 @@
-"""Whole requests: with a checked envelope on their way to the pipeline, framed in a recording, and counted item by item.
+"""Whole requests: with a checked envelope, framed in a recording, counted item by item, and split by trace or worker.
 
-Receivers check the envelope before they answer: a request that cannot be parsed must not be acknowledged. Spans, log records and
-metrics have the same envelope on the wire, so a request of log records parses as one of spans; acknowledged as such it would
-be lost. In a recording, requests follow one another, each as its size (a varint) and its bytes. A request of log records or
-metrics begins with a field that OTLP does not have, number 15, whose text is the signal: decoders of protobuf skip it. One of
-spans has none, so that a recording of spans is what other tools write.
+All signals have the same envelope on the wire, so one of another signal must be refused, not acknowledged. In a recording, each
+request is its size (a varint) and its bytes, after field 15, which OTLP does not have, with the signal's name if not spans. A
+broker wants one trace a message; a request for one worker stays byte for byte. With conversation ids, a trace goes to the worker
+of the conversation that its first request shows, else to that of the trace id; later spans follow it.
 """
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeAlias
+from zlib import crc32
 
 from google.protobuf.message import DecodeError as ProtobufError
 from google.protobuf.message import Message
@@ -21,7 +23,8 @@ from toolgauge.model.delivery import Assignment, BrokerMessage, Signal, Source
 from toolgauge.model.errors import DecodeError
 from toolgauge.otlp.bounds import check_span, parse
 from toolgauge.otlp.encode import varint
-from toolgauge.otlp.envelope import parse_request
+from toolgauge.otlp.envelope import Container, container, copied, encode_spans, is_trace_id, parse_request, read_head
+from toolgauge.otlp.marks import is_back_to_front
 from toolgauge.otlp.wire_pb2 import (
     AnyValueMessage,
     ForeignToLogsMessage,
@@ -29,9 +32,214 @@ from toolgauge.otlp.wire_pb2 import (
     ForeignToSpansMessage,
     LogRecordMessage,
     RequestMessage,
+    ResourceGroupMessage,
+    ScopeGroupMessage,
     SpanSignsMessage,
 )
 
+Item: TypeAlias = tuple[Container, bytes]
+
+
+class TraceRequest(Struct, frozen=True):
+    """A request of one trace. `trace_id` is lower-case hex, `None` where its items have none; `count` of spans or log records."""
+
+    trace_id: str | None
+    body: bytes
+    count: int
+
+
+def split_by_trace(signal: Signal, body: bytes, max_bytes: int) -> Iterator[TraceRequest]:
+    """Yield requests of one trace each, divided between items over `max_bytes`; metrics stay whole. Raise `DecodeError`."""
+    if signal == "metrics":
+        yield TraceRequest(None, body, 0)
+        return
+    by_trace: dict[str | None, list[Item]] = {}
+    for around, raw in copied_items(body):
+        trace_id = trace_id_of(signal, raw)
+        by_trace.setdefault(trace_id, []).append((around, raw))
+    if len(by_trace) == 1 and len(body) <= max_bytes:
+        for trace_id, items in by_trace.items():
+            yield TraceRequest(trace_id, body, len(items))
+        return
+    for trace_id, items in by_trace.items():
+        yield from _fitting(trace_id, items, max_bytes)
+
+
+def copied_items(body: bytes) -> Iterator[Item]:
+    """Yield the spans or log records of a request, each with what stands around it. Raise `DecodeError` when the envelope is broken."""
+    request = object()
+    for group in parse_request(body).resource_groups:
+        resource = copied(group.resource)
+        for scope_group in group.scope_groups:
+            around = container(resource, group.schema_url, scope_group, request=request, origin=request)
+            for raw in scope_group.items:
+                yield around, raw
+
+
+def _fitting(trace_id: str | None, items: Sequence[Item], max_bytes: int) -> Iterator[TraceRequest]:
+    body = encode_spans(items)
+    if len(body) <= max_bytes or len(items) == 1:
+        yield TraceRequest(trace_id, body, len(items))
+        return
+    middle = len(items) // 2
+    yield from _fitting(trace_id, items[:middle], max_bytes)
+    yield from _fitting(trace_id, items[middle:], max_bytes)
+
+
+def trace_id_of(signal: Signal, raw: bytes) -> str | None:
+    """Read the trace id of a span or log record, in lower-case hex; `None` where it has none."""
+    if signal == "traces":
+        head = read_head(raw)
+        return None if head is None else head[0].hex()
+    try:
+        trace_id = parse(LogRecordMessage, raw).trace_id
+    except DecodeError:
+        return None
+    return trace_id.hex() if is_trace_id(trace_id) else None
+
+
+# Beyond them the oldest are forgotten: their later spans go by trace id.
+_MAX_TRACES = 100_000
+# The tag and the length of a trace id in a span.
+_TRACE_ID = b"\n\x10"
+# Items of one worker, in the groups that they came in.
+_Group: TypeAlias = tuple[ResourceGroupMessage, ScopeGroupMessage, list[bytes]]
+
+
+class Part(Struct, frozen=True):
+    """What of a request one worker is to have; `items` counts its spans or log records."""
+
+    worker: int
+    body: bytes
+    items: int
+
+
+class Divider:
+    """Divides requests between `workers`, on one thread, by trace id or by the first of `conversation_keys` that a trace has."""
+
+    def __init__(self, workers: int, conversation_keys: Sequence[str] = ()) -> None:
+        self._workers = workers
+        self._searches = tuple(re.compile(_written_key(key), re.DOTALL).search for key in conversation_keys)
+        # The worker of each trace that goes by its conversation, the oldest first.
+        self._of_trace: dict[str, int] = {}
+
+    @property
+    def remembers(self) -> bool:
+        """Whether traces go by conversations, and where they go is remembered: requests are divided on one thread then."""
+        return bool(self._searches)
+
+    def adopt(self, conversation_keys: Sequence[str]) -> None:
+        """Go by these keys from here on; traces that are known stay where they are."""
+        self._searches = tuple(re.compile(_written_key(key), re.DOTALL).search for key in conversation_keys)
+
+    def divide(self, signal: Signal, body: bytes) -> list[Part]:
+        """Return a request's parts, items without a trace id at one worker; raise `DecodeError` when it is broken."""
+        if signal == "metrics":
+            return [Part(0, body, 0)]
+        request = parse_request(body)
+        check_signal(signal, request)
+        groups = [(group, list(group.scope_groups)) for group in request.resource_groups]
+        if self._searches:
+            self._remember_conversations((trace_id_of(signal, item[1]), item) for item in copied_items(body))
+        # Of each worker what stands around its items, and the items.
+        by_worker: dict[int, list[_Group]] = {}
+        of_trace: dict[bytes, int] = {}
+        for group, scope_groups in groups:
+            for scope_group in scope_groups:
+                for worker, raws in self._divided(signal, scope_group.items, of_trace).items():
+                    by_worker.setdefault(worker, []).append((group, scope_group, raws))
+        counts = {worker: sum(len(raws) for _, _, raws in own) for worker, own in by_worker.items()}
+        if len(by_worker) <= 1:
+            return [Part(worker, body, counts.get(worker, 0)) for worker in by_worker or (0,)]
+        return [Part(worker, _encoded(own), counts[worker]) for worker, own in by_worker.items()]
+
+    def _divided(self, signal: Signal, raws: Iterable[bytes], of_trace: dict[bytes, int]) -> dict[int, list[bytes]]:
+        """Return the items of each worker; `of_trace` has the workers of the ids that were seen in this request."""
+        divided: dict[int, list[bytes]] = {}
+        is_span = signal == "traces"
+        for raw in raws:
+            # As SDKs write a span, and as the Collector does, back to front. In all others the id is looked for.
+            if is_span and raw[:2] == _TRACE_ID:
+                written = raw[2:18]
+            elif is_span and raw[-18:-16] == _TRACE_ID and is_back_to_front(raw):
+                written = raw[-16:]
+            else:
+                found = trace_id_of(signal, raw)
+                written = b"" if found is None else bytes.fromhex(found)
+            worker = of_trace.get(written)
+            if worker is None:
+                worker = of_trace[written] = self.worker_of(written.hex() if is_trace_id(written) else None)
+            if worker in divided:
+                divided[worker].append(raw)
+            else:
+                divided[worker] = [raw]
+        return divided
+
+    def worker_of(self, trace_id: str | None) -> int:
+        """Return which worker has the trace with this id, `None` for what belongs to no trace."""
+        if trace_id is None:
+            return 0
+        known = self._of_trace.get(trace_id)
+        return self._worker_by(trace_id.encode()) if known is None else known
+
+    def _worker_by(self, key: bytes) -> int:
+        return crc32(key) % self._workers
+
+    def _remember_conversations(self, items: Iterable[tuple[str | None, Item]]) -> None:
+        begun: dict[str, bytes | None] = {}
+        of_resource: dict[tuple[bytes, ...], bytes | None] = {}
+        for trace_id, (around, raw) in items:
+            if trace_id is None or trace_id in self._of_trace or begun.get(trace_id) is not None:
+                continue
+            found = self._conversation(raw)
+            if found is None:
+                if around.resource not in of_resource:
+                    of_resource[around.resource] = self._conversation(b"".join(around.resource))
+                found = of_resource[around.resource]
+            begun[trace_id] = found
+        for trace_id, conversation in begun.items():
+            self._of_trace[trace_id] = self._worker_by(trace_id.encode() if conversation is None else conversation)
+        while len(self._of_trace) > _MAX_TRACES:
+            del self._of_trace[next(iter(self._of_trace))]
+
+    def _conversation(self, raw: bytes) -> bytes | None:
+        for search in self._searches:
+            found = search(raw)
+            if found is not None:
+                start, size = found.end(), found[1][0]
+                return raw[start : start + size]
+        return None
+
+
+def _encoded(own: Iterable[_Group]) -> bytes:
+    request = RequestMessage()
+    begun: ResourceGroupMessage | None = None
+    written = request.resource_groups
+    for group, scope_group, raws in own:
+        if group is not begun:
+            begun = group
+            resource_group = written.add()
+            resource_group.resource.extend(copied(group.resource))
+            resource_group.schema_url = group.schema_url
+        scope = written[-1].scope_groups.add()
+        scope.scope.extend(copied(scope_group.scope))
+        scope.schema_url = scope_group.schema_url
+        scope.items.extend(raws)
+    return request.SerializeToString()
+
+
+def _written_key(key: str) -> bytes:
+    """Write the pattern of an attribute with this key; its group is the length of a text of 1 to 125 bytes."""
+    written = key.encode()
+    return b"\n" + re.escape(bytes((len(written),)) + written) + b"\x12[\x03-\x7f]\n([\x01-\x7d])"
+
+
+# Those of gRPC.
+SERVICES: dict[Signal, str] = {
+    "traces": "opentelemetry.proto.collector.trace.v1.TraceService",
+    "metrics": "opentelemetry.proto.collector.metrics.v1.MetricsService",
+    "logs": "opentelemetry.proto.collector.logs.v1.LogsService",
+}
 _ITEMS: dict[Signal, str] = {"traces": "spans", "logs": "log records", "metrics": "metrics"}
 _SPAN_ID_BYTES, _TRACE_ID_BYTES = 8, 16
 _SIGNAL_FIELD = b"\x7a"  # number 15, with a length
@@ -43,10 +251,9 @@ _LARGEST_STRICT_BYTES = 1 << 20
 
 
 class Request(Struct, frozen=True, eq=False):
-    """One export request: its bytes as received, its parsed envelope, and how many spans, records or metrics it holds.
+    """One export request as received, with its parsed envelope and the number of its spans, records or metrics.
 
-    `sender` is the same for requests of one connection; `None` is a sender of this request alone. `received_ns` is when
-    it came, `entry` the source that it can be read again from, where there is one.
+    `sender` is the same for requests of one connection; `entry` is the source from which it can be read again.
     """
 
     signal: Signal
@@ -79,11 +286,7 @@ def read_request(
 
 
 def newest_time_ns(signal: Signal, body: bytes) -> int:
-    """Return the newest end of a span, or time of a log record, in the request; 0 when it holds none.
-
-    A recorded request left its producer at that time at the earliest. Raise `DecodeError` when its envelope is broken or of another
-    signal; a broken span or log record has no time: receivers leave out that record alone.
-    """
+    """Return the newest end of a span, or time of a log record; 0 without one. Raise `DecodeError` for a broken envelope."""
     newest_ns = 0
     for raw in _items(read_request(signal, body, 0).envelope):
         try:
@@ -103,10 +306,9 @@ def _items(request: RequestMessage) -> Iterator[bytes]:
 
 
 def check_signal(signal: Signal, request: RequestMessage) -> None:
-    """Raise `DecodeError` when the request is of another signal than that of its endpoint.
+    """Raise `DecodeError` when the request is of another signal than its endpoint.
 
-    Rule: the first item with fields that only one signal has decides. It is of another signal when one of its fields has a wire
-    type that no item of this signal has there. An item that is empty or cannot be parsed decides nothing.
+    Rule: the first item with a field, or a wire type of a field, that only one signal has decides.
     """
     for raw in filter(None, _items(request)):
         try:
@@ -163,11 +365,7 @@ def signal_and_body(request: bytes, otherwise: Signal) -> tuple[Signal, bytes]:
 
 
 def count_undecodable(signal: Signal, body: bytes) -> int:
-    """Count the spans or log records that a strict reader cannot decode.
-
-    Here they are read leniently: text that is not UTF-8 harms nothing. A destination that reads with the stock message classes
-    refuses the whole request for it. All of a group are counted when its resource or scope cannot be decoded.
-    """
+    """Count items that a strict reader cannot decode, such as text that is not UTF-8, or those below such a group."""
     if signal == "metrics":
         return 0
     kind = Span if signal == "traces" else LogRecord

@@ -1,9 +1,8 @@
 """Views of one raw span or log record, with its resource and scope; remembers what senders repeat.
 
-Each is parsed alone: a part of a parsed request would keep the whole request alive for as long as its span waits.
-Attribute values stay bytes until somebody looks them up. Short cuts answer only for forms they checked exactly; every
-other form goes through the message class. A value that cannot be decoded (nested too deep, cut off) reads as `None` and
-is counted: a look-up must never raise into a dialect.
+Each is parsed alone: a part of a parsed request would keep the whole request alive. Attribute values stay bytes until they
+are looked up. Short cuts answer only for forms they checked exactly. A value that cannot be decoded reads as `None` and is
+counted: a look-up must never raise into a dialect.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -68,7 +67,6 @@ _EVENT_NAME = "event.name"
 # Scopes and resources come again with each request: to parse them each time takes 3 % more for requests of 8 spans.
 _MOST_GROUPS = 512
 _LONGEST_GROUP = 4096
-
 
 Default = TypeVar("Default")
 
@@ -136,10 +134,7 @@ class Values:
 
 
 class Attributes(Mapping[str, Value]):
-    """A read-only view of attributes. Iterates in the order of the keys: the sender's order is not kept.
-
-    `unordered` are the keys as they come, for whoever asks which they are and no more.
-    """
+    """A read-only view of attributes, iterated in the order of the keys; `unordered` are the keys as they come."""
 
     __slots__ = ("_keys", "_raw", "_values", "unordered")
 
@@ -281,22 +276,14 @@ class KnownScope(Struct, frozen=True, eq=False):
 
 
 class Views:
-    """Builds views. `scopes` are the prefixes of scope names that are always viewed.
-
-    `labels` are the attributes of resources that are labels, beside version and environment.
-    """
+    """Builds views; always of scopes whose name begins with one of `scopes`. `labels` are further labels of resources."""
 
     def __init__(self, scopes: Sequence[str], labels: Collection[str] = ()) -> None:
         self._scope_names = tuple(scopes)
         self._label_keys = tuple(dict.fromkeys((VERSION, ENVIRONMENT, *labels)))
-        self._values = Values()
+        self.values = Values()
         self._known_scope = lru_cache(_MOST_GROUPS)(self._parse_scope)
         self._known_resource = lru_cache(_MOST_GROUPS)(self._parse_resource)
-
-    @property
-    def undecodable_values(self) -> int:
-        """Values and events that could not be decoded when they were looked up, ever."""
-        return self._values.undecodable
 
     def parsed(self, raw: bytes) -> ParsedSpan:
         """Parse a raw span; raise `DecodeError` when it cannot be parsed, is beyond the bounds, or has no valid ids."""
@@ -315,10 +302,10 @@ class Views:
             parent.hex() if is_span_id(parent) else None,
             remote_flag(flags) if flags else None,
             text(name),
-            Attributes(message.attributes, self._values),
+            Attributes(message.attributes, self.values),
             raw,
             message,
-            self._values,
+            self.values,
         )
 
     def waited(self, span: UnreadSpan) -> Span:
@@ -329,10 +316,10 @@ class Views:
             span.parent_span_id,
             span.parent_is_remote,
             text(message.name),
-            Attributes(message.attributes, self._values),
+            Attributes(message.attributes, self.values),
             span.raw,
             message,
-            self._values,
+            self.values,
         )
         return parsed.span(span.resource, span.scope)
 
@@ -341,7 +328,7 @@ class Views:
         check_record(raw)
         message = parse(LogRecordMessage, raw)
         check_name(message.event_name)
-        attributes = Attributes(message.attributes, self._values)
+        attributes = Attributes(message.attributes, self.values)
         event_name = text(message.event_name) or attributes.get(_EVENT_NAME)
         trace_id, span_id = message.trace_id, message.span_id
         has_span = are_ids(trace_id, span_id)
@@ -349,7 +336,7 @@ class Views:
             ref=SpanRef(trace_id.hex(), span_id.hex()) if has_span else None,
             event_name=event_name if isinstance(event_name, str) else "",
             time_ns=message.time_unix_nano or message.observed_time_unix_nano,
-            body=self._values.decode(joined(message.body)),
+            body=self.values.decode(joined(message.body)),
             attributes=attributes,
             resource=resource,
             scope=scope,
@@ -370,7 +357,7 @@ class Views:
     def _parse_resource(self, raw: bytes) -> Resource:
         try:
             check_record(raw)
-            attributes = Attributes(parse(ResourceMessage, raw).attributes, self._values)
+            attributes = Attributes(parse(ResourceMessage, raw).attributes, self.values)
         except DecodeError:
             return Resource(service=None, attributes={})
         service = attributes.get(_SERVICE_NAME)
@@ -397,7 +384,6 @@ class Views:
 
 
 def _label(attributes: Attributes, key: str) -> str:
-    """Return the attribute as a label's value; empty where it is absent or no single value."""
     value = attributes.get(key)
     if value is None and key in _OLDER_NAMES:
         value = attributes.get(_OLDER_NAMES[key])

@@ -313,7 +313,7 @@ class Pipeline:
         self.egress.flush(self._now_ns)
 
     def _count_broken_values(self) -> None:
-        broken = self._reader.decoder.undecodable_values - self._broken_counted
+        broken = self._reader.decoder.values.undecodable - self._broken_counted
         if broken:
             self._metrics.undecodable_values.add(broken)
             self._broken_counted += broken

@@ -27,8 +27,9 @@ from toolgauge.net.auth import TokenGuard
 from toolgauge.net.listen import close_all, listen
 from toolgauge.net.settings import ServerTls
 from toolgauge.net.tls import WatchedFiles, server_context, server_pem
+from toolgauge.otlp.request import SERVICES
 from toolgauge.receive.otlp_handler import HOP_HEADER, BrokenBodyError, OtlpHandler, Uploads, gunzip, inflate
-from toolgauge.receive.refusal import Refusal, RefusalLog, invalid, loop, too_large, unauthenticated
+from toolgauge.receive.refusal import LOOP, UNAUTHENTICATED, Refusal, RefusalLog, invalid, too_large
 from toolgauge.receive.settings import GrpcSettings
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.settings import SECOND
@@ -76,20 +77,12 @@ def _certificates(tls: ServerTls) -> grpc.ServerCertificateConfiguration:
     return grpc.ssl_server_certificate_configuration([(pem.key, pem.certificate)], pem.client_ca)
 
 
-_SERVICES: dict[Signal, str] = {
-    "traces": "opentelemetry.proto.collector.trace.v1.TraceService",
-    "metrics": "opentelemetry.proto.collector.metrics.v1.MetricsService",
-    "logs": "opentelemetry.proto.collector.logs.v1.LogsService",
-}
 _MAX_RESPONSE = 4 << 20
 _Handler: TypeAlias = "grpc.RpcMethodHandler[bytes, bytes]"
 
 
 class GrpcReceiver:
-    """Receives OTLP over gRPC.
-
-    One server; `port` is known once it has started. `has_memory` answers whether so many more bytes may be gathered.
-    """
+    """Receives OTLP over gRPC. `port` is known once it has started; `has_memory` answers for so many more bytes."""
 
     def __init__(
         self,
@@ -102,24 +95,16 @@ class GrpcReceiver:
         refusal_log: RefusalLog | None = None,
     ) -> None:
         limit = settings.max_recv_msg_size
+        log = refusal_log or RefusalLog()
         self._handler = OtlpHandler(
-            consumer,
-            transport="grpc",
-            limit=limit,
-            metrics=metrics,
-            hop_id=hop_id,
-            refusal_log=refusal_log or RefusalLog(),
+            consumer, transport="grpc", limit=limit, metrics=metrics, hop_id=hop_id, refusal_log=log
         )
         self._uploads = Uploads(limit, has_memory)
         self._settings = settings
         self._server: grpc.aio.Server | None = None
-        self._port = 0
+        # Known once it has started.
+        self.port = 0
         self._first_call = FirstCall(self._handler.refusal_log)
-
-    @property
-    def port(self) -> int:
-        """The bound port; 0 before the start."""
-        return self._port
 
     async def start(self) -> None:
         """Bind and serve; raise `StartError` when the endpoint cannot be had."""
@@ -154,9 +139,9 @@ class GrpcReceiver:
                 ) from error
         await server.start()
         # The server as a whole is the service "".
-        for service in ("", *_SERVICES.values()):
+        for service in ("", *SERVICES.values()):
             await self._health.set(service, HealthCheckResponse.SERVING)
-        self._port = addresses[0][1]
+        self.port = addresses[0][1]
         self._server = server
 
     async def stop(self, grace_s: float) -> None:
@@ -181,11 +166,7 @@ def _options(settings: GrpcSettings) -> Iterator[tuple[str, int]]:
 
 
 class _Methods(grpc.GenericRpcHandler):
-    """Finds the handler of a method; refuses strangers, and what carries our own hop id, whatever the message is.
-
-    All of them handle calls as if senders sent streams: a single message would be read to its end before anybody is
-    asked whether it may.
-    """
+    """Finds the handler of a method; refuses strangers and our own hop id, as streams: before a message is read."""
 
     def __init__(self, handler: OtlpHandler, guard: TokenGuard | None, uploads: Uploads) -> None:
         self._own_hop = (HOP_HEADER, handler.hop_id)
@@ -193,11 +174,11 @@ class _Methods(grpc.GenericRpcHandler):
         self._open: dict[str, _Handler] = {}
         self._loop: dict[str, _Handler] = {}
         self._strangers: dict[str, _Handler] = {}
-        for signal, service in _SERVICES.items():
+        for signal, service in SERVICES.items():
             path = f"/{service}/Export"
             self._open[path] = grpc.stream_unary_rpc_method_handler(_Exports(handler, signal, uploads).take)
-            self._loop[path] = grpc.stream_unary_rpc_method_handler(_refuse(handler, signal, loop()))
-            self._strangers[path] = grpc.stream_unary_rpc_method_handler(_refuse(handler, signal, unauthenticated()))
+            self._loop[path] = grpc.stream_unary_rpc_method_handler(_refuse(handler, signal, LOOP))
+            self._strangers[path] = grpc.stream_unary_rpc_method_handler(_refuse(handler, signal, UNAUTHENTICATED))
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> "_Handler | None":
         """Choose by method and metadata; `None` is UNIMPLEMENTED."""
@@ -215,8 +196,7 @@ class _Methods(grpc.GenericRpcHandler):
 class FirstCall(grpc.GenericRpcHandler):
     """Logs that TLS connections bring no call, as long as none has come since the start.
 
-    Rule: a connection without a call within 10 s, when no sender has ever got in, is a handshake that failed. gRPC shows neither
-    the failure nor its peer to Python. Later the same connection may be a health check of TCP, and is not logged.
+    Rule: no call within 10 s, before any sender ever got in, is a failed handshake. gRPC does not show it to Python.
     """
 
     def __init__(self, refusal_log: RefusalLog) -> None:
@@ -278,8 +258,6 @@ _Context: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
 
 
 class _Exports:
-    """Takes the calls of `Export` for one signal."""
-
     def __init__(self, handler: OtlpHandler, signal: Signal, uploads: Uploads) -> None:
         self._handler = handler
         self._signal: Signal = signal
@@ -327,8 +305,6 @@ class _Exports:
 
 
 class _Upload:
-    """A call whose message is being gathered."""
-
     __slots__ = ("_context", "_handler", "_peer", "_signal")
 
     def __init__(self, handler: OtlpHandler, signal: Signal, context: _Context, peer: str) -> None:
@@ -338,10 +314,7 @@ class _Upload:
         self._context = context
 
     async def give_up(self, refused: Refusal) -> None:
-        """Answer now, which also ends the wait for the message and frees its bytes in gRPC.
-
-        Cancelling the wait instead would leave a message that is whole at that very moment in memory for ever.
-        """
+        """Answer now, which frees the message; cancelling the wait could leave a whole message in memory for ever."""
         with contextlib.suppress(grpc.aio.BaseError):
             await _abort(self._context, self._handler.refuse(self._signal, refused, self._peer))
 
@@ -373,5 +346,9 @@ def _decompress(body: bytes, limit: int) -> bytes:
 
 
 async def _abort(context: _Context, refused: Refusal) -> NoReturn:
-    await context.abort(refused.code, refused.short_message(), (("grpc-status-details-bin", refused.status()),))
+    await context.abort(
+        refused.code,
+        refused.short_message(),
+        (("grpc-status-details-bin", refused.status_message().SerializeToString()),),
+    )
     raise AssertionError("abort always raises")

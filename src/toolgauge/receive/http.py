@@ -22,7 +22,7 @@ from toolgauge.model.delivery import Consumer, Refused
 from toolgauge.net.auth import TokenGuard
 from toolgauge.net.listen import Listeners, peer_address
 from toolgauge.receive.otlp_handler import HOP_HEADER, Decode, FromJson, OtlpHandler, Uploads, gunzip, inflate, unzstd
-from toolgauge.receive.refusal import Refusal, RefusalLog, invalid, loop, refusal, too_large, unauthenticated
+from toolgauge.receive.refusal import LOOP, UNAUTHENTICATED, Refusal, RefusalLog, invalid, refusal, too_large
 from toolgauge.receive.settings import HttpSettings
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.settings import SECOND
@@ -37,23 +37,17 @@ class Media:
     status: Callable[[Refusal], bytes]
 
 
-def _json_status(refused: Refusal) -> bytes:
-    return json.dumps(json_format.MessageToDict(refused.status_message())).encode()
-
-
 PROTOBUF = Media(
     content_type="application/x-protobuf",
     success=b"",
     status=lambda refused: refused.status_message().SerializeToString(),
 )
-JSON = Media(content_type="application/json", success=b"{}", status=_json_status)
+JSON = Media(
+    content_type="application/json",
+    success=b"{}",
+    status=lambda refused: json.dumps(json_format.MessageToDict(refused.status_message())).encode(),
+)
 _MEDIA = {media.content_type: media for media in (PROTOBUF, JSON)}
-
-
-def media_of(content_type: str) -> Media | None:
-    """Find the encoding that a `Content-Type` names, whatever its parameters; `None` when it names no OTLP encoding."""
-    return _MEDIA.get(content_type.partition(";")[0].strip().lower())
-
 
 _SERVER = "toolgauge"
 # How long the rest of a refused body is read, so that a sender in the middle of it sees the answer.
@@ -62,11 +56,7 @@ _SLOWEST_BYTES_PER_S = 64 * 1024
 
 
 class HttpReceiver:
-    """Receives OTLP over HTTP, protobuf and JSON.
-
-    One server; `port` is known once it has started. `from_json` makes protobuf of a JSON request. `has_memory`
-    answers whether so many more bytes of a body may be read.
-    """
+    """Receives OTLP over HTTP, protobuf and JSON. `port` is known once it has started; `has_memory` answers for more bytes."""
 
     def __init__(
         self,
@@ -158,13 +148,14 @@ class HttpReceiver:
         return response if self._finished is None else _closing(response)
 
     async def _answer_post(self, request: web.BaseRequest) -> web.Response:
-        media = media_of(request.headers.get("Content-Type", "")) or PROTOBUF
+        named = _MEDIA.get(request.headers.get("Content-Type", "").partition(";")[0].strip().lower())
+        media = named or PROTOBUF
         signal = self._settings.paths.get(request.path)
         peer = _peer(request)
         if signal is None:
             self._handler.refusal_log.path("http", self._no_such_path, peer)
             return _closing(_response(self._no_such_path, media))
-        refused = self._precheck(request)
+        refused = self._precheck(request, named)
         if refused is not None:
             response = _response(self._handler.refuse(signal, refused, peer), media)
             if refused.http_status == 405:
@@ -183,26 +174,24 @@ class HttpReceiver:
             return _response(refused, media)
         return web.Response(body=media.success, headers={"Content-Type": media.content_type, "Server": _SERVER})
 
-    def _precheck(self, request: web.BaseRequest) -> Refusal | None:
-        """Refuse what the headers alone condemn, before a byte of the body is read."""
+    def _precheck(self, request: web.BaseRequest, media: Media | None) -> Refusal | None:
         if request.method != "POST":
             return invalid("only POST is served here", http_status=405)
         headers = request.headers
         guard = self._guard
         if guard is not None and not guard.admits(headers.get(guard.header)):
-            return unauthenticated()
-        if media_of(headers.get("Content-Type", "")) is None:
+            return UNAUTHENTICATED
+        if media is None:
             return invalid(f"only `{PROTOBUF.content_type}` and `{JSON.content_type}` are read here", http_status=415)
         if _encoding(request) not in _DECODERS:
             return invalid(_UNREAD_ENCODING, http_status=415, reason="compression")
         if self._handler.hop_id in headers.getall(HOP_HEADER, ()):
-            return loop()
+            return LOOP
         if request.content_length is not None and request.content_length > self._handler.limit:
             return too_large(self._handler.limit)
         return None
 
     async def _read(self, request: web.BaseRequest) -> bytes | Refusal:
-        """Read the body up to the limit, whatever its declared length; in bounded time, longer for a long body."""
         chunks: list[bytes] = []
         size = 0
         silence_s = self._settings.read_timeout / SECOND
@@ -237,17 +226,12 @@ class HttpReceiver:
 
 
 class _Server(web.Server):
-    """Makes one protocol a connection."""
-
     def __init__(
-        self,
-        answer: Callable[[web.BaseRequest], Awaitable[web.Response]],
-        settings: HttpSettings,
-        refusal_log: RefusalLog,
+        self, answer: Callable[[web.BaseRequest], Awaitable[web.Response]], settings: HttpSettings, log: RefusalLog
     ) -> None:
         super().__init__(answer)
         self._settings = settings
-        self._refusal_log = refusal_log
+        self._refusal_log = log
 
     def __call__(self) -> RequestHandler:
         return _Protocol(self, self._loop, self._settings, self._refusal_log)
@@ -340,7 +324,6 @@ _UNREAD_ENCODING = "the `Content-Encoding` of the body is not read here: set `co
 
 
 def _peer(request: web.BaseRequest) -> str | None:
-    """Identify the connection; `None` when it is closed."""
     return None if request.transport is None else peer_address(request.transport.get_extra_info("peername"))
 
 
@@ -357,6 +340,5 @@ def _response(refused: Refusal, media: Media) -> web.Response:
 
 
 def _closing(response: web.Response) -> web.Response:
-    """Close the connection behind the answer: the rest of the body is of no interest."""
     response.force_close()
     return response

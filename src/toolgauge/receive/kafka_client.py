@@ -21,8 +21,7 @@ from toolgauge.model.journal import ClosedId
 from toolgauge.model.metrics import Labels
 from toolgauge.net.kafka import client_properties
 from toolgauge.net.throttle import Throttle
-from toolgauge.receive.broker import BrokerParts
-from toolgauge.receive.otlp_handler import HOP_HEADER
+from toolgauge.receive.otlp_handler import HOP_HEADER, BrokerParts
 from toolgauge.receive.settings import KafkaReceiverSettings
 from toolgauge.selfmetrics import KafkaMetrics
 from toolgauge.state.offsets import Committable
@@ -52,12 +51,10 @@ class _Written:
         # The first is what the owner before would have read.
         self._samples = [(now_ns, offset)]
 
-    def note(self, now_ns: int) -> None:
+    def at(self, when_ns: int, now_ns: int) -> int:
+        """Return an offset before which nothing was written at this time or later; forget older ones."""
         if now_ns - self._samples[-1][0] >= _SAMPLE_NS:
             self._samples.append((now_ns, self.end))
-
-    def at(self, when_ns: int) -> int:
-        """Return an offset before which nothing was written at this time or later; forget older ones."""
         while len(self._samples) > 1 and self._samples[1][0] <= when_ns:
             del self._samples[0]
         return self._samples[0][1]
@@ -80,10 +77,7 @@ class ClosedTopic:
         self.partitions = 0
 
     def make(self, topics: Collection[str]) -> str | None:
-        """See to it that the topic is there, with as many partitions as the largest of `topics`; return why it is not yet.
-
-        Raise `StartError` where somebody has to make it, `KafkaException` while the brokers are away.
-        """
+        """Make the topic with as many partitions as the largest of `topics`; return why not yet, or raise `StartError`."""
         known = self._admin.list_topics(timeout=CALL_S).topics
         counts = [len(known[topic].partitions) for topic in topics if topic in known and known[topic].error is None]
         if not counts:
@@ -100,20 +94,17 @@ class ClosedTopic:
             if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
                 return None
             if error.args[0].code() in _NOT_ALLOWED:
-                raise self._missing(needed) from error
+                command, config = "--alter", ""
+                if not self.partitions:
+                    command = "--create"
+                    config = " --config cleanup.policy=compact,delete --config retention.ms=604800000"
+                raise StartError(
+                    f"`receivers.kafka` may not make the topic `{self.name}` with {needed} partitions",
+                    hint=f"make it: `kafka-topics.sh {command} --topic {self.name} --partitions {needed}{config}`",
+                ) from error
             raise
         self.partitions = max(self.partitions, needed)
         return None
-
-    def _missing(self, needed: int) -> StartError:
-        command = "--create" if not self.partitions else "--alter"
-        config = (
-            " --config cleanup.policy=compact,delete --config retention.ms=604800000" if not self.partitions else ""
-        )
-        return StartError(
-            f"`receivers.kafka` may not make the topic `{self.name}` with {needed} partitions",
-            hint=f"make it: `kafka-topics.sh {command} --topic {self.name} --partitions {needed}{config}`",
-        )
 
     def read(self, starts: Mapping[int, int], now_ns: int) -> KnownTraces:
         """Read partitions from these offsets to their present ends; raise `KafkaException` when that cannot be."""
@@ -161,10 +152,7 @@ class ClosedTopic:
     def offset_at(self, partition: int, when_ns: int, now_ns: int) -> int:
         """Return from where to read on for what has closed since some time."""
         written = self._written.get(partition)
-        if written is None:
-            return 0
-        written.note(now_ns)
-        return written.at(when_ns)
+        return 0 if written is None else written.at(when_ns, now_ns)
 
     def _put(self, partition: int, trace_id: str, state: str, when_ns: int) -> None:
         def written(error: KafkaError | None, message: Message) -> None:
@@ -310,21 +298,18 @@ class MessageTaker:
     async def take(self, messages: Sequence[tuple[Message, Assignment]], epoch: int) -> None:
         """Take messages in their order, each when there is room for it, until another epoch begins or all is to stop."""
         for message, assignment in messages:
-            topic, offset = message.topic() or "", message.offset() or 0
-            signal = self._signals[topic]
             if self._is_over(epoch, assignment):
                 return
-            headers = message.headers()
-            pairs = headers.items() if isinstance(headers, dict) else headers or ()
-            if (HOP_HEADER, self._hop_id) in pairs:
-                self._metrics.requests.add(1, ("kafka", signal, "loop"))
-                self._parts.offsets.skip(topic, offset, assignment)
-                continue
             await self._take_one(message, assignment, epoch)
 
     async def _take_one(self, message: Message, assignment: Assignment, epoch: int) -> None:
         topic, offset = message.topic() or "", message.offset() or 0
         signal, body = self._signals[topic], message.value() or b""
+        headers = message.headers()
+        if (HOP_HEADER, self._hop_id) in (headers.items() if isinstance(headers, dict) else headers or ()):
+            self._metrics.requests.add(1, ("kafka", signal, "loop"))
+            self._parts.offsets.skip(topic, offset, assignment)
+            return
         key = message.key()
         has_key = signal != "traces" or (key is not None and len(key) == 32)
         if not has_key and self._throttle.suppressed(f"key {topic}") is not None:

@@ -1,9 +1,8 @@
 """Reads from Kafka in a consumer group, and commits messages that are sent on and scored.
 
-The thread of the receiver polls; the event loop takes the messages one after the other, each when there is room for it. Meanwhile
-the partitions are paused. Partitions are handed out by `range`: spans and log records of a trace, which lie in partitions of
-one number, come to one process only so. All partitions are given up for each rebalance, and those that come back go on where they
-were; what was open of others is dropped, and their next owner reads it again.
+The receiver's thread polls; the event loop takes the messages one by one while the partitions are paused. The `range`
+assignment keeps spans and log records of a trace in one process. A rebalance gives up all partitions; trajectories open in
+those that do not come back are dropped, and their next owner reads them again.
 """
 
 import asyncio
@@ -21,7 +20,6 @@ from toolgauge.model.errors import StartError
 from toolgauge.model.metrics import Labels
 from toolgauge.net.throttle import Throttle
 from toolgauge.net.tls import read_pem
-from toolgauge.receive.broker import BrokerParts
 from toolgauge.receive.kafka_client import (
     CALL_S,
     ClosedTopic,
@@ -33,6 +31,7 @@ from toolgauge.receive.kafka_client import (
     read_metadata,
     start_of,
 )
+from toolgauge.receive.otlp_handler import BrokerParts
 from toolgauge.receive.settings import KafkaReceiverSettings
 from toolgauge.selfmetrics import KafkaMetrics
 
@@ -86,8 +85,6 @@ class KafkaReceiver:
         self._kafka_metrics.lag.observe = lambda: dict(self._lag)
         self._kafka_metrics.uncommitted.observe = lambda: {(): parts.offsets.needed}
 
-    # -- the event loop -----------------------------------------------------------------------------------------------
-
     @property
     def trouble(self) -> tuple[str, int] | None:
         """Why nothing can be read, and since when; `None` where all is well."""
@@ -132,8 +129,6 @@ class KafkaReceiver:
             await asyncio.to_thread(thread.join, max(timeout_s, _POLL_S))
             if thread.is_alive():
                 _LOG.warning("kafka: the brokers do not answer; what was not committed is read again")
-
-    # -- the thread ---------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
         try:
@@ -200,7 +195,6 @@ class KafkaReceiver:
             _LOG.info("kafka: consuming again")
 
     def _turn(self) -> None:
-        """Poll once, hand over what came, and commit when it is time to."""
         if self._has_to_rejoin:
             self._has_to_rejoin = False
             self._lose(tuple(self._assignments))
@@ -266,7 +260,6 @@ class KafkaReceiver:
             self._consumer.resume(self._consumer.assignment())
 
     def _interrupt(self) -> bool:
-        """End the batch that is being taken; False when it does not end."""
         self._taker.epoch += 1
         batch, self._batch = self._batch, None
         self._is_paused = False
@@ -283,8 +276,6 @@ class KafkaReceiver:
         if self._loop is None:
             raise RuntimeError("not started")
         return asyncio.run_coroutine_threadsafe(work, self._loop)
-
-    # -- partitions that come and go ----------------------------------------------------------------------------------
 
     def _on_revoke(self, _consumer: Consumer, _partitions: list[TopicPartition]) -> None:
         self._waits_for_partitions = True
@@ -381,10 +372,7 @@ class KafkaReceiver:
 
         self._on_loop(forget())
 
-    # -- committing ---------------------------------------------------------------------------------------------------
-
     def _commit(self, timeout_s: float, *, is_giving_up: bool = False) -> None:
-        """Commit messages that are done with, when the ids of their traces are written."""
         now_ns = self._parts.clock()
         begun = self._overdue(now_ns)
         committable = self._parts.offsets.committable(now_ns)
@@ -436,8 +424,6 @@ class KafkaReceiver:
             self._kafka_metrics.given_up.add(len(begun))
         return begun
 
-    # -- while nothing can be read ------------------------------------------------------------------------------------
-
     def _observe(self, statistics: str) -> None:
         is_reachable = leaders_answer(statistics)
         if self._is_reachable and not is_reachable:
@@ -447,7 +433,6 @@ class KafkaReceiver:
         self._is_reachable = is_reachable
 
     def _show_stall(self) -> None:
-        """Have nothing closed as if it were quiet, while nothing can come."""
         is_stalled = self._waits_for_partitions or self._is_paused or not self._is_reachable or not self._is_written
         if is_stalled == self._is_stalled:
             return

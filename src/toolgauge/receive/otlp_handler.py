@@ -12,11 +12,16 @@ import zlib
 from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
-from toolgauge.model.delivery import Accepted, Consumer, Refused, Signal
+from msgspec import Struct
+
+from toolgauge.model.delivery import Accepted, Consumer, MessageConsumer, Refused, Signal
 from toolgauge.model.errors import DecodeError
+from toolgauge.model.ports import OpenTraces
 from toolgauge.net.throttle import Throttle, repetitions
 from toolgauge.receive.refusal import Outcome, Refusal, RefusalLog, Transport, failed, invalid, refusal, too_large
 from toolgauge.selfmetrics import SelfMetrics
+from toolgauge.state.ledger import Ledger
+from toolgauge.state.offsets import OffsetJournal
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -42,14 +47,12 @@ class Upload(Protocol):
 
     async def give_up(self, refused: Refusal) -> None:
         """Answer the sender, and free the bytes that have arrived."""
-        ...
 
 
 class Uploads:
-    """The messages that one server is gathering, none of them larger than `largest`. Belongs to one event loop.
+    """The messages that one server is gathering, of at most `largest` bytes; `has_memory` answers for so many more.
 
-    `has_memory` answers whether so many more bytes may be gathered. A message has `patience_s`, and the time that the
-    largest one needs on a slow line.
+    A message has `patience_s`, and the time that the largest one needs on a slow line. Belongs to one event loop.
     """
 
     def __init__(self, largest: int, has_memory: Callable[[int], bool], *, patience_s: float = 60.0) -> None:
@@ -104,8 +107,6 @@ class Uploads:
 
 
 class _Stream(Protocol):
-    """A decompressor of zlib or zstd."""
-
     @property
     def eof(self) -> bool: ...
 
@@ -158,7 +159,6 @@ def _members(body: bytes, limit: int, stream: Callable[[], _Stream]) -> bytes:
 
 
 def _decompress(body: bytes, room: int, stream: _Stream) -> tuple[bytes, bytes]:
-    """Return one member, and the rest of the body."""
     parts: list[bytes] = []
     size = 0
     try:
@@ -282,3 +282,20 @@ class OtlpHandler:
 
     def _count(self, signal: Signal, outcome: Outcome) -> None:
         self._requests.add(1, (self._transport, signal, outcome))
+
+
+class BrokerParts(Struct, frozen=True, kw_only=True):
+    """The rest of the process for a `MessageReceiver`, which is made with `(settings, parts)`.
+
+    It hands each message to the consumer, and commits messages that are sent on and scored. `late_ns`: how long ids of
+    closed traces are remembered.
+    """
+
+    consumer: MessageConsumer
+    offsets: OffsetJournal
+    ledger: Ledger
+    traces: OpenTraces
+    metrics: SelfMetrics
+    hop_id: str
+    clock: Callable[[], int]
+    late_ns: int

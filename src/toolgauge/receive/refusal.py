@@ -1,9 +1,8 @@
 """The answer to a refused request, for both transports, and the log of refused senders.
 
-Retryable or not is decided here and nowhere else: a sender drops a request after one kind of answer and sends it again after
-the other. Every answer carries a `google.rpc.Status`. The log has a WARNING with the sender's address, the cause, and the setting
-that helps (`refusal_advice.json`): without it an operator sees an empty backend and a silent log. Senders repeat their mistakes
-many times a second, so each cause is logged at most once a minute. Headers, paths and bodies may hold secrets and are never shown.
+Retryable or not is decided only here. Every answer carries a `google.rpc.Status`. The log names the sender's address, the
+cause and the setting that helps (`refusal_advice.json`), each cause once a minute: senders repeat their mistakes many times a
+second. Headers, paths and bodies may hold secrets and are never shown.
 """
 
 import logging
@@ -35,10 +34,7 @@ _MAX_MESSAGE = 400
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """One refusal in the words of both transports. `retry_after_s` is `None` unless the sender should come back.
-
-    `invalid_reason` is `None` for all outcomes but `invalid`.
-    """
+    """A refusal for both transports; `retry_after_s` if the sender may retry, `invalid_reason` for the outcome `invalid`."""
 
     outcome: Outcome
     code: StatusCode
@@ -46,10 +42,6 @@ class Refusal:
     message: str
     retry_after_s: float | None = None
     invalid_reason: InvalidReason | None = None
-
-    def status(self) -> bytes:
-        """Encode as `google.rpc.Status`."""
-        return self.status_message().SerializeToString()
 
     def status_message(self) -> Status:
         """Make the `google.rpc.Status`, with RetryInfo when the sender should come back."""
@@ -89,15 +81,8 @@ def too_large(limit: int) -> Refusal:
     return Refusal("too_large", StatusCode.RESOURCE_EXHAUSTED, 413, message)
 
 
-def unauthenticated() -> Refusal:
-    """The sender has not shown a token that is known here."""
-    return Refusal("unauthenticated", StatusCode.UNAUTHENTICATED, 401, "a valid token is needed")
-
-
-def loop() -> Refusal:
-    """Our own request has come back to us."""
-    message = "loop: this request was sent by this very toolgauge"
-    return Refusal("loop", StatusCode.FAILED_PRECONDITION, 400, message)
+UNAUTHENTICATED = Refusal("unauthenticated", StatusCode.UNAUTHENTICATED, 401, "a valid token is needed")
+LOOP = Refusal("loop", StatusCode.FAILED_PRECONDITION, 400, "loop: this request was sent by this very toolgauge")
 
 
 def failed(error: Exception) -> Refusal:
@@ -142,10 +127,7 @@ _HTTP2_PREFACE = b"PRI * HTTP/2.0"
 
 
 class RefusalLog:
-    """Logs one WARNING a minute at most for each transport and cause, with the number of refusals in between.
-
-    All receivers of a process share one. `clock` is monotonic, in seconds.
-    """
+    """Warns once a minute at most for each transport and cause; shared by all receivers. `clock` is monotonic seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._throttle = Throttle(clock=clock)

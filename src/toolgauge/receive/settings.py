@@ -1,5 +1,6 @@
 """What people write about the receivers: `receivers.otlp.protocols.grpc` and `.http`, and `receivers.kafka`."""
 
+import re
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
@@ -29,7 +30,8 @@ class Cors(Section):
 
     def allows(self, origin: str) -> bool:
         """Return whether pages of the origin may send."""
-        return any(_matches(pattern.lower(), origin.lower()) for pattern in self.allowed_origins)
+        patterns = (re.escape(pattern.lower()).replace(r"\*", "[^/]*") for pattern in self.allowed_origins)
+        return "*" in self.allowed_origins or any(re.fullmatch(pattern, origin.lower()) for pattern in patterns)
 
     def answer_headers(self, origin: str) -> dict[str, str]:
         """Name the headers of an answer to a page that may send."""
@@ -46,15 +48,6 @@ class Cors(Section):
         if self.max_age:
             headers["Access-Control-Max-Age"] = str(self.max_age)
         return headers
-
-
-def _matches(pattern: str, origin: str) -> bool:
-    start, star, end = pattern.partition("*")
-    if not star:
-        return pattern == origin
-    if len(origin) < len(start) + len(end) or not origin.startswith(start) or not origin.endswith(end):
-        return False
-    return pattern == "*" or "/" not in origin[len(start) : len(origin) - len(end)]
 
 
 class ServerParameters(Section):

@@ -180,7 +180,7 @@ def make_health(
         if messages is not None:
             parts["receiver:kafka"] = _part(started_ns, *(messages.trouble or (None, None)))
         for destination in outbox.destinations:
-            refusing, outage = destination.refusing, destination.outage
+            refusing, outage = destination.health.refusing(), destination.health.now()
             if refusing:
                 since_ns = now_ns - int(max(each.lasted_s for each in refusing) * 1e9)
                 error = ", ".join(f"{each.signal}: {each.reason}" for each in refusing)

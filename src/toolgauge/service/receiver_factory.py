@@ -19,9 +19,9 @@ from toolgauge.model.journal import ClosedId
 from toolgauge.model.ports import MessageReceiver, Receiver
 from toolgauge.otlp.otlp_json import request_from_json
 from toolgauge.pipeline.pipeline import Pipeline
-from toolgauge.receive.broker import BrokerParts
 from toolgauge.receive.grpc import GrpcReceiver
 from toolgauge.receive.http import HttpReceiver
+from toolgauge.receive.otlp_handler import BrokerParts
 from toolgauge.receive.refusal import RefusalLog
 from toolgauge.score.criterion import Criterion
 from toolgauge.selfmetrics import SelfMetrics

@@ -183,7 +183,7 @@ def make_service(
         is_divided=worker is not None or config.receivers.kafka is not None,
     )
     # What waits to be read counts against the room of the queues: with half of it, a full inbox never makes them full.
-    queues = [destination.queue_capacity_bytes // 2 for destination in outbox.destinations]
+    queues = [destination.settings.queue.max_bytes // 2 for destination in outbox.destinations]
     inbox = Inbox(min(config.inbox.max_bytes, *queues) if queues else config.inbox.max_bytes)
     metrics.inbox_bytes.observe = lambda: {(): inbox.size_bytes}
     recorded = recording or make_recording(config, metrics)

@@ -18,7 +18,7 @@ from toolgauge.config.model import Config
 from toolgauge.model.delivery import Accepted, Answer, Invalid, Outgoing, Refused, Signal
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.metrics import Counter, Gauge
-from toolgauge.otlp.parts import Divider, Part
+from toolgauge.otlp.request import Divider, Part
 from toolgauge.pipeline.stages import ignore_regressions
 from toolgauge.recognize.conventions import CONVERSATION, SESSION
 from toolgauge.score.criterion import Criterion

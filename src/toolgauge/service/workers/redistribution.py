@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from toolgauge.model.errors import DecodeError, InUseError
 from toolgauge.model.journal import ClosedId, JournalChange, JournalEntry, ShownValues
-from toolgauge.otlp.parts import Divider
+from toolgauge.otlp.request import Divider
 from toolgauge.settings import file_path
 from toolgauge.state import journal_rows
 from toolgauge.state.journal_rows import Group

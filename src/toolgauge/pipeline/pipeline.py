@@ -101,7 +101,16 @@ class Pipeline:
             if request.signal == "traces":
                 self._process_spans(request, is_delivered=is_delivered)
             elif request.signal == "logs":
-                self._process_records(request)
+                decoded = self._reader.decoder.logs(request.body, request.envelope)
+                for record in decoded.viewed:
+                    feedback = feedback_of_record(record)
+                    if feedback is not None:
+                        self._parts.feedback.add(feedback, request.received_ns)
+                    reading = self._reader.recognizer.read(record)
+                    if reading is not None:
+                        self.assembler.add(reading, request.received_ns, request.entry)
+                if decoded.undecodable:
+                    self._metrics.undecodable.add(decoded.undecodable)
         finally:
             if not is_delivered and request.signal != "traces":
                 self._pass_on(request, request.body, 0)
@@ -211,18 +220,6 @@ class Pipeline:
             if waits and self._hold.add(reading.ref, viewed.container, viewed.raw, now_ns, entry):
                 held.append(viewed.place)
         assembler.add_heads(unread, now_ns, entry)
-
-    def _process_records(self, request: Request) -> None:
-        decoded = self._reader.decoder.logs(request.body, request.envelope)
-        for record in decoded.viewed:
-            feedback = feedback_of_record(record)
-            if feedback is not None:
-                self._parts.feedback.add(feedback, request.received_ns)
-            reading = self._reader.recognizer.read(record)
-            if reading is not None:
-                self.assembler.add(reading, request.received_ns, request.entry)
-        if decoded.undecodable:
-            self._metrics.undecodable.add(decoded.undecodable)
 
     def _pass_on(self, request: Request, body: bytes, spans: int) -> None:
         if request.count:

@@ -66,7 +66,11 @@ class Scoring:
             trajectory.opened_ns <= self.unread_until_ns + parts.assembler.run_end_grace_ns
         ):
             trajectory, lacking = replace(trajectory, incomplete=_UNREAD), "overload"
-        self._look_for_split(trajectory, now_ns)
+        sign = trajectory.split_sign
+        # A trajectory that lacks spans for another reason shows the same signs.
+        is_counted = trajectory.scope == "trace" and trajectory.incomplete == sign and bool(sign or trajectory.calls)
+        if is_counted and self._split_detector.add(now_ns, has_sign=sign is not None):
+            self._parts.on_split(self._split_detector.share)
         completed = trajectory
         if self.scorer.wants_earlier_values:
             completed = parts.earlier_traces.with_earlier(trajectory)
@@ -104,13 +108,6 @@ class Scoring:
     def _publish(self, scorecard: Scorecard) -> None:
         for consume in self._consumers:
             consume(scorecard)
-
-    def _look_for_split(self, trajectory: Trajectory, now_ns: int) -> None:
-        sign = trajectory.split_sign
-        # A trajectory that lacks spans for another reason shows the same signs.
-        is_counted = trajectory.scope == "trace" and trajectory.incomplete == sign and bool(sign or trajectory.calls)
-        if is_counted and self._split_detector.add(now_ns, has_sign=sign is not None):
-            self._parts.on_split(self._split_detector.share)
 
     def _is_overloaded(self, trajectory: Trajectory) -> bool:
         evicted, settings = self._parts.assembler.eviction, self._settings

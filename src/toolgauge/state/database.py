@@ -196,10 +196,23 @@ def salvage(path: Path, sync: Sync) -> Salvage:
     _remove(begun)
     try:
         with closing(connected(begun, sync)) as new, closing(sqlite3.connect(path, isolation_level=None)) as old:
-            _copy_small_tables(old, new)
+            for table, query, statement in _SMALL_TABLES:
+                try:
+                    old.execute("PRAGMA locking_mode = EXCLUSIVE")
+                    check(old, table)
+                    rows: list[Sequence[object]] = old.execute(query).fetchall()
+                except sqlite3.DatabaseError:
+                    continue
+                with Transaction(new):
+                    new.executemany(statement, rows)
             kept, lost = _copy_entries(old, new)
             new.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        moved_to = _moved_aside(path)
+        # Rename the file, and what belongs to it, so that it can be looked at later.
+        aside = path.with_name(f"{path.name}.corrupt-{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}")
+        for suffix in ("-wal", "-shm", ""):
+            with suppress(FileNotFoundError):
+                Path(f"{path}{suffix}").rename(f"{aside}{suffix}")
+        moved_to = aside
         begun.rename(path)
     finally:
         _remove(begun)
@@ -209,18 +222,6 @@ def salvage(path: Path, sync: Sync) -> Salvage:
 def _remove(begun: Path) -> None:
     for suffix in ("-wal", ""):
         Path(f"{begun}{suffix}").unlink(missing_ok=True)
-
-
-def _copy_small_tables(old: sqlite3.Connection, new: sqlite3.Connection) -> None:
-    for table, query, statement in _SMALL_TABLES:
-        try:
-            old.execute("PRAGMA locking_mode = EXCLUSIVE")
-            check(old, table)
-            rows: list[Sequence[object]] = old.execute(query).fetchall()
-        except sqlite3.DatabaseError:
-            continue
-        with Transaction(new):
-            new.executemany(statement, rows)
 
 
 def _copy_entries(old: sqlite3.Connection, new: sqlite3.Connection) -> tuple[int, int]:
@@ -256,12 +257,3 @@ def _entries(old: sqlite3.Connection) -> Iterator[tuple[EntryRow, bytes | None]]
         except sqlite3.DatabaseError:
             continue
         return
-
-
-def _moved_aside(path: Path) -> Path:
-    """Rename the file, and what belongs to it, so that it can be looked at later."""
-    aside = path.with_name(f"{path.name}.corrupt-{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}")
-    for suffix in ("-wal", "-shm", ""):
-        with suppress(FileNotFoundError):
-            Path(f"{path}{suffix}").rename(f"{aside}{suffix}")
-    return aside

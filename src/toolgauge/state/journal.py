@@ -280,7 +280,15 @@ class Journal:
         try:
             removed = self._write_rows(group, now_s)
         except StateError as error:
-            self._fail(error)
+            self._is_failing = True
+            self._is_damaged = error.is_damaged
+            self.failure = f"the journal cannot be written: {error}"
+            self._try_again_s = time.monotonic() + self._try_again_after_s
+            _LOG.error(
+                "%s; acknowledged spans are in memory only, and are lost if the process ends before it can be written again",
+                self.failure,
+            )
+            self._show()
             self._miss(group)
             return
         self._metrics.commit_duration.record(time.monotonic() - now_s)
@@ -337,17 +345,6 @@ class Journal:
         else:
             self.failure = None
             _LOG.info("the journal has room again: what is acknowledged is written to it")
-        self._show()
-
-    def _fail(self, error: StateError) -> None:
-        self._is_failing = True
-        self._is_damaged = error.is_damaged
-        self.failure = f"the journal cannot be written: {error}"
-        self._try_again_s = time.monotonic() + self._try_again_after_s
-        _LOG.error(
-            "%s; acknowledged spans are in memory only, and are lost if the process ends before it can be written again",
-            self.failure,
-        )
         self._show()
 
     def _miss(self, group: Group) -> None:

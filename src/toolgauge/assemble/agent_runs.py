@@ -62,9 +62,6 @@ _time: Callable[[_Sight], int] = itemgetter(0)
 Offer: TypeAlias = tuple[int, tuple[ToolDefinition, ...]]
 
 
-# -- messages ---------------------------------------------------------------------------------------------------------
-
-
 def messages_of(speaking: Sequence[Node], turns_ns: Sequence[int]) -> tuple[Message, ...]:
     """Return the messages in order of time. `speaking` nodes, and the turns that began at `turns_ns`, come in that order too."""
     sights: list[_Sight] = []
@@ -136,9 +133,6 @@ def _asked(speaking: Sequence[Node]) -> list[Node]:
     return [node for node in models if any(seen.role == "user" for seen in node.messages)]
 
 
-# -- offers -----------------------------------------------------------------------------------------------------------
-
-
 def new_offers(offering: Sequence[Node]) -> list[Offer]:
     """Return the offers without repetitions: every model call of a run repeats the offer, mostly as the very same object."""
     found: list[Offer] = []
@@ -172,9 +166,6 @@ def offer_turns(offers: Sequence[Offer], turns_ns: Sequence[int]) -> dict[str, i
         for tool in offered:
             first.setdefault(tool.name, turn)
     return first
-
-
-# -- runs -------------------------------------------------------------------------------------------------------------
 
 
 def runs_of(whole: Node, index: NodeIndex) -> Sequence[Run]:
@@ -241,9 +232,6 @@ def _text(node: Node, role: str) -> str | None:
 
 def _first(texts: Iterator[str | None]) -> str | None:
     return next((text for text in texts if text is not None), None)
-
-
-# -- errors -----------------------------------------------------------------------------------------------------------
 
 
 def with_errors(runs: Sequence[Run], whole: Node, index: NodeIndex, calls: Sequence[ToolCall]) -> Sequence[Run]:

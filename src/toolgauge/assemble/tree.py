@@ -82,9 +82,6 @@ def _above(
     return found
 
 
-# -- clocks -----------------------------------------------------------------------------------------------------------
-
-
 def clock_offsets(nodes: Sequence[Node]) -> Mapping[str | None, int]:
     """Return for each service the time to add, so that its spans are on the clock of the topmost service."""
     shallowest: dict[str | None, int] = {}
@@ -120,9 +117,6 @@ def _offset(edges: Collection[_Edge], offsets: Mapping[str | None, int]) -> int:
     if not is_off or least is None:
         return 0
     return least if most is None or most < least else (least + most) // 2
-
-
-# -- branches ---------------------------------------------------------------------------------------------------------
 
 
 def _settle_all(nodes: Sequence[Node]) -> None:
@@ -206,9 +200,6 @@ def _branch_of_run(node: Node, run: AgentRun, branch: Branch) -> Branch:
     if is_other or inside is None or inside.branch.agents != agents:
         outermost = node
     return replace(branch, agents=agents, inside=node, outermost=outermost)
-
-
-# -- nodes ------------------------------------------------------------------------------------------------------------
 
 
 def nodes_of(readings: Sequence[Reading], parents: Mapping[str, str | None]) -> dict[str, Node]:

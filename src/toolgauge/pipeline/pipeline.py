@@ -77,8 +77,6 @@ class Pipeline:
         """Trajectories that are being assembled, or were evicted and are not scored yet."""
         return self.assembler.open_count + len(self.assembler.eviction)
 
-    # -- requests ---------------------------------------------------------------------------------------------------
-
     def consume(self, signal: Signal, body: bytes, now_ns: int, sender: str | None = None) -> Answer:
         """Take one export request, or answer why not."""
         try:
@@ -241,8 +239,6 @@ class Pipeline:
         for trace, heads in self.assembler.take_recalled():
             trace.is_new_entry(self._ledger.keep("traces", encode_heads(heads), request.received_ns))
 
-    # -- time -------------------------------------------------------------------------------------------------------
-
     def tick(self, now_ns: int) -> bool:
         """Release spans held for the timeout, close and score trajectories that are due; True while more are due."""
         if self._is_paused:
@@ -314,8 +310,6 @@ class Pipeline:
         if broken:
             self._metrics.undecodable_values.add(broken)
             self._broken_counted += broken
-
-    # -- change -----------------------------------------------------------------------------------------------------
 
     def adopt(self, rules: Rules) -> None:
         """Use other rules: trajectories that close from here on are scored by them."""

@@ -98,8 +98,6 @@ class Journal:
         self._try_again_s = 0.0
         self._show()
 
-    # -- what is asked in any thread ----------------------------------------------------------------------------------
-
     def next_id(self) -> int:
         """Return the id of the next entry: ids rise, over restarts too."""
         return next(self._ids)
@@ -146,8 +144,6 @@ class Journal:
             self._changed.notify()
         await written
 
-    # -- what an earlier process left: before the start ---------------------------------------------------------------
-
     def entries(self) -> Iterator[JournalEntry]:
         """Read what an earlier process left, in order of ids. What cannot be read is counted and logged.
 
@@ -190,8 +186,6 @@ class Journal:
                 return
             yield from (row for _, row in page)
             after = page[-1][0]
-
-    # -- the thread ---------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Begin to write."""
@@ -322,8 +316,6 @@ class Journal:
             self.failing_since_ns = None
         elif self.failing_since_ns is None:
             self.failing_since_ns = self._clock()
-
-    # -- while it cannot be written -----------------------------------------------------------------------------------
 
     def _drop_appended_when_full(self, group: Group) -> None:
         """Write no more requests into a full journal that is to go on in memory."""

@@ -97,8 +97,6 @@ class OffsetJournal:
         ):
             self._journal.submit(change)
 
-    # -- the receiver's side ------------------------------------------------------------------------------------------
-
     def begin(self, topic: str, partition: int, offset: int) -> None:
         """Read a partition from this offset on."""
         with self._lock:

@@ -97,8 +97,6 @@ class StateStore:
         with self._lock, self._as_state_errors(what):
             yield self._usable(what)
 
-    # -- when the disk is full or the file damaged --------------------------------------------------------------------
-
     def reopen(self) -> None:
         """Open the file anew, after it could not be written. Raise `StateError` when it cannot be opened."""
         with self._lock, self._as_state_errors("opened"):
@@ -142,8 +140,6 @@ class StateStore:
             path.unlink(missing_ok=True)
             return False
         return True
-
-    # -- opening and closing ------------------------------------------------------------------------------------------
 
     def close(self) -> None:
         """Close the file and let another process have it. Works twice, and gives up on a disk that hangs."""

@@ -60,70 +60,42 @@ TOP = Branch(0, (), None, None, None, crossed=False, model_above=None)
 NOWHERE = Branch(-1, (), None, None, None, crossed=False, model_above=None)
 
 
-class Node:
+class Node(Struct, eq=False):
     """One span with all that was observed on it; `time_ns` is its start on the clock of the topmost service."""
 
-    __slots__ = (
-        "above",
-        "agent_run",
-        "answers",
-        "below",
-        "branch",
-        "code_step",
-        "conversation",
-        "definition",
-        "end_ns",
-        "executions",
-        "failure",
-        "first",
-        "from_log_only",
-        "is_primary",
-        "messages",
-        "model_call",
-        "offers",
-        "parent",
-        "place",
-        "ref",
-        "requests",
-        "start_ns",
-        "time_ns",
-        "until_ns",
-    )
-
-    def __init__(self, first: Reading) -> None:
-        # That of the span itself, else that of its first log record.
-        self.first: Reading = first
-        self.ref: SpanRef = first.ref
-        self.parent: str | None = first.parent_span_id
-        self.start_ns: int = first.start_ns
-        self.end_ns: int = first.end_ns
-        self.from_log_only: bool = first.is_log
-        self.agent_run: AgentRun | None = None
-        self.model_call: ModelCall | None = None
-        # Whether its requests are a model's own output, and not a summary of several outputs.
-        self.is_primary: bool = first.is_log
-        self.requests: list[Request] = []
-        self.executions: list[Execution] = []
-        self.answers: list[CallAnswered] = []
-        self.offers: list[ToolsOffered] = []
-        # The tool of its execution.
-        self.definition: ToolDefinition | None = None
-        self.messages: list[MessageSeen] = []
-        # The one of the lowest rank.
-        self.conversation: ConversationSeen | None = None
-        # The error that the span ended with, where it is no execution of a tool.
-        self.failure: CallError | None = None
-        self.code_step: CodeExecuted | None = None
-        self.time_ns: int = first.start_ns
-        # Its end on the same clock, never before its start: some clocks are set back in between.
-        self.until_ns: int = first.end_ns if first.end_ns > first.start_ns else first.start_ns
-        # Where it stands among all spans in order of time.
-        self.place: int = 0
-        self.above: Node | None = None
-        # Where it hangs; an agent run is on a branch of its own.
-        self.branch: Branch = NOWHERE
-        # Where the spans directly below it hang; made for the first of them.
-        self.below: Branch | None = None
+    # That of the span itself, else that of its first log record.
+    first: Reading
+    ref: SpanRef
+    parent: str | None
+    start_ns: int
+    end_ns: int
+    from_log_only: bool
+    # Whether its requests are a model's own output, and not a summary of several outputs.
+    is_primary: bool
+    time_ns: int
+    # Its end on the same clock, never before its start: some clocks are set back in between.
+    until_ns: int
+    agent_run: AgentRun | None = None
+    model_call: ModelCall | None = None
+    requests: list["Request"] = []
+    executions: list["Execution"] = []
+    answers: list[CallAnswered] = []
+    offers: list[ToolsOffered] = []
+    # The tool of its execution.
+    definition: ToolDefinition | None = None
+    messages: list[MessageSeen] = []
+    # The one of the lowest rank.
+    conversation: ConversationSeen | None = None
+    # The error that the span ended with, where it is no execution of a tool.
+    failure: CallError | None = None
+    code_step: CodeExecuted | None = None
+    # Where it stands among all spans in order of time.
+    place: int = 0
+    above: "Node | None" = None
+    # Where it hangs; an agent run is on a branch of its own.
+    branch: Branch = NOWHERE
+    # Where the spans directly below it hang; made for the first of them.
+    below: Branch | None = None
 
     @property
     def is_outermost_run(self) -> bool:

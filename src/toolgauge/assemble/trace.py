@@ -67,32 +67,6 @@ class OpenTrace:
     There may be thousands with a few spans each: empty dicts take a quarter of the memory of empty sets.
     """
 
-    __slots__ = (
-        "_awaited",
-        "_cut_above",
-        "_cutter",
-        "_ended_ns",
-        "_inputs",
-        "_missing",
-        "_parents",
-        "_passed",
-        "_reader",
-        "_readings",
-        "_readings_bytes",
-        "_received",
-        "_scale",
-        "_settings",
-        "active_ns",
-        "assignment",
-        "conversation",
-        "entries",
-        "is_begun",
-        "is_scored",
-        "opened_ns",
-        "size_bytes",
-        "trace_id",
-    )
-
     def __init__(self, trace_id: str, settings: AssembleSettings, now_ns: int, scale: Scale, reader: Reader) -> None:
         self.trace_id = trace_id
         self.opened_ns = now_ns

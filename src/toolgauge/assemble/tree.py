@@ -257,7 +257,9 @@ def _written(reading: Reading) -> str:
 
 def _observed(reading: Reading) -> Node:
     """Put the observations of one reading on a node of its own."""
-    node = Node(reading)
+    is_log, start_ns, end_ns = reading.is_log, reading.start_ns, reading.end_ns
+    until_ns = end_ns if end_ns > start_ns else start_ns
+    node = Node(reading, reading.ref, reading.parent_span_id, start_ns, end_ns, is_log, is_log, start_ns, until_ns)
     for seen in reading.observations:
         # The most frequent first: each case that does not fit costs a little, and an exact type the least.
         if type(seen) is ConversationSeen:

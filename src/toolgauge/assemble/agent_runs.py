@@ -107,10 +107,7 @@ def has_beginning(speaking: Sequence[Node]) -> bool | None:
 
 
 def earlier_turns(speaking: Sequence[Node], history: History) -> EarlierTurns | None:
-    """Return the turns in the input of the first model call; `None` where it lacks the result of any of their calls.
-
-    A history without calls may have been stripped of them.
-    """
+    """Return the turns in the first model call's input; `None` where it may have been stripped of calls or results."""
     asked = _asked(speaking)
     answers = [answer for answer in asked[0].answers if not answer.by_provider] if asked else []
     results = [answer.result for answer in answers]
@@ -235,10 +232,7 @@ def _first(texts: Iterator[str | None]) -> str | None:
 
 
 def with_errors(runs: Sequence[Run], whole: Node, index: NodeIndex, calls: Sequence[ToolCall]) -> Sequence[Run]:
-    """Return the runs of one trace, the outermost ones with the errors that they ended with.
-
-    `whole` stands for a trace in which no agent run was seen.
-    """
+    """Return the runs of one trace, with the errors that ended the outermost; `whole` stands for a trace without runs."""
     # When the last call that failed in the same words ended.
     failed_ns: dict[str, int] = {}
     for call in calls:

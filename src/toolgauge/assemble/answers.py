@@ -157,10 +157,7 @@ class Answers:
         return by_trace.get(trace_id, ())
 
     def _with_ids(self, nodes: Sequence[Node]) -> bool:
-        """Collect what later inputs repeat only as far as it can matter: histories grow with their square.
-
-        Tell whether all answers have ids.
-        """
+        """Collect answers as far as they can matter: histories grow with their square. Return whether all have ids."""
         have_ids = True
         moments = [(_known_at(node), node) for node in nodes]
         settled: dict[str, set[str]] = {}

@@ -106,10 +106,7 @@ class Assembler:
         *,
         given: UnreadSpan | None = None,
     ) -> bool:
-        """Add what was read from one span or log record, or a span to be read later; False when it comes too late.
-
-        `entry` is the source of its request. `given` is the span of a model with a history.
-        """
+        """Add a reading, or a span to be read later, from the request `entry`; False when it is late. `given` has a history."""
         now_ns = self._clock(now_ns)
         trace = self._traces.by_id.get(reading.ref.trace_id)
         if trace is None:
@@ -154,10 +151,7 @@ class Assembler:
         return claims
 
     def take_recalled(self) -> Sequence[tuple[OpenTrace, Sequence[SpanHead]]]:
-        """Return traces that were opened since the last call, with the heads of theirs that had come before.
-
-        Their requests may have left the journal.
-        """
+        """Return traces opened since the last call with heads of earlier spans, whose requests may have left the journal."""
         recalled, self._recalled = self._recalled, []
         return recalled
 

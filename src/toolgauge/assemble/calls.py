@@ -46,10 +46,7 @@ class Fate(Struct, frozen=True):
 
 
 class Offers:
-    """Which tools a model could choose from: those on its own span, else those in its agent run.
-
-    What another agent was offered says nothing about this one.
-    """
+    """Which tools a model could choose from: those on its own span, else those in its agent run, never those of other agents."""
 
     def __init__(self, offering: Sequence[Node]) -> None:
         self._offering = offering

@@ -53,10 +53,7 @@ class _Service(Struct):
 
 
 class Completeness:
-    """Decides why a trajectory may lack spans. Keeps which services show the parents of their spans; bounded.
-
-    `live_since_ns` is when this process began to receive; `None` where nothing was missed before.
-    """
+    """Decides why a trajectory may lack spans. `live_since_ns`: when receiving began; `None` where nothing was missed."""
 
     def __init__(self, live_since_ns: int | None, on_missing_parents: OnMissingParents) -> None:
         self._live_since_ns = live_since_ns

@@ -1,13 +1,7 @@
 """Bounded memories of earlier traces: recent spans, answers to calls, and calls that wait.
 
-Spans that alone open no trace complete chains of parents later: their ids stay in the heaps they came in until a trace opens
-that may need some of them. They are kept as runs of bytes: a hundred thousand objects would slow every garbage collection.
-
-A model client without a span around it gives one trace a model call: the call is in one trace, and its answer only in the
-history of the next. Which of both closes first is chance, so answers are remembered beyond that.
-
-A resumed run carries out, or answers, a call for which no model asked in its own trace. Without a memory of waiting calls it
-would look like a trace whose first half went to another process.
+Spans that open no trace themselves may complete chains of parents later. A model client without a span around it gives each
+model call a trace: a call's answer is in the history of the next. A resumed run answers a call that another trace asked for.
 """
 
 from collections import deque
@@ -58,10 +52,7 @@ class _Generation:
 
 
 class RecentSpans:
-    """Remembers at least the newest `capacity` spans, by trace; at most twice as many.
-
-    What takes the memory of several spans counts as several.
-    """
+    """Remembers the newest spans by trace: at least `capacity` and at most twice as many. Large ones count as several."""
 
     def __init__(self, capacity: int) -> None:
         self._capacity = max(1, capacity)

@@ -1,11 +1,8 @@
 """Bounds the text kept of one trace, and marks values that senders cut before.
 
-Every model input repeats the history before it: repeated observations are kept once. If that is not enough, the longest
-texts are cut in the middle, to the highest level (a power of two) at which all together fit. The level does not depend on the
-order of texts: cutting twice gives the same as cutting once at the lower level. Ids and numbers of cut texts go to an index.
-
-Senders cut at limits of their own. Where several values of a trace end at one length, that reveals a limit: JSON that it cut
-would else count as JSON that the model wrote wrongly.
+Repeated observations are kept once; then the longest texts are cut in the middle, to the highest level (a power of two) at
+which all fit: cutting twice gives the same as once. Several values that end at one length reveal the limit of a sender, whose
+cut JSON would else count as JSON that the model wrote wrongly.
 """
 
 import json
@@ -72,10 +69,7 @@ def _may_be_cut(seen: Observation) -> bool:
 
 
 def _cut_at_common_length(readings: Sequence[Reading]) -> Set[str]:
-    """Return the texts of values that a limit cut.
-
-    The lengths of values that were read as objects or lists are unknown, and texts that were cut here have no length of their own.
-    """
+    """Return the texts of values that a limit cut. Lengths of objects, lists, and texts that were cut here are unknown."""
     observations = [seen for reading in readings for seen in reading.observations]
     values = {text for seen in observations for text in map(_whole_text, contents(seen)) if text is not None}
     messages = {seen.text for seen in observations if type(seen) is MessageSeen}

@@ -69,10 +69,7 @@ def may_be_damaged(index: NodeIndex, pairs: Sequence[Pair]) -> bool:
 
 
 def is_damaged(node: Node, names: dict[int, frozenset[str]]) -> bool:
-    """Return whether the output of a model shows that something of it was lost or garbled, or may have been.
-
-    `names` keeps those of tools on offer, which all model calls of a run share.
-    """
+    """Return whether a model's output may have been lost or garbled. `names` keeps the names of offered tools, by offer."""
     for request in node.requests:
         if type(request.arguments) is not Recorded:
             return True

@@ -27,10 +27,7 @@ _MAX_SEARCHED = 65_536
 
 
 def failed_steps(index: NodeIndex, pairs: Sequence[Pair]) -> Iterator[Pair]:
-    """Yield a call for each step of a code agent that failed by its own code.
-
-    Rule: a step whose error is that of a call within it has not failed by itself: the call has, and counts once.
-    """
+    """Yield a call for each step of a code agent that failed by its own code, not by the error of a call within it."""
     codes = _codes(index)
     failed_by_call: set[SpanRef] = set()
     for pair in pairs:
@@ -154,10 +151,7 @@ def _shows_same_call(outer: Execution, inner: Execution, *, crossed: bool) -> bo
 
 
 def _absorb_doubled(executions: Sequence[Execution]) -> None:
-    """Merge what two instrumentations wrote side by side: same tool and arguments at the same time.
-
-    One of them alone may show several equal calls at once, so each call takes in one span of each.
-    """
+    """Merge tool spans of two instrumentations: same tool, arguments and time. A call absorbs one span of each."""
     alike: dict[Hashable, deque[tuple[Execution, set[str]]]] = {}
     for execution in executions:
         if execution.arguments_key is None:
@@ -175,10 +169,7 @@ def _absorb_doubled(executions: Sequence[Execution]) -> None:
 
 
 def _absorb_copies(executions: Sequence[Execution], requests: Sequence[Request]) -> None:
-    """Merge tool spans of one parent, time and name, which an exporter sent twice under two span ids.
-
-    As many are left as were requested: clocks are rounded, and equal calls may run at once.
-    """
+    """Merge tool spans that an exporter sent twice under two ids, down to the number of requests: equal calls may run at once."""
     groups: dict[tuple[Hashable, str], list[Execution]] = {}
     for execution in executions:
         if not execution.from_log:
@@ -215,10 +206,7 @@ def _is_copy(known: Execution, other: Execution) -> bool:
 
 
 def _absorb_beside(executions: Sequence[Execution], requests: Sequence[Request]) -> None:
-    """Merge tool spans side by side that carry one id: two instrumentations, or a call that was executed again.
-
-    Ids that a producer uses again for the next request stay apart: as many calls are left as were requested.
-    """
+    """Merge tool spans side by side that carry one id, down to the number of requests: some producers use ids again."""
     by_id: dict[str, list[Execution]] = {}
     for execution in executions:
         if execution.call_id is not None:

@@ -86,10 +86,7 @@ def rejection(name: str, arguments: Content, error: CallError, result: Content) 
 
 
 def misfits(arguments: Content, schema: JsonObject | None) -> bool:
-    """Return whether arguments lack a required member, or have one that the schema does not allow.
-
-    Values are not looked at: many frameworks convert them.
-    """
+    """Return whether arguments lack a required member or have a forbidden one. Many frameworks convert values."""
     if schema is None or not isinstance(arguments, Recorded) or not isinstance(arguments.value, dict):
         return False
     given = arguments.value
@@ -184,11 +181,7 @@ def _failure_in_object(answer: JsonObject) -> CallError | None:
 
 
 def mcp_failure(result: Content) -> CallError | None:
-    """Return the failure that a result reports by its flag; its message is the text of the content blocks.
-
-    A failure flag beside content blocks is a failure, in any wrapper of a framework and with any status of the span. A flag
-    or an error without them is a value that the tool returned.
-    """
+    """Return the failure that a result reports by a flag beside content blocks, with their text; other flags are plain values."""
     found = failed_mcp_result(result.value) if isinstance(result, Recorded) else None
     return None if found is None else CallError(kind=OTHER_ERROR, message=found.text)
 

@@ -42,10 +42,7 @@ _SourceKey: TypeAlias = tuple[str | None, str, str, str, str]
 
 
 class GatheredTrace(Struct, frozen=True, kw_only=True):
-    """The readings of one trace. `parents` maps span ids to parent ids, those of unread spans included.
-
-    `history` reads the calls in the history that the model of a span was given; `None` where no span is left to be read.
-    """
+    """The readings of one trace. `parents` includes unread spans; `history` reads the calls a model's span was given."""
 
     trace_id: str
     readings: Sequence[Reading]

@@ -106,11 +106,7 @@ _ALLOWED_STALE = 1000
 
 
 class Schedule:
-    """Keys by the time at which they are due; `due_of` returns the true time of a key, `None` when it is gone.
-
-    Of keys that are due at the same moment the one that was noted first comes first: turns of a conversation that arrive together
-    close in their order.
-    """
+    """Keys by due time, of equal times the first noted first; `due_of` returns the true time of a key, `None` when it is gone."""
 
     def __init__(self, due_of: Callable[[str], int | None]) -> None:
         self._due_of = due_of
@@ -265,10 +261,7 @@ class OpenTraces:
         self._moved.clear()
 
     def conversation_due_ns(self, conversation_id: str) -> int | None:
-        """Return when an open trace of the conversation is due; `None` without one.
-
-        Any of them will do, there may be thousands: when its time has come, another one is asked.
-        """
+        """Return when any open trace of the conversation is due, `None` without one; then another trace is asked."""
         trace_id = next(iter(self._by_conversation.get(conversation_id, ())), None)
         return None if trace_id is None else self._due_ns(trace_id)
 

@@ -1,10 +1,7 @@
 """Joins the two views of a call: the request of a model, and the execution that a tool span shows.
 
-By call id, and where one id stands for several calls by their arguments; else by name and arguments; else by name, within
-one agent run, first where the arguments are alike and at last by order. A view that stays alone is a call all the same.
-
-Frameworks carry out a call of a resumed run again from its start, under a span of its own, and no model asks for it again: it is
-joined with the call that waited, in the same trace or in an earlier one.
+By call id, else by name and arguments, else by name within one agent run. A view that stays alone is a call all the same. A
+resumed run carries a call out again under a span of its own, which is joined with the call that waited, in any trace.
 """
 
 from bisect import bisect_right
@@ -116,10 +113,7 @@ _SPELLINGS: tuple[Callable[[str], str], ...] = (str, fold_name)
 
 
 def _in_order(requests: Sequence[Request], executions: Sequence[Execution]) -> _Pairs:
-    """Pair by order; where one side lacks some, an execution goes to the newest output before it.
-
-    A model that asks again does so because its earlier request was not carried out.
-    """
+    """Pair by order; where one side lacks some, by the newest output before: models ask again for lost calls."""
     if len(requests) == len(executions):
         yield from zip(requests, executions, strict=True)
         return
@@ -175,10 +169,7 @@ def _in_order_unless_ids_differ(requests: Sequence[Request], executions: Sequenc
 
 
 def _most_alike(requests: Sequence[Request], executions: Sequence[Execution], *, same_id: bool = False) -> _Pairs:
-    """Pair where arguments are alike, the most alike first: producers fill in defaults and repair values.
-
-    Views with two different ids are two calls, and so are views that share one, unless `same_id`.
-    """
+    """Pair the most alike arguments first. Views with two ids are two calls, as are views that share one, unless `same_id`."""
     if len(requests) * len(executions) > _MAX_COMPARISONS:
         return
     scored = [
@@ -217,10 +208,7 @@ _MAX_CANDIDATES = 100
 
 
 def mark_paused(pairs: Sequence[Pair], nodes: Sequence[Node]) -> None:
-    """Mark unfinished calls as paused where the trace has model calls and none of them follows.
-
-    Without any model call, nothing shows that the run stopped there.
-    """
+    """Mark unfinished calls as paused where the trace has model calls and none of them follows."""
     unfinished = [pair.execution for pair in pairs if pair.execution is not None and pair.execution.is_unfinished]
     if not unfinished:
         return

@@ -29,10 +29,7 @@ class Recovery:
         self.is_running = False
 
     def restore(self, closed: Iterable[ClosedId], now_ns: int) -> None:
-        """Remember what an earlier process closed and scored, in the order of time; then read its journal.
-
-        Its closed traces are assembled again for their conversations, which may be open, and are not scored again.
-        """
+        """Remember what an earlier process closed, before its journal is read: the traces are not scored again."""
         self.is_running = True
         for one in closed:
             # However long ago: what is in the journal is as old.

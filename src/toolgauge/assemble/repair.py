@@ -35,10 +35,7 @@ History: TypeAlias = Callable[[str], Sequence[CallRequested | MessageSeen]]
 
 
 class Repair(Struct, frozen=True):
-    """What changes of the readings of a trace: the calls of outputs, and outputs of which no span came.
-
-    `shown_by` names for each of the latter, by the id that stands for it, the span whose history shows it.
-    """
+    """The restored calls by output, outputs without a span, and by their ids the spans whose histories show them."""
 
     calls: Mapping[str, Sequence[CallRequested]]
     lost: Sequence[Reading]

@@ -179,10 +179,7 @@ def _may_repeat(node: Node) -> bool:
 
 
 def _absorb_repetitions(primary: Sequence[Node]) -> None:
-    """Merge a request of an operation that is not known as a model's with the one of the same id elsewhere in the trace.
-
-    A response that is fetched later, or more than once, has the ids of its calls each time.
-    """
+    """Merge requests of one id where the operation may be no model call: a response may be fetched more than once."""
     known: dict[tuple[str, str], Request] = {}
     # Stable: in order of time, those that are known as models' first.
     for node in sorted(primary, key=_may_repeat):

@@ -62,10 +62,7 @@ class Reader(Protocol):
 
 
 class OpenTrace:
-    """A trace that is not closed yet.
-
-    There may be thousands with a few spans each: empty dicts take a quarter of the memory of empty sets.
-    """
+    """A trace that is not closed yet. There may be thousands: empty dicts take a quarter of the memory of empty sets."""
 
     def __init__(self, trace_id: str, settings: AssembleSettings, now_ns: int, scale: Scale, reader: Reader) -> None:
         self.trace_id = trace_id
@@ -109,10 +106,7 @@ class OpenTrace:
         return [one for one in self._readings.values() if type(one) is Reading]
 
     def add(self, reading: Reading | UnreadSpan, now_ns: int, given: UnreadSpan | None = None) -> None:
-        """Add a reading, or a span that is to be read later, unless it was here before.
-
-        `given` is the span of a reading whose model was given a history.
-        """
+        """Add a new reading, or a span to be read later; `given` is the span of a reading whose model was given a history."""
         if given is not None and given.ref.span_id not in self._readings:
             self._inputs = self._inputs or {}
             self._inputs[given.ref.span_id] = given
@@ -236,10 +230,7 @@ class OpenTrace:
     def trajectory(
         self, because: ClosedBecause, elsewhere: Sequence[Reading] = (), *, with_content: bool
     ) -> Trajectory | None:
-        """Join the readings with those found `elsewhere`, in other traces, about its calls.
-
-        Unless `with_content`, the inputs of models are read only where they may show the outcome of a call.
-        """
+        """Join the readings, also those found `elsewhere`; without `with_content` read inputs only for outcomes."""
         if not with_content and not elsewhere and self._received <= self._settings.max_content_bytes:
             readings: list[Reading] = []
             for one in self._readings.values():

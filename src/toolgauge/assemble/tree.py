@@ -42,10 +42,7 @@ _PASSED = Branch(-3, (), None, None, None, crossed=False, model_above=None)
 
 
 def plant(readings: Sequence[Reading], parents: Mapping[str, str | None]) -> list[Node]:
-    """Return the nodes of one trace in order of time.
-
-    `parents` maps span ids to parent ids, those of unread spans included.
-    """
+    """Return the nodes of one trace in order of time; `parents` maps span ids to parent ids, unread spans included."""
     by_span = nodes_of(readings, parents)
     nodes = list(by_span.values())
     walked: dict[str, Node | None] = {}

@@ -1,11 +1,8 @@
-"""The two doors of the pipeline: which requests are taken, and data that is ready for export.
+"""Admits requests, and hands data that is ready for export to the outbox.
 
-A request is refused with a retryable status while its destination has no room, memory is short, or the process stops.
-Spans count as held from the moment at which their sender is answered until the outbox has them: the code that adds to one side
-of the books and takes from the other does both under one lock, so that they balance at every moment.
-
-Senders' data waits here while the outbox is full, and further requests are refused meanwhile; data of our own
-is dropped and counted then.
+A request is refused with a retryable status while its destination has no room, memory is short, or the process stops. Spans
+count as held until the outbox has them; both sides of these books change under one lock. While the outbox is full, senders'
+data waits here, and our own is dropped and counted.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -39,10 +36,7 @@ _ACCEPTED = Accepted()
 
 
 class Admission:
-    """Takes or refuses requests, and hands what leaves to the outbox. May be used from several threads.
-
-    `has_memory` tells whether there is memory for a request of so many bytes.
-    """
+    """Takes or refuses requests, in any thread, and hands leaving ones to the outbox. `has_memory` takes a size in bytes."""
 
     def __init__(self, outbox: Outbox, metrics: SelfMetrics, has_memory: Callable[[int], bool]) -> None:
         self._outbox = outbox

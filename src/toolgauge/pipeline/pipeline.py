@@ -124,10 +124,7 @@ class Pipeline:
         self._end_reading(request)
 
     def pass_unread(self, request: Request, now_ns: int) -> bool:
-        """Hand on an admitted request without reading it, from any thread; False when there is no room for it.
-
-        Of trajectories that are open meanwhile, or open soon after, only calls that were seen whole are scored.
-        """
+        """Pass an admitted request on unread, from any thread; False without room. Open trajectories may then lack spans."""
         if request.count:
             outgoing = self._outgoing(request, request.body, request.spans)
             if not self.admission.hand_over(outgoing):

@@ -41,10 +41,7 @@ _BUSY_TIMEOUT_S = 2.0
 
 
 def connected(path: Path, sync: Sync) -> sqlite3.Connection:
-    """Open the file, bring its schema up to date, and see that it can be written.
-
-    Raise `StartError` where the file is not for us, and `sqlite3.Error`: see `is_damage`.
-    """
+    """Open the file with a current schema; raise `StartError` for a foreign file, `sqlite3.Error` for a damaged one."""
     _create(path)
     connection = sqlite3.connect(path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
     try:

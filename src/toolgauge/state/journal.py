@@ -1,9 +1,8 @@
 """Writes the journal: requests that were acknowledged and are still needed.
 
-Changes arrive from the event loop and from the worker. A thread of its own writes them as transactions: changes that arrived
-while the disk wrote are written together (group commit). Changes without a waiting caller are gathered for some milliseconds:
-requests that are committed meanwhile go before them. While the file cannot be written the service continues in memory and
-retries; entries that were removed meanwhile are then removed first.
+A thread writes changes in transactions: those that arrived while the disk wrote are written together (group commit), and
+changes without a waiting caller are gathered for some milliseconds. While the file cannot be written the service continues in
+memory and retries; entries that were removed meanwhile are then removed first.
 """
 
 import asyncio
@@ -145,10 +144,7 @@ class Journal:
         await written
 
     def entries(self) -> Iterator[JournalEntry]:
-        """Read what an earlier process left, in order of ids. What cannot be read is counted and logged.
-
-        `received_since_ns` is then the moment of this start. Raise `StateError` when the list itself cannot be read.
-        """
+        """Read an earlier process's entries in order of ids, counting corrupt ones; raise `StateError` for a corrupt list."""
         unreadable = 0
         for row in self._pages(
             lambda connection, after: [(one.id, one) for one in journal_rows.entry_rows(connection, after)]

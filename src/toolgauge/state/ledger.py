@@ -124,10 +124,7 @@ class Ledger:
         own: Sequence[JournalEntry],
         shown: Sequence[ShownValues] = (),
     ) -> None:
-        """Write which trajectories closed, our requests about them and the values they showed; end their claims.
-
-        All of it is written together, or not at all.
-        """
+        """Write closed trajectories with our requests about them and the values they showed, all or nothing; end their claims."""
         released = self._release(entries, deliveries=0, trajectories=1)
         self._submit(JournalChange(appended=own, closed=closed, shown=shown), *released)
 

@@ -22,10 +22,7 @@ TopicPart: TypeAlias = tuple[str, int]
 
 
 class Committable(Struct, frozen=True):
-    """The `offset` of a partition that may be committed: of its first needed message, or of the next one to read.
-
-    `read` is the offset of the next message to read, `since_ns` when the first needed message was read.
-    """
+    """The `offset` of a partition that may be committed, the next one to `read`, and when the first needed one was read."""
 
     topic: str
     partition: int
@@ -51,10 +48,7 @@ class _Batch(Struct):
 
 
 class OffsetJournal:
-    """Implements `state.ledger.JournalWriter`: keeps messages itself and hands all else to `journal`.
-
-    May be used in any thread. `take_closed` gives ids of closed traces once their scores are delivered.
-    """
+    """A thread-safe `JournalWriter` that keeps messages itself. `take_closed` returns closed traces once scores are delivered."""
 
     def __init__(self, journal: JournalWriter | None) -> None:
         self._journal = journal

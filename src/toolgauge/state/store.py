@@ -38,11 +38,7 @@ _ROOM = 32 * _MIB
 
 
 class StateStore:
-    """The state file of one process. Its methods may be called in any thread, and block while the disk writes.
-
-    `moved_aside` is the file that was damaged, `None` where there was none; `lost` how many entries of the journal in it could
-    not be read.
-    """
+    """The state file of one process, for any thread; blocks while the disk writes. `lost` counts unreadable journal entries."""
 
     def __init__(self, directory: Path, *, sync: Sync = "normal") -> None:
         """Create the directory and the file where they are not there; raise `StartError` when they cannot be used."""

@@ -23,12 +23,11 @@ from toolgauge.assemble.agent_runs import (
 from toolgauge.assemble.answers import Answers
 from toolgauge.assemble.calls import Offers, Surroundings, in_turns, tool_calls
 from toolgauge.assemble.cutting import merged, with_truncated_values
-from toolgauge.assemble.executions import code_steps, executed_calls, failed_steps
+from toolgauge.assemble.dedupe import code_steps, executed_calls, failed_steps, requested_calls
 from toolgauge.assemble.misrouting import split_sign
 from toolgauge.assemble.node import Node, NodeIndex, order, take_apart
 from toolgauge.assemble.pairing import asked, mark_paused, pair, resumed
 from toolgauge.assemble.repair import History, Repair, repair
-from toolgauge.assemble.requests import requested_calls
 from toolgauge.assemble.tree import plant
 from toolgauge.model.left_out import NOTHING_LEFT_OUT, LeftOut
 from toolgauge.model.observations import Reading

@@ -13,8 +13,8 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from toolgauge.assemble.canonical import fold_name
+from toolgauge.assemble.dedupe import RequestIndex
 from toolgauge.assemble.node import NOWHERE, TOP, Branch, Execution, Node, Request, order
-from toolgauge.assemble.requests import RequestIndex
 from toolgauge.model.observations import (
     AgentRun,
     CallAnswered,

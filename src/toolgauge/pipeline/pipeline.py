@@ -17,8 +17,7 @@ from toolgauge.otlp.envelope import encode_heads, read_each
 from toolgauge.otlp.request import Request, read_request
 from toolgauge.pipeline.egress import Admission, Egress
 from toolgauge.pipeline.hold import is_to_bear_scores
-from toolgauge.pipeline.reader import Deferred, Read
-from toolgauge.pipeline.stages import Parts, Rules
+from toolgauge.pipeline.stages import Deferred, Parts, Read, Rules
 from toolgauge.pipeline.trajectory_scoring import Scoring
 from toolgauge.recognize.feedback_reader import FEEDBACK_MARK, feedback_of_record, feedback_of_span
 from toolgauge.score.scorer import Scorer

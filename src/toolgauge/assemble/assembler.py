@@ -381,18 +381,16 @@ class Assembler:
                 self._traces.closed.remove(ended.trace_id)
             else:
                 trajectory = self._waiting_calls.explained(trajectory)
-                incomplete = self._incomplete(ended, trajectory)
+                incomplete = (
+                    _BEGUN if ended.is_begun else self.completeness.of_trace(trajectory, ended, self.run_end_grace_ns)
+                )
+                incomplete = incomplete or trajectory.split_sign
                 if trajectory.conversation_id is not None:
                     is_kept = self._keep(ended, trajectory.conversation_id, incomplete, now_ns)
         if ended.entries and not is_kept:
             self._released.extend(ended.entries)
         if trajectory is not None and not ended.is_scored:
             yield replace(trajectory, opened_ns=ended.opened_ns, incomplete=incomplete, partition=partition)
-
-    def _incomplete(self, trace: OpenTrace, trajectory: Trajectory) -> str | None:
-        if trace.is_begun:
-            return _BEGUN
-        return self.completeness.of_trace(trajectory, trace, self.run_end_grace_ns) or trajectory.split_sign
 
     def _keep(self, trace: OpenTrace, conversation_id: str, incomplete: str | None, now_ns: int) -> bool:
         """Hand a closed trace to its conversation; False when none takes it."""

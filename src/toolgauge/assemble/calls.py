@@ -6,8 +6,7 @@ name that is missing from the recorded tools, and broken JSON in the arguments, 
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from operator import attrgetter
+from collections.abc import Collection, Hashable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -177,16 +176,6 @@ class Turn(Struct, frozen=True, eq=False):
     pairs: list[Pair]
 
 
-class Surroundings(Struct, frozen=True, eq=False):
-    """What decides what became of calls."""
-
-    answers: Answers
-    offers: Offers
-    # What stands for each trace as a whole, and the traces in which tools have spans.
-    wholes: Mapping[str, Node]
-    with_tool_spans: Collection[str]
-
-
 def in_turns(pairs: Sequence[Pair]) -> list[Turn]:
     """Group calls by the output that asked for them; they come in order of time."""
     outputs: dict[Hashable, list[Pair]] = {}
@@ -209,30 +198,32 @@ def in_turns(pairs: Sequence[Pair]) -> list[Turn]:
             together.append(alone)
         else:
             known.append(pair)
-    turns = [Turn(_moment(these) if has_summaries else these[0].asking, these) for these in together]
-    return sorted(turns, key=_place) if has_summaries else turns
+    turns = [Turn(these[0].asking, these) for these in together]
+    if not has_summaries:
+        return turns
+    for at, (asking, these) in enumerate(zip([turn.node for turn in turns], together, strict=True)):
+        request = these[0].request
+        if request is not None and not request.node.is_primary:
+            # A summary: the first call that it led to shows when the output was.
+            ran = (pair.execution.node for pair in these if pair.execution is not None)
+            turns[at] = Turn(min(ran, key=lambda node: node.place, default=asking), these)
+    return sorted(turns, key=lambda turn: turn.node.place)
 
 
-_place: Callable[[Turn], int] = attrgetter("node.place")
-
-
-def _moment(together: Sequence[Pair]) -> Node:
-    """Return the span that shows when the output was: of a summary, the first call that it led to."""
-    asking, request = together[0].asking, together[0].request
-    if request is None or request.node.is_primary:
-        return asking
-    ran = (pair.execution.node for pair in together if pair.execution is not None)
-    return min(ran, key=lambda node: node.place, default=asking)
-
-
-def tool_calls(turns: Sequence[Turn], turns_ns: Sequence[int], around: Surroundings) -> tuple[ToolCall, ...]:
-    """Return the calls in order; `turns_ns` are the times at which turns began."""
-    answers, offers, wholes = around.answers, around.offers, around.wholes
+def tool_calls(
+    turns: Sequence[Turn],
+    turns_ns: Sequence[int],
+    answers: Answers,
+    offers: Offers,
+    wholes: Mapping[str, Node],
+    with_tool_spans: Collection[str],
+) -> tuple[ToolCall, ...]:
+    """Return the calls of turns that began at `turns_ns`; `wholes` are the spans that stand for whole traces."""
     calls: list[ToolCall] = []
     for number, turn in enumerate(turns):
         for position, pair in enumerate(turn.pairs):
             trace_id = pair.asking.ref.trace_id
-            became = fate(pair, answers.to(pair), offers, has_tool_spans=trace_id in around.with_tool_spans)
+            became = fate(pair, answers.to(pair), offers, has_tool_spans=trace_id in with_tool_spans)
             # The first turn in which the result was known.
             known_turn: int | None = None
             if became.error is not None or type(became.result) is not NotRecorded:

@@ -183,13 +183,9 @@ class UnmatchedResults:
     def __init__(self, max_answers: int = _MAX_ANSWERS, max_bytes: int = _MAX_BYTES) -> None:
         self._max_answers = max_answers
         self._max_bytes = max_bytes
-        self._bytes = 0
+        # About how much memory they take.
+        self.size_bytes = 0
         self._known: dict[tuple[str | None, str], _Remembered] = {}
-
-    @property
-    def size_bytes(self) -> int:
-        """About how much memory they take."""
-        return self._bytes
 
     def note(self, reading: Reading) -> None:
         """Remember the answers in the history of a model call that is a trace of its own."""
@@ -197,7 +193,12 @@ class UnmatchedResults:
             return
         start_ns, trace_id = reading.start_ns, reading.ref.trace_id
         for seen in reading.observations:
-            if type(seen) is CallAnswered and seen.call_id is not None and _is_short(seen.call_id, seen.name):
+            if (
+                type(seen) is CallAnswered
+                and seen.call_id is not None
+                and len(seen.call_id) <= _MAX_ID
+                and len(seen.name or "") <= _MAX_ID
+            ):
                 key = (reading.service, seen.call_id)
                 known = self._known.get(key)
                 # Every later history repeats it: the first is remembered, whichever arrives first.
@@ -211,9 +212,9 @@ class UnmatchedResults:
                         + sum([name.__sizeof__() for name in names if name is not None])
                     )
                     self._known[key] = _Remembered(start_ns, trace_id, answer, size)
-                    self._bytes += size - (known.size_bytes if known is not None else 0)
-        while len(self._known) > self._max_answers or self._bytes > self._max_bytes:
-            self._bytes -= self._known.pop(next(iter(self._known))).size_bytes
+                    self.size_bytes += size - (known.size_bytes if known is not None else 0)
+        while len(self._known) > self._max_answers or self.size_bytes > self._max_bytes:
+            self.size_bytes -= self._known.pop(next(iter(self._known))).size_bytes
 
     def found(self, closing: Sequence[Reading]) -> Iterator[Reading]:
         """Yield the answers that other traces hold, as log records of the spans that asked."""
@@ -249,7 +250,3 @@ class UnmatchedResults:
 
 def _is_alone(reading: Reading) -> bool:
     return reading.parent_span_id is None and not reading.is_log
-
-
-def _is_short(*names: str | None) -> bool:
-    return all(name is None or len(name) <= _MAX_ID for name in names)

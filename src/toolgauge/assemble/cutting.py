@@ -173,13 +173,8 @@ class Cutter:
     def __init__(self, max_size: int) -> None:
         self._max = max_size
         self._level = max(_LOWEST_LEVEL, 1 << max_size.bit_length())
-        self._index = TruncatedIndex(max_size)
+        self.index = TruncatedIndex(max_size)
         self.left_out = NOTHING_LEFT_OUT
-
-    @property
-    def index_bytes(self) -> int:
-        """About how much memory the index of what was cut takes."""
-        return self._index.size_bytes
 
     def fit(self, readings: dict[Hashable, Reading]) -> None:
         """Cut the readings in their places."""
@@ -194,7 +189,7 @@ class Cutter:
         texts_cut = sum(
             [len(text) == self._level and is_cut(text) for seen in distinct.values() for text in texts(seen)]
         )
-        self.left_out = self._index.left_out(texts_cut) if texts_cut else NOTHING_LEFT_OUT
+        self.left_out = self.index.left_out(texts_cut) if texts_cut else NOTHING_LEFT_OUT
 
     def _shared(self, readings: dict[Hashable, Reading]) -> Iterator[int]:
         """Cut to the level, keep repetitions once, and yield the sizes of all texts, each once."""
@@ -209,7 +204,7 @@ class Cutter:
                     if shortened is not seen:
                         for text in texts(seen):
                             if len(text) > self._level and not is_cut(text):
-                                self._index.add(text)
+                                self.index.add(text)
                     # One that was cut earlier is what a whole one is cut to.
                     one = shortened if repeated is None else known.setdefault(identity(shortened), shortened)
                     if repeated is not None:

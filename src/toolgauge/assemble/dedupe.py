@@ -195,13 +195,8 @@ def _absorb_repetitions(primary: Sequence[Node]) -> None:
             if request.call_id is None:
                 continue
             same = known.setdefault((request.name, request.call_id), request)
-            if same is not request and _may_repeat(node) and _has_same_arguments(same, request):
+            if same is not request and _may_repeat(node) and same.may_have_arguments_of(request):
                 same.absorb(request)
-
-
-def _has_same_arguments(one: Request, other: Request) -> bool:
-    mine, others = one.arguments_key, other.arguments_key
-    return mine is None or others is None or mine == others
 
 
 def _give_to_single_outputs(requesting: Sequence[Node], nodes: Sequence[Node]) -> None:
@@ -259,9 +254,7 @@ def _doubles(earlier: Request, later: Request) -> bool:
             return False
     elif second.time_ns >= first.time_ns + (first.end_ns - first.start_ns):
         return False
-    if earlier.call_id is not None and later.call_id is not None and earlier.call_id != later.call_id:
-        return False
-    return _has_same_arguments(earlier, later)
+    return not earlier.has_other_id_than(later) and earlier.may_have_arguments_of(later)
 
 
 # Where code stands in what a model wrote: the tags and fences that smolagents asks for, by release.
@@ -445,11 +438,10 @@ def _absorb_copies(executions: Sequence[Execution], requests: Sequence[Request])
 def _is_copy(known: Execution, other: Execution) -> bool:
     if known.call_id is not None and other.call_id is not None:
         return known.call_id == other.call_id
-    mine, others = known.arguments_key, other.arguments_key
-    if mine is None and others is None:
+    if known.arguments_key is None and other.arguments_key is None:
         # Without arguments only a clock of nanoseconds tells copies from calls that ran at once.
         return bool(known.node.start_ns % _MILLISECOND_NS)
-    return mine is None or others is None or mine == others
+    return known.may_have_arguments_of(other)
 
 
 def _absorb_beside(executions: Sequence[Execution], requests: Sequence[Request]) -> None:

@@ -77,7 +77,12 @@ def rejection(name: str, arguments: Content, error: CallError, result: Content) 
         return _REJECTED_KINDS[kind]
     if isinstance(arguments, Unparsed) and arguments.reason == "unparsable":
         return INVALID_ARGUMENTS
-    for text in (error.message, _text_of(result)):
+    match result:
+        case Recorded(value=str() as answered) | Unparsed(text=answered):
+            pass
+        case _:
+            answered = ""
+    for text in (error.message, answered):
         if text and (found := _reason_in(name, arguments, kind, text[:_MAX_SEARCHED])) is not None:
             return found
         if text and _DENIED.match(text):
@@ -133,14 +138,6 @@ def _is_about(arguments: Content, text: str) -> bool:
     return bool(fields) and (
         all(field in given for field in fields) or (_MISSING_FIELD.search(text) is not None and str(given) in text)
     )
-
-
-def _text_of(content: Content) -> str:
-    match content:
-        case Recorded(value=str() as text) | Unparsed(text=text):
-            return text
-        case _:
-            return ""
 
 
 _MAX_HEAD = 300

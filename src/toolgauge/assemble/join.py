@@ -21,7 +21,7 @@ from toolgauge.assemble.agent_runs import (
     with_errors,
 )
 from toolgauge.assemble.answers import Answers
-from toolgauge.assemble.calls import Offers, Surroundings, in_turns, tool_calls
+from toolgauge.assemble.calls import Offers, in_turns, tool_calls
 from toolgauge.assemble.cutting import merged, with_truncated_values
 from toolgauge.assemble.dedupe import code_steps, executed_calls, failed_steps, requested_calls
 from toolgauge.assemble.misrouting import split_sign
@@ -143,7 +143,7 @@ def _joined(
     answers.settle(pairs)
     wholes = {one.trace.trace_id: one.whole for one in planted}
     with_tool_spans = {one.trace.trace_id for one in planted if one.has_tool_spans}
-    calls = tool_calls(turns, turns_ns, Surroundings(answers, Offers(index.offering), wholes, with_tool_spans))
+    calls = tool_calls(turns, turns_ns, answers, Offers(index.offering), wholes, with_tool_spans)
     runs: list[Run] = []
     for one in planted:
         of_trace = runs_of(one.whole, one.index)
@@ -298,11 +298,8 @@ def _counted(calls: Sequence[Node]) -> list[Node]:
 
 def _model_above(node: Node) -> Node | None:
     """Return the span of a model call around this one; `None` where a tool or an agent run stands between."""
-    above = node.branch.model_above
-    if above is None or above.model_call is None:
-        return None
-    is_same = above.branch.inside is node.branch.inside and above.branch.tool_above is node.branch.tool_above
-    return above if is_same else None
+    above = node.model_around
+    return above if above is not None and above.model_call is not None else None
 
 
 def _mark_above(node: Node, marked: set[int]) -> None:

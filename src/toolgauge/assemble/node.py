@@ -102,6 +102,13 @@ class Node(Struct, eq=False):
         """Whether the span is an agent run that no other agent run contains."""
         return self.agent_run is not None and (self.above is None or self.above.branch.inside is None)
 
+    @property
+    def model_around(self) -> "Node | None":
+        """The model's span around this one; `None` where a tool or an agent run stands between."""
+        above, branch = self.branch.model_above, self.branch
+        is_same = above is not None and above.branch.inside is branch.inside
+        return above if above is not None and is_same and above.branch.tool_above is branch.tool_above else None
+
 
 def place_and_time(node: Node) -> tuple[str | None, int, int]:
     """Return the key that a span shares with its copies under other ids, by a retrying exporter or a second tracer."""
@@ -142,6 +149,15 @@ class _View(_Key, eq=False):
         if self._keyed is not self.arguments:
             self._keyed, self._key = self.arguments, arguments_key(self.arguments)
         return self._key
+
+    def has_other_id_than(self, other: "_View") -> bool:
+        """Return whether both carry an id, and not the same."""
+        return self.call_id is not None and other.call_id is not None and self.call_id != other.call_id
+
+    def may_have_arguments_of(self, other: "_View") -> bool:
+        """Return whether both have the same arguments, or one has none."""
+        mine, others = self.arguments_key, other.arguments_key
+        return mine is None or others is None or mine == others
 
 
 class Request(_View, eq=False):
@@ -201,10 +217,6 @@ class Execution(_View, eq=False):
     def has_name_of(self, other: "Execution") -> bool:
         """Return whether both name the same tool; a span of the protocol may name none."""
         return not self.name or not other.name or fold_name(self.name) == fold_name(other.name)
-
-    def has_other_id_than(self, other: "Execution") -> bool:
-        """Return whether both carry an id, and not the same."""
-        return self.call_id is not None and other.call_id is not None and self.call_id != other.call_id
 
     def absorb(self, other: "Execution") -> None:
         """Fill missing fields from another view of this call."""

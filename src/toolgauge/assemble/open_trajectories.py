@@ -19,7 +19,6 @@ from toolgauge.model.observations import CallAnswered, Reading, UnreadSpan
 from toolgauge.model.records import SpanHead
 from toolgauge.model.trajectory import ClosedBecause, Trajectory
 
-_ID_BYTES = 16
 # Looking for the front of a table passes over all that was taken from there: so much of it is taken at a time.
 _AT_A_TIME = 16
 
@@ -89,16 +88,8 @@ def _heard_ns(entry: int | tuple[int, int]) -> int:
 
 
 def _compact(closed_id: str) -> bytes:
-    """Return 16 bytes that stand for the id: a trace id's own, else a digest."""
-    if len(closed_id) == 2 * _ID_BYTES:
-        try:
-            raw = bytes.fromhex(closed_id)
-        except ValueError:
-            raw = b""
-        # Conversations choose their ids: letters in capitals are another id.
-        if raw.hex() == closed_id:
-            return raw
-    return blake2b(closed_id.encode("utf-8", "surrogatepass"), digest_size=_ID_BYTES).digest()
+    """Return 16 bytes that stand for the id."""
+    return blake2b(closed_id.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 _MOSTLY_STALE = 4
@@ -127,7 +118,9 @@ class Schedule:
         self._entry[key] = (due_ns, number)
         heappush(self._heap, (due_ns, number, key))
         if len(self._heap) > _MOSTLY_STALE * len(self._entry) + _ALLOWED_STALE:
-            self._drop_stale()
+            # A trace that ended waits no longer for the parent it lacked, but the time of that wait is in the heap.
+            self._heap = [(*entry, one) for one, entry in self._entry.items()]
+            heapify(self._heap)
 
     def next_due_ns(self) -> int | None:
         """Return when the first key is due."""
@@ -157,11 +150,6 @@ class Schedule:
     def forget(self, key: str) -> None:
         """Drop a key; its entry in the heap goes when its time comes, or when too many such entries wait."""
         self._entry.pop(key, None)
-
-    def _drop_stale(self) -> None:
-        # A trace that ended waits no longer for the parent it lacked, but the time of that wait is in the heap.
-        self._heap = [(*entry, key) for key, entry in self._entry.items()]
-        heapify(self._heap)
 
 
 class OpenTraces:

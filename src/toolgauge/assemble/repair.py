@@ -49,13 +49,7 @@ def model_calls(index: NodeIndex) -> list[Node]:
 
 def around(models: Sequence[Node]) -> set[int]:
     """Return the spans of model calls around others; where a tool or an agent's run stands between, they are calls of their own."""
-    found: set[int] = set()
-    for node in models:
-        above = node.branch.model_above
-        is_same_run = above is not None and above.branch.inside is node.branch.inside
-        if above is not None and is_same_run and above.branch.tool_above is node.branch.tool_above:
-            found.add(id(above))
-    return found
+    return {id(node.model_around) for node in models if node.model_around is not None}
 
 
 def may_be_damaged(index: NodeIndex, pairs: Sequence[Pair]) -> bool:

@@ -298,7 +298,7 @@ class OpenTrace:
         self._cutter.fit(readings)
         self._readings.update(readings)
         before_bytes = self._readings_bytes
-        self._readings_bytes = weight_together(readings.values()) + self._cutter.index_bytes
+        self._readings_bytes = weight_together(readings.values()) + self._cutter.index.size_bytes
         self.size_bytes += self._readings_bytes - before_bytes
         # A long trace is cut many times: each time when it has grown by a share of its size.
         self._cut_above = self._received + max(self._settings.max_content_bytes, self._readings_bytes // _SHARE)

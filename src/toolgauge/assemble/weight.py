@@ -70,7 +70,8 @@ class Scale:
 
     def weights(self, reading: Reading) -> tuple[int, int]:
         """Return the same in two parts: the reading itself, and the tools on offer that it is the first to have."""
-        size, offered = READING_BYTES + _OBSERVATION_BYTES * len(reading.observations) + _long_names(reading), 0
+        size, offered = READING_BYTES + _OBSERVATION_BYTES * len(reading.observations), 0
+        size += max(0, len(reading.scope) + len(reading.service or "") - _LONGEST_NAME)
         # Short names need no look.
         is_long = reading.size_bytes > _LONG_SPAN
         held: list[object] = []
@@ -123,11 +124,6 @@ class Scale:
             oldest = next(iter(self._shared))
             self.shared_bytes -= self._shared.pop(oldest)[1]
         return size
-
-
-def _long_names(reading: Reading) -> int:
-    scope, service = reading.scope, reading.service or ""
-    return max(0, len(scope) + len(service) - _LONGEST_NAME)
 
 
 def weight_together(readings: Collection[Reading]) -> int:

@@ -8,6 +8,7 @@ data waits here, and our own is dropped and counted.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from toolgauge.model.delivery import (
@@ -43,18 +44,14 @@ class Admission:
         self._metrics = metrics
         self._has_memory = has_memory
         self._lock = metrics.lock
-        self._spans_held = 0
+        # Senders' spans that were taken and are neither queued for a destination nor gone.
+        self.spans_held = 0
         # Bytes of requests that were taken and are still to be read.
         self._bytes_unread = 0
         self._is_closed = False
         # Signals of which requests wait inside because the outbox had no room for them.
         self.backed_up: frozenset[Signal] = frozenset()
-        metrics.spans_held.observe = lambda: {(): self._spans_held}
-
-    @property
-    def spans_held(self) -> int:
-        """Senders' spans that were taken and are neither queued for a destination nor gone."""
-        return self._spans_held
+        metrics.spans_held.observe = lambda: {(): self.spans_held}
 
     def close(self) -> None:
         """Refuse everything from here on."""
@@ -69,7 +66,7 @@ class Admission:
             if isinstance(answer, Refused):
                 self._metrics.spans.add(request.spans, ("refused", reason, ""))
             elif isinstance(answer, Accepted):
-                self._spans_held += request.spans
+                self.spans_held += request.spans
                 self._bytes_unread += len(request.body)
         return answer
 
@@ -87,20 +84,20 @@ class Admission:
             if not is_delivered:
                 self._metrics.spans.add(request.spans, _RECEIVED)
                 self._metrics.spans_recovered.add(request.spans)
-                self._spans_held += request.spans
+                self.spans_held += request.spans
 
     def withdraw(self, request: Request) -> None:
         """Refuse a request after all that was taken and found no room."""
         with self._lock:
             self._metrics.spans.add(request.spans, ("refused", "queue_full", ""))
-            self._spans_held -= request.spans
+            self.spans_held -= request.spans
             self._bytes_unread -= len(request.body)
 
     def give_back(self, spans: int) -> None:
         """Refuse spans after all whose partition was lost: its next owner reads them again."""
         with self._lock:
             self._metrics.spans.add(spans, ("refused", "partition_lost", ""))
-            self._spans_held -= spans
+            self.spans_held -= spans
 
     def read(self, request: Request) -> None:
         """Take note that the request has been read, or passed on unread."""
@@ -112,7 +109,7 @@ class Admission:
         with self._lock:
             if not self._outbox.put(outgoing):
                 return False
-            self._spans_held -= outgoing.spans
+            self.spans_held -= outgoing.spans
             return True
 
     def has_room(self, signal: Signal, size_bytes: int) -> bool:
@@ -146,30 +143,26 @@ _MANY = 500
 Encode: TypeAlias = Callable[[Sequence[Scorecard]], Iterable[Outgoing]]
 
 
-class _Joined:
+class _Joined(Struct):
     """Requests that leave as one: written one after the other, protobuf messages are merged."""
 
-    def __init__(self) -> None:
-        self.size_bytes = 0
-        self._bodies: list[bytes] = []
-        self._spans: list[int] = []
-        self._entries: list[Source] = []
+    requests: list[Outgoing] = []
+    size_bytes: int = 0
 
     def add(self, outgoing: Outgoing) -> None:
+        self.requests.append(outgoing)
         self.size_bytes += len(outgoing.body)
-        self._bodies.append(outgoing.body)
-        self._spans.append(outgoing.spans)
-        self._entries += outgoing.entries
 
-    def request(self, signal: Signal) -> Outgoing:
-        is_one = len(self._bodies) == 1
+    def request(self) -> Outgoing:
+        if len(self.requests) == 1:
+            return self.requests[0]
         return Outgoing(
-            signal=signal,
-            body=self._bodies[0] if is_one else b"".join(self._bodies),
-            spans=sum(self._spans),
+            signal=self.requests[0].signal,
+            body=b"".join([one.body for one in self.requests]),
+            spans=sum([one.spans for one in self.requests]),
             own=False,
-            parts=() if is_one else tuple(zip(map(len, self._bodies), self._spans, strict=True)),
-            entries=tuple(self._entries),
+            parts=tuple([(len(one.body), one.spans) for one in self.requests]),
+            entries=tuple([entry for one in self.requests for entry in one.entries]),
         )
 
 
@@ -214,7 +207,7 @@ class Egress:
         key = (outgoing.signal, sender)
         joined = self._passing.get(key)
         if joined is not None and joined.size_bytes + len(outgoing.body) > _REQUEST_BYTES:
-            self.hand_over(joined.request(outgoing.signal))
+            self.hand_over(joined.request())
             joined = None
         if joined is None:
             joined = self._passing[key] = _Joined()
@@ -223,8 +216,8 @@ class Egress:
     def forward(self) -> None:
         """Hand over queued requests; without room they wait for the next `flush`."""
         passing, self._passing = self._passing, {}
-        for (signal, _), joined in passing.items():
-            self.hand_over(joined.request(signal))
+        for joined in passing.values():
+            self.hand_over(joined.request())
 
     def release(self, spans: Iterable[HeldSpan[Container]]) -> None:
         """Queue spans for the next `flush`."""
@@ -360,4 +353,4 @@ def _released_request(spans: Sequence[HeldSpan[Container]]) -> Outgoing:
         body = encode_spans([(span.container, span.raw) for span in of_request])
         entries = tuple([span.entry for span in of_request if span.entry is not None])
         joined.add(Outgoing(signal="traces", body=body, spans=len(of_request), own=False, entries=entries))
-    return joined.request("traces")
+    return joined.request()

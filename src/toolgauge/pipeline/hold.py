@@ -5,7 +5,6 @@ when its trajectory is scored, by `expired` when that takes too long, or by `tak
 Without both bounds, memory would grow without limit on the first trace that never closes.
 """
 
-import builtins
 from collections import OrderedDict
 from typing import Annotated, Generic, TypeVar
 
@@ -64,7 +63,8 @@ class Hold(Generic[C]):
     def __init__(self, timeout_ns: int, max_bytes: int) -> None:
         self._timeout_ns = timeout_ns
         self._max_bytes = max_bytes
-        self._bytes = 0
+        # Memory of the waiting spans, bookkeeping included.
+        self.bytes = 0
         # An OrderedDict and not a dict: taking from the front of a dict walks over all that was taken before.
         self._in_order: OrderedDict[SpanRef, HeldSpan[C]] = OrderedDict()
         self._by_trace: dict[str, dict[SpanRef, None]] = {}
@@ -79,25 +79,20 @@ class Hold(Generic[C]):
         """Number of waiting spans."""
         return len(self._in_order)
 
-    @property
-    def bytes(self) -> int:
-        """Memory of the waiting spans, bookkeeping included."""
-        return self._bytes
-
-    def add(self, ref: SpanRef, container: C, raw: builtins.bytes, now_ns: int, entry: Source | None = None) -> bool:
+    def add(self, ref: SpanRef, container: C, raw: bytes, now_ns: int, entry: Source | None = None) -> bool:
         """Hold the span; False when there is no room or it is already held: it then goes on at once."""
         size = len(raw) + ENTRY_BYTES
-        if self._bytes + size > self._max_bytes or ref in self._in_order:
+        if self.bytes + size > self._max_bytes or ref in self._in_order:
             return False
         self._in_order[ref] = HeldSpan(ref, container, raw, now_ns, entry)
         self._by_trace.setdefault(ref.trace_id, {})[ref] = None
-        self._bytes += size
+        self.bytes += size
         return True
 
     def take(self, trace_id: str) -> list[HeldSpan[C]]:
         """Take the waiting spans of a trace, oldest first."""
         taken = [self._in_order.pop(ref) for ref in self._by_trace.pop(trace_id, ())]
-        self._bytes -= sum([len(held.raw) + ENTRY_BYTES for held in taken])
+        self.bytes -= sum([len(held.raw) + ENTRY_BYTES for held in taken])
         return taken
 
     def expired(self, now_ns: int) -> list[HeldSpan[C]]:
@@ -109,7 +104,7 @@ class Hold(Generic[C]):
             if abs(now_ns - held.added_ns) < self._timeout_ns:
                 break
             taken.append(self._in_order.pop(ref))
-            self._bytes -= len(held.raw) + ENTRY_BYTES
+            self.bytes -= len(held.raw) + ENTRY_BYTES
             of_trace = self._by_trace[ref.trace_id]
             del of_trace[ref]
             if not of_trace:
@@ -121,5 +116,5 @@ class Hold(Generic[C]):
         taken = list(self._in_order.values())
         self._in_order.clear()
         self._by_trace.clear()
-        self._bytes = 0
+        self.bytes = 0
         return taken

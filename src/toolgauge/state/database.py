@@ -7,11 +7,10 @@ rows of a damaged file are copied into a new one, and the damaged one is kept be
 import itertools
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import closing, suppress
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
 from typing import NamedTuple
 
 from toolgauge.model.errors import StartError
@@ -53,7 +52,7 @@ def connected(path: Path, sync: Sync) -> sqlite3.Connection:
         # Some builds write zeros over what is deleted: the journal would write everything twice.
         connection.execute("PRAGMA secure_delete = OFF")
         connection.execute(f"PRAGMA journal_size_limit = {_MAX_LOG_FILE_BYTES}")
-        with Transaction(connection):
+        with transaction(connection):
             for statement in itertools.chain.from_iterable(_SCHEMA[version:]):
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
@@ -78,27 +77,17 @@ def is_full(error: sqlite3.Error) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
 
 
-class Transaction:
-    """Writes everything within, or nothing. A class, because the journal has thousands a second and this takes a third of the time."""
-
-    __slots__ = ("_connection",)
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-
-    def __enter__(self) -> None:
-        self._connection.execute("BEGIN IMMEDIATE")
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            if kind is None:
-                self._connection.execute("COMMIT")
-        finally:
-            # On a full disk SQLite has rolled back already.
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Generator[None]:
+    """Write everything within, or nothing."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    finally:
+        # On a full disk SQLite has rolled back already.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
 
 
 def check(connection: sqlite3.Connection, table: str) -> None:
@@ -200,7 +189,7 @@ def salvage(path: Path, sync: Sync) -> Salvage:
                     rows: list[Sequence[object]] = old.execute(query).fetchall()
                 except sqlite3.DatabaseError:
                     continue
-                with Transaction(new):
+                with transaction(new):
                     new.executemany(statement, rows)
             kept, lost = _copy_entries(old, new)
             new.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -226,7 +215,7 @@ def _copy_entries(old: sqlite3.Connection, new: sqlite3.Connection) -> tuple[int
     kept = lost = 0
     entries = _entries(old)
     while some := tuple(itertools.islice(entries, _ENTRIES_AT_ONCE)):
-        with Transaction(new):
+        with transaction(new):
             for row, body in some:
                 if body is None:
                     lost += 1

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from toolgauge.model.errors import InUseError, StartError, StateError
 from toolgauge.settings import file_path
-from toolgauge.state.database import Transaction, connected, free_bytes, is_damage, is_full, salvage
+from toolgauge.state.database import connected, free_bytes, is_damage, is_full, salvage, transaction
 from toolgauge.state.settings import StateSettings, Sync
 
 _LOG = logging.getLogger("toolgauge.state")
@@ -50,7 +50,7 @@ class StateStore:
         self._connection: sqlite3.Connection | None = None
         self.moved_aside: Path | None = None
         self.lost = 0
-        with _as_start_errors(directory):
+        try:
             directory.mkdir(mode=_OWNER_ENTERS, parents=True, exist_ok=True)
             self._holder = _locked(directory)
             try:
@@ -58,6 +58,9 @@ class StateStore:
             finally:
                 if self._connection is None:
                     os.close(self._holder)
+        except (OSError, sqlite3.Error) as error:
+            reason = (error.strerror or str(error)).lower() if isinstance(error, OSError) else str(error)
+            raise StartError(f"cannot use the state directory `{directory}`: {reason}") from error
 
     @classmethod
     def of(cls, settings: StateSettings) -> "StateStore | None":
@@ -82,7 +85,7 @@ class StateStore:
         with self._lock:
             try:
                 connection = self._usable("written")
-                with Transaction(connection):
+                with transaction(connection):
                     yield connection
             except sqlite3.Error as error:
                 raise self._state_error("written", error) from error
@@ -221,14 +224,3 @@ def _locked(directory: Path) -> int:
         os.close(descriptor)
         raise
     return descriptor
-
-
-@contextmanager
-def _as_start_errors(directory: Path) -> Generator[None]:
-    try:
-        yield
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise StartError(f"cannot use the state directory `{directory}`: {reason}") from error
-    except sqlite3.Error as error:
-        raise StartError(f"cannot use the state directory `{directory}`: {error}") from error

@@ -78,8 +78,12 @@ class Completeness:
 
     def of_trace(self, trajectory: Trajectory, trace: OpenTrace, grace_ns: int) -> str | None:
         """Return why the trajectory of a trace may lack spans, in words."""
-        because, service = trajectory.closed_because, self._service(trajectory.service)
-        since_ns = self._live_since_ns
+        because, since_ns = trajectory.closed_because, self._live_since_ns
+        service = self._services.get(trajectory.service)
+        if service is None:
+            if len(self._services) >= _MAX_SERVICES:
+                del self._services[next(iter(self._services))]
+            service = self._services[trajectory.service] = _Service()
         if trace.assignment is not None:
             # Written to the broker when its batch was full: well after its spans had ended.
             since_ns, grace_ns = trace.assignment.began_ns, max(grace_ns, _BATCHES_NS)
@@ -125,14 +129,6 @@ class Completeness:
             del self._unseen[next(iter(self._unseen))]
         return bool(own)
 
-    def _service(self, name: str | None) -> _Service:
-        known = self._services.get(name)
-        if known is None:
-            if len(self._services) >= _MAX_SERVICES:
-                del self._services[next(iter(self._services))]
-            known = self._services[name] = _Service()
-        return known
-
 
 # Parents end after their children: what arrives before a trace opens is seldom needed, and not for long.
 _RECENT_SPANS = 50_000
@@ -154,11 +150,7 @@ class Assembler:
         live_since_ns: int | None = None,
         on_missing_parents: OnMissingParents = lambda _service: None,
     ) -> None:
-        """`conversations` and `content`: whether criteria use them.
-
-        `live_since_ns` is when this process began to receive; `None` where it missed nothing before. `on_missing_parents` is
-        called once for each service whose spans have parents that never come.
-        """
+        """`conversations` and `content`: whether criteria use them; `live_since_ns`: see `Completeness`."""
         self._settings = settings
         self._metrics = metrics
         self._reader = reader

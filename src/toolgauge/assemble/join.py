@@ -4,7 +4,8 @@ Pure: the same readings in any order give the same trajectory. A call shows up i
 counting one twice or losing a rejected one would move every score.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -274,11 +275,19 @@ def _counted(calls: Sequence[Node]) -> list[Node]:
     around: set[int] = set()
     around_measured: set[int] = set()
     for node in calls:
-        _mark_above(node, around)
-        if _is_measured(node):
-            _mark_above(node, around_measured)
+        for marked in (around, around_measured) if _is_measured(node) else (around,):
+            for above in _models_around(node):
+                # All above a marked one are marked.
+                if id(above) in marked:
+                    break
+                marked.add(id(above))
     counted = [node for node in calls if id(node) not in around_measured]
-    counted = [node for node in counted if _is_measured(node) or not (id(node) in around or _is_within_measured(node))]
+    counted = [
+        node
+        for node in counted
+        if _is_measured(node)
+        or not (id(node) in around or any(map(_is_measured, islice(_models_around(node), _MAX_NESTING))))
+    ]
     # A single instrumentation, as nearly always, shows nothing twice.
     if len({node.first.scope for node in counted}) <= 1:
         return counted
@@ -296,26 +305,9 @@ def _counted(calls: Sequence[Node]) -> list[Node]:
     return single
 
 
-def _model_above(node: Node) -> Node | None:
-    """Return the span of a model call around this one; `None` where a tool or an agent run stands between."""
+def _models_around(node: Node) -> Iterator[Node]:
+    """Yield the spans of model calls around this one from the innermost, until a tool or an agent run stands between."""
     above = node.model_around
-    return above if above is not None and above.model_call is not None else None
-
-
-def _mark_above(node: Node, marked: set[int]) -> None:
-    above = _model_above(node)
-    # All above a marked one are marked.
-    while above is not None and id(above) not in marked:
-        marked.add(id(above))
-        above = _model_above(above)
-
-
-def _is_within_measured(node: Node) -> bool:
-    above = _model_above(node)
-    for _ in range(_MAX_NESTING):
-        if above is None:
-            return False
-        if _is_measured(above):
-            return True
-        above = _model_above(above)
-    return False
+    while above is not None and above.model_call is not None:
+        yield above
+        above = above.model_around

@@ -11,8 +11,7 @@ from msgspec import Struct
 from toolgauge.model.delivery import MessageConsumer
 from toolgauge.model.ports import OpenTraces
 from toolgauge.selfmetrics import SelfMetrics
-from toolgauge.state.ledger import Ledger
-from toolgauge.state.offsets import OffsetJournal
+from toolgauge.state.ledger import Ledger, OffsetJournal
 
 
 class BrokerParts(Struct, frozen=True, kw_only=True):

@@ -25,7 +25,7 @@ from toolgauge.receive.broker import BrokerParts
 from toolgauge.receive.otlp_handler import HOP_HEADER
 from toolgauge.receive.settings import KafkaReceiverSettings
 from toolgauge.selfmetrics import KafkaMetrics
-from toolgauge.state.offsets import Committable
+from toolgauge.state.ledger import Committable
 
 # pyright: reportUnknownMemberType=false
 

@@ -53,7 +53,6 @@ _WORDS = re.compile(
     re.IGNORECASE,
 )
 Role: TypeAlias = Literal["system", "user", "assistant"]
-# The newest texts of each role in one run.
 _Newest: TypeAlias = dict[Role, Collection[str]]
 # The time of some texts, the run and the role that they belong to.
 _Sight: TypeAlias = tuple[int, _Newest, Role, list[str]]
@@ -206,7 +205,6 @@ def _run(run: Node, speaking: Sequence[Node], offering: Sequence[Node]) -> Run:
     if prompt is None:
         prompt = _first(_text(node, "user") for node in speaking)
     if response is None:
-        # The last end first; among equals the earlier one stays first.
         response = _first(_text(node, "assistant") for node in sorted(speaking, key=lambda node: -node.until_ns))
     return Run(
         span=run.ref,

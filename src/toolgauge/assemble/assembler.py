@@ -94,7 +94,6 @@ class Completeness:
             is_half = missing.spans or (missing.log_records and service.shows_parents)
         elif because == "open_idle":
             missing = trace.dangling()
-            # Return whether the parent that never came would have come, as those of its service do; count it.
             waits = missing.spans or missing.log_records
             is_half = waits and service.shows_parents
             service.count(complete=not waits, waiting=waits)
@@ -113,21 +112,19 @@ class Completeness:
             return conversation.incomplete
         if _began_before(trajectory, self._live_since_ns, grace_ns):
             return _BEGAN_BEFORE
-        if trajectory.has_beginning is False and self._has_unseen_calls(trajectory, conversation):
-            return "a model was given answers to calls of earlier turns, of which no span came"
+        if trajectory.has_beginning is False:
+            # Calls in histories of this conversation alone that no span shows: others are examples.
+            name = trajectory.conversation_id
+            unseen = conversation.answered_ids().difference([call.call_id for call in trajectory.calls if call.call_id])
+            own = [call_id for call_id in unseen if self._unseen.setdefault(call_id, name) == name]
+            while len(self._unseen) > _MAX_UNSEEN:
+                del self._unseen[next(iter(self._unseen))]
+            if own:
+                return "a model was given answers to calls of earlier turns, of which no span came"
         # Where nobody else receives what comes later, nothing comes.
         if self._live_since_ns is not None and because in _IN_PASSING:
             return f"more turns may come after it was closed ({because})"
         return None
-
-    def _has_unseen_calls(self, trajectory: Trajectory, conversation: OpenConversation) -> bool:
-        """Return whether histories hold calls of this conversation alone that no span shows: others are examples."""
-        name = trajectory.conversation_id
-        unseen = conversation.answered_ids().difference([call.call_id for call in trajectory.calls if call.call_id])
-        own = [call_id for call_id in unseen if self._unseen.setdefault(call_id, name) == name]
-        while len(self._unseen) > _MAX_UNSEEN:
-            del self._unseen[next(iter(self._unseen))]
-        return bool(own)
 
 
 # Parents end after their children: what arrives before a trace opens is seldom needed, and not for long.
@@ -327,10 +324,9 @@ class Assembler:
     def _open(self, trace_id: str, now_ns: int, entry: Source | None, *, is_scored: bool) -> OpenTrace:
         trace = OpenTrace(trace_id, self._settings, now_ns, self._scale, self._reader)
         trace.is_scored = is_scored
-        trace.is_begun = self.recovery.has_begun(trace_id)
+        trace.is_begun = trace_id in self.recovery.begun
         trace.assignment = entry.assignment if isinstance(entry, BrokerMessage) else None
         self._traces.open(trace)
-        # One more may be one too many.
         self.eviction.above_bytes = 0
         heads, readings = self._recent.take_heads(raw_id(trace_id)), self._recent.take(trace_id)
         if entry is not None and (heads or readings):

@@ -184,7 +184,6 @@ def in_turns(pairs: Sequence[Pair]) -> list[Turn]:
     for pair in pairs:
         request = pair.request
         if request is None:
-            # A call by itself, which no known output asked for.
             together.append([pair])
             continue
         output: Hashable = pair.asking
@@ -281,7 +280,6 @@ def _tool_call(pair: Pair, became: Fate, whole: Node, place: tuple[int, int, int
         request.node.ref if request is not None else None,
         shown.ref if execution is not None else None,
         shown.first.dialect or "",
-        # Without a tool span only the moment of the request is known.
         shown.start_ns if execution is not None else shown.end_ns,
         shown.end_ns,
         result_turn,

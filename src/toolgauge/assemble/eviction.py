@@ -159,7 +159,7 @@ class Recovery:
         self._conversations = conversations
         self._eviction = eviction
         # Ids of traces whose first messages are committed, in order of time.
-        self._begun: dict[str, None] = {}
+        self.begun: dict[str, None] = {}
         # Since when the message broker could not be read.
         self._stalled_since_ns: int | None = None
         # While the journal of an earlier process is read.
@@ -177,13 +177,9 @@ class Recovery:
         """Remember traces that other processes have closed, and those `begun`, whose first messages are not read again."""
         for one in closed:
             self._traces.closed.restore(one.id, one.closed_ns, now_ns)
-        self._begun.update(dict.fromkeys(begun))
-        while len(self._begun) > _MAX_BEGUN:
-            del self._begun[next(iter(self._begun))]
-
-    def has_begun(self, trace_id: str) -> bool:
-        """Return whether another process read the first messages of the trace."""
-        return trace_id in self._begun
+        self.begun.update(dict.fromkeys(begun))
+        while len(self.begun) > _MAX_BEGUN:
+            del self.begun[next(iter(self.begun))]
 
     def forget(self) -> Iterator[tuple[str, Collection[Source]]]:
         """Drop open traces of lost partitions, as if they had never come; yield their ids and entries."""

@@ -81,10 +81,8 @@ class Node(Struct, eq=False):
     executions: list["Execution"] = []
     answers: list[CallAnswered] = []
     offers: list[ToolsOffered] = []
-    # The tool of its execution.
     definition: ToolDefinition | None = None
     messages: list[MessageSeen] = []
-    # The one of the lowest rank.
     conversation: ConversationSeen | None = None
     # The error that the span ended with, where it is no execution of a tool.
     failure: CallError | None = None
@@ -168,7 +166,6 @@ class Request(_View, eq=False):
     output: int | None = None
     by_provider: bool = False
     alive: bool = True
-    # The tool span that shows the call, once it is found.
     execution: "Execution | None" = None
 
     @property
@@ -258,7 +255,6 @@ class NodeIndex:
         self.offering = [node for node in nodes if node.offers]
         self.running = [node for node in nodes if node.agent_run is not None]
         self.failing = [node for node in nodes if node.failure is not None]
-        # Steps of code agents.
         self.coding = [node for node in nodes if node.code_step is not None]
 
     @property

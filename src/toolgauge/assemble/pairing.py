@@ -150,13 +150,6 @@ def _of_one_id(requests: Sequence[Request], executions: Sequence[Execution]) -> 
         executions = [execution for execution in executions if id(execution) not in taken]
 
 
-def _most_alike_of_one_id(requests: Sequence[Request], executions: Sequence[Execution]) -> _Pairs:
-    """Pair the only views of a name, else those of the name that are most alike."""
-    if len(requests) == len(executions) == 1:
-        return ((requests[0], executions[0]),)
-    return _most_alike(requests, executions, same_id=True)
-
-
 def _in_order_unless_ids_differ(requests: Sequence[Request], executions: Sequence[Execution]) -> _Pairs:
     """Pair by order what does not carry two ids."""
     unnamed = [request for request in requests if request.call_id is None]
@@ -171,6 +164,9 @@ def _in_order_unless_ids_differ(requests: Sequence[Request], executions: Sequenc
 def _most_alike(requests: Sequence[Request], executions: Sequence[Execution], *, same_id: bool = False) -> _Pairs:
     """Pair the most alike arguments first. Views with two ids are two calls, as are views that share one, unless `same_id`."""
     if len(requests) * len(executions) > _MAX_COMPARISONS:
+        return
+    if same_id and len(requests) == len(executions) == 1:
+        yield requests[0], executions[0]
         return
     scored = [
         (-alike, wanted, given)
@@ -190,7 +186,7 @@ def _most_alike(requests: Sequence[Request], executions: Sequence[Execution], *,
 
 _RULES_OF_ONE_ID: tuple[tuple[_Key, _Matches], ...] = (
     (partial(_by_arguments, _anywhere, fold_name), partial(zip, strict=False)),
-    (lambda view: fold_name(view.name), _most_alike_of_one_id),
+    (lambda view: fold_name(view.name), partial(_most_alike, same_id=True)),
     (_anywhere, _in_order),
 )
 

@@ -319,7 +319,6 @@ class _Restored:
 
     def take(self, history: Sequence[CallRequested | MessageSeen], given: Given) -> None:
         """Compare the history with the outputs that were seen."""
-        # The text of the user with which the run began.
         texts = (seen.text for node in self._inputs for seen in node.messages if seen.role == "user")
         asked = next(texts, None)
         if self._handed_on is not None:

@@ -77,7 +77,6 @@ class OpenTrace:
         self.assignment: Assignment | None = None
         # Another process read its first messages, and they are not read again.
         self.is_begun = False
-        # About how much memory the trace takes.
         self.size_bytes = _TRACE_BYTES
         self._settings = settings
         self._ended_ns: int | None = None

@@ -202,7 +202,6 @@ def _branch_of_run(node: Node, run: AgentRun, branch: Branch) -> Branch:
 def nodes_of(readings: Sequence[Reading], parents: Mapping[str, str | None]) -> dict[str, Node]:
     """Return the nodes by span id, each with the parent that is known."""
     nodes: dict[str, Node] = {}
-    # Only log records give a span more than one reading.
     several: dict[str, list[Reading]] = {}
     has_logs = False
     for reading in readings:
@@ -384,7 +383,6 @@ class _Shown:
     def __init__(self, node: Node) -> None:
         self._node = node
         self._by_id: dict[str, Execution] = {}
-        # Places among all executions, in order.
         self._by_name: dict[str, list[int]] = {}
         self._places: dict[int, int] = {}
         self._note(0)

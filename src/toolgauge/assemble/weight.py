@@ -32,12 +32,10 @@ from toolgauge.model.records import Resource
 READING_BYTES = 650
 # The key of a log record, beside its reading: times and numbers.
 LOG_KEY_BYTES = 200
-# An observation with its short names.
 _OBSERVATION_BYTES = 150
 # The names of a service and a scope, which the spans of one request share; what is longer counts each time.
 _LONGEST_NAME = 256
 _REFERENCE_BYTES = 8
-# A definition with its place in a tuple.
 _TOOL_BYTES = 100
 _ATTRIBUTE_BYTES = 64
 _TEXT_SIZE_BYTES = 140
@@ -72,7 +70,6 @@ class Scale:
         """Return the same in two parts: the reading itself, and the tools on offer that it is the first to have."""
         size, offered = READING_BYTES + _OBSERVATION_BYTES * len(reading.observations), 0
         size += max(0, len(reading.scope) + len(reading.service or "") - _LONGEST_NAME)
-        # Short names need no look.
         is_long = reading.size_bytes > _LONG_SPAN
         held: list[object] = []
         for seen in reading.observations:

@@ -40,7 +40,7 @@ class Admission:
     """Takes or refuses requests, in any thread, and hands leaving ones to the outbox. `has_memory` takes a size in bytes."""
 
     def __init__(self, outbox: Outbox, metrics: SelfMetrics, has_memory: Callable[[int], bool]) -> None:
-        self._outbox = outbox
+        self.outbox = outbox
         self._metrics = metrics
         self._has_memory = has_memory
         self._lock = metrics.lock
@@ -107,18 +107,14 @@ class Admission:
     def hand_over(self, outgoing: Outgoing) -> bool:
         """Put a request into the outbox; False when there is no room, and nothing has changed then."""
         with self._lock:
-            if not self._outbox.put(outgoing):
+            if not self.outbox.put(outgoing):
                 return False
             self.spans_held -= outgoing.spans
             return True
 
-    def has_room(self, signal: Signal, size_bytes: int) -> bool:
-        """Return whether the outbox has room for a senders' request."""
-        return self._outbox.has_room(signal, size_bytes)
-
     def _answer(self, request: Request) -> tuple[Answer, str]:
         signal = request.signal
-        if signal == "metrics" and not self._outbox.forwards("metrics"):
+        if signal == "metrics" and not self.outbox.forwards("metrics"):
             message = (
                 "metrics are not accepted here, as nothing is sent on: set `OTEL_METRICS_EXPORTER=none` in the sender, or send "
                 "them to your backend"
@@ -127,7 +123,7 @@ class Admission:
         if self._is_closed:
             return Refused("shutting down"), "shutdown"
         # Small requests may still fit where what waits inside does not: taken in, they would pile up behind it.
-        if signal in self.backed_up or not self._outbox.has_room(signal, len(request.body) + self._bytes_unread):
+        if signal in self.backed_up or not self.outbox.has_room(signal, len(request.body) + self._bytes_unread):
             return Refused("the queue to the destination is full"), "queue_full"
         if not self._has_memory(len(request.body)):
             return Refused("memory is short"), "memory"
@@ -265,7 +261,7 @@ class Egress:
         spans = self._released[origin]
         while spans:
             count, size_bytes = _first_request(spans)
-            if not self._admission.has_room("traces", size_bytes):
+            if not self._admission.outbox.has_room("traces", size_bytes):
                 return False
             if not self._admission.hand_over(_released_request(spans[:count])):
                 return False
@@ -311,19 +307,16 @@ class Egress:
                 outgoings.append(replace(outgoing, entries=(entry.id, *messages)))
         finally:
             # Also after a fault: a request that fails after each restart is worse than a missing one.
-            closed = [_closed_id(scorecard) for scorecard in scorecards if not scorecard.by_judges]
+            closed: list[ClosedId] = []
+            for scorecard in scorecards:
+                if not scorecard.by_judges:
+                    of, closed_ns = scorecard.trajectory, scorecard.scored_at_ns
+                    closed_id = of.trace_id if of.scope == "trace" else of.conversation_id or ""
+                    closed.append(ClosedId(id=closed_id, scope=of.scope, closed_ns=closed_ns, partition=of.partition))
             shown = self.shown[:]
             self.shown.clear()
             ledger.close([*closed_entries, *[entry.id for entry in own]], closed, own, shown)
         return outgoings
-
-
-def _closed_id(scorecard: Scorecard) -> ClosedId:
-    trajectory = scorecard.trajectory
-    closed_id = trajectory.trace_id if trajectory.scope == "trace" else trajectory.conversation_id or ""
-    return ClosedId(
-        id=closed_id, scope=trajectory.scope, closed_ns=scorecard.scored_at_ns, partition=trajectory.partition
-    )
 
 
 def _first_request(spans: Sequence[HeldSpan[Container]]) -> tuple[int, int]:

@@ -74,7 +74,10 @@ class Scoring:
         completed = trajectory
         if self.scorer.wants_earlier_values:
             completed = parts.earlier_traces.with_earlier(trajectory)
-        is_overloaded = self._is_overloaded(trajectory)
+        evicted, settings = parts.assembler.eviction, self._settings
+        is_overloaded = len(evicted) > settings.max_queue or evicted.waiting_bytes > settings.max_queue_bytes
+        # Given up for want of memory: it is only a part, and scoring takes memory too.
+        is_overloaded = is_overloaded or trajectory.closed_because == "memory"
         results = self.scorer.overloaded(completed) if is_overloaded else self._results(completed, now_ns, lacking)
         if trajectory.earlier_turns is not None:
             # Only evaluators look at it, and it may be long.
@@ -84,7 +87,10 @@ class Scoring:
         self._metrics.scoring_delay.record((max(0, now_ns - due_ns) + ended - started) / 1e9)
         try:
             if completed.earlier is not None:
-                self._remember_values(completed, is_overloaded=is_overloaded)
+                # For later traces of the conversation.
+                (parts.earlier_traces.forget if is_overloaded else parts.earlier_traces.remember)(completed)
+                if parts.ledger is not None:
+                    self._egress.shown += parts.earlier_traces.take_changes()
             # Not before: a trajectory that is stuck in an evaluator is not closed.
             self._egress.closed_entries += parts.assembler.take_released()
             self._publish(Scorecard(trajectory=trajectory, results=results, scored_at_ns=now_ns))
@@ -109,12 +115,6 @@ class Scoring:
         for consume in self._consumers:
             consume(scorecard)
 
-    def _is_overloaded(self, trajectory: Trajectory) -> bool:
-        evicted, settings = self._parts.assembler.eviction, self._settings
-        # Given up for want of memory: it is only a part, and scoring takes memory too.
-        is_short = trajectory.closed_because == "memory"
-        return is_short or len(evicted) > settings.max_queue or evicted.waiting_bytes > settings.max_queue_bytes
-
     def _results(self, trajectory: Trajectory, now_ns: int, lacking: Reason) -> tuple[Result, ...]:
         results = () if self._is_interrupted else self.scorer.score(trajectory, now_ns, lacking=lacking)
         # Asked again: a trajectory that was cut off in the middle is not scored either.
@@ -122,16 +122,6 @@ class Scoring:
             self.interrupted += 1
             return self.scorer.interrupted(trajectory)
         return results
-
-    def _remember_values(self, trajectory: Trajectory, *, is_overloaded: bool) -> None:
-        """Remember the values of a trace for later traces of its conversation."""
-        earlier_traces = self._parts.earlier_traces
-        if is_overloaded:
-            earlier_traces.forget(trajectory)
-        else:
-            earlier_traces.remember(trajectory)
-        if self._parts.ledger is not None:
-            self._egress.shown += earlier_traces.take_changes()
 
     def _annotate(self, scorecard: Scorecard) -> None:
         """Release the held spans of a trace with their scores."""

@@ -60,7 +60,13 @@ def connected(path: Path, sync: Sync) -> sqlite3.Connection:
             connection.execute(f"PRAGMA user_version = {VERSION}")
         for table in _CHECKED:
             check(connection, table)
-        _make_small(connection)
+        free = free_bytes(connection)
+        used = _integer(connection, "PRAGMA page_count") * _integer(connection, "PRAGMA page_size") - free
+        if free >= _MIN_FREE_BYTES and used <= _MAX_MOVED_BYTES:
+            connection.execute("PRAGMA temp_store = MEMORY")
+            # It needs room for what is in use, which a full disk has not.
+            with suppress(sqlite3.OperationalError):
+                connection.execute("VACUUM")
     except BaseException:
         connection.close()
         raise
@@ -130,17 +136,6 @@ def _create(path: Path) -> None:
             os.fchmod(descriptor, _OWNER_READS_AND_WRITES)
     finally:
         os.close(descriptor)
-
-
-def _make_small(connection: sqlite3.Connection) -> None:
-    free = free_bytes(connection)
-    used = _integer(connection, "PRAGMA page_count") * _integer(connection, "PRAGMA page_size") - free
-    if free < _MIN_FREE_BYTES or used > _MAX_MOVED_BYTES:
-        return
-    connection.execute("PRAGMA temp_store = MEMORY")
-    # It needs room for what is in use, which a full disk has not.
-    with suppress(sqlite3.OperationalError):
-        connection.execute("VACUUM")
 
 
 def _integer(connection: sqlite3.Connection, query: str) -> int:

@@ -35,13 +35,8 @@ _CANCELLATIONS = frozenset(
 # A timeout may end its operation with one of these.
 _TIMED_OUT = re.compile(r"time[sd]?[ _-]?out|deadline", re.IGNORECASE)
 # LangGraph; OpenAI Agents.
-_STEERING = frozenset(
-    (
-        *("ParentCommand", "GraphBubbleUp"),
-        *("InputGuardrailTripwireTriggered", "OutputGuardrailTripwireTriggered"),
-        *("ToolInputGuardrailTripwireTriggered", "ToolOutputGuardrailTripwireTriggered"),
-    )
-)
+_TRIPWIRES = [f"{side}GuardrailTripwireTriggered" for side in ("Input", "Output", "ToolInput", "ToolOutput")]
+_STEERING = frozenset(("ParentCommand", "GraphBubbleUp", *_TRIPWIRES))
 _MAX_TEXT = 600
 _WORDS_ALONE = frozenset(("canceled", "cancelled"))
 # A status without an exception event, which begins with the class or is the library's own words for a cancellation.
@@ -110,9 +105,8 @@ def earlier_turns(speaking: Sequence[Node], history: History) -> EarlierTurns | 
     asked = _asked(speaking)
     answers = [answer for answer in asked[0].answers if not answer.by_provider] if asked else []
     results = [answer.result for answer in answers]
-    if not answers or not all(
-        type(one) is Recorded or (type(one) is Unparsed and one.reason != "truncated") for one in results
-    ):
+    are_whole = (type(one) is Recorded or (type(one) is Unparsed and one.reason != "truncated") for one in results)
+    if not answers or not all(are_whole):
         return None
     past = history(asked[0].ref.span_id)
     calls = [seen.call_id for seen in past if type(seen) is CallRequested]
@@ -239,11 +233,8 @@ def with_errors(runs: Sequence[Run], whole: Node, index: NodeIndex, calls: Seque
             failed_ns[words] = max(call.end_ns, failed_ns.get(words, 0))
     models = [node for node in index.nodes if node.model_call is not None]
     asked = max(models, key=lambda node: node.start_ns, default=None)
-    failed = {
-        node.ref: node.failure
-        for node in index.failing
-        if node.failure is not None and _ends_run(node, node.failure, failed_ns, asked)
-    }
+    failing = [(node, node.failure) for node in index.failing if node.failure is not None]
+    failed = {node.ref: error for node, error in failing if _ends_run(node, error, failed_ns, asked)}
     if not failed:
         return runs
     nodes = {node.ref: node for node in index.nodes}

@@ -88,9 +88,8 @@ class Answers:
         if first is None or call_id is None:
             # A tool span shows that the call ran: it has a result, or an error that is not a pause.
             ran = pair.execution
-            has_run = (
-                ran is not None and not ran.waits and (ran.error is not None or type(ran.result) is not NotRecorded)
-            )
+            has_ended = ran is not None and (ran.error is not None or type(ran.result) is not NotRecorded)
+            has_run = ran is not None and has_ended and not ran.waits
             waiting = self._paused.get(call_id) if call_id is not None and not has_run else None
             return waiting or self._by_order.get(id(pair))
         asked, answers = self._asked[call_id], first.answers

@@ -33,6 +33,7 @@ _MAX_SERVICES = 1000
 _MAX_COUNT = 1000
 _MAX_UNSEEN = 10_000
 _BATCHES_NS = 60_000_000_000
+_BEGUN = "its first messages were committed while it was open (`max_uncommitted`), and its partition has moved since"
 _BEGAN_BEFORE = "it began before this process began to receive"
 
 
@@ -78,6 +79,8 @@ class Completeness:
 
     def of_trace(self, trajectory: Trajectory, trace: OpenTrace, grace_ns: int) -> str | None:
         """Return why the trajectory of a trace may lack spans, in words."""
+        if trace.is_begun:
+            return _BEGUN
         because, since_ns = trajectory.closed_because, self._live_since_ns
         service = self._services.get(trajectory.service)
         if service is None:
@@ -90,11 +93,10 @@ class Completeness:
         if _began_before(trajectory, since_ns, grace_ns):
             return _BEGAN_BEFORE
         if because in _IN_PASSING:
-            missing = trace.dangling()
-            is_half = missing.spans or (missing.log_records and service.shows_parents)
+            dangling = trace.dangling()
+            is_half = dangling == "spans" or (dangling == "log_records" and service.shows_parents)
         elif because == "open_idle":
-            missing = trace.dangling()
-            waits = missing.spans or missing.log_records
+            waits = trace.dangling() is not None
             is_half = waits and service.shows_parents
             service.count(complete=not waits, waiting=waits)
             if not is_half and not service.is_reported:
@@ -130,7 +132,6 @@ class Completeness:
 # Parents end after their children: what arrives before a trace opens is seldom needed, and not for long.
 _RECENT_SPANS = 50_000
 _NS_PER_S = 1_000_000_000
-_BEGUN = "its first messages were committed while it was open (`max_uncommitted`), and its partition has moved since"
 
 
 class Assembler:
@@ -369,9 +370,7 @@ class Assembler:
                 self._traces.closed.remove(ended.trace_id)
             else:
                 trajectory = self._waiting_calls.explained(trajectory)
-                incomplete = (
-                    _BEGUN if ended.is_begun else self.completeness.of_trace(trajectory, ended, self.run_end_grace_ns)
-                )
+                incomplete = self.completeness.of_trace(trajectory, ended, self.run_end_grace_ns)
                 incomplete = incomplete or trajectory.split_sign
                 if trajectory.conversation_id is not None:
                     is_kept = self._keep(ended, trajectory.conversation_id, incomplete, now_ns)

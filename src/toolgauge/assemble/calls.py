@@ -256,12 +256,8 @@ def _tool_call(pair: Pair, became: Fate, whole: Node, place: tuple[int, int, int
     # caller of the tool is no part of it.
     outside = whole if whole.branch.tool_above is None else shown.branch.topmost or shown
     run = branch.outermost or asking.outermost or outside
-    has_same_id = (
-        request is not None
-        and execution is not None
-        and request.call_id is not None
-        and request.call_id == execution.call_id
-    )
+    asked_id = request.call_id if request is not None else None
+    has_same_id = asked_id is not None and execution is not None and asked_id == execution.call_id
     order, turn, position, result_turn = place
     # By position: twenty keywords cost more than all else about a call.
     return ToolCall(
@@ -307,9 +303,8 @@ def _arguments(request: Request | None, execution: Execution | None) -> Content:
     if type(asked) is NotRecorded:
         # Both say nothing; that something was hidden on purpose says more.
         return asked if type(given) is NotRecorded else given
-    if asked == Recorded({}) and (
-        given == NotRecorded("redacted") or (type(given) is Unparsed and given.reason == "truncated")
-    ):
+    is_hidden = given == NotRecorded("redacted") or (type(given) is Unparsed and given.reason == "truncated")
+    if asked == Recorded({}) and is_hidden:
         # The arguments that were cut or masked were not an empty object.
         return given
     if type(given) is not Recorded or type(given.value) is not dict or not given.value:

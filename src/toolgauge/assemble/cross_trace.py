@@ -193,24 +193,17 @@ class UnmatchedResults:
             return
         start_ns, trace_id = reading.start_ns, reading.ref.trace_id
         for seen in reading.observations:
-            if (
-                type(seen) is CallAnswered
-                and seen.call_id is not None
-                and len(seen.call_id) <= _MAX_ID
-                and len(seen.name or "") <= _MAX_ID
-            ):
+            if type(seen) is CallAnswered and seen.call_id is not None:
+                if len(seen.call_id) > _MAX_ID or len(seen.name or "") > _MAX_ID:
+                    continue
                 key = (reading.service, seen.call_id)
                 known = self._known.get(key)
                 # Every later history repeats it: the first is remembered, whichever arrives first.
                 if known is None or (start_ns, trace_id) <= (known.start_ns, known.trace_id):
                     cut_short = cut(seen, _MAX_TEXT)
                     answer = cut_short if isinstance(cut_short, CallAnswered) else seen
-                    names = (reading.service, answer.name)
-                    size = (
-                        _ENTRY_BYTES
-                        + memory_of(contents_of(answer))
-                        + sum([name.__sizeof__() for name in names if name is not None])
-                    )
+                    names = [name.__sizeof__() for name in (reading.service, answer.name) if name is not None]
+                    size = _ENTRY_BYTES + memory_of(contents_of(answer)) + sum(names)
                     self._known[key] = _Remembered(start_ns, trace_id, answer, size)
                     self.size_bytes += size - (known.size_bytes if known is not None else 0)
         while len(self._known) > self._max_answers or self.size_bytes > self._max_bytes:

@@ -186,9 +186,8 @@ class Cutter:
             # Higher levels cut nothing.
             self._level = max(_LOWEST_LEVEL, 1 << (longest - 1).bit_length() - 1)
         distinct = {id(seen): seen for reading in readings.values() for seen in reading.observations}
-        texts_cut = sum(
-            [len(text) == self._level and is_cut(text) for seen in distinct.values() for text in texts(seen)]
-        )
+        whole = [text for seen in distinct.values() for text in texts(seen)]
+        texts_cut = sum([len(text) == self._level and is_cut(text) for text in whole])
         self.left_out = self.index.left_out(texts_cut) if texts_cut else NOTHING_LEFT_OUT
 
     def _shared(self, readings: dict[Hashable, Reading]) -> Iterator[int]:

@@ -369,9 +369,8 @@ def _absorb_into_outer(node: Node, execution: Execution) -> None:
         return
     for outer in islice(node.branch.tool_above.executions, _MAX_BESIDE):
         host = outer.host or outer
-        if _shows_same_call(outer, execution, crossed=node.branch.crossed) or (
-            host is not outer and _shows_same_call(host, execution, crossed=node.branch.crossed)
-        ):
+        views = (outer,) if host is outer else (outer, host)
+        if any(_shows_same_call(one, execution, crossed=node.branch.crossed) for one in views):
             host.absorb(execution)
             return
 

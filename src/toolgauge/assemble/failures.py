@@ -47,14 +47,9 @@ _REFUSED = re.compile(r"Error: Argument parsing failed\.(?: Exception: .*)?", re
 _MCP_REFUSED = re.compile(r"(?:Error: )?(?:MCP error -32602: )?Input validation error: \S")
 _PARAMETER = re.compile(r"\bParameter (\w{1,100}) is expected to be parsed to \S")
 _REJECTED_KINDS: dict[str, Rejection] = {
-    "NoSuchToolError": UNKNOWN_TOOL,
-    "AI_NoSuchToolError": UNKNOWN_TOOL,
-    "ToolNotFoundError": UNKNOWN_TOOL,
-    "unknown_tool": UNKNOWN_TOOL,
-    "InvalidToolInputError": INVALID_ARGUMENTS,
-    "AI_InvalidToolInputError": INVALID_ARGUMENTS,
-    "InvalidToolArgumentsError": INVALID_ARGUMENTS,
-    "AI_InvalidToolArgumentsError": INVALID_ARGUMENTS,
+    **dict.fromkeys(("NoSuchToolError", "AI_NoSuchToolError", "ToolNotFoundError", "unknown_tool"), UNKNOWN_TOOL),
+    **dict.fromkeys(("InvalidToolInputError", "AI_InvalidToolInputError"), INVALID_ARGUMENTS),
+    **dict.fromkeys(("InvalidToolArgumentsError", "AI_InvalidToolArgumentsError"), INVALID_ARGUMENTS),
     "invalid_arguments": INVALID_ARGUMENTS,
     # Denied by a rule, a hook or a policy, and by no person.
     "permission_denied": "permission_denied",
@@ -135,9 +130,8 @@ def _is_about(arguments: Content, text: str) -> bool:
         return False
     given = arguments.value
     fields = _VALIDATED_FIELD.findall(text)
-    return bool(fields) and (
-        all(field in given for field in fields) or (_MISSING_FIELD.search(text) is not None and str(given) in text)
-    )
+    is_missing = _MISSING_FIELD.search(text) is not None and str(given) in text
+    return bool(fields) and (is_missing or all(field in given for field in fields))
 
 
 _MAX_HEAD = 300
@@ -158,23 +152,18 @@ def failure_in(result: Content) -> CallError | None:
             labelled = _LABELLED.match(text[:_MAX_HEAD])
             return CallError(kind=labelled[1], message=text) if labelled is not None else None
         case Recorded(value=dict() as answer):
-            return _failure_in_object(answer)
+            written = answer.get("error")
+            is_failure = bool(written) or any(answer.get(flag) is True for flag in _FLAGS)
+            if not is_failure or not answer.keys() <= _ABOUT_THE_ERROR:
+                return None
+            inner = written if isinstance(written, dict) else answer
+            texts = (written, inner.get("message"), inner.get("detail"), answer.get("message"))
+            message = next((word for word in texts if word and isinstance(word, str)), "")
+            kinds = (inner.get("type"), answer.get("error_type"))
+            kind = next((kind for kind in kinds if kind and isinstance(kind, str)), OTHER_ERROR)
+            return CallError(kind=kind, message=message)
         case _:
             return None
-
-
-def _failure_in_object(answer: JsonObject) -> CallError | None:
-    if not answer.keys() <= _ABOUT_THE_ERROR:
-        return None
-    written = answer.get("error")
-    if not written and not any(answer.get(flag) is True for flag in _FLAGS):
-        return None
-    inner = written if isinstance(written, dict) else answer
-    texts = (written, inner.get("message"), inner.get("detail"), answer.get("message"))
-    message = next((word for word in texts if word and isinstance(word, str)), "")
-    kinds = (inner.get("type"), answer.get("error_type"))
-    kind = next((kind for kind in kinds if kind and isinstance(kind, str)), OTHER_ERROR)
-    return CallError(kind=kind, message=message)
 
 
 def mcp_failure(result: Content) -> CallError | None:
@@ -194,8 +183,7 @@ NotExecuted: TypeAlias = Literal["paused", "refused"]
 # The most members of an answer that holds only a decision.
 _MAX_MEMBERS = 2
 _STOPPED_KINDS: dict[str, NotExecuted] = {
-    **dict.fromkeys(PAUSING_EXCEPTIONS, "paused"),
-    PAUSED: "paused",
+    **dict.fromkeys((*PAUSING_EXCEPTIONS, PAUSED), "paused"),
     REFUSED: "refused",
 }
 # A status without an exception event begins with the class: `GraphInterrupt((Interrupt(value=...),))`.
@@ -232,7 +220,11 @@ def not_executed(error: CallError | None, result: Content) -> NotExecuted | None
     """Return whether the call waits or was refused; `None` without evidence."""
     if error is not None:
         kind = error.kind.rpartition(".")[2]
-        return _STOPPED_KINDS.get(kind) or _in_message(error.message) or _in_words(error.message)
+        raised = _CLASS.match(error.message)
+        found = _STOPPED_KINDS.get(kind) or _STOPPED_KINDS.get(raised[1] if raised is not None else "")
+        if found is None and _REJECTED_BY_HAND.search(error.message, 0, _MAX_DECISION):
+            return "refused"
+        return found or _in_words(error.message)
     match result:
         case Recorded(value=str() as text) | Unparsed(text=text):
             return _in_words(text)
@@ -245,13 +237,6 @@ def not_executed(error: CallError | None, result: Content) -> NotExecuted | None
             return _in_words(words) if isinstance(words, str) and len(answer) == 1 else None
         case _:
             return None
-
-
-def _in_message(message: str) -> NotExecuted | None:
-    raised = _CLASS.match(message)
-    if raised is not None and raised[1] in _STOPPED_KINDS:
-        return _STOPPED_KINDS[raised[1]]
-    return "refused" if _REJECTED_BY_HAND.search(message, 0, _MAX_DECISION) else None
 
 
 def _in_words(text: str) -> NotExecuted | None:

@@ -26,7 +26,7 @@ from toolgauge.assemble.calls import Offers, in_turns, tool_calls
 from toolgauge.assemble.cutting import merged, with_truncated_values
 from toolgauge.assemble.dedupe import code_steps, executed_calls, failed_steps, requested_calls
 from toolgauge.assemble.misrouting import split_sign
-from toolgauge.assemble.node import Node, NodeIndex, order, take_apart
+from toolgauge.assemble.node import Node, NodeIndex, order
 from toolgauge.assemble.pairing import asked, mark_paused, pair, resumed
 from toolgauge.assemble.repair import History, Repair, repair
 from toolgauge.assemble.tree import plant
@@ -94,7 +94,8 @@ def join(
     if trajectory.has_beginning is False and history is not None and not repairs:
         trajectory = replace(trajectory, earlier_turns=earlier_turns(index.speaking, history))
     # Nodes and calls name each other: leaving them to garbage collection costs more than taking them apart.
-    take_apart(index.nodes)
+    for node in index.nodes:
+        del node.requests, node.executions, node.branch, node.below
     return _repaired(trajectory, traces, repairs) if repairs else trajectory
 
 
@@ -208,17 +209,18 @@ def _sources(nodes: Sequence[Node]) -> tuple[SpanSource, ...]:
     sources: list[SpanSource] = []
     for (service, scope, version, language, dialect), group in groups.items():
         model_calls = len([node for node in group if node.model_call is not None])
-        source = SpanSource(
-            service=service,
-            scope=scope,
-            dialect=dialect,
-            spans=tuple([node.ref.span_id for node in group]),
-            model_calls=model_calls,
-            has_runs=model_calls > 0 or any(node.agent_run is not None for node in group),
-            version=version,
-            language=language,
+        sources.append(
+            SpanSource(
+                service=service,
+                scope=scope,
+                dialect=dialect,
+                spans=tuple([node.ref.span_id for node in group]),
+                model_calls=model_calls,
+                has_runs=model_calls > 0 or any(node.agent_run is not None for node in group),
+                version=version,
+                language=language,
+            )
         )
-        sources.append(source)
     return tuple(sources)
 
 
@@ -277,12 +279,9 @@ def _counted(calls: Sequence[Node]) -> list[Node]:
                     break
                 marked.add(id(above))
     counted = [node for node in calls if id(node) not in around_measured]
-    counted = [
-        node
-        for node in counted
-        if _is_measured(node)
-        or not (id(node) in around or any(map(_is_measured, islice(_models_around(node), _MAX_NESTING))))
-    ]
+    unmeasured = [node for node in counted if not _is_measured(node)]
+    around |= {id(one) for one in unmeasured if any(map(_is_measured, islice(_models_around(one), _MAX_NESTING)))}
+    counted = [node for node in counted if _is_measured(node) or id(node) not in around]
     # A single instrumentation, as nearly always, shows nothing twice.
     if len({node.first.scope for node in counted}) <= 1:
         return counted

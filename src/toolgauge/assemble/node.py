@@ -1,6 +1,6 @@
 """Holds the spans of a trace as nodes of a tree, and the two views of a call."""
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 
 from msgspec import Struct
 
@@ -117,12 +117,6 @@ def order(node: Node) -> tuple[int, int, int, str, str]:
     """Sort by time, then by what differs between spans of equal start, the same in every order of arrival."""
     ref = node.ref
     return (node.time_ns, node.branch.depth, node.end_ns, ref.span_id, ref.trace_id)
-
-
-def take_apart(nodes: Iterable[Node]) -> None:
-    """Delete all that leads from nodes back to them; they are of no use from then on."""
-    for node in nodes:
-        del node.requests, node.executions, node.branch, node.below
 
 
 class _Key(Struct, eq=False, kw_only=True):

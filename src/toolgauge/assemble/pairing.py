@@ -265,11 +265,8 @@ def _candidates(pair: Pair, executed: dict[Hashable, list[tuple[Execution, Pair]
         alike = executed.get(key, [])
         first = bisect_right(alike, since_ns, key=_time_ns)
         for _, other in alike[first : first + _MAX_CANDIDATES]:
-            if (
-                pair.request is not None
-                and other.request is not None
-                and not (other.call_id is not None and other.call_id == pair.call_id and is_restored(other.asking.ref))
-            ):
+            is_same = other.call_id is not None and other.call_id == pair.call_id and is_restored(other.asking.ref)
+            if pair.request is not None and other.request is not None and not is_same:
                 continue
             if pair.call_id is not None and other.call_id is not None and pair.call_id != other.call_id:
                 continue

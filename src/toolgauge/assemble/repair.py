@@ -38,11 +38,8 @@ class Needed(Struct, frozen=True):
 
 def model_calls(index: NodeIndex) -> list[Node]:
     """Return the model calls that show input or calls; of those around others, which repeat one of them, none."""
-    models = [
-        node
-        for node in index.nodes
-        if node.model_call is not None and node.is_primary and (node.requests or shows_input(node))
-    ]
+    models = [node for node in index.nodes if node.model_call is not None and node.is_primary]
+    models = [node for node in models if node.requests or shows_input(node)]
     outer = around(models)
     return [node for node in models if id(node) not in outer and not node.from_log_only]
 

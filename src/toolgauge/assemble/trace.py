@@ -5,9 +5,8 @@ without a parent tells them apart.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import Literal, Protocol
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from toolgauge.assemble.cutting import Cutter, fingerprint
@@ -36,13 +35,6 @@ _SHARE = 4
 _HEAD_BYTES = 210
 # What a span that waits as bytes takes beside them: three ids, and entries in two tables.
 _UNREAD_BYTES = 600
-
-
-class Dangling(Struct, frozen=True):
-    """Whether chains of parents end at a span that has not arrived, where no agent run that has ended holds them."""
-
-    spans: bool = False
-    log_records: bool = False
 
 
 class Reader(Protocol):
@@ -187,8 +179,8 @@ class OpenTrace:
         if self._ended_ns is not None:
             self._ended_ns += by_ns
 
-    def dangling(self) -> Dangling:
-        """Look at the agent, model and tool spans, and at log records where no agent run was seen."""
+    def dangling(self) -> Literal["spans", "log_records"] | None:
+        """Return whether parents of agent, model or tool spans, or of log records outside of ended runs, have not arrived."""
         known: dict[str, bool] = {}
         runs: list[Reading | UnreadSpan] = []
         spans: list[Reading | UnreadSpan] = []
@@ -212,9 +204,9 @@ class OpenTrace:
         times = [(run.start_ns, run.end_ns) for run in self._read(runs)] if loose else []
         starts = [one.start_ns for one in self._read(loose)]
         if loose and not (runs and all(any(start <= at <= end for start, end in times) for at in starts)):
-            return Dangling(spans=True)
+            return "spans"
         has_loose_log = not runs and any(_dangles(one.ref.span_id, known, self._parents) for one in logs)
-        return Dangling(log_records=has_loose_log)
+        return "log_records" if has_loose_log else None
 
     def shows_parents(self) -> bool:
         """Return whether a span has a parent that has arrived."""

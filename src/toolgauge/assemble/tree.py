@@ -162,27 +162,23 @@ def _settle(node: Node) -> None:
     above = node.above
     branch = TOP if above is None else above.below
     if branch is None and above is not None:
-        branch = above.below = _branch_below(above)
+        around = above.branch
+        shows_tool = any(not execution.from_log for execution in above.executions)
+        is_barrier = above.agent_run is not None or above.model_call is not None
+        branch = above.below = Branch(
+            around.depth + 1,
+            around.agents,
+            around.inside,
+            around.outermost,
+            above if shows_tool else around.tool_above,
+            is_barrier or (not shows_tool and around.crossed),
+            above if above.is_primary else around.model_above,
+            around.topmost or above,
+            above if above.failure is not None else around.failed_above,
+            above if above.code_step is not None else around.step_above,
+        )
     if branch is not None:
         node.branch = branch if node.agent_run is None else _branch_of_run(node, node.agent_run, branch)
-
-
-def _branch_below(node: Node) -> Branch:
-    branch = node.branch
-    shows_tool = any(not execution.from_log for execution in node.executions)
-    is_barrier = node.agent_run is not None or node.model_call is not None
-    return Branch(
-        branch.depth + 1,
-        branch.agents,
-        branch.inside,
-        branch.outermost,
-        node if shows_tool else branch.tool_above,
-        is_barrier or (not shows_tool and branch.crossed),
-        node if node.is_primary else branch.model_above,
-        branch.topmost or node,
-        node if node.failure is not None else branch.failed_above,
-        node if node.code_step is not None else branch.step_above,
-    )
 
 
 def _branch_of_run(node: Node, run: AgentRun, branch: Branch) -> Branch:

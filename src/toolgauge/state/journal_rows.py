@@ -125,12 +125,10 @@ def write(connection: sqlite3.Connection, group: Group) -> Sizes:
     removed = _remove(connection, group.removed)
     if group.appended:
         entries = group.appended.values()
-        rows = [
-            EntryRow(
-                one.id, one.signal, one.own, one.received_ns, len(one.body), _checksum(one, one.body), one.delivered
-            )
-            for one in entries
-        ]
+        rows: list[EntryRow] = []
+        for one in entries:
+            size, checksum = len(one.body), _checksum(one, one.body)
+            rows.append(EntryRow(one.id, one.signal, one.own, one.received_ns, size, checksum, one.delivered))
         connection.executemany(INSERT_ENTRY, rows)
         connection.executemany(INSERT_BODY, ((entry.id, entry.body) for entry in entries))
     if group.delivered:
@@ -138,21 +136,12 @@ def write(connection: sqlite3.Connection, group: Group) -> Sizes:
             "UPDATE entries SET delivered = 1 WHERE id IN (SELECT value FROM json_each(?))", (_json(group.delivered),)
         )
     if group.closed:
-        connection.executemany(
-            "INSERT INTO closed (id, scope, closed_ns) VALUES (?, ?, ?)",
-            (
-                (closed.id.encode(*_ID_CODING), closed.scope, min(closed.closed_ns, _LATEST_NS))
-                for closed in group.closed
-            ),
-        )
+        closed = [(one.id.encode(*_ID_CODING), one.scope, min(one.closed_ns, _LATEST_NS)) for one in group.closed]
+        connection.executemany("INSERT INTO closed (id, scope, closed_ns) VALUES (?, ?, ?)", closed)
     if group.shown:
-        connection.executemany(
-            "REPLACE INTO shown (conversation, hashes, has_user, gap) VALUES (?, ?, ?, ?)",
-            (
-                (one.conversation, one.values.hashes, one.values.has_user, one.values.gap)
-                for one in group.shown.values()
-            ),
-        )
+        values = [(one.conversation, one.values) for one in group.shown.values()]
+        shown = [(conversation, one.hashes, one.has_user, one.gap) for conversation, one in values]
+        connection.executemany("REPLACE INTO shown (conversation, hashes, has_user, gap) VALUES (?, ?, ?, ?)", shown)
     return removed
 
 
@@ -188,10 +177,8 @@ def count_start(connection: sqlite3.Connection, now_ns: int) -> tuple[int, int]:
         (IDS_A_START,),
     ).fetchone()
     start, since_ns, alive_ns = row
-    newest: tuple[int] | None = connection.execute(
-        "SELECT received_ns FROM entries ORDER BY id DESC LIMIT 1"
-    ).fetchone()
-    last_ns = max(alive_ns or 0, newest[0] if newest else 0)
+    newest: list[tuple[int]] = [*connection.execute("SELECT received_ns FROM entries ORDER BY id DESC LIMIT 1")]
+    last_ns = max(alive_ns or 0, newest[0][0] if newest else 0)
     if since_ns is None or not 0 <= now_ns - last_ns <= SENDERS_WAIT_NS:
         since_ns = now_ns
     connection.execute("UPDATE process SET starts = ?, since_ns = ?", (start, since_ns))

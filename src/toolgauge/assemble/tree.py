@@ -212,11 +212,7 @@ def nodes_of(readings: Sequence[Reading], parents: Mapping[str, str | None]) -> 
     if not has_logs and not several:
         return nodes
     for span_id, of_span in several.items():
-        first, *others = _ordered(of_span)
-        nodes[span_id] = node = _observed(first)
-        folding = Folding(node)
-        for reading in others:
-            folding.add(_observed(reading))
+        nodes[span_id] = _folded(of_span)
     for span_id, node in nodes.items():
         if node.from_log_only:
             # The span itself may have been seen all the same, and had nothing to say.
@@ -316,21 +312,15 @@ def _absorb_logs(nodes: Sequence[Node]) -> None:
         node.executions = [execution for execution in node.executions if execution.host is None]
 
 
-class Folding:
-    """Folds log records into the node of their span, each a node by itself."""
-
-    __slots__ = ("_answered", "_node", "_requests", "_shown")
-
-    def __init__(self, node: Node) -> None:
-        self._node = node
-        # What finds another view of a call: made when there is one to be found, which is seldom.
-        self._requests: RequestIndex | None = None
-        self._shown: _Shown | None = None
-        self._answered: set[str | None] | None = None
-
-    def add(self, log: Node) -> None:
-        """Add the observations of a log record of the span."""
-        node = self._node
+def _folded(readings: Sequence[Reading]) -> Node:
+    """Return one node for a span and its log records."""
+    first, *logs = _ordered(readings)
+    node = _observed(first)
+    # Made when there is another view of a call to be found, which is seldom.
+    requests: RequestIndex | None = None
+    shown: _Shown | None = None
+    answered: set[str | None] | None = None
+    for log in map(_observed, logs):
         node.agent_run = node.agent_run or log.agent_run
         if log.model_call is not None:
             node.model_call = one_model_call(node.model_call, log.model_call)
@@ -340,35 +330,29 @@ class Folding:
             node.conversation = log.conversation if known is None else lower(known, log.conversation)
         node.messages += log.messages
         node.offers += log.offers
-        if log.requests:
-            self._add_requests(log.requests)
+        if log.requests and node.requests:
+            requests = requests or RequestIndex(node.requests)
+            for same, request in requests.same_requests(log.requests):
+                same.absorb(request)
+        for request in log.requests:
+            if request.alive:
+                request.node = node
+                node.requests.append(request)
+                if requests is not None:
+                    requests.add(request)
         if log.executions:
-            self._shown = self._shown or _Shown(node)
-            self._shown.add(log.executions)
+            shown = shown or _Shown(node)
+            shown.add(log.executions)
         if node.from_log_only:
             node.answers += log.answers
         elif log.answers:
             # Log records repeat the answers of the span itself.
-            if self._answered is None:
-                self._answered = {answer.call_id for answer in node.answers}
-            new = [one for one in log.answers if one.call_id is None or one.call_id not in self._answered]
+            if answered is None:
+                answered = {answer.call_id for answer in node.answers}
+            new = [one for one in log.answers if one.call_id is None or one.call_id not in answered]
             node.answers += new
-            self._answered.update([answer.call_id for answer in new])
-
-    def _add_requests(self, arriving: list[Request]) -> None:
-        """Add requests; those that another reading of the same span has are views of the same."""
-        node, known = self._node, self._requests
-        if known is None and node.requests:
-            known = self._requests = RequestIndex(node.requests)
-        if known is not None:
-            for same, request in known.same_requests(arriving):
-                same.absorb(request)
-        for request in arriving:
-            if request.alive:
-                request.node = node
-                node.requests.append(request)
-                if known is not None:
-                    known.add(request)
+            answered.update([answer.call_id for answer in new])
+    return node
 
 
 class _Shown:

@@ -72,8 +72,7 @@ def messages_of(speaking: Sequence[Node], turns_ns: Sequence[int]) -> tuple[Mess
                 by_role[role] = texts = [seen.text]
                 sights.append((node.until_ns if role == "assistant" else node.time_ns, newest, role, texts))
     messages: list[Message] = []
-    # Every model call of a run repeats the system prompt and the newest user text, and the run repeats its last
-    # answer; a text is new when it differs from the texts of the same role before it in the same run.
+    # Model calls repeat prompts, runs their answer: a text is new when it differs from those of its role before it in its run.
     for time_ns, newest, role, texts in sorted(sights, key=_time):
         before = newest.get(role, ())
         if texts == before:

@@ -5,7 +5,7 @@ Every later input repeats every earlier answer, those of earlier traces included
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 
 from msgspec import Struct
 
@@ -39,8 +39,7 @@ class Answers:
         # The same by trace, of ids that have several.
         self._sightings_by_trace: dict[str, dict[str, list[_Sighting]]] = {}
         self._by_order: dict[int, CallAnswered] = {}
-        # That a call waits for a person, by its id: an answer to it, and a span with its result, count more. That a person refused
-        # it counts most, unless the id is that of several calls.
+        # By call id: that it waits for a person, which counts least, or was refused by one, which counts most.
         self._paused: dict[str, CallAnswered] = {}
         self._refused: dict[str, CallAnswered] = {}
         if not answering:
@@ -193,10 +192,7 @@ class Answers:
 
 
 _moment: Callable[[tuple[int, Node]], int] = itemgetter(0)
-
-
-def _time(sightings: _Sighting) -> int:
-    return sightings.time_ns
+_time: Callable[[_Sighting], int] = attrgetter("time_ns")
 
 
 def _known_at(node: Node) -> int:

@@ -164,8 +164,7 @@ class Assembler:
         self._unmatched = UnmatchedResults()
         self._waiting_calls = WaitingCalls()
         self._scale = Scale()
-        # How many more traces need the entry that is being read, the entries of what has closed, and traces that opened with
-        # heads of spans whose requests may have left the journal.
+        # For the `take_` methods: what has changed since they were called.
         self._claims = 0
         self._released: list[Source] = []
         self._recalled: list[tuple[OpenTrace, Sequence[SpanHead]]] = []
@@ -277,7 +276,7 @@ class Assembler:
         evicted_ns = self.eviction.next_due_ns()
         if evicted_ns is not None:
             return evicted_ns
-        dues = (self._traces.next_due_ns(), self._conversations.next_due_ns())
+        dues = (self._traces.next_due_ns(), self._conversations.schedule.next_due_ns())
         return min((due for due in dues if due is not None), default=None)
 
     def closed(self, now_ns: int) -> Iterator[Trajectory]:

@@ -32,8 +32,8 @@ class _Generation:
         self.unsorted: deque[Sequence[PackedHead]] = deque()
         self._by_trace: dict[bytes, bytes | list[bytes]] = {}
 
-    def sort(self) -> None:
-        """Sort the heads by trace."""
+    def take_heads(self, trace_id: bytes) -> list[bytes]:
+        """Sort the heads by trace; take those of one."""
         by_trace = self._by_trace
         while self.unsorted:
             for trace_id, rest in self.unsorted.popleft():
@@ -44,10 +44,7 @@ class _Generation:
                     together.append(rest)
                 else:
                     by_trace[trace_id] = [together, rest]
-
-    def take_heads(self, trace_id: bytes) -> list[bytes]:
-        self.sort()
-        packed = self._by_trace.pop(trace_id, None)
+        packed = by_trace.pop(trace_id, None)
         return [] if packed is None else [packed] if isinstance(packed, bytes) else packed
 
 

@@ -36,11 +36,9 @@ _BEGINS = ("{", "[", "(", '"')
 
 
 def with_truncated_values(readings: Sequence[Reading]) -> Sequence[Reading]:
-    """Return the readings, with values that end at one length as truncated.
+    """Return the readings, with values that end at one length (characters, UTF-8 bytes or UTF-16 units) as truncated.
 
-    Several texts show a limit when they have the same length in characters, UTF-8 bytes or UTF-16 units: two different ones of
-    JSON that is valid up to its end, or one of these and another text, if no text of the trace is longer. Lengths are the same
-    as well where the next character of the shorter text may have been too wide for the limit.
+    Two texts of JSON that is valid up to its end show a limit, or one and another text if no text of the trace is longer.
     """
     # Only traces with unreadable JSON pay for the rest.
     if not any(_may_be_cut(seen) for reading in readings for seen in reading.observations):

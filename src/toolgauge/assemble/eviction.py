@@ -16,8 +16,7 @@ from toolgauge.model.journal import ClosedId
 from toolgauge.model.observations import UnreadSpan
 from toolgauge.model.trajectory import ClosedBecause
 
-# Larger spans are read when they arrive, and model calls above the other size when memory gets short. Parsed arguments and
-# results take more memory than their bytes.
+# Larger spans are read when they arrive, and model calls above the other size when memory gets short.
 _LARGEST_WAITING = 64 * 1024
 _SMALL = 2048
 
@@ -194,11 +193,8 @@ class Recovery:
     def open_traces_of(self, entries: Collection[Source]) -> Sequence[tuple[str, Assignment]]:
         """Return the ids of open traces that need one of these entries, with their partitions."""
         wanted = set(entries)
-        return [
-            (trace.trace_id, trace.assignment)
-            for trace in self._traces
-            if trace.assignment is not None and not wanted.isdisjoint(trace.entries)
-        ]
+        needing = [trace for trace in self._traces if not wanted.isdisjoint(trace.entries)]
+        return [(trace.trace_id, trace.assignment) for trace in needing if trace.assignment is not None]
 
     def stall(self, now_ns: int) -> None:
         """Pause the timeouts of traces from the message broker until `resume`: it cannot be read."""

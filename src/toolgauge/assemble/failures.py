@@ -25,8 +25,7 @@ _NO_SUCH_TOOL = re.compile(
     r"|\b(?:tool|function)\b.{0,100}?\b(?:not (?:be )?(?:found|available|registered|defined|recognized)|n[o']t exist)\b",
     re.IGNORECASE,
 )
-# pydantic names its model after the tool, and lists the arguments that it did not like.
-# FastMCP calls the model `call[refund]`.
+# pydantic names its model after the tool (FastMCP: `call[refund]`), and lists the arguments that it did not like.
 _VALIDATED = re.compile(r"\b\d{1,6} validation errors? for (?:call\[)?([^\s\]]{1,200})")
 _VALIDATED_FIELD = re.compile(r"^([A-Za-z_]\w{0,99})[^\n]{0,100}\n {1,2}\S", re.MULTILINE)
 _MISSING_FIELD = re.compile(r"\[type=(?:missing|missing_argument|unexpected_keyword_argument)\b")
@@ -107,7 +106,10 @@ def _reason_in(name: str, arguments: Content, kind: str, text: str) -> Rejection
             return INVALID_ARGUMENTS
     if _NO_SUCH.fullmatch(text):
         return UNKNOWN_TOOL
-    if _REFUSED.fullmatch(text) or _MCP_REFUSED.match(text) or _names_parameter(arguments, text):
+    parameter = _PARAMETER.search(text)
+    given = arguments.value if parameter is not None and isinstance(arguments, Recorded) else None
+    is_of_wrong_type = parameter is not None and isinstance(given, dict) and parameter[1] in given
+    if _REFUSED.fullmatch(text) or _MCP_REFUSED.match(text) or is_of_wrong_type:
         return INVALID_ARGUMENTS
     validated = _VALIDATED.search(text)
     if validated is None:
@@ -115,13 +117,6 @@ def _reason_in(name: str, arguments: Content, kind: str, text: str) -> Rejection
     if name and fold_name(validated[1]).startswith(fold_name(name)):
         return INVALID_ARGUMENTS
     return INVALID_ARGUMENTS if kind == "ValidationError" and _is_about(arguments, text) else None
-
-
-def _names_parameter(arguments: Content, text: str) -> bool:
-    """Return whether the text names one of these arguments is of the wrong type."""
-    found = _PARAMETER.search(text)
-    given = arguments.value if found is not None and isinstance(arguments, Recorded) else None
-    return found is not None and isinstance(given, dict) and found[1] in given
 
 
 def _is_about(arguments: Content, text: str) -> bool:

@@ -240,9 +240,8 @@ def _attributes(traces: Iterable[GatheredTrace], root: Node | None) -> dict[str,
     return merged
 
 
-# A model call may be on several spans: that of a second instrumentation above or beside it, or one of a framework around
-# it, which may also sum up the calls within. So the innermost spans with tokens count, as long as no tool or agent run
-# stands between them and the span above.
+# A model call may be on several spans: of other instrumentations, or of a framework that sums up the calls within. So the
+# innermost spans with tokens count, as long as no tool or agent run stands between them and the span above.
 
 
 def tokens_of(traces: Iterable[Sequence[Node]]) -> Tokens | None:

@@ -310,7 +310,7 @@ class OpenConversations:
         self.by_id: dict[str, OpenConversation] = {}
         self.closed = ClosedIds(settings.late_memory.traces, settings.late_memory.for_)
         self._traces = traces
-        self._schedule = Schedule(self._due_ns)
+        self.schedule = Schedule(self._due_ns)
 
     def __len__(self) -> int:
         return len(self.by_id)
@@ -343,16 +343,12 @@ class OpenConversations:
         conversation.active_ns = now_ns
         conversation.size_bytes += size_bytes
         self.size_bytes += size_bytes
-        self._schedule.note(conversation_id, conversation.due()[0])
+        self.schedule.note(conversation_id, conversation.due()[0])
         return None
-
-    def next_due_ns(self) -> int | None:
-        """Return when a conversation may close."""
-        return self._schedule.next_due_ns()
 
     def take_due(self, now_ns: int) -> tuple[OpenConversation, ClosedBecause] | None:
         """Remove a conversation that is due, if there is one."""
-        conversation_id = self._schedule.pop_due(now_ns)
+        conversation_id = self.schedule.pop_due(now_ns)
         if conversation_id is None:
             return None
         conversation = self.by_id[conversation_id]
@@ -363,7 +359,7 @@ class OpenConversations:
         """Remove a conversation, which is closed from here on."""
         del self.by_id[conversation.conversation_id]
         self.size_bytes -= conversation.size_bytes
-        self._schedule.forget(conversation.conversation_id)
+        self.schedule.forget(conversation.conversation_id)
         self.closed.add(conversation.conversation_id, now_ns)
 
     def _due_ns(self, conversation_id: str) -> int | None:

@@ -121,8 +121,7 @@ class OpenTrace:
         else:
             key: Hashable = span_id
             if reading.is_log:
-                # A record with the same content at the same time of the same span is a repetition. As a number: written out
-                # the content would take as much memory as the reading itself.
+                # Equal records are repetitions. A hash: the content would take as much memory as the reading itself.
                 content = hash(tuple([fingerprint(seen) for seen in reading.observations]))
                 key = (span_id, reading.start_ns, reading.scope, reading.size_bytes, content)
             if key not in self._readings:

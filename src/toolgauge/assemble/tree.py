@@ -184,7 +184,6 @@ def _settle(node: Node) -> None:
 def _branch_of_run(node: Node, run: AgentRun, branch: Branch) -> Branch:
     agents, outermost, tool, inside = branch.agents, branch.outermost, branch.tool_above, branch.inside
     # Rule: two instrumentations of one run nest under the same name; a run that a tool started is another one under any name.
-    # The tool is shown by a span in between, or by the span of the run itself.
     is_other = any(not execution.from_log for execution in node.executions) or (
         tool is not None and (inside is None or tool.branch.depth > inside.branch.depth)
     )

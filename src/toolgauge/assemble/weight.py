@@ -27,8 +27,7 @@ from toolgauge.model.observations import (
 )
 from toolgauge.model.records import Resource
 
-# As CPython lays them out, and a tenth for what its allocator loses: the reading with its times, its reference with
-# three ids, its places in two tables.
+# The reading with its times, three ids and places in two tables, as CPython lays them out, plus a tenth for the allocator.
 READING_BYTES = 650
 # The key of a log record, beside its reading: times and numbers.
 LOG_KEY_BYTES = 200
@@ -62,12 +61,8 @@ class Scale:
         self._max_bytes = max_bytes
         self.shared_bytes = 0
 
-    def weight(self, reading: Reading) -> int:
-        """Return about how many bytes the reading takes."""
-        return sum(self.weights(reading))
-
     def weights(self, reading: Reading) -> tuple[int, int]:
-        """Return the same in two parts: the reading itself, and the tools on offer that it is the first to have."""
+        """Return about how many bytes the reading takes, and the tools on offer that it is the first to have."""
         size, offered = READING_BYTES + _OBSERVATION_BYTES * len(reading.observations), 0
         size += max(0, len(reading.scope) + len(reading.service or "") - _LONGEST_NAME)
         is_long = reading.size_bytes > _LONG_SPAN

@@ -172,15 +172,13 @@ class Egress:
         self._ledger = ledger
         self._encode = encode
         self._metrics = metrics
-        # By sender, as requests of different ones are never merged: what came in one request, or on one connection within
-        # the same moment, leaves in one request, or a few.
+        # By sender: requests of different ones are never merged.
         self._released: dict[object, list[HeldSpan[Container]]] = {}
         self._released_count = 0
         self._waiting: list[Outgoing] = []
         # By signal and sender, until `forward`.
         self._passing: dict[tuple[Signal, str], _Joined] = {}
-        # For the next `flush`, which writes them to the journal together: scorecards, the sources of trajectories that have
-        # closed, and the values that conversations have shown.
+        # For the next `flush`: scorecards, sources of closed trajectories, and values that conversations have shown.
         self.scorecards: list[Scorecard] = []
         self.closed_entries: list[Source] = []
         self.shown: list[ShownValues] = []

@@ -61,18 +61,13 @@ class Hold(Generic[C]):
     """Waiting spans, by trace and in order of time; bounded by `timeout_ns` and `max_bytes`."""
 
     def __init__(self, timeout_ns: int, max_bytes: int) -> None:
-        self._timeout_ns = timeout_ns
-        self._max_bytes = max_bytes
+        self.timeout_ns = timeout_ns
+        self.max_bytes = max_bytes
         # Memory of the waiting spans, bookkeeping included.
         self.bytes = 0
         # An OrderedDict and not a dict: taking from the front of a dict walks over all that was taken before.
         self._in_order: OrderedDict[SpanRef, HeldSpan[C]] = OrderedDict()
         self._by_trace: dict[str, dict[SpanRef, None]] = {}
-
-    def limit(self, timeout_ns: int, max_bytes: int) -> None:
-        """Set other bounds; held spans stay until their timeout, and while they exceed `max_bytes` no span is added."""
-        self._timeout_ns = timeout_ns
-        self._max_bytes = max_bytes
 
     @property
     def spans(self) -> int:
@@ -82,7 +77,7 @@ class Hold(Generic[C]):
     def add(self, ref: SpanRef, container: C, raw: bytes, now_ns: int, entry: Source | None = None) -> bool:
         """Hold the span; False when there is no room or it is already held: it then goes on at once."""
         size = len(raw) + ENTRY_BYTES
-        if self.bytes + size > self._max_bytes or ref in self._in_order:
+        if self.bytes + size > self.max_bytes or ref in self._in_order:
             return False
         self._in_order[ref] = HeldSpan(ref, container, raw, now_ns, entry)
         self._by_trace.setdefault(ref.trace_id, {})[ref] = None
@@ -101,7 +96,7 @@ class Hold(Generic[C]):
         while self._in_order:
             ref, held = next(iter(self._in_order.items()))
             # The distance, not the difference: after a clock was set back, nothing may wait until it has caught up.
-            if abs(now_ns - held.added_ns) < self._timeout_ns:
+            if abs(now_ns - held.added_ns) < self.timeout_ns:
                 break
             taken.append(self._in_order.pop(ref))
             self.bytes -= len(held.raw) + ENTRY_BYTES

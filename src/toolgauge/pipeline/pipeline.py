@@ -317,6 +317,6 @@ class Pipeline:
             self._broken_counted = 0
             self._reader.decoder, self._reader.recognizer = rules.reading
         self.assembler.adopt(rules.assemble, conversations=scope.conversations, content=scope.content)
-        self._hold.limit(rules.hold_timeout_ns, rules.hold_max_bytes)
+        self._hold.timeout_ns, self._hold.max_bytes = rules.hold_timeout_ns, rules.hold_max_bytes
         if self._parts.watcher is not None:
             self._parts.watcher.keep(rules.streams)

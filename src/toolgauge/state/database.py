@@ -145,8 +145,7 @@ def _integer(connection: sqlite3.Connection, query: str) -> int:
 
 # Copied in one transaction: few, so that memory and the log file beside the database stay small.
 _ENTRIES_AT_ONCE = 8
-# Copied where they are whole: half of them, or something that looks like them, would mislead. Since when nothing is missing is
-# not copied, because something is.
+# Copied only where they are whole; not since when nothing is missing, because something is.
 _SMALL_TABLES = (
     ("watch", "SELECT key, value FROM watch", "INSERT INTO watch VALUES (?, ?)"),
     ("process", "SELECT starts, alive_ns FROM process", "UPDATE process SET starts = ?, alive_ns = ?"),

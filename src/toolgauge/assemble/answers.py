@@ -46,14 +46,11 @@ class Answers:
             return
         asked = self._asked
         for pair in pairs:
-            call_id = pair.call_id
-            if call_id is not None:
-                times = asked.get(call_id)
-                if times is None:
-                    asked[call_id] = [pair.asking.time_ns]
-                else:
+            if pair.call_id is not None:
+                times = asked.setdefault(pair.call_id, [])
+                if times:
                     self._occurrence[id(pair)] = len(times)
-                    times.append(pair.asking.time_ns)
+                times.append(pair.asking.time_ns)
         if not self._with_ids(answering):
             self._by_order = _without_ids(answering, pairs)
 
@@ -181,10 +178,8 @@ class Answers:
         times = self._asked.get(call_id)
         if times is None or time_ns < times[0]:
             return False
-        known = self._sightings.get(call_id)
-        if known is None:
-            self._sightings[call_id] = [_Sighting(node, time_ns, [answer])]
-        elif known[-1].node is node:
+        known = self._sightings.setdefault(call_id, [])
+        if known and known[-1].node is node:
             known[-1].answers.append(answer)
         else:
             known.append(_Sighting(node, time_ns, [answer]))

@@ -343,8 +343,14 @@ def executed_calls(executing: Sequence[Node], requests: Sequence[Request]) -> li
     calls = [execution for node in executing for execution in node.executions]
     if inner:
         for node in sorted(inner, key=lambda node: node.branch.depth):
+            tool, crossed = node.branch.tool_above, node.branch.crossed
             for execution in node.executions:
-                _absorb_into_outer(node, execution)
+                for outer in islice(tool.executions, _MAX_BESIDE) if tool is not None else ():
+                    host = outer.host or outer
+                    views = (outer,) if host is outer else (outer, host)
+                    if any(_shows_same_call(one, execution, crossed=crossed) for one in views):
+                        host.absorb(execution)
+                        break
         calls = _outermost(calls)
     # A single instrumentation, as nearly always, tells nothing twice; and keys of arguments are dear.
     if len({execution.node.first.scope for execution in calls}) > 1:
@@ -362,17 +368,6 @@ def executed_calls(executing: Sequence[Node], requests: Sequence[Request]) -> li
 
 def _outermost(executions: Sequence[Execution]) -> list[Execution]:
     return [execution for execution in executions if execution.host is None]
-
-
-def _absorb_into_outer(node: Node, execution: Execution) -> None:
-    if node.branch.tool_above is None:
-        return
-    for outer in islice(node.branch.tool_above.executions, _MAX_BESIDE):
-        host = outer.host or outer
-        views = (outer,) if host is outer else (outer, host)
-        if any(_shows_same_call(one, execution, crossed=node.branch.crossed) for one in views):
-            host.absorb(execution)
-            return
 
 
 def _shows_same_call(outer: Execution, inner: Execution, *, crossed: bool) -> bool:

@@ -37,8 +37,6 @@ from toolgauge.model.trajectory import ClosedBecause, Run, SpanSource, Tokens, T
 # Nested model spans come in twos and threes.
 _MAX_NESTING = 4
 Parents: TypeAlias = Mapping[str, str | None]
-# Service, scope with its version, language and dialect of a span.
-_SourceKey: TypeAlias = tuple[str | None, str, str, str, str]
 
 
 class GatheredTrace(Struct, frozen=True, kw_only=True):
@@ -200,7 +198,7 @@ def _joined(
 
 def _sources(nodes: Sequence[Node]) -> tuple[SpanSource, ...]:
     """Group spans by their writer."""
-    groups: dict[_SourceKey, list[Node]] = {}
+    groups: dict[tuple[str | None, str, str, str, str], list[Node]] = {}
     for node in nodes:
         first = node.first
         if first.dialect is not None:

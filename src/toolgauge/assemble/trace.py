@@ -65,7 +65,6 @@ class OpenTrace:
         self.entries: dict[Source, None] = {}
         # Scored by an earlier process; it is here for its conversation.
         self.is_scored = False
-        # The partition of the message broker that it is read from.
         self.assignment: Assignment | None = None
         # Another process read its first messages, and they are not read again.
         self.is_begun = False

@@ -117,14 +117,12 @@ OnSplit: TypeAlias = Callable[[float], None]
 OnRegressions: TypeAlias = Callable[[Sequence[Regression]], None]
 
 
-def ignore_regressions(regressions: Sequence[Regression]) -> None:
+def ignore_regressions(_regressions: Sequence[Regression]) -> None:
     """Ignore regressions."""
-    del regressions
 
 
-def ignore_split(share: float) -> None:
+def ignore_split(_share: float) -> None:
     """Ignore split traces, where no operator reads a warning."""
-    del share
 
 
 class ScorecardSink(Protocol):

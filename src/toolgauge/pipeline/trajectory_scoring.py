@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from toolgauge.assemble.misrouting import SplitDetector
 from toolgauge.export.results import Annotations
 from toolgauge.model.judging import Answers
-from toolgauge.model.outcomes import Reason, Result, Scorecard
+from toolgauge.model.outcomes import Reason, Scorecard
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.pipeline.egress import Egress
@@ -78,7 +78,14 @@ class Scoring:
         is_overloaded = len(evicted) > settings.max_queue or evicted.waiting_bytes > settings.max_queue_bytes
         # Given up for want of memory: it is only a part, and scoring takes memory too.
         is_overloaded = is_overloaded or trajectory.closed_because == "memory"
-        results = self.scorer.overloaded(completed) if is_overloaded else self._results(completed, now_ns, lacking)
+        if is_overloaded:
+            results = self.scorer.overloaded(completed)
+        else:
+            results = () if self._is_interrupted else self.scorer.score(completed, now_ns, lacking=lacking)
+            # Asked again: a trajectory that was cut off in the middle is not scored either.
+            if self._is_interrupted:
+                self.interrupted += 1
+                results = self.scorer.interrupted(completed)
         if trajectory.earlier_turns is not None:
             # Only evaluators look at it, and it may be long.
             trajectory = replace(trajectory, earlier_turns=None)
@@ -114,14 +121,6 @@ class Scoring:
     def _publish(self, scorecard: Scorecard) -> None:
         for consume in self._consumers:
             consume(scorecard)
-
-    def _results(self, trajectory: Trajectory, now_ns: int, lacking: Reason) -> tuple[Result, ...]:
-        results = () if self._is_interrupted else self.scorer.score(trajectory, now_ns, lacking=lacking)
-        # Asked again: a trajectory that was cut off in the middle is not scored either.
-        if self._is_interrupted:
-            self.interrupted += 1
-            return self.scorer.interrupted(trajectory)
-        return results
 
     def _annotate(self, scorecard: Scorecard) -> None:
         """Release the held spans of a trace with their scores."""

@@ -46,7 +46,20 @@ def connected(path: Path, sync: Sync) -> sqlite3.Connection:
     try:
         # Alone with the file: no shared memory beside it, which not every file system has.
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-        version = _known_version(connection, path)
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        application = _integer(connection, "PRAGMA application_id")
+        # 0 for a new file.
+        version = _integer(connection, "PRAGMA user_version")
+        if application not in (0, _APPLICATION_ID) or (tables and "watch" not in tables):
+            raise StartError(
+                f"`{path}` is a database of something else than toolgauge",
+                hint="give toolgauge another `state.directory`",
+            )
+        if version > VERSION:
+            raise StartError(
+                f"`{path}` was written by a newer toolgauge (schema {version}, this one knows {VERSION})",
+                hint="run that version, or give this one another `state.directory`",
+            )
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {sync}")
         # Some builds write zeros over what is deleted: the journal would write everything twice.
@@ -108,23 +121,6 @@ def check(connection: sqlite3.Connection, table: str) -> None:
 def free_bytes(connection: sqlite3.Connection) -> int:
     """Return how much of the file is not in use."""
     return _integer(connection, "PRAGMA freelist_count") * _integer(connection, "PRAGMA page_size")
-
-
-def _known_version(connection: sqlite3.Connection, path: Path) -> int:
-    """Return the version of the schema, 0 for a new file; raise `StartError` when the file is not for us."""
-    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    application = _integer(connection, "PRAGMA application_id")
-    version = _integer(connection, "PRAGMA user_version")
-    if application not in (0, _APPLICATION_ID) or (tables and "watch" not in tables):
-        raise StartError(
-            f"`{path}` is a database of something else than toolgauge", hint="give toolgauge another `state.directory`"
-        )
-    if version > VERSION:
-        raise StartError(
-            f"`{path}` was written by a newer toolgauge (schema {version}, this one knows {VERSION})",
-            hint="run that version, or give this one another `state.directory`",
-        )
-    return version
 
 
 def _create(path: Path) -> None:

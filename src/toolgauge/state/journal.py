@@ -42,11 +42,7 @@ _Pending: TypeAlias = tuple[JournalChange, _Waiting | None]
 
 
 class Journal:
-    """The journal of one process.
-
-    Ids of closed trajectories are remembered for `closed_for_ns`, at most `max_closed` of them. `try_again_s` is the pause
-    before a file that could not be written is tried again. Raises `StartError` when the store cannot be read.
-    """
+    """The journal of one process. Remembers at most `max_closed` closed ids; raises `StartError` for an unreadable store."""
 
     def __init__(
         self,
@@ -82,8 +78,7 @@ class Journal:
         self._submitted_due_s = 0.0
         self._pending_bytes = 0
         self._is_closing = False
-        # What follows is the thread's; others may read it.
-        # Why acknowledged requests are in memory only; `None` while they are written.
+        # The thread's from here on. Why acknowledged requests are in memory only; `None` while they are written.
         self.failure: str | None = None
         self.failing_since_ns: int | None = None
         self._is_failing = False

@@ -41,7 +41,7 @@ class StateStore:
     """The state file of one process, for any thread; blocks while the disk writes. `lost` counts unreadable journal entries."""
 
     def __init__(self, directory: Path, *, sync: Sync = "normal") -> None:
-        """Create the directory and the file where they are not there; raise `StartError` when they cannot be used."""
+        """Create missing files; raise `StartError` when they cannot be used."""
         self._directory = directory
         self._path = directory / FILE_NAME
         self._sync: Sync = sync

@@ -36,14 +36,14 @@ class _Generation:
         """Sort the heads by trace; take those of one."""
         by_trace = self._by_trace
         while self.unsorted:
-            for trace_id, rest in self.unsorted.popleft():
-                together = by_trace.get(trace_id)
+            for seen_id, rest in self.unsorted.popleft():
+                together = by_trace.get(seen_id)
                 if together is None:
-                    by_trace[trace_id] = rest
+                    by_trace[seen_id] = rest
                 elif isinstance(together, list):
                     together.append(rest)
                 else:
-                    by_trace[trace_id] = [together, rest]
+                    by_trace[seen_id] = [together, rest]
         packed = by_trace.pop(trace_id, None)
         return [] if packed is None else [packed] if isinstance(packed, bytes) else packed
 

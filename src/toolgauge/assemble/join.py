@@ -148,9 +148,6 @@ def _joined(
     for one in planted:
         of_trace = runs_of(one.whole, one.index)
         runs += with_errors(of_trace, one.whole, one.index, calls) if one.index.failing else of_trace
-    # Model calls that asked for tools without a trace of the requests.
-    stopped = [node for one in planted if not one.index.executing for node in one.index.nodes if not node.requests]
-    hidden_turns = sum([node.model_call is not None and node.model_call.stopped_for_tools for node in stopped])
     last = planted[-1]
     root = last.root
     # Log records without a span count where there is nothing else.
@@ -184,7 +181,7 @@ def _joined(
         start_ns=min([node.start_ns for node in spans]),
         end_ns=max([node.end_ns for node in spans]),
         left_out=merged([trace.left_out for trace in traces]),
-        hidden_turns=hidden_turns,
+        hidden_turns=sum([_hidden_turns(one.index) for one in planted]),
         has_beginning=has_beginning(index.speaking),
         has_media=any(seen.has_media for node in index.speaking for seen in node.messages),
         runs=tuple(runs),
@@ -194,6 +191,12 @@ def _joined(
         split_sign=split_sign(index, pairs, traces[0].parents) if len(planted) == 1 else None,
         sources=_sources(index.nodes),
     )
+
+
+def _hidden_turns(index: NodeIndex) -> int:
+    """Count the model calls that asked for tools without a trace of the requests."""
+    stopped = [] if index.executing else [node.model_call for node in index.nodes if not node.requests]
+    return sum([call is not None and call.stopped_for_tools for call in stopped])
 
 
 def _sources(nodes: Sequence[Node]) -> tuple[SpanSource, ...]:

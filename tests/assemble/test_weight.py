@@ -16,19 +16,24 @@ from toolgauge.model.observations import (
     ConversationSeen,
     MessageSeen,
     Observation,
+    Reading,
     ToolDefinition,
     ToolDescribed,
     ToolsOffered,
 )
 
 
+def weigh(scale: Scale, seen: Reading) -> int:
+    return sum(scale.weights(seen))
+
+
 def weight(result: Json, *, size: int) -> int:
-    return Scale().weight(reading("t", executed("f", result=Recorded(result)), size=size))
+    return weigh(Scale(), reading("t", executed("f", result=Recorded(result)), size=size))
 
 
 def test_a_repeated_system_prompt_weighs_once():
     scale, prompt = Scale(), MessageSeen(role="system", text="s" * 10_000)
-    first, second = (scale.weight(reading(name, prompt, executed("f", args(n=1)), size=11_000)) for name in "ab")
+    first, second = (weigh(scale, reading(name, prompt, executed("f", args(n=1)), size=11_000)) for name in "ab")
     assert (first > 10_000, second < 1500) == (True, True)
 
 
@@ -36,9 +41,9 @@ LONG = "x" * 1_000_000
 
 
 def test_long_names_of_services_and_scopes_weigh_though_the_span_itself_has_few_bytes():
-    plain = Scale().weight(reading("t", executed("f"), service="shop", scope="test", size=200))
-    assert Scale().weight(reading("t", executed("f"), service=LONG, size=200)) > plain + 999_000
-    assert Scale().weight(reading("t", executed("f"), scope=LONG, size=200)) > plain + 999_000
+    plain = weigh(Scale(), reading("t", executed("f"), service="shop", scope="test", size=200))
+    assert weigh(Scale(), reading("t", executed("f"), service=LONG, size=200)) > plain + 999_000
+    assert weigh(Scale(), reading("t", executed("f"), scope=LONG, size=200)) > plain + 999_000
 
 
 HUGE = int("9" * 4000)
@@ -66,7 +71,7 @@ def test_nothing_large_hides_from_the_scale(hidden: Json):
     ],
 )
 def test_a_name_of_a_megabyte_weighs_a_megabyte(seen: Observation):
-    assert Scale().weight(reading("t", seen, size=1_000_500)) >= 1_000_000
+    assert weigh(Scale(), reading("t", seen, size=1_000_500)) >= 1_000_000
 
 
 def tools(text: str = "d") -> tuple[ToolDefinition, ...]:
@@ -79,7 +84,7 @@ def tools(text: str = "d") -> tuple[ToolDefinition, ...]:
 
 
 def weighed(scale: Scale, offered: tuple[ToolDefinition, ...]) -> int:
-    return scale.weight(reading("t", ToolsOffered(tools=offered), size=100_000))
+    return weigh(scale, reading("t", ToolsOffered(tools=offered), size=100_000))
 
 
 def test_tools_weigh_with_the_first_that_has_them_and_nothing_with_others():
@@ -98,7 +103,7 @@ def test_tools_told_one_by_one_weigh_little_where_only_their_schemas_are_the_sam
 
 def test_the_schema_on_a_tools_own_span_weighs_once():
     scale, (tool, *_) = Scale(), tools("d" * 1000)
-    first, second = (scale.weight(reading(n, executed("f"), ToolDescribed(tool=tool), size=9_000)) for n in "ab")
+    first, second = (weigh(scale, reading(n, executed("f"), ToolDescribed(tool=tool), size=9_000)) for n in "ab")
     assert (first > 3_000, second < 1_500) == (True, True)
 
 

@@ -19,7 +19,7 @@ from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.observations import CallAnswered, CallRequested, MessageSeen, ModelCall, Observation, Reading
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.otlp.decoder import Decoder
-from toolgauge.pipeline.reader import Read, Reader
+from toolgauge.pipeline.stages import Read, Reader
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.selfmetrics import SelfMetrics
 

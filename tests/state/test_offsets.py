@@ -5,8 +5,7 @@ from collections.abc import Collection
 from toolgauge.model.delivery import Assignment, BrokerMessage, Source
 from toolgauge.model.journal import ClosedId, JournalChange, JournalEntry, ShownValues
 from toolgauge.model.left_out import EarlierValues
-from toolgauge.state.ledger import Ledger
-from toolgauge.state.offsets import Committable, OffsetJournal
+from toolgauge.state.ledger import Committable, Ledger, OffsetJournal
 
 TOPIC = "otlp_spans"
 

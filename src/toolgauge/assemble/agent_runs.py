@@ -35,13 +35,8 @@ _CANCELLATIONS = frozenset(
 # A timeout may end its operation with one of these.
 _TIMED_OUT = re.compile(r"time[sd]?[ _-]?out|deadline", re.IGNORECASE)
 # LangGraph; OpenAI Agents.
-_STEERING = frozenset(
-    (
-        *("ParentCommand", "GraphBubbleUp"),
-        *("InputGuardrailTripwireTriggered", "OutputGuardrailTripwireTriggered"),
-        *("ToolInputGuardrailTripwireTriggered", "ToolOutputGuardrailTripwireTriggered"),
-    )
-)
+_TRIPWIRES = [f"{side}GuardrailTripwireTriggered" for side in ("Input", "Output", "ToolInput", "ToolOutput")]
+_STEERING = frozenset(("ParentCommand", "GraphBubbleUp", *_TRIPWIRES))
 _MAX_TEXT = 600
 _WORDS_ALONE = frozenset(("canceled", "cancelled"))
 # A status without an exception event, which begins with the class or is the library's own words for a cancellation.
@@ -53,16 +48,12 @@ _WORDS = re.compile(
     re.IGNORECASE,
 )
 Role: TypeAlias = Literal["system", "user", "assistant"]
-# The newest texts of each role in one run.
 _Newest: TypeAlias = dict[Role, Collection[str]]
 # The time of some texts, the run and the role that they belong to.
 _Sight: TypeAlias = tuple[int, _Newest, Role, list[str]]
 _time: Callable[[_Sight], int] = itemgetter(0)
 # The time of an offer, and its tools.
 Offer: TypeAlias = tuple[int, tuple[ToolDefinition, ...]]
-
-
-# -- messages ---------------------------------------------------------------------------------------------------------
 
 
 def messages_of(speaking: Sequence[Node], turns_ns: Sequence[int]) -> tuple[Message, ...]:
@@ -81,8 +72,7 @@ def messages_of(speaking: Sequence[Node], turns_ns: Sequence[int]) -> tuple[Mess
                 by_role[role] = texts = [seen.text]
                 sights.append((node.until_ns if role == "assistant" else node.time_ns, newest, role, texts))
     messages: list[Message] = []
-    # Every model call of a run repeats the system prompt and the newest user text, and the run repeats its last
-    # answer; a text is new when it differs from the texts of the same role before it in the same run.
+    # Model calls repeat prompts, runs their answer: a text is new when it differs from those of its role before it in its run.
     for time_ns, newest, role, texts in sorted(sights, key=_time):
         before = newest.get(role, ())
         if texts == before:
@@ -110,16 +100,12 @@ def has_beginning(speaking: Sequence[Node]) -> bool | None:
 
 
 def earlier_turns(speaking: Sequence[Node], history: History) -> EarlierTurns | None:
-    """Return the turns in the input of the first model call; `None` where it lacks the result of any of their calls.
-
-    A history without calls may have been stripped of them.
-    """
+    """Return the turns in the first model call's input; `None` where it may have been stripped of calls or results."""
     asked = _asked(speaking)
     answers = [answer for answer in asked[0].answers if not answer.by_provider] if asked else []
     results = [answer.result for answer in answers]
-    if not answers or not all(
-        type(one) is Recorded or (type(one) is Unparsed and one.reason != "truncated") for one in results
-    ):
+    are_whole = (type(one) is Recorded or (type(one) is Unparsed and one.reason != "truncated") for one in results)
+    if not answers or not all(are_whole):
         return None
     past = history(asked[0].ref.span_id)
     calls = [seen.call_id for seen in past if type(seen) is CallRequested]
@@ -134,9 +120,6 @@ def _asked(speaking: Sequence[Node]) -> list[Node]:
     """Return the model calls with a text of the user in their input."""
     models = (node for node in speaking if node.model_call is not None)
     return [node for node in models if any(seen.role == "user" for seen in node.messages)]
-
-
-# -- offers -----------------------------------------------------------------------------------------------------------
 
 
 def new_offers(offering: Sequence[Node]) -> list[Offer]:
@@ -172,9 +155,6 @@ def offer_turns(offers: Sequence[Offer], turns_ns: Sequence[int]) -> dict[str, i
         for tool in offered:
             first.setdefault(tool.name, turn)
     return first
-
-
-# -- runs -------------------------------------------------------------------------------------------------------------
 
 
 def runs_of(whole: Node, index: NodeIndex) -> Sequence[Run]:
@@ -218,7 +198,6 @@ def _run(run: Node, speaking: Sequence[Node], offering: Sequence[Node]) -> Run:
     if prompt is None:
         prompt = _first(_text(node, "user") for node in speaking)
     if response is None:
-        # The last end first; among equals the earlier one stays first.
         response = _first(_text(node, "assistant") for node in sorted(speaking, key=lambda node: -node.until_ns))
     return Run(
         span=run.ref,
@@ -243,14 +222,8 @@ def _first(texts: Iterator[str | None]) -> str | None:
     return next((text for text in texts if text is not None), None)
 
 
-# -- errors -----------------------------------------------------------------------------------------------------------
-
-
 def with_errors(runs: Sequence[Run], whole: Node, index: NodeIndex, calls: Sequence[ToolCall]) -> Sequence[Run]:
-    """Return the runs of one trace, the outermost ones with the errors that they ended with.
-
-    `whole` stands for a trace in which no agent run was seen.
-    """
+    """Return the runs of one trace, with the errors that ended the outermost; `whole` stands for a trace without runs."""
     # When the last call that failed in the same words ended.
     failed_ns: dict[str, int] = {}
     for call in calls:
@@ -259,11 +232,8 @@ def with_errors(runs: Sequence[Run], whole: Node, index: NodeIndex, calls: Seque
             failed_ns[words] = max(call.end_ns, failed_ns.get(words, 0))
     models = [node for node in index.nodes if node.model_call is not None]
     asked = max(models, key=lambda node: node.start_ns, default=None)
-    failed = {
-        node.ref: node.failure
-        for node in index.failing
-        if node.failure is not None and _ends_run(node, node.failure, failed_ns, asked)
-    }
+    failing = [(node, node.failure) for node in index.failing if node.failure is not None]
+    failed = {node.ref: error for node, error in failing if _ends_run(node, error, failed_ns, asked)}
     if not failed:
         return runs
     nodes = {node.ref: node for node in index.nodes}

@@ -5,7 +5,7 @@ Every later input repeats every earlier answer, those of earlier traces included
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 
 from msgspec import Struct
 
@@ -39,22 +39,18 @@ class Answers:
         # The same by trace, of ids that have several.
         self._sightings_by_trace: dict[str, dict[str, list[_Sighting]]] = {}
         self._by_order: dict[int, CallAnswered] = {}
-        # That a call waits for a person, by its id: an answer to it, and a span with its result, count more. That a person refused
-        # it counts most, unless the id is that of several calls.
+        # By call id: that it waits for a person, which counts least, or was refused by one, which counts most.
         self._paused: dict[str, CallAnswered] = {}
         self._refused: dict[str, CallAnswered] = {}
         if not answering:
             return
         asked = self._asked
         for pair in pairs:
-            call_id = pair.call_id
-            if call_id is not None:
-                times = asked.get(call_id)
-                if times is None:
-                    asked[call_id] = [pair.asking.time_ns]
-                else:
+            if pair.call_id is not None:
+                times = asked.setdefault(pair.call_id, [])
+                if times:
                     self._occurrence[id(pair)] = len(times)
-                    times.append(pair.asking.time_ns)
+                times.append(pair.asking.time_ns)
         if not self._with_ids(answering):
             self._by_order = _without_ids(answering, pairs)
 
@@ -88,9 +84,8 @@ class Answers:
         if first is None or call_id is None:
             # A tool span shows that the call ran: it has a result, or an error that is not a pause.
             ran = pair.execution
-            has_run = (
-                ran is not None and not ran.waits and (ran.error is not None or type(ran.result) is not NotRecorded)
-            )
+            has_ended = ran is not None and (ran.error is not None or type(ran.result) is not NotRecorded)
+            has_run = ran is not None and has_ended and not ran.waits
             waiting = self._paused.get(call_id) if call_id is not None and not has_run else None
             return waiting or self._by_order.get(id(pair))
         asked, answers = self._asked[call_id], first.answers
@@ -157,10 +152,7 @@ class Answers:
         return by_trace.get(trace_id, ())
 
     def _with_ids(self, nodes: Sequence[Node]) -> bool:
-        """Collect what later inputs repeat only as far as it can matter: histories grow with their square.
-
-        Tell whether all answers have ids.
-        """
+        """Collect answers as far as they can matter: histories grow with their square. Return whether all have ids."""
         have_ids = True
         moments = [(_known_at(node), node) for node in nodes]
         settled: dict[str, set[str]] = {}
@@ -186,10 +178,8 @@ class Answers:
         times = self._asked.get(call_id)
         if times is None or time_ns < times[0]:
             return False
-        known = self._sightings.get(call_id)
-        if known is None:
-            self._sightings[call_id] = [_Sighting(node, time_ns, [answer])]
-        elif known[-1].node is node:
+        known = self._sightings.setdefault(call_id, [])
+        if known and known[-1].node is node:
             known[-1].answers.append(answer)
         else:
             known.append(_Sighting(node, time_ns, [answer]))
@@ -197,10 +187,7 @@ class Answers:
 
 
 _moment: Callable[[tuple[int, Node]], int] = itemgetter(0)
-
-
-def _time(sightings: _Sighting) -> int:
-    return sightings.time_ns
+_time: Callable[[_Sighting], int] = attrgetter("time_ns")
 
 
 def _known_at(node: Node) -> int:

@@ -1,18 +1,19 @@
 """Gathers readings by trace, and traces by conversation, until evidence shows that they are complete.
 
 Readings arrive in any order, over several connections, some of them twice and some too late. What is closed
-stays closed: scoring a trajectory a second time would count it twice in every metric. Everything is bounded.
+stays closed: scoring a trajectory a second time would count it twice in every metric. Everything is bounded. A span arrives
+when it has ended: `Completeness` decides whether one that never came is still running or filtered out on the way.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from toolgauge.assemble.completeness import Completeness, OnMissingParents
 from toolgauge.assemble.cross_trace import RecentSpans, UnmatchedResults, WaitingCalls, head_of, raw_id
-from toolgauge.assemble.eviction import Eviction
+from toolgauge.assemble.eviction import Eviction, Recovery
 from toolgauge.assemble.open_trajectories import OpenConversation, OpenConversations, OpenTraces
-from toolgauge.assemble.recovery import Recovery
 from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.assemble.trace import OpenTrace, Reader
 from toolgauge.assemble.weight import Scale
@@ -22,10 +23,115 @@ from toolgauge.model.records import PackedHead, SpanHead
 from toolgauge.model.trajectory import ClosedBecause, Trajectory
 from toolgauge.selfmetrics import SelfMetrics
 
+# Called once for each service whose spans have parents that never come.
+OnMissingParents: TypeAlias = Callable[[str | None], None]
+
+# Closed while more could have come.
+_IN_PASSING: frozenset[ClosedBecause] = frozenset(("shutdown", "max_open", "max_open_bytes", "memory", "max_duration"))
+_MAX_SERVICES = 1000
+# Half of what is known is forgotten then: what is filtered on the way may change.
+_MAX_COUNT = 1000
+_MAX_UNSEEN = 10_000
+_BATCHES_NS = 60_000_000_000
+_BEGUN = "its first messages were committed while it was open (`max_uncommitted`), and its partition has moved since"
+_BEGAN_BEFORE = "it began before this process began to receive"
+
+
+def _began_before(trajectory: Trajectory, since_ns: int | None, grace_ns: int) -> bool:
+    """Return whether it spans the moment. What ended long before was recorded, and is sent again."""
+    return since_ns is not None and trajectory.start_ns < since_ns < trajectory.end_ns + grace_ns
+
+
+class _Service(Struct):
+    """How many traces of a service had a parent in them, and how many waited for one in vain."""
+
+    complete: int = 0
+    waiting: int = 0
+    is_reported: bool = False
+
+    def count(self, *, complete: bool, waiting: bool) -> None:
+        """Count a trace."""
+        if self.complete + self.waiting >= _MAX_COUNT:
+            self.complete, self.waiting = self.complete // 2, self.waiting // 2
+        self.complete += complete
+        self.waiting += waiting
+
+    @property
+    def shows_parents(self) -> bool:
+        """Whether the parents of its spans usually come."""
+        return self.complete > self.waiting
+
+
+class Completeness:
+    """Decides why a trajectory may lack spans. `live_since_ns`: when receiving began; `None` where nothing was missed."""
+
+    def __init__(self, live_since_ns: int | None, on_missing_parents: OnMissingParents) -> None:
+        self._live_since_ns = live_since_ns
+        self._on_missing_parents = on_missing_parents
+        self._services: dict[str | None, _Service] = {}
+        # Calls that only histories hold, and the conversation that had them first.
+        self._unseen: dict[str, str | None] = {}
+
+    def receive_since(self, live_since_ns: int) -> None:
+        """Take another moment for the start, unless nothing was missed before."""
+        if self._live_since_ns is not None:
+            self._live_since_ns = live_since_ns
+
+    def of_trace(self, trajectory: Trajectory, trace: OpenTrace, grace_ns: int) -> str | None:
+        """Return why the trajectory of a trace may lack spans, in words."""
+        if trace.is_begun:
+            return _BEGUN
+        because, since_ns = trajectory.closed_because, self._live_since_ns
+        service = self._services.get(trajectory.service)
+        if service is None:
+            if len(self._services) >= _MAX_SERVICES:
+                del self._services[next(iter(self._services))]
+            service = self._services[trajectory.service] = _Service()
+        if trace.assignment is not None:
+            # Written to the broker when its batch was full: well after its spans had ended.
+            since_ns, grace_ns = trace.assignment.began_ns, max(grace_ns, _BATCHES_NS)
+        if _began_before(trajectory, since_ns, grace_ns):
+            return _BEGAN_BEFORE
+        if because in _IN_PASSING:
+            dangling = trace.dangling()
+            is_half = dangling == "spans" or (dangling == "log_records" and service.shows_parents)
+        elif because == "open_idle":
+            waits = trace.dangling() is not None
+            is_half = waits and service.shows_parents
+            service.count(complete=not waits, waiting=waits)
+            if not is_half and not service.is_reported:
+                service.is_reported = True
+                self._on_missing_parents(trajectory.service)
+        else:
+            service.count(complete=trace.shows_parents(), waiting=False)
+            return None
+        return f"a span that contains others of it had not arrived when it was closed ({because})" if is_half else None
+
+    def of_conversation(self, trajectory: Trajectory, conversation: OpenConversation, grace_ns: int) -> str | None:
+        """Return why the trajectory of a conversation may lack spans, in words."""
+        because = trajectory.closed_because
+        if conversation.incomplete is not None:
+            return conversation.incomplete
+        if _began_before(trajectory, self._live_since_ns, grace_ns):
+            return _BEGAN_BEFORE
+        if trajectory.has_beginning is False:
+            # Calls in histories of this conversation alone that no span shows: others are examples.
+            name = trajectory.conversation_id
+            unseen = conversation.answered_ids().difference([call.call_id for call in trajectory.calls if call.call_id])
+            own = [call_id for call_id in unseen if self._unseen.setdefault(call_id, name) == name]
+            while len(self._unseen) > _MAX_UNSEEN:
+                del self._unseen[next(iter(self._unseen))]
+            if own:
+                return "a model was given answers to calls of earlier turns, of which no span came"
+        # Where nobody else receives what comes later, nothing comes.
+        if self._live_since_ns is not None and because in _IN_PASSING:
+            return f"more turns may come after it was closed ({because})"
+        return None
+
+
 # Parents end after their children: what arrives before a trace opens is seldom needed, and not for long.
 _RECENT_SPANS = 50_000
 _NS_PER_S = 1_000_000_000
-_BEGUN = "its first messages were committed while it was open (`max_uncommitted`), and its partition has moved since"
 
 
 class Assembler:
@@ -42,11 +148,7 @@ class Assembler:
         live_since_ns: int | None = None,
         on_missing_parents: OnMissingParents = lambda _service: None,
     ) -> None:
-        """`conversations` and `content`: whether criteria use them.
-
-        `live_since_ns` is when this process began to receive; `None` where it missed nothing before. `on_missing_parents` is
-        called once for each service whose spans have parents that never come.
-        """
+        """`conversations` and `content`: whether criteria use them; `live_since_ns`: see `Completeness`."""
         self._settings = settings
         self._metrics = metrics
         self._reader = reader
@@ -62,8 +164,7 @@ class Assembler:
         self._unmatched = UnmatchedResults()
         self._waiting_calls = WaitingCalls()
         self._scale = Scale()
-        # How many more traces need the entry that is being read, the entries of what has closed, and traces that opened with
-        # heads of spans whose requests may have left the journal.
+        # For the `take_` methods: what has changed since they were called.
         self._claims = 0
         self._released: list[Source] = []
         self._recalled: list[tuple[OpenTrace, Sequence[SpanHead]]] = []
@@ -106,10 +207,7 @@ class Assembler:
         *,
         given: UnreadSpan | None = None,
     ) -> bool:
-        """Add what was read from one span or log record, or a span to be read later; False when it comes too late.
-
-        `entry` is the source of its request. `given` is the span of a model with a history.
-        """
+        """Add a reading, or a span to be read later, from the request `entry`; False when it is late. `given` has a history."""
         now_ns = self._clock(now_ns)
         trace = self._traces.by_id.get(reading.ref.trace_id)
         if trace is None:
@@ -154,10 +252,7 @@ class Assembler:
         return claims
 
     def take_recalled(self) -> Sequence[tuple[OpenTrace, Sequence[SpanHead]]]:
-        """Return traces that were opened since the last call, with the heads of theirs that had come before.
-
-        Their requests may have left the journal.
-        """
+        """Return traces opened since the last call with heads of earlier spans, whose requests may have left the journal."""
         recalled, self._recalled = self._recalled, []
         return recalled
 
@@ -181,7 +276,7 @@ class Assembler:
         evicted_ns = self.eviction.next_due_ns()
         if evicted_ns is not None:
             return evicted_ns
-        dues = (self._traces.next_due_ns(), self._conversations.next_due_ns())
+        dues = (self._traces.next_due_ns(), self._conversations.schedule.next_due_ns())
         return min((due for due in dues if due is not None), default=None)
 
     def closed(self, now_ns: int) -> Iterator[Trajectory]:
@@ -229,10 +324,9 @@ class Assembler:
     def _open(self, trace_id: str, now_ns: int, entry: Source | None, *, is_scored: bool) -> OpenTrace:
         trace = OpenTrace(trace_id, self._settings, now_ns, self._scale, self._reader)
         trace.is_scored = is_scored
-        trace.is_begun = self.recovery.has_begun(trace_id)
+        trace.is_begun = trace_id in self.recovery.begun
         trace.assignment = entry.assignment if isinstance(entry, BrokerMessage) else None
         self._traces.open(trace)
-        # One more may be one too many.
         self.eviction.above_bytes = 0
         heads, readings = self._recent.take_heads(raw_id(trace_id)), self._recent.take(trace_id)
         if entry is not None and (heads or readings):
@@ -275,18 +369,14 @@ class Assembler:
                 self._traces.closed.remove(ended.trace_id)
             else:
                 trajectory = self._waiting_calls.explained(trajectory)
-                incomplete = self._incomplete(ended, trajectory)
+                incomplete = self.completeness.of_trace(trajectory, ended, self.run_end_grace_ns)
+                incomplete = incomplete or trajectory.split_sign
                 if trajectory.conversation_id is not None:
                     is_kept = self._keep(ended, trajectory.conversation_id, incomplete, now_ns)
         if ended.entries and not is_kept:
             self._released.extend(ended.entries)
         if trajectory is not None and not ended.is_scored:
             yield replace(trajectory, opened_ns=ended.opened_ns, incomplete=incomplete, partition=partition)
-
-    def _incomplete(self, trace: OpenTrace, trajectory: Trajectory) -> str | None:
-        if trace.is_begun:
-            return _BEGUN
-        return self.completeness.of_trace(trajectory, trace, self.run_end_grace_ns) or trajectory.split_sign
 
     def _keep(self, trace: OpenTrace, conversation_id: str, incomplete: str | None, now_ns: int) -> bool:
         """Hand a closed trace to its conversation; False when none takes it."""

@@ -6,8 +6,7 @@ name that is missing from the recorded tools, and broken JSON in the arguments, 
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from operator import attrgetter
+from collections.abc import Collection, Hashable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -46,10 +45,7 @@ class Fate(Struct, frozen=True):
 
 
 class Offers:
-    """Which tools a model could choose from: those on its own span, else those in its agent run.
-
-    What another agent was offered says nothing about this one.
-    """
+    """Which tools a model could choose from: those on its own span, else those in its agent run, never those of other agents."""
 
     def __init__(self, offering: Sequence[Node]) -> None:
         self._offering = offering
@@ -180,16 +176,6 @@ class Turn(Struct, frozen=True, eq=False):
     pairs: list[Pair]
 
 
-class Surroundings(Struct, frozen=True, eq=False):
-    """What decides what became of calls."""
-
-    answers: Answers
-    offers: Offers
-    # What stands for each trace as a whole, and the traces in which tools have spans.
-    wholes: Mapping[str, Node]
-    with_tool_spans: Collection[str]
-
-
 def in_turns(pairs: Sequence[Pair]) -> list[Turn]:
     """Group calls by the output that asked for them; they come in order of time."""
     outputs: dict[Hashable, list[Pair]] = {}
@@ -198,7 +184,6 @@ def in_turns(pairs: Sequence[Pair]) -> list[Turn]:
     for pair in pairs:
         request = pair.request
         if request is None:
-            # A call by itself, which no known output asked for.
             together.append([pair])
             continue
         output: Hashable = pair.asking
@@ -212,30 +197,32 @@ def in_turns(pairs: Sequence[Pair]) -> list[Turn]:
             together.append(alone)
         else:
             known.append(pair)
-    turns = [Turn(_moment(these) if has_summaries else these[0].asking, these) for these in together]
-    return sorted(turns, key=_place) if has_summaries else turns
+    turns = [Turn(these[0].asking, these) for these in together]
+    if not has_summaries:
+        return turns
+    for at, (asking, these) in enumerate(zip([turn.node for turn in turns], together, strict=True)):
+        request = these[0].request
+        if request is not None and not request.node.is_primary:
+            # A summary: the first call that it led to shows when the output was.
+            ran = (pair.execution.node for pair in these if pair.execution is not None)
+            turns[at] = Turn(min(ran, key=lambda node: node.place, default=asking), these)
+    return sorted(turns, key=lambda turn: turn.node.place)
 
 
-_place: Callable[[Turn], int] = attrgetter("node.place")
-
-
-def _moment(together: Sequence[Pair]) -> Node:
-    """Return the span that shows when the output was: of a summary, the first call that it led to."""
-    asking, request = together[0].asking, together[0].request
-    if request is None or request.node.is_primary:
-        return asking
-    ran = (pair.execution.node for pair in together if pair.execution is not None)
-    return min(ran, key=lambda node: node.place, default=asking)
-
-
-def tool_calls(turns: Sequence[Turn], turns_ns: Sequence[int], around: Surroundings) -> tuple[ToolCall, ...]:
-    """Return the calls in order; `turns_ns` are the times at which turns began."""
-    answers, offers, wholes = around.answers, around.offers, around.wholes
+def tool_calls(
+    turns: Sequence[Turn],
+    turns_ns: Sequence[int],
+    answers: Answers,
+    offers: Offers,
+    wholes: Mapping[str, Node],
+    with_tool_spans: Collection[str],
+) -> tuple[ToolCall, ...]:
+    """Return the calls of turns that began at `turns_ns`; `wholes` are the spans that stand for whole traces."""
     calls: list[ToolCall] = []
     for number, turn in enumerate(turns):
         for position, pair in enumerate(turn.pairs):
             trace_id = pair.asking.ref.trace_id
-            became = fate(pair, answers.to(pair), offers, has_tool_spans=trace_id in around.with_tool_spans)
+            became = fate(pair, answers.to(pair), offers, has_tool_spans=trace_id in with_tool_spans)
             # The first turn in which the result was known.
             known_turn: int | None = None
             if became.error is not None or type(became.result) is not NotRecorded:
@@ -269,12 +256,8 @@ def _tool_call(pair: Pair, became: Fate, whole: Node, place: tuple[int, int, int
     # caller of the tool is no part of it.
     outside = whole if whole.branch.tool_above is None else shown.branch.topmost or shown
     run = branch.outermost or asking.outermost or outside
-    has_same_id = (
-        request is not None
-        and execution is not None
-        and request.call_id is not None
-        and request.call_id == execution.call_id
-    )
+    asked_id = request.call_id if request is not None else None
+    has_same_id = asked_id is not None and execution is not None and asked_id == execution.call_id
     order, turn, position, result_turn = place
     # By position: twenty keywords cost more than all else about a call.
     return ToolCall(
@@ -293,7 +276,6 @@ def _tool_call(pair: Pair, became: Fate, whole: Node, place: tuple[int, int, int
         request.node.ref if request is not None else None,
         shown.ref if execution is not None else None,
         shown.first.dialect or "",
-        # Without a tool span only the moment of the request is known.
         shown.start_ns if execution is not None else shown.end_ns,
         shown.end_ns,
         result_turn,
@@ -321,9 +303,8 @@ def _arguments(request: Request | None, execution: Execution | None) -> Content:
     if type(asked) is NotRecorded:
         # Both say nothing; that something was hidden on purpose says more.
         return asked if type(given) is NotRecorded else given
-    if asked == Recorded({}) and (
-        given == NotRecorded("redacted") or (type(given) is Unparsed and given.reason == "truncated")
-    ):
+    is_hidden = given == NotRecorded("redacted") or (type(given) is Unparsed and given.reason == "truncated")
+    if asked == Recorded({}) and is_hidden:
         # The arguments that were cut or masked were not an empty object.
         return given
     if type(given) is not Recorded or type(given.value) is not dict or not given.value:

@@ -53,10 +53,7 @@ def arguments_key(arguments: Content) -> Hashable | None:
 
 
 def likeness(requested: Content, executed: Content) -> float:
-    """Return how alike two views of arguments are, from 0 (nothing shared) to 1.
-
-    Producers fill in defaults, repair values, or write a single argument bare, without its name.
-    """
+    """Return how alike arguments are, 0 to 1: producers fill in defaults, repair values, or write an only argument bare."""
     if not isinstance(requested, Recorded) or not isinstance(requested.value, dict):
         return 0.0
     wanted = requested.value

@@ -1,13 +1,7 @@
 """Bounded memories of earlier traces: recent spans, answers to calls, and calls that wait.
 
-Spans that alone open no trace complete chains of parents later: their ids stay in the heaps they came in until a trace opens
-that may need some of them. They are kept as runs of bytes: a hundred thousand objects would slow every garbage collection.
-
-A model client without a span around it gives one trace a model call: the call is in one trace, and its answer only in the
-history of the next. Which of both closes first is chance, so answers are remembered beyond that.
-
-A resumed run carries out, or answers, a call for which no model asked in its own trace. Without a memory of waiting calls it
-would look like a trace whose first half went to another process.
+Spans that open no trace themselves may complete chains of parents later. A model client without a span around it gives each
+model call a trace: a call's answer is in the history of the next. A resumed run answers a call that another trace asked for.
 """
 
 from collections import deque
@@ -38,30 +32,24 @@ class _Generation:
         self.unsorted: deque[Sequence[PackedHead]] = deque()
         self._by_trace: dict[bytes, bytes | list[bytes]] = {}
 
-    def sort(self) -> None:
-        """Sort the heads by trace."""
+    def take_heads(self, trace_id: bytes) -> list[bytes]:
+        """Sort the heads by trace; take those of one."""
         by_trace = self._by_trace
         while self.unsorted:
-            for trace_id, rest in self.unsorted.popleft():
-                together = by_trace.get(trace_id)
+            for seen_id, rest in self.unsorted.popleft():
+                together = by_trace.get(seen_id)
                 if together is None:
-                    by_trace[trace_id] = rest
+                    by_trace[seen_id] = rest
                 elif isinstance(together, list):
                     together.append(rest)
                 else:
-                    by_trace[trace_id] = [together, rest]
-
-    def take_heads(self, trace_id: bytes) -> list[bytes]:
-        self.sort()
-        packed = self._by_trace.pop(trace_id, None)
+                    by_trace[seen_id] = [together, rest]
+        packed = by_trace.pop(trace_id, None)
         return [] if packed is None else [packed] if isinstance(packed, bytes) else packed
 
 
 class RecentSpans:
-    """Remembers at least the newest `capacity` spans, by trace; at most twice as many.
-
-    What takes the memory of several spans counts as several.
-    """
+    """Remembers the newest spans by trace: at least `capacity` and at most twice as many. Large ones count as several."""
 
     def __init__(self, capacity: int) -> None:
         self._capacity = max(1, capacity)
@@ -192,13 +180,9 @@ class UnmatchedResults:
     def __init__(self, max_answers: int = _MAX_ANSWERS, max_bytes: int = _MAX_BYTES) -> None:
         self._max_answers = max_answers
         self._max_bytes = max_bytes
-        self._bytes = 0
+        # About how much memory they take.
+        self.size_bytes = 0
         self._known: dict[tuple[str | None, str], _Remembered] = {}
-
-    @property
-    def size_bytes(self) -> int:
-        """About how much memory they take."""
-        return self._bytes
 
     def note(self, reading: Reading) -> None:
         """Remember the answers in the history of a model call that is a trace of its own."""
@@ -206,23 +190,21 @@ class UnmatchedResults:
             return
         start_ns, trace_id = reading.start_ns, reading.ref.trace_id
         for seen in reading.observations:
-            if type(seen) is CallAnswered and seen.call_id is not None and _is_short(seen.call_id, seen.name):
+            if type(seen) is CallAnswered and seen.call_id is not None:
+                if len(seen.call_id) > _MAX_ID or len(seen.name or "") > _MAX_ID:
+                    continue
                 key = (reading.service, seen.call_id)
                 known = self._known.get(key)
                 # Every later history repeats it: the first is remembered, whichever arrives first.
                 if known is None or (start_ns, trace_id) <= (known.start_ns, known.trace_id):
                     cut_short = cut(seen, _MAX_TEXT)
                     answer = cut_short if isinstance(cut_short, CallAnswered) else seen
-                    names = (reading.service, answer.name)
-                    size = (
-                        _ENTRY_BYTES
-                        + memory_of(contents_of(answer))
-                        + sum([name.__sizeof__() for name in names if name is not None])
-                    )
+                    names = [name.__sizeof__() for name in (reading.service, answer.name) if name is not None]
+                    size = _ENTRY_BYTES + memory_of(contents_of(answer)) + sum(names)
                     self._known[key] = _Remembered(start_ns, trace_id, answer, size)
-                    self._bytes += size - (known.size_bytes if known is not None else 0)
-        while len(self._known) > self._max_answers or self._bytes > self._max_bytes:
-            self._bytes -= self._known.pop(next(iter(self._known))).size_bytes
+                    self.size_bytes += size - (known.size_bytes if known is not None else 0)
+        while len(self._known) > self._max_answers or self.size_bytes > self._max_bytes:
+            self.size_bytes -= self._known.pop(next(iter(self._known))).size_bytes
 
     def found(self, closing: Sequence[Reading]) -> Iterator[Reading]:
         """Yield the answers that other traces hold, as log records of the spans that asked."""
@@ -258,7 +240,3 @@ class UnmatchedResults:
 
 def _is_alone(reading: Reading) -> bool:
     return reading.parent_span_id is None and not reading.is_log
-
-
-def _is_short(*names: str | None) -> bool:
-    return all(name is None or len(name) <= _MAX_ID for name in names)

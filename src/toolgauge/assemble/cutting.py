@@ -1,11 +1,8 @@
 """Bounds the text kept of one trace, and marks values that senders cut before.
 
-Every model input repeats the history before it: repeated observations are kept once. If that is not enough, the longest
-texts are cut in the middle, to the highest level (a power of two) at which all together fit. The level does not depend on the
-order of texts: cutting twice gives the same as cutting once at the lower level. Ids and numbers of cut texts go to an index.
-
-Senders cut at limits of their own. Where several values of a trace end at one length, that reveals a limit: JSON that it cut
-would else count as JSON that the model wrote wrongly.
+Repeated observations are kept once; then the longest texts are cut in the middle, to the highest level (a power of two) at
+which all fit: cutting twice gives the same as once. Several values that end at one length reveal the limit of a sender, whose
+cut JSON would else count as JSON that the model wrote wrongly.
 """
 
 import json
@@ -39,11 +36,9 @@ _BEGINS = ("{", "[", "(", '"')
 
 
 def with_truncated_values(readings: Sequence[Reading]) -> Sequence[Reading]:
-    """Return the readings, with values that end at one length as truncated.
+    """Return the readings, with values that end at one length (characters, UTF-8 bytes or UTF-16 units) as truncated.
 
-    Several texts show a limit when they have the same length in characters, UTF-8 bytes or UTF-16 units: two different ones of
-    JSON that is valid up to its end, or one of these and another text, if no text of the trace is longer. Lengths are the same
-    as well where the next character of the shorter text may have been too wide for the limit.
+    Two texts of JSON that is valid up to its end show a limit, or one and another text if no text of the trace is longer.
     """
     # Only traces with unreadable JSON pay for the rest.
     if not any(_may_be_cut(seen) for reading in readings for seen in reading.observations):
@@ -72,10 +67,7 @@ def _may_be_cut(seen: Observation) -> bool:
 
 
 def _cut_at_common_length(readings: Sequence[Reading]) -> Set[str]:
-    """Return the texts of values that a limit cut.
-
-    The lengths of values that were read as objects or lists are unknown, and texts that were cut here have no length of their own.
-    """
+    """Return the texts of values that a limit cut. Lengths of objects, lists, and texts that were cut here are unknown."""
     observations = [seen for reading in readings for seen in reading.observations]
     values = {text for seen in observations for text in map(_whole_text, contents(seen)) if text is not None}
     messages = {seen.text for seen in observations if type(seen) is MessageSeen}
@@ -179,13 +171,8 @@ class Cutter:
     def __init__(self, max_size: int) -> None:
         self._max = max_size
         self._level = max(_LOWEST_LEVEL, 1 << max_size.bit_length())
-        self._index = TruncatedIndex(max_size)
+        self.index = TruncatedIndex(max_size)
         self.left_out = NOTHING_LEFT_OUT
-
-    @property
-    def index_bytes(self) -> int:
-        """About how much memory the index of what was cut takes."""
-        return self._index.size_bytes
 
     def fit(self, readings: dict[Hashable, Reading]) -> None:
         """Cut the readings in their places."""
@@ -197,10 +184,9 @@ class Cutter:
             # Higher levels cut nothing.
             self._level = max(_LOWEST_LEVEL, 1 << (longest - 1).bit_length() - 1)
         distinct = {id(seen): seen for reading in readings.values() for seen in reading.observations}
-        texts_cut = sum(
-            [len(text) == self._level and is_cut(text) for seen in distinct.values() for text in texts(seen)]
-        )
-        self.left_out = self._index.left_out(texts_cut) if texts_cut else NOTHING_LEFT_OUT
+        whole = [text for seen in distinct.values() for text in texts(seen)]
+        texts_cut = sum([len(text) == self._level and is_cut(text) for text in whole])
+        self.left_out = self.index.left_out(texts_cut) if texts_cut else NOTHING_LEFT_OUT
 
     def _shared(self, readings: dict[Hashable, Reading]) -> Iterator[int]:
         """Cut to the level, keep repetitions once, and yield the sizes of all texts, each once."""
@@ -215,7 +201,7 @@ class Cutter:
                     if shortened is not seen:
                         for text in texts(seen):
                             if len(text) > self._level and not is_cut(text):
-                                self._index.add(text)
+                                self.index.add(text)
                     # One that was cut earlier is what a whole one is cut to.
                     one = shortened if repeated is None else known.setdefault(identity(shortened), shortened)
                     if repeated is not None:

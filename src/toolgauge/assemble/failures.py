@@ -32,8 +32,7 @@ _NO_SUCH_TOOL = re.compile(
     r"|\b(?:tool|function)\b.{0,100}?\b(?:not (?:be )?(?:found|available|registered|defined|recognized)|n[o']t exist)\b",
     re.IGNORECASE,
 )
-# pydantic names its model after the tool, and lists the arguments that it did not like.
-# FastMCP calls the model `call[refund]`.
+# pydantic names its model after the tool (FastMCP: `call[refund]`), and lists the arguments that it did not like.
 _VALIDATED = re.compile(r"\b\d{1,6} validation errors? for (?:call\[)?([^\s\]]{1,200})")
 _VALIDATED_FIELD = re.compile(r"^([A-Za-z_]\w{0,99})[^\n]{0,100}\n {1,2}\S", re.MULTILINE)
 _MISSING_FIELD = re.compile(r"\[type=(?:missing|missing_argument|unexpected_keyword_argument)\b")
@@ -54,14 +53,9 @@ _REFUSED = re.compile(r"Error: Argument parsing failed\.(?: Exception: .*)?", re
 _MCP_REFUSED = re.compile(r"(?:Error: )?(?:MCP error -32602: )?Input validation error: \S")
 _PARAMETER = re.compile(r"\bParameter (\w{1,100}) is expected to be parsed to \S")
 _REJECTED_KINDS: dict[str, Rejection] = {
-    "NoSuchToolError": UNKNOWN_TOOL,
-    "AI_NoSuchToolError": UNKNOWN_TOOL,
-    "ToolNotFoundError": UNKNOWN_TOOL,
-    "unknown_tool": UNKNOWN_TOOL,
-    "InvalidToolInputError": INVALID_ARGUMENTS,
-    "AI_InvalidToolInputError": INVALID_ARGUMENTS,
-    "InvalidToolArgumentsError": INVALID_ARGUMENTS,
-    "AI_InvalidToolArgumentsError": INVALID_ARGUMENTS,
+    **dict.fromkeys(("NoSuchToolError", "AI_NoSuchToolError", "ToolNotFoundError", "unknown_tool"), UNKNOWN_TOOL),
+    **dict.fromkeys(("InvalidToolInputError", "AI_InvalidToolInputError"), INVALID_ARGUMENTS),
+    **dict.fromkeys(("InvalidToolArgumentsError", "AI_InvalidToolArgumentsError"), INVALID_ARGUMENTS),
     "invalid_arguments": INVALID_ARGUMENTS,
     # Denied by a rule, a hook or a policy, and by no person.
     "permission_denied": "permission_denied",
@@ -84,7 +78,12 @@ def rejection(name: str, arguments: Content, error: CallError, result: Content) 
         return _REJECTED_KINDS[kind]
     if isinstance(arguments, Unparsed) and arguments.reason == "unparsable":
         return INVALID_ARGUMENTS
-    for text in (error.message, _text_of(result)):
+    match result:
+        case Recorded(value=str() as answered) | Unparsed(text=answered):
+            pass
+        case _:
+            answered = ""
+    for text in (error.message, answered):
         if text and (found := _reason_in(name, arguments, kind, text[:_MAX_SEARCHED])) is not None:
             return found
         if text and _DENIED.match(text):
@@ -93,10 +92,7 @@ def rejection(name: str, arguments: Content, error: CallError, result: Content) 
 
 
 def misfits(arguments: Content, schema: JsonObject | None) -> bool:
-    """Return whether arguments lack a required member, or have one that the schema does not allow.
-
-    Values are not looked at: many frameworks convert them.
-    """
+    """Return whether arguments lack a required member or have a forbidden one. Many frameworks convert values."""
     if schema is None or not isinstance(arguments, Recorded) or not isinstance(arguments.value, dict):
         return False
     given = arguments.value
@@ -117,7 +113,10 @@ def _reason_in(name: str, arguments: Content, kind: str, text: str) -> Rejection
             return INVALID_ARGUMENTS
     if _NO_SUCH.fullmatch(text):
         return UNKNOWN_TOOL
-    if _REFUSED.fullmatch(text) or _MCP_REFUSED.match(text) or _names_parameter(arguments, text):
+    parameter = _PARAMETER.search(text)
+    given = arguments.value if parameter is not None and isinstance(arguments, Recorded) else None
+    is_of_wrong_type = parameter is not None and isinstance(given, dict) and parameter[1] in given
+    if _REFUSED.fullmatch(text) or _MCP_REFUSED.match(text) or is_of_wrong_type:
         return INVALID_ARGUMENTS
     validated = _VALIDATED.search(text)
     if validated is None:
@@ -127,30 +126,14 @@ def _reason_in(name: str, arguments: Content, kind: str, text: str) -> Rejection
     return INVALID_ARGUMENTS if kind == "ValidationError" and _is_about(arguments, text) else None
 
 
-def _names_parameter(arguments: Content, text: str) -> bool:
-    """Return whether the text names one of these arguments is of the wrong type."""
-    found = _PARAMETER.search(text)
-    given = arguments.value if found is not None and isinstance(arguments, Recorded) else None
-    return found is not None and isinstance(given, dict) and found[1] in given
-
-
 def _is_about(arguments: Content, text: str) -> bool:
     """Return whether a validation error speaks of these arguments."""
     if not isinstance(arguments, Recorded) or not isinstance(arguments.value, dict):
         return False
     given = arguments.value
     fields = _VALIDATED_FIELD.findall(text)
-    return bool(fields) and (
-        all(field in given for field in fields) or (_MISSING_FIELD.search(text) is not None and str(given) in text)
-    )
-
-
-def _text_of(content: Content) -> str:
-    match content:
-        case Recorded(value=str() as text) | Unparsed(text=text):
-            return text
-        case _:
-            return ""
+    is_missing = _MISSING_FIELD.search(text) is not None and str(given) in text
+    return bool(fields) and (is_missing or all(field in given for field in fields))
 
 
 _MAX_HEAD = 300
@@ -171,31 +154,22 @@ def failure_in(result: Content) -> CallError | None:
             labelled = _LABELLED.match(text[:_MAX_HEAD])
             return CallError(kind=labelled[1], message=text) if labelled is not None else None
         case Recorded(value=dict() as answer):
-            return _failure_in_object(answer)
+            written = answer.get("error")
+            is_failure = bool(written) or any(answer.get(flag) is True for flag in _FLAGS)
+            if not is_failure or not answer.keys() <= _ABOUT_THE_ERROR:
+                return None
+            inner = written if isinstance(written, dict) else answer
+            texts = (written, inner.get("message"), inner.get("detail"), answer.get("message"))
+            message = next((word for word in texts if word and isinstance(word, str)), "")
+            kinds = (inner.get("type"), answer.get("error_type"))
+            kind = next((kind for kind in kinds if kind and isinstance(kind, str)), OTHER_ERROR)
+            return CallError(kind=kind, message=message)
         case _:
             return None
 
 
-def _failure_in_object(answer: JsonObject) -> CallError | None:
-    if not answer.keys() <= _ABOUT_THE_ERROR:
-        return None
-    written = answer.get("error")
-    if not written and not any(answer.get(flag) is True for flag in _FLAGS):
-        return None
-    inner = written if isinstance(written, dict) else answer
-    texts = (written, inner.get("message"), inner.get("detail"), answer.get("message"))
-    message = next((word for word in texts if word and isinstance(word, str)), "")
-    kinds = (inner.get("type"), answer.get("error_type"))
-    kind = next((kind for kind in kinds if kind and isinstance(kind, str)), OTHER_ERROR)
-    return CallError(kind=kind, message=message)
-
-
 def mcp_failure(result: Content) -> CallError | None:
-    """Return the failure that a result reports by its flag; its message is the text of the content blocks.
-
-    A failure flag beside content blocks is a failure, in any wrapper of a framework and with any status of the span. A flag
-    or an error without them is a value that the tool returned.
-    """
+    """Return the failure that a result reports by a flag beside content blocks, with their text; other flags are plain values."""
     found = failed_mcp_result(result.value) if isinstance(result, Recorded) else None
     return None if found is None else CallError(kind=OTHER_ERROR, message=found.text)
 
@@ -211,8 +185,7 @@ NotExecuted: TypeAlias = Literal["paused", "refused"]
 # The most members of an answer that holds only a decision.
 _MAX_MEMBERS = 2
 _STOPPED_KINDS: dict[str, NotExecuted] = {
-    **dict.fromkeys(PAUSING_EXCEPTIONS, "paused"),
-    PAUSED: "paused",
+    **dict.fromkeys((*PAUSING_EXCEPTIONS, PAUSED), "paused"),
     REFUSED: "refused",
 }
 # A status without an exception event begins with the class: `GraphInterrupt((Interrupt(value=...),))`.
@@ -249,7 +222,11 @@ def not_executed(error: CallError | None, result: Content) -> NotExecuted | None
     """Return whether the call waits or was refused; `None` without evidence."""
     if error is not None:
         kind = error.kind.rpartition(".")[2]
-        return _STOPPED_KINDS.get(kind) or _in_message(error.message) or _in_words(error.message)
+        raised = _CLASS.match(error.message)
+        found = _STOPPED_KINDS.get(kind) or _STOPPED_KINDS.get(raised[1] if raised is not None else "")
+        if found is None and _REJECTED_BY_HAND.search(error.message, 0, _MAX_DECISION):
+            return "refused"
+        return found or _in_words(error.message)
     match result:
         case Recorded(value=str() as text) | Unparsed(text=text):
             return _in_words(text)
@@ -262,13 +239,6 @@ def not_executed(error: CallError | None, result: Content) -> NotExecuted | None
             return _in_words(words) if isinstance(words, str) and len(answer) == 1 else None
         case _:
             return None
-
-
-def _in_message(message: str) -> NotExecuted | None:
-    raised = _CLASS.match(message)
-    if raised is not None and raised[1] in _STOPPED_KINDS:
-        return _STOPPED_KINDS[raised[1]]
-    return "refused" if _REJECTED_BY_HAND.search(message, 0, _MAX_DECISION) else None
 
 
 def _in_words(text: str) -> NotExecuted | None:

@@ -4,7 +4,8 @@ Pure: the same readings in any order give the same trajectory. A call shows up i
 counting one twice or losing a rejected one would move every score.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -21,14 +22,13 @@ from toolgauge.assemble.agent_runs import (
     with_errors,
 )
 from toolgauge.assemble.answers import Answers
-from toolgauge.assemble.calls import Offers, Surroundings, in_turns, tool_calls
+from toolgauge.assemble.calls import Offers, in_turns, tool_calls
 from toolgauge.assemble.cutting import merged, with_truncated_values
-from toolgauge.assemble.executions import code_steps, executed_calls, failed_steps
+from toolgauge.assemble.dedupe import code_steps, executed_calls, failed_steps, requested_calls
 from toolgauge.assemble.misrouting import split_sign
-from toolgauge.assemble.node import Node, NodeIndex, order, take_apart
+from toolgauge.assemble.node import Node, NodeIndex, order
 from toolgauge.assemble.pairing import asked, mark_paused, pair, resumed
 from toolgauge.assemble.repair import History, Repair, repair
-from toolgauge.assemble.requests import requested_calls
 from toolgauge.assemble.tree import plant
 from toolgauge.model.left_out import NOTHING_LEFT_OUT, LeftOut
 from toolgauge.model.observations import Reading
@@ -37,15 +37,10 @@ from toolgauge.model.trajectory import ClosedBecause, Run, SpanSource, Tokens, T
 # Nested model spans come in twos and threes.
 _MAX_NESTING = 4
 Parents: TypeAlias = Mapping[str, str | None]
-# Service, scope with its version, language and dialect of a span.
-_SourceKey: TypeAlias = tuple[str | None, str, str, str, str]
 
 
 class GatheredTrace(Struct, frozen=True, kw_only=True):
-    """The readings of one trace. `parents` maps span ids to parent ids, those of unread spans included.
-
-    `history` reads the calls in the history that the model of a span was given; `None` where no span is left to be read.
-    """
+    """The readings of one trace. `parents` includes unread spans; `history` reads the calls a model's span was given."""
 
     trace_id: str
     readings: Sequence[Reading]
@@ -97,7 +92,8 @@ def join(
     if trajectory.has_beginning is False and history is not None and not repairs:
         trajectory = replace(trajectory, earlier_turns=earlier_turns(index.speaking, history))
     # Nodes and calls name each other: leaving them to garbage collection costs more than taking them apart.
-    take_apart(index.nodes)
+    for node in index.nodes:
+        del node.requests, node.executions, node.branch, node.below
     return _repaired(trajectory, traces, repairs) if repairs else trajectory
 
 
@@ -147,7 +143,7 @@ def _joined(
     answers.settle(pairs)
     wholes = {one.trace.trace_id: one.whole for one in planted}
     with_tool_spans = {one.trace.trace_id for one in planted if one.has_tool_spans}
-    calls = tool_calls(turns, turns_ns, Surroundings(answers, Offers(index.offering), wholes, with_tool_spans))
+    calls = tool_calls(turns, turns_ns, answers, Offers(index.offering), wholes, with_tool_spans)
     runs: list[Run] = []
     for one in planted:
         of_trace = runs_of(one.whole, one.index)
@@ -199,15 +195,13 @@ def _joined(
 
 def _hidden_turns(index: NodeIndex) -> int:
     """Count the model calls that asked for tools without a trace of the requests."""
-    if index.executing:
-        return 0
-    calls = [(node.model_call, node.requests) for node in index.nodes]
-    return sum([call is not None and call.stopped_for_tools and not requests for call, requests in calls])
+    stopped = [] if index.executing else [node.model_call for node in index.nodes if not node.requests]
+    return sum([call is not None and call.stopped_for_tools for call in stopped])
 
 
 def _sources(nodes: Sequence[Node]) -> tuple[SpanSource, ...]:
     """Group spans by their writer."""
-    groups: dict[_SourceKey, list[Node]] = {}
+    groups: dict[tuple[str | None, str, str, str, str], list[Node]] = {}
     for node in nodes:
         first = node.first
         if first.dialect is not None:
@@ -216,17 +210,18 @@ def _sources(nodes: Sequence[Node]) -> tuple[SpanSource, ...]:
     sources: list[SpanSource] = []
     for (service, scope, version, language, dialect), group in groups.items():
         model_calls = len([node for node in group if node.model_call is not None])
-        source = SpanSource(
-            service=service,
-            scope=scope,
-            dialect=dialect,
-            spans=tuple([node.ref.span_id for node in group]),
-            model_calls=model_calls,
-            has_runs=model_calls > 0 or any(node.agent_run is not None for node in group),
-            version=version,
-            language=language,
+        sources.append(
+            SpanSource(
+                service=service,
+                scope=scope,
+                dialect=dialect,
+                spans=tuple([node.ref.span_id for node in group]),
+                model_calls=model_calls,
+                has_runs=model_calls > 0 or any(node.agent_run is not None for node in group),
+                version=version,
+                language=language,
+            )
         )
-        sources.append(source)
     return tuple(sources)
 
 
@@ -246,10 +241,8 @@ def _attributes(traces: Iterable[GatheredTrace], root: Node | None) -> dict[str,
     return merged
 
 
-# -- tokens -----------------------------------------------------------------------------------------------------------
-# A model call may be on several spans: that of a second instrumentation above or beside it, or one of a framework around
-# it, which may also sum up the calls within. So the innermost spans with tokens count, as long as no tool or agent run
-# stands between them and the span above.
+# A model call may be on several spans: of other instrumentations, or of a framework that sums up the calls within. So the
+# innermost spans with tokens count, as long as no tool or agent run stands between them and the span above.
 
 
 def tokens_of(traces: Iterable[Sequence[Node]]) -> Tokens | None:
@@ -279,11 +272,16 @@ def _counted(calls: Sequence[Node]) -> list[Node]:
     around: set[int] = set()
     around_measured: set[int] = set()
     for node in calls:
-        _mark_above(node, around)
-        if _is_measured(node):
-            _mark_above(node, around_measured)
+        for marked in (around, around_measured) if _is_measured(node) else (around,):
+            for above in _models_around(node):
+                # All above a marked one are marked.
+                if id(above) in marked:
+                    break
+                marked.add(id(above))
     counted = [node for node in calls if id(node) not in around_measured]
-    counted = [node for node in counted if _is_measured(node) or not (id(node) in around or _is_within_measured(node))]
+    unmeasured = [node for node in counted if not _is_measured(node)]
+    around |= {id(one) for one in unmeasured if any(map(_is_measured, islice(_models_around(one), _MAX_NESTING)))}
+    counted = [node for node in counted if _is_measured(node) or id(node) not in around]
     # A single instrumentation, as nearly always, shows nothing twice.
     if len({node.first.scope for node in counted}) <= 1:
         return counted
@@ -301,29 +299,9 @@ def _counted(calls: Sequence[Node]) -> list[Node]:
     return single
 
 
-def _model_above(node: Node) -> Node | None:
-    """Return the span of a model call around this one; `None` where a tool or an agent run stands between."""
-    above = node.branch.model_above
-    if above is None or above.model_call is None:
-        return None
-    is_same = above.branch.inside is node.branch.inside and above.branch.tool_above is node.branch.tool_above
-    return above if is_same else None
-
-
-def _mark_above(node: Node, marked: set[int]) -> None:
-    above = _model_above(node)
-    # All above a marked one are marked.
-    while above is not None and id(above) not in marked:
-        marked.add(id(above))
-        above = _model_above(above)
-
-
-def _is_within_measured(node: Node) -> bool:
-    above = _model_above(node)
-    for _ in range(_MAX_NESTING):
-        if above is None:
-            return False
-        if _is_measured(above):
-            return True
-        above = _model_above(above)
-    return False
+def _models_around(node: Node) -> Iterator[Node]:
+    """Yield the spans of model calls around this one from the innermost, until a tool or an agent run stands between."""
+    above = node.model_around
+    while above is not None and above.model_call is not None:
+        yield above
+        above = above.model_around

@@ -30,11 +30,7 @@ _ORPHANED = "spans of the run never came that others of its spans name as their 
 
 
 class SplitDetector:
-    """Suspects split traces by the share of newest trajectories with a sign.
-
-    A sender that loses a request now and then leaves such signs too; a share of them is a load balancer that does not route
-    by trace.
-    """
+    """Suspects a load balancer that splits traces when a share of the newest trajectories shows signs of it."""
 
     def __init__(self) -> None:
         self._newest: deque[bool] = deque(maxlen=_NEWEST_TRAJECTORIES)
@@ -60,11 +56,7 @@ class SplitDetector:
 
 
 class LoopDetector:
-    """Suspects a loop where most spans of a minute arrive twice: our output is sent back to us.
-
-    Senders repeat a request when its answer was lost, so some repetition is normal. Of a span only a hash is kept, since a
-    chance match in a million does not matter here.
-    """
+    """Suspects that our output is sent back to us when most spans of a minute arrive twice. Keeps only hashes of spans."""
 
     def __init__(self) -> None:
         self._began_ns = 0
@@ -100,11 +92,8 @@ def split_sign(index: NodeIndex, pairs: Sequence[Pair], parents: Mapping[str, st
         return None
     calls = {pair.call_id for pair in pairs if pair.call_id is not None}
     # Models ask for no steps of code agents: they write the code.
-    unasked = [
-        pair.execution
-        for pair in pairs
-        if pair.request is None and pair.execution is not None and pair.execution.kind == "tool"
-    ]
+    alone = [pair.execution for pair in pairs if pair.request is None and pair.execution is not None]
+    unasked = [ran for ran in alone if ran.kind == "tool"]
     unseen = [node for node in index.answering if _is_model(node) and node.answers[-1].call_id not in calls]
     orphans = [node for node in index.nodes if node.parent is not None and node.parent not in parents]
     # Nearly always there is nothing to be explained.
@@ -144,20 +133,14 @@ class _Models:
         self._names = set(map(fold_name, requested | offered))
 
     def asked_before(self, ran: Execution) -> bool:
-        """Return whether a model call of the run must have come before this execution, and is missing.
-
-        Models ask for this call: code of the application runs tools as well.
-        """
+        """Return whether models ask for this call, and the model call of the run that must have come before it is missing."""
         is_for_models = (ran.call_id is not None and ran.call_id in self._answered) or fold_name(
             ran.name
         ) in self._names
         return is_for_models and ran.run is not None and self._is_missing(ran.run, ran.node)
 
     def lacks_before(self, node: Node, calls: Collection[str | None]) -> bool:
-        """Return whether the newest answer in a model's input is to a call that was made within its run.
-
-        Not `calls`, which were seen: others in the input may be of earlier turns, unless they follow one that was seen.
-        """
+        """Return whether a model's newest answer is to a call of its own run that is not among `calls`, those that were seen."""
         run, answered = node.branch.inside, node.answers[-1].call_id
         if run is None or answered is None:
             return False
@@ -189,10 +172,7 @@ def _is_model(node: Node) -> bool:
 
 
 def _lacks_inside(index: NodeIndex, orphans: Sequence[Node], parents: Mapping[str, str | None]) -> bool:
-    """Return whether a run that has ended lacks parents of some spans, while others of their kind have theirs.
-
-    Where the spans between are filtered out, the parents of all of a kind are missing, unless one of them is in another.
-    """
+    """Return whether an ended run lacks parents of some spans whose kind no filter drops: others have their parents."""
     ended = next((run for run in index.running if run.is_outermost_run and _is_below_top(run, parents)), None)
     if ended is None:
         return False

@@ -1,6 +1,6 @@
 """Holds the spans of a trace as nodes of a tree, and the two views of a call."""
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 
 from msgspec import Struct
 
@@ -60,75 +60,52 @@ TOP = Branch(0, (), None, None, None, crossed=False, model_above=None)
 NOWHERE = Branch(-1, (), None, None, None, crossed=False, model_above=None)
 
 
-class Node:
+class Node(Struct, eq=False):
     """One span with all that was observed on it; `time_ns` is its start on the clock of the topmost service."""
 
-    __slots__ = (
-        "above",
-        "agent_run",
-        "answers",
-        "below",
-        "branch",
-        "code_step",
-        "conversation",
-        "definition",
-        "end_ns",
-        "executions",
-        "failure",
-        "first",
-        "from_log_only",
-        "is_primary",
-        "messages",
-        "model_call",
-        "offers",
-        "parent",
-        "place",
-        "ref",
-        "requests",
-        "start_ns",
-        "time_ns",
-        "until_ns",
-    )
-
-    def __init__(self, first: Reading) -> None:
-        # That of the span itself, else that of its first log record.
-        self.first: Reading = first
-        self.ref: SpanRef = first.ref
-        self.parent: str | None = first.parent_span_id
-        self.start_ns: int = first.start_ns
-        self.end_ns: int = first.end_ns
-        self.from_log_only: bool = first.is_log
-        self.agent_run: AgentRun | None = None
-        self.model_call: ModelCall | None = None
-        # Whether its requests are a model's own output, and not a summary of several outputs.
-        self.is_primary: bool = first.is_log
-        self.requests: list[Request] = []
-        self.executions: list[Execution] = []
-        self.answers: list[CallAnswered] = []
-        self.offers: list[ToolsOffered] = []
-        # The tool of its execution.
-        self.definition: ToolDefinition | None = None
-        self.messages: list[MessageSeen] = []
-        # The one of the lowest rank.
-        self.conversation: ConversationSeen | None = None
-        # The error that the span ended with, where it is no execution of a tool.
-        self.failure: CallError | None = None
-        self.code_step: CodeExecuted | None = None
-        self.time_ns: int = first.start_ns
-        # Its end on the same clock, never before its start: some clocks are set back in between.
-        self.until_ns: int = first.end_ns if first.end_ns > first.start_ns else first.start_ns
-        # Where it stands among all spans in order of time.
-        self.place: int = 0
-        self.above: Node | None = None
-        # Where it hangs; an agent run is on a branch of its own.
-        self.branch: Branch = NOWHERE
-        # Where the spans directly below it hang; made for the first of them.
-        self.below: Branch | None = None
+    # That of the span itself, else that of its first log record.
+    first: Reading
+    ref: SpanRef
+    parent: str | None
+    start_ns: int
+    end_ns: int
+    from_log_only: bool
+    # Whether its requests are a model's own output, and not a summary of several outputs.
+    is_primary: bool
+    time_ns: int
+    # Its end on the same clock, never before its start: some clocks are set back in between.
+    until_ns: int
+    agent_run: AgentRun | None = None
+    model_call: ModelCall | None = None
+    requests: list["Request"] = []
+    executions: list["Execution"] = []
+    answers: list[CallAnswered] = []
+    offers: list[ToolsOffered] = []
+    definition: ToolDefinition | None = None
+    messages: list[MessageSeen] = []
+    conversation: ConversationSeen | None = None
+    # The error that the span ended with, where it is no execution of a tool.
+    failure: CallError | None = None
+    code_step: CodeExecuted | None = None
+    # Where it stands among all spans in order of time.
+    place: int = 0
+    above: "Node | None" = None
+    # Where it hangs; an agent run is on a branch of its own.
+    branch: Branch = NOWHERE
+    # Where the spans directly below it hang; made for the first of them.
+    below: Branch | None = None
 
     @property
     def is_outermost_run(self) -> bool:
         """Whether the span is an agent run that no other agent run contains."""
         return self.agent_run is not None and (self.above is None or self.above.branch.inside is None)
+
+    @property
+    def model_around(self) -> "Node | None":
+        """The model's span around this one; `None` where a tool or an agent run stands between."""
+        above, branch = self.branch.model_above, self.branch
+        is_same = above is not None and above.branch.inside is branch.inside
+        return above if above is not None and is_same and above.branch.tool_above is branch.tool_above else None
 
 
 def place_and_time(node: Node) -> tuple[str | None, int, int]:
@@ -140,12 +117,6 @@ def order(node: Node) -> tuple[int, int, int, str, str]:
     """Sort by time, then by what differs between spans of equal start, the same in every order of arrival."""
     ref = node.ref
     return (node.time_ns, node.branch.depth, node.end_ns, ref.span_id, ref.trace_id)
-
-
-def take_apart(nodes: Iterable[Node]) -> None:
-    """Delete all that leads from nodes back to them; they are of no use from then on."""
-    for node in nodes:
-        del node.requests, node.executions, node.branch, node.below
 
 
 class _Key(Struct, eq=False, kw_only=True):
@@ -171,6 +142,15 @@ class _View(_Key, eq=False):
             self._keyed, self._key = self.arguments, arguments_key(self.arguments)
         return self._key
 
+    def has_other_id_than(self, other: "_View") -> bool:
+        """Return whether both carry an id, and not the same."""
+        return self.call_id is not None and other.call_id is not None and self.call_id != other.call_id
+
+    def may_have_arguments_of(self, other: "_View") -> bool:
+        """Return whether both have the same arguments, or one has none."""
+        mine, others = self.arguments_key, other.arguments_key
+        return mine is None or others is None or mine == others
+
 
 class Request(_View, eq=False):
     """A call as a model asked for it; `alive` until another view of the same request takes its place."""
@@ -180,7 +160,6 @@ class Request(_View, eq=False):
     output: int | None = None
     by_provider: bool = False
     alive: bool = True
-    # The tool span that shows the call, once it is found.
     execution: "Execution | None" = None
 
     @property
@@ -230,10 +209,6 @@ class Execution(_View, eq=False):
         """Return whether both name the same tool; a span of the protocol may name none."""
         return not self.name or not other.name or fold_name(self.name) == fold_name(other.name)
 
-    def has_other_id_than(self, other: "Execution") -> bool:
-        """Return whether both carry an id, and not the same."""
-        return self.call_id is not None and other.call_id is not None and self.call_id != other.call_id
-
     def absorb(self, other: "Execution") -> None:
         """Fill missing fields from another view of this call."""
         other.host = self
@@ -274,7 +249,6 @@ class NodeIndex:
         self.offering = [node for node in nodes if node.offers]
         self.running = [node for node in nodes if node.agent_run is not None]
         self.failing = [node for node in nodes if node.failure is not None]
-        # Steps of code agents.
         self.coding = [node for node in nodes if node.code_step is not None]
 
     @property

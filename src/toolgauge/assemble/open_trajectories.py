@@ -19,7 +19,6 @@ from toolgauge.model.observations import CallAnswered, Reading, UnreadSpan
 from toolgauge.model.records import SpanHead
 from toolgauge.model.trajectory import ClosedBecause, Trajectory
 
-_ID_BYTES = 16
 # Looking for the front of a table passes over all that was taken from there: so much of it is taken at a time.
 _AT_A_TIME = 16
 
@@ -89,16 +88,8 @@ def _heard_ns(entry: int | tuple[int, int]) -> int:
 
 
 def _compact(closed_id: str) -> bytes:
-    """Return 16 bytes that stand for the id: a trace id's own, else a digest."""
-    if len(closed_id) == 2 * _ID_BYTES:
-        try:
-            raw = bytes.fromhex(closed_id)
-        except ValueError:
-            raw = b""
-        # Conversations choose their ids: letters in capitals are another id.
-        if raw.hex() == closed_id:
-            return raw
-    return blake2b(closed_id.encode("utf-8", "surrogatepass"), digest_size=_ID_BYTES).digest()
+    """Return 16 bytes that stand for the id."""
+    return blake2b(closed_id.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 _MOSTLY_STALE = 4
@@ -106,11 +97,7 @@ _ALLOWED_STALE = 1000
 
 
 class Schedule:
-    """Keys by the time at which they are due; `due_of` returns the true time of a key, `None` when it is gone.
-
-    Of keys that are due at the same moment the one that was noted first comes first: turns of a conversation that arrive together
-    close in their order.
-    """
+    """Keys by due time, of equal times the first noted first; `due_of` returns the true time of a key, `None` when it is gone."""
 
     def __init__(self, due_of: Callable[[str], int | None]) -> None:
         self._due_of = due_of
@@ -131,7 +118,9 @@ class Schedule:
         self._entry[key] = (due_ns, number)
         heappush(self._heap, (due_ns, number, key))
         if len(self._heap) > _MOSTLY_STALE * len(self._entry) + _ALLOWED_STALE:
-            self._drop_stale()
+            # A trace that ended waits no longer for the parent it lacked, but the time of that wait is in the heap.
+            self._heap = [(*entry, one) for one, entry in self._entry.items()]
+            heapify(self._heap)
 
     def next_due_ns(self) -> int | None:
         """Return when the first key is due."""
@@ -161,11 +150,6 @@ class Schedule:
     def forget(self, key: str) -> None:
         """Drop a key; its entry in the heap goes when its time comes, or when too many such entries wait."""
         self._entry.pop(key, None)
-
-    def _drop_stale(self) -> None:
-        # A trace that ended waits no longer for the parent it lacked, but the time of that wait is in the heap.
-        self._heap = [(*entry, key) for key, entry in self._entry.items()]
-        heapify(self._heap)
 
 
 class OpenTraces:
@@ -265,10 +249,7 @@ class OpenTraces:
         self._moved.clear()
 
     def conversation_due_ns(self, conversation_id: str) -> int | None:
-        """Return when an open trace of the conversation is due; `None` without one.
-
-        Any of them will do, there may be thousands: when its time has come, another one is asked.
-        """
+        """Return when any open trace of the conversation is due, `None` without one; then another trace is asked."""
         trace_id = next(iter(self._by_conversation.get(conversation_id, ())), None)
         return None if trace_id is None else self._due_ns(trace_id)
 
@@ -329,7 +310,7 @@ class OpenConversations:
         self.by_id: dict[str, OpenConversation] = {}
         self.closed = ClosedIds(settings.late_memory.traces, settings.late_memory.for_)
         self._traces = traces
-        self._schedule = Schedule(self._due_ns)
+        self.schedule = Schedule(self._due_ns)
 
     def __len__(self) -> int:
         return len(self.by_id)
@@ -362,16 +343,12 @@ class OpenConversations:
         conversation.active_ns = now_ns
         conversation.size_bytes += size_bytes
         self.size_bytes += size_bytes
-        self._schedule.note(conversation_id, conversation.due()[0])
+        self.schedule.note(conversation_id, conversation.due()[0])
         return None
-
-    def next_due_ns(self) -> int | None:
-        """Return when a conversation may close."""
-        return self._schedule.next_due_ns()
 
     def take_due(self, now_ns: int) -> tuple[OpenConversation, ClosedBecause] | None:
         """Remove a conversation that is due, if there is one."""
-        conversation_id = self._schedule.pop_due(now_ns)
+        conversation_id = self.schedule.pop_due(now_ns)
         if conversation_id is None:
             return None
         conversation = self.by_id[conversation_id]
@@ -382,7 +359,7 @@ class OpenConversations:
         """Remove a conversation, which is closed from here on."""
         del self.by_id[conversation.conversation_id]
         self.size_bytes -= conversation.size_bytes
-        self._schedule.forget(conversation.conversation_id)
+        self.schedule.forget(conversation.conversation_id)
         self.closed.add(conversation.conversation_id, now_ns)
 
     def _due_ns(self, conversation_id: str) -> int | None:

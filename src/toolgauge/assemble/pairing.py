@@ -1,10 +1,7 @@
 """Joins the two views of a call: the request of a model, and the execution that a tool span shows.
 
-By call id, and where one id stands for several calls by their arguments; else by name and arguments; else by name, within
-one agent run, first where the arguments are alike and at last by order. A view that stays alone is a call all the same.
-
-Frameworks carry out a call of a resumed run again from its start, under a span of its own, and no model asks for it again: it is
-joined with the call that waited, in the same trace or in an earlier one.
+By call id, else by name and arguments, else by name within one agent run. A view that stays alone is a call all the same. A
+resumed run carries a call out again under a span of its own, which is joined with the call that waited, in any trace.
 """
 
 from bisect import bisect_right
@@ -116,10 +113,7 @@ _SPELLINGS: tuple[Callable[[str], str], ...] = (str, fold_name)
 
 
 def _in_order(requests: Sequence[Request], executions: Sequence[Execution]) -> _Pairs:
-    """Pair by order; where one side lacks some, an execution goes to the newest output before it.
-
-    A model that asks again does so because its earlier request was not carried out.
-    """
+    """Pair by order; where one side lacks some, by the newest output before: models ask again for lost calls."""
     if len(requests) == len(executions):
         yield from zip(requests, executions, strict=True)
         return
@@ -156,13 +150,6 @@ def _of_one_id(requests: Sequence[Request], executions: Sequence[Execution]) -> 
         executions = [execution for execution in executions if id(execution) not in taken]
 
 
-def _most_alike_of_one_id(requests: Sequence[Request], executions: Sequence[Execution]) -> _Pairs:
-    """Pair the only views of a name, else those of the name that are most alike."""
-    if len(requests) == len(executions) == 1:
-        return ((requests[0], executions[0]),)
-    return _most_alike(requests, executions, same_id=True)
-
-
 def _in_order_unless_ids_differ(requests: Sequence[Request], executions: Sequence[Execution]) -> _Pairs:
     """Pair by order what does not carry two ids."""
     unnamed = [request for request in requests if request.call_id is None]
@@ -175,11 +162,11 @@ def _in_order_unless_ids_differ(requests: Sequence[Request], executions: Sequenc
 
 
 def _most_alike(requests: Sequence[Request], executions: Sequence[Execution], *, same_id: bool = False) -> _Pairs:
-    """Pair where arguments are alike, the most alike first: producers fill in defaults and repair values.
-
-    Views with two different ids are two calls, and so are views that share one, unless `same_id`.
-    """
+    """Pair the most alike arguments first. Views with two ids are two calls, as are views that share one, unless `same_id`."""
     if len(requests) * len(executions) > _MAX_COMPARISONS:
+        return
+    if same_id and len(requests) == len(executions) == 1:
+        yield requests[0], executions[0]
         return
     scored = [
         (-alike, wanted, given)
@@ -199,7 +186,7 @@ def _most_alike(requests: Sequence[Request], executions: Sequence[Execution], *,
 
 _RULES_OF_ONE_ID: tuple[tuple[_Key, _Matches], ...] = (
     (partial(_by_arguments, _anywhere, fold_name), partial(zip, strict=False)),
-    (lambda view: fold_name(view.name), _most_alike_of_one_id),
+    (lambda view: fold_name(view.name), partial(_most_alike, same_id=True)),
     (_anywhere, _in_order),
 )
 
@@ -217,10 +204,7 @@ _MAX_CANDIDATES = 100
 
 
 def mark_paused(pairs: Sequence[Pair], nodes: Sequence[Node]) -> None:
-    """Mark unfinished calls as paused where the trace has model calls and none of them follows.
-
-    Without any model call, nothing shows that the run stopped there.
-    """
+    """Mark unfinished calls as paused where the trace has model calls and none of them follows."""
     unfinished = [pair.execution for pair in pairs if pair.execution is not None and pair.execution.is_unfinished]
     if not unfinished:
         return
@@ -281,11 +265,8 @@ def _candidates(pair: Pair, executed: dict[Hashable, list[tuple[Execution, Pair]
         alike = executed.get(key, [])
         first = bisect_right(alike, since_ns, key=_time_ns)
         for _, other in alike[first : first + _MAX_CANDIDATES]:
-            if (
-                pair.request is not None
-                and other.request is not None
-                and not (other.call_id is not None and other.call_id == pair.call_id and is_restored(other.asking.ref))
-            ):
+            is_same = other.call_id is not None and other.call_id == pair.call_id and is_restored(other.asking.ref)
+            if pair.request is not None and other.request is not None and not is_same:
                 continue
             if pair.call_id is not None and other.call_id is not None and pair.call_id != other.call_id:
                 continue

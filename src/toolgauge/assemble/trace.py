@@ -5,9 +5,8 @@ without a parent tells them apart.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import Literal, Protocol
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from toolgauge.assemble.cutting import Cutter, fingerprint
@@ -38,13 +37,6 @@ _HEAD_BYTES = 210
 _UNREAD_BYTES = 600
 
 
-class Dangling(Struct, frozen=True):
-    """Whether chains of parents end at a span that has not arrived, where no agent run that has ended holds them."""
-
-    spans: bool = False
-    log_records: bool = False
-
-
 class Reader(Protocol):
     """Reads spans that waited as bytes."""
 
@@ -62,36 +54,7 @@ class Reader(Protocol):
 
 
 class OpenTrace:
-    """A trace that is not closed yet.
-
-    There may be thousands with a few spans each: empty dicts take a quarter of the memory of empty sets.
-    """
-
-    __slots__ = (
-        "_awaited",
-        "_cut_above",
-        "_cutter",
-        "_ended_ns",
-        "_inputs",
-        "_missing",
-        "_parents",
-        "_passed",
-        "_reader",
-        "_readings",
-        "_readings_bytes",
-        "_received",
-        "_scale",
-        "_settings",
-        "active_ns",
-        "assignment",
-        "conversation",
-        "entries",
-        "is_begun",
-        "is_scored",
-        "opened_ns",
-        "size_bytes",
-        "trace_id",
-    )
+    """A trace that is not closed yet. There may be thousands: empty dicts take a quarter of the memory of empty sets."""
 
     def __init__(self, trace_id: str, settings: AssembleSettings, now_ns: int, scale: Scale, reader: Reader) -> None:
         self.trace_id = trace_id
@@ -102,11 +65,9 @@ class OpenTrace:
         self.entries: dict[Source, None] = {}
         # Scored by an earlier process; it is here for its conversation.
         self.is_scored = False
-        # The partition of the message broker that it is read from.
         self.assignment: Assignment | None = None
         # Another process read its first messages, and they are not read again.
         self.is_begun = False
-        # About how much memory the trace takes.
         self.size_bytes = _TRACE_BYTES
         self._settings = settings
         self._ended_ns: int | None = None
@@ -135,10 +96,7 @@ class OpenTrace:
         return [one for one in self._readings.values() if type(one) is Reading]
 
     def add(self, reading: Reading | UnreadSpan, now_ns: int, given: UnreadSpan | None = None) -> None:
-        """Add a reading, or a span that is to be read later, unless it was here before.
-
-        `given` is the span of a reading whose model was given a history.
-        """
+        """Add a new reading, or a span to be read later; `given` is the span of a reading whose model was given a history."""
         if given is not None and given.ref.span_id not in self._readings:
             self._inputs = self._inputs or {}
             self._inputs[given.ref.span_id] = given
@@ -162,8 +120,7 @@ class OpenTrace:
         else:
             key: Hashable = span_id
             if reading.is_log:
-                # A record with the same content at the same time of the same span is a repetition. As a number: written out
-                # the content would take as much memory as the reading itself.
+                # Equal records are repetitions. A hash: the content would take as much memory as the reading itself.
                 content = hash(tuple([fingerprint(seen) for seen in reading.observations]))
                 key = (span_id, reading.start_ns, reading.scope, reading.size_bytes, content)
             if key not in self._readings:
@@ -220,8 +177,8 @@ class OpenTrace:
         if self._ended_ns is not None:
             self._ended_ns += by_ns
 
-    def dangling(self) -> Dangling:
-        """Look at the agent, model and tool spans, and at log records where no agent run was seen."""
+    def dangling(self) -> Literal["spans", "log_records"] | None:
+        """Return whether parents of agent, model or tool spans, or of log records outside of ended runs, have not arrived."""
         known: dict[str, bool] = {}
         runs: list[Reading | UnreadSpan] = []
         spans: list[Reading | UnreadSpan] = []
@@ -245,9 +202,9 @@ class OpenTrace:
         times = [(run.start_ns, run.end_ns) for run in self._read(runs)] if loose else []
         starts = [one.start_ns for one in self._read(loose)]
         if loose and not (runs and all(any(start <= at <= end for start, end in times) for at in starts)):
-            return Dangling(spans=True)
+            return "spans"
         has_loose_log = not runs and any(_dangles(one.ref.span_id, known, self._parents) for one in logs)
-        return Dangling(log_records=has_loose_log)
+        return "log_records" if has_loose_log else None
 
     def shows_parents(self) -> bool:
         """Return whether a span has a parent that has arrived."""
@@ -262,10 +219,7 @@ class OpenTrace:
     def trajectory(
         self, because: ClosedBecause, elsewhere: Sequence[Reading] = (), *, with_content: bool
     ) -> Trajectory | None:
-        """Join the readings with those found `elsewhere`, in other traces, about its calls.
-
-        Unless `with_content`, the inputs of models are read only where they may show the outcome of a call.
-        """
+        """Join the readings, also those found `elsewhere`; without `with_content` read inputs only for outcomes."""
         if not with_content and not elsewhere and self._received <= self._settings.max_content_bytes:
             readings: list[Reading] = []
             for one in self._readings.values():
@@ -333,7 +287,7 @@ class OpenTrace:
         self._cutter.fit(readings)
         self._readings.update(readings)
         before_bytes = self._readings_bytes
-        self._readings_bytes = weight_together(readings.values()) + self._cutter.index_bytes
+        self._readings_bytes = weight_together(readings.values()) + self._cutter.index.size_bytes
         self.size_bytes += self._readings_bytes - before_bytes
         # A long trace is cut many times: each time when it has grown by a share of its size.
         self._cut_above = self._received + max(self._settings.max_content_bytes, self._readings_bytes // _SHARE)

@@ -13,8 +13,8 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from toolgauge.assemble.canonical import fold_name
+from toolgauge.assemble.dedupe import RequestIndex
 from toolgauge.assemble.node import NOWHERE, TOP, Branch, Execution, Node, Request, order
-from toolgauge.assemble.requests import RequestIndex
 from toolgauge.model.observations import (
     AgentRun,
     CallAnswered,
@@ -42,10 +42,7 @@ _PASSED = Branch(-3, (), None, None, None, crossed=False, model_above=None)
 
 
 def plant(readings: Sequence[Reading], parents: Mapping[str, str | None]) -> list[Node]:
-    """Return the nodes of one trace in order of time.
-
-    `parents` maps span ids to parent ids, those of unread spans included.
-    """
+    """Return the nodes of one trace in order of time; `parents` maps span ids to parent ids, unread spans included."""
     by_span = nodes_of(readings, parents)
     nodes = list(by_span.values())
     walked: dict[str, Node | None] = {}
@@ -80,9 +77,6 @@ def _above(
     found = None if above is None else nodes.get(above) or walked.get(above)
     walked.update(dict.fromkeys(path, found))
     return found
-
-
-# -- clocks -----------------------------------------------------------------------------------------------------------
 
 
 def clock_offsets(nodes: Sequence[Node]) -> Mapping[str | None, int]:
@@ -120,9 +114,6 @@ def _offset(edges: Collection[_Edge], offsets: Mapping[str | None, int]) -> int:
     if not is_off or least is None:
         return 0
     return least if most is None or most < least else (least + most) // 2
-
-
-# -- branches ---------------------------------------------------------------------------------------------------------
 
 
 def _settle_all(nodes: Sequence[Node]) -> None:
@@ -171,33 +162,28 @@ def _settle(node: Node) -> None:
     above = node.above
     branch = TOP if above is None else above.below
     if branch is None and above is not None:
-        branch = above.below = _branch_below(above)
+        around = above.branch
+        shows_tool = any(not execution.from_log for execution in above.executions)
+        is_barrier = above.agent_run is not None or above.model_call is not None
+        branch = above.below = Branch(
+            around.depth + 1,
+            around.agents,
+            around.inside,
+            around.outermost,
+            above if shows_tool else around.tool_above,
+            is_barrier or (not shows_tool and around.crossed),
+            above if above.is_primary else around.model_above,
+            around.topmost or above,
+            above if above.failure is not None else around.failed_above,
+            above if above.code_step is not None else around.step_above,
+        )
     if branch is not None:
         node.branch = branch if node.agent_run is None else _branch_of_run(node, node.agent_run, branch)
-
-
-def _branch_below(node: Node) -> Branch:
-    branch = node.branch
-    shows_tool = any(not execution.from_log for execution in node.executions)
-    is_barrier = node.agent_run is not None or node.model_call is not None
-    return Branch(
-        branch.depth + 1,
-        branch.agents,
-        branch.inside,
-        branch.outermost,
-        node if shows_tool else branch.tool_above,
-        is_barrier or (not shows_tool and branch.crossed),
-        node if node.is_primary else branch.model_above,
-        branch.topmost or node,
-        node if node.failure is not None else branch.failed_above,
-        node if node.code_step is not None else branch.step_above,
-    )
 
 
 def _branch_of_run(node: Node, run: AgentRun, branch: Branch) -> Branch:
     agents, outermost, tool, inside = branch.agents, branch.outermost, branch.tool_above, branch.inside
     # Rule: two instrumentations of one run nest under the same name; a run that a tool started is another one under any name.
-    # The tool is shown by a span in between, or by the span of the run itself.
     is_other = any(not execution.from_log for execution in node.executions) or (
         tool is not None and (inside is None or tool.branch.depth > inside.branch.depth)
     )
@@ -208,13 +194,9 @@ def _branch_of_run(node: Node, run: AgentRun, branch: Branch) -> Branch:
     return replace(branch, agents=agents, inside=node, outermost=outermost)
 
 
-# -- nodes ------------------------------------------------------------------------------------------------------------
-
-
 def nodes_of(readings: Sequence[Reading], parents: Mapping[str, str | None]) -> dict[str, Node]:
     """Return the nodes by span id, each with the parent that is known."""
     nodes: dict[str, Node] = {}
-    # Only log records give a span more than one reading.
     several: dict[str, list[Reading]] = {}
     has_logs = False
     for reading in readings:
@@ -229,11 +211,7 @@ def nodes_of(readings: Sequence[Reading], parents: Mapping[str, str | None]) -> 
     if not has_logs and not several:
         return nodes
     for span_id, of_span in several.items():
-        first, *others = _ordered(of_span)
-        nodes[span_id] = node = _observed(first)
-        folding = Folding(node)
-        for reading in others:
-            folding.add(_observed(reading))
+        nodes[span_id] = _folded(of_span)
     for span_id, node in nodes.items():
         if node.from_log_only:
             # The span itself may have been seen all the same, and had nothing to say.
@@ -266,7 +244,9 @@ def _written(reading: Reading) -> str:
 
 def _observed(reading: Reading) -> Node:
     """Put the observations of one reading on a node of its own."""
-    node = Node(reading)
+    is_log, start_ns, end_ns = reading.is_log, reading.start_ns, reading.end_ns
+    until_ns = end_ns if end_ns > start_ns else start_ns
+    node = Node(reading, reading.ref, reading.parent_span_id, start_ns, end_ns, is_log, is_log, start_ns, until_ns)
     for seen in reading.observations:
         # The most frequent first: each case that does not fit costs a little, and an exact type the least.
         if type(seen) is ConversationSeen:
@@ -331,21 +311,15 @@ def _absorb_logs(nodes: Sequence[Node]) -> None:
         node.executions = [execution for execution in node.executions if execution.host is None]
 
 
-class Folding:
-    """Folds log records into the node of their span, each a node by itself."""
-
-    __slots__ = ("_answered", "_node", "_requests", "_shown")
-
-    def __init__(self, node: Node) -> None:
-        self._node = node
-        # What finds another view of a call: made when there is one to be found, which is seldom.
-        self._requests: RequestIndex | None = None
-        self._shown: _Shown | None = None
-        self._answered: set[str | None] | None = None
-
-    def add(self, log: Node) -> None:
-        """Add the observations of a log record of the span."""
-        node = self._node
+def _folded(readings: Sequence[Reading]) -> Node:
+    """Return one node for a span and its log records."""
+    first, *logs = _ordered(readings)
+    node = _observed(first)
+    # Made when there is another view of a call to be found, which is seldom.
+    requests: RequestIndex | None = None
+    shown: _Shown | None = None
+    answered: set[str | None] | None = None
+    for log in map(_observed, logs):
         node.agent_run = node.agent_run or log.agent_run
         if log.model_call is not None:
             node.model_call = one_model_call(node.model_call, log.model_call)
@@ -355,35 +329,29 @@ class Folding:
             node.conversation = log.conversation if known is None else lower(known, log.conversation)
         node.messages += log.messages
         node.offers += log.offers
-        if log.requests:
-            self._add_requests(log.requests)
+        if log.requests and node.requests:
+            requests = requests or RequestIndex(node.requests)
+            for same, request in requests.same_requests(log.requests):
+                same.absorb(request)
+        for request in log.requests:
+            if request.alive:
+                request.node = node
+                node.requests.append(request)
+                if requests is not None:
+                    requests.add(request)
         if log.executions:
-            self._shown = self._shown or _Shown(node)
-            self._shown.add(log.executions)
+            shown = shown or _Shown(node)
+            shown.add(log.executions)
         if node.from_log_only:
             node.answers += log.answers
         elif log.answers:
             # Log records repeat the answers of the span itself.
-            if self._answered is None:
-                self._answered = {answer.call_id for answer in node.answers}
-            new = [one for one in log.answers if one.call_id is None or one.call_id not in self._answered]
+            if answered is None:
+                answered = {answer.call_id for answer in node.answers}
+            new = [one for one in log.answers if one.call_id is None or one.call_id not in answered]
             node.answers += new
-            self._answered.update([answer.call_id for answer in new])
-
-    def _add_requests(self, arriving: list[Request]) -> None:
-        """Add requests; those that another reading of the same span has are views of the same."""
-        node, known = self._node, self._requests
-        if known is None and node.requests:
-            known = self._requests = RequestIndex(node.requests)
-        if known is not None:
-            for same, request in known.same_requests(arriving):
-                same.absorb(request)
-        for request in arriving:
-            if request.alive:
-                request.node = node
-                node.requests.append(request)
-                if known is not None:
-                    known.add(request)
+            answered.update([answer.call_id for answer in new])
+    return node
 
 
 class _Shown:
@@ -394,7 +362,6 @@ class _Shown:
     def __init__(self, node: Node) -> None:
         self._node = node
         self._by_id: dict[str, Execution] = {}
-        # Places among all executions, in order.
         self._by_name: dict[str, list[int]] = {}
         self._places: dict[int, int] = {}
         self._note(0)

@@ -27,17 +27,14 @@ from toolgauge.model.observations import (
 )
 from toolgauge.model.records import Resource
 
-# As CPython lays them out, and a tenth for what its allocator loses: the reading with its times, its reference with
-# three ids, its places in two tables.
+# The reading with its times, three ids and places in two tables, as CPython lays them out, plus a tenth for the allocator.
 READING_BYTES = 650
 # The key of a log record, beside its reading: times and numbers.
 LOG_KEY_BYTES = 200
-# An observation with its short names.
 _OBSERVATION_BYTES = 150
 # The names of a service and a scope, which the spans of one request share; what is longer counts each time.
 _LONGEST_NAME = 256
 _REFERENCE_BYTES = 8
-# A definition with its place in a tuple.
 _TOOL_BYTES = 100
 _ATTRIBUTE_BYTES = 64
 _TEXT_SIZE_BYTES = 140
@@ -64,14 +61,10 @@ class Scale:
         self._max_bytes = max_bytes
         self.shared_bytes = 0
 
-    def weight(self, reading: Reading) -> int:
-        """Return about how many bytes the reading takes."""
-        return sum(self.weights(reading))
-
     def weights(self, reading: Reading) -> tuple[int, int]:
-        """Return the same in two parts: the reading itself, and the tools on offer that it is the first to have."""
-        size, offered = READING_BYTES + _OBSERVATION_BYTES * len(reading.observations) + _long_names(reading), 0
-        # Short names need no look.
+        """Return about how many bytes the reading takes, and the tools on offer that it is the first to have."""
+        size, offered = READING_BYTES + _OBSERVATION_BYTES * len(reading.observations), 0
+        size += max(0, len(reading.scope) + len(reading.service or "") - _LONGEST_NAME)
         is_long = reading.size_bytes > _LONG_SPAN
         held: list[object] = []
         for seen in reading.observations:
@@ -123,11 +116,6 @@ class Scale:
             oldest = next(iter(self._shared))
             self.shared_bytes -= self._shared.pop(oldest)[1]
         return size
-
-
-def _long_names(reading: Reading) -> int:
-    scope, service = reading.scope, reading.service or ""
-    return max(0, len(scope) + len(service) - _LONGEST_NAME)
 
 
 def weight_together(readings: Collection[Reading]) -> int:

@@ -1,16 +1,14 @@
-"""The two doors of the pipeline: which requests are taken, and data that is ready for export.
+"""Admits requests, and hands data that is ready for export to the outbox.
 
-A request is refused with a retryable status while its destination has no room, memory is short, or the process stops.
-Spans count as held from the moment at which their sender is answered until the outbox has them: the code that adds to one side
-of the books and takes from the other does both under one lock, so that they balance at every moment.
-
-Senders' data waits here while the outbox is full, and further requests are refused meanwhile; data of our own
-is dropped and counted then.
+A request is refused with a retryable status while its destination has no room, memory is short, or the process stops. Spans
+count as held until the outbox has them; both sides of these books change under one lock. While the outbox is full, senders'
+data waits here, and our own is dropped and counted.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from toolgauge.model.delivery import (
@@ -39,28 +37,21 @@ _ACCEPTED = Accepted()
 
 
 class Admission:
-    """Takes or refuses requests, and hands what leaves to the outbox. May be used from several threads.
-
-    `has_memory` tells whether there is memory for a request of so many bytes.
-    """
+    """Takes or refuses requests, in any thread, and hands leaving ones to the outbox. `has_memory` takes a size in bytes."""
 
     def __init__(self, outbox: Outbox, metrics: SelfMetrics, has_memory: Callable[[int], bool]) -> None:
-        self._outbox = outbox
+        self.outbox = outbox
         self._metrics = metrics
         self._has_memory = has_memory
         self._lock = metrics.lock
-        self._spans_held = 0
+        # Senders' spans that were taken and are neither queued for a destination nor gone.
+        self.spans_held = 0
         # Bytes of requests that were taken and are still to be read.
         self._bytes_unread = 0
         self._is_closed = False
         # Signals of which requests wait inside because the outbox had no room for them.
         self.backed_up: frozenset[Signal] = frozenset()
-        metrics.spans_held.observe = lambda: {(): self._spans_held}
-
-    @property
-    def spans_held(self) -> int:
-        """Senders' spans that were taken and are neither queued for a destination nor gone."""
-        return self._spans_held
+        metrics.spans_held.observe = lambda: {(): self.spans_held}
 
     def close(self) -> None:
         """Refuse everything from here on."""
@@ -75,7 +66,7 @@ class Admission:
             if isinstance(answer, Refused):
                 self._metrics.spans.add(request.spans, ("refused", reason, ""))
             elif isinstance(answer, Accepted):
-                self._spans_held += request.spans
+                self.spans_held += request.spans
                 self._bytes_unread += len(request.body)
         return answer
 
@@ -93,20 +84,20 @@ class Admission:
             if not is_delivered:
                 self._metrics.spans.add(request.spans, _RECEIVED)
                 self._metrics.spans_recovered.add(request.spans)
-                self._spans_held += request.spans
+                self.spans_held += request.spans
 
     def withdraw(self, request: Request) -> None:
         """Refuse a request after all that was taken and found no room."""
         with self._lock:
             self._metrics.spans.add(request.spans, ("refused", "queue_full", ""))
-            self._spans_held -= request.spans
+            self.spans_held -= request.spans
             self._bytes_unread -= len(request.body)
 
     def give_back(self, spans: int) -> None:
         """Refuse spans after all whose partition was lost: its next owner reads them again."""
         with self._lock:
             self._metrics.spans.add(spans, ("refused", "partition_lost", ""))
-            self._spans_held -= spans
+            self.spans_held -= spans
 
     def read(self, request: Request) -> None:
         """Take note that the request has been read, or passed on unread."""
@@ -116,18 +107,14 @@ class Admission:
     def hand_over(self, outgoing: Outgoing) -> bool:
         """Put a request into the outbox; False when there is no room, and nothing has changed then."""
         with self._lock:
-            if not self._outbox.put(outgoing):
+            if not self.outbox.put(outgoing):
                 return False
-            self._spans_held -= outgoing.spans
+            self.spans_held -= outgoing.spans
             return True
-
-    def has_room(self, signal: Signal, size_bytes: int) -> bool:
-        """Return whether the outbox has room for a senders' request."""
-        return self._outbox.has_room(signal, size_bytes)
 
     def _answer(self, request: Request) -> tuple[Answer, str]:
         signal = request.signal
-        if signal == "metrics" and not self._outbox.forwards("metrics"):
+        if signal == "metrics" and not self.outbox.forwards("metrics"):
             message = (
                 "metrics are not accepted here, as nothing is sent on: set `OTEL_METRICS_EXPORTER=none` in the sender, or send "
                 "them to your backend"
@@ -136,7 +123,7 @@ class Admission:
         if self._is_closed:
             return Refused("shutting down"), "shutdown"
         # Small requests may still fit where what waits inside does not: taken in, they would pile up behind it.
-        if signal in self.backed_up or not self._outbox.has_room(signal, len(request.body) + self._bytes_unread):
+        if signal in self.backed_up or not self.outbox.has_room(signal, len(request.body) + self._bytes_unread):
             return Refused("the queue to the destination is full"), "queue_full"
         if not self._has_memory(len(request.body)):
             return Refused("memory is short"), "memory"
@@ -152,30 +139,26 @@ _MANY = 500
 Encode: TypeAlias = Callable[[Sequence[Scorecard]], Iterable[Outgoing]]
 
 
-class _Joined:
+class _Joined(Struct):
     """Requests that leave as one: written one after the other, protobuf messages are merged."""
 
-    def __init__(self) -> None:
-        self.size_bytes = 0
-        self._bodies: list[bytes] = []
-        self._spans: list[int] = []
-        self._entries: list[Source] = []
+    requests: list[Outgoing] = []
+    size_bytes: int = 0
 
     def add(self, outgoing: Outgoing) -> None:
+        self.requests.append(outgoing)
         self.size_bytes += len(outgoing.body)
-        self._bodies.append(outgoing.body)
-        self._spans.append(outgoing.spans)
-        self._entries += outgoing.entries
 
-    def request(self, signal: Signal) -> Outgoing:
-        is_one = len(self._bodies) == 1
+    def request(self) -> Outgoing:
+        if len(self.requests) == 1:
+            return self.requests[0]
         return Outgoing(
-            signal=signal,
-            body=self._bodies[0] if is_one else b"".join(self._bodies),
-            spans=sum(self._spans),
+            signal=self.requests[0].signal,
+            body=b"".join([one.body for one in self.requests]),
+            spans=sum([one.spans for one in self.requests]),
             own=False,
-            parts=() if is_one else tuple(zip(map(len, self._bodies), self._spans, strict=True)),
-            entries=tuple(self._entries),
+            parts=tuple([(len(one.body), one.spans) for one in self.requests]),
+            entries=tuple([entry for one in self.requests for entry in one.entries]),
         )
 
 
@@ -189,15 +172,13 @@ class Egress:
         self._ledger = ledger
         self._encode = encode
         self._metrics = metrics
-        # By sender, as requests of different ones are never merged: what came in one request, or on one connection within
-        # the same moment, leaves in one request, or a few.
+        # By sender: requests of different ones are never merged.
         self._released: dict[object, list[HeldSpan[Container]]] = {}
         self._released_count = 0
         self._waiting: list[Outgoing] = []
         # By signal and sender, until `forward`.
         self._passing: dict[tuple[Signal, str], _Joined] = {}
-        # For the next `flush`, which writes them to the journal together: scorecards, the sources of trajectories that have
-        # closed, and the values that conversations have shown.
+        # For the next `flush`: scorecards, sources of closed trajectories, and values that conversations have shown.
         self.scorecards: list[Scorecard] = []
         self.closed_entries: list[Source] = []
         self.shown: list[ShownValues] = []
@@ -220,7 +201,7 @@ class Egress:
         key = (outgoing.signal, sender)
         joined = self._passing.get(key)
         if joined is not None and joined.size_bytes + len(outgoing.body) > _REQUEST_BYTES:
-            self.hand_over(joined.request(outgoing.signal))
+            self.hand_over(joined.request())
             joined = None
         if joined is None:
             joined = self._passing[key] = _Joined()
@@ -229,8 +210,8 @@ class Egress:
     def forward(self) -> None:
         """Hand over queued requests; without room they wait for the next `flush`."""
         passing, self._passing = self._passing, {}
-        for (signal, _), joined in passing.items():
-            self.hand_over(joined.request(signal))
+        for joined in passing.values():
+            self.hand_over(joined.request())
 
     def release(self, spans: Iterable[HeldSpan[Container]]) -> None:
         """Queue spans for the next `flush`."""
@@ -278,7 +259,7 @@ class Egress:
         spans = self._released[origin]
         while spans:
             count, size_bytes = _first_request(spans)
-            if not self._admission.has_room("traces", size_bytes):
+            if not self._admission.outbox.has_room("traces", size_bytes):
                 return False
             if not self._admission.hand_over(_released_request(spans[:count])):
                 return False
@@ -324,19 +305,16 @@ class Egress:
                 outgoings.append(replace(outgoing, entries=(entry.id, *messages)))
         finally:
             # Also after a fault: a request that fails after each restart is worse than a missing one.
-            closed = [_closed_id(scorecard) for scorecard in scorecards if not scorecard.by_judges]
+            closed: list[ClosedId] = []
+            for scorecard in scorecards:
+                if not scorecard.by_judges:
+                    of, closed_ns = scorecard.trajectory, scorecard.scored_at_ns
+                    closed_id = of.trace_id if of.scope == "trace" else of.conversation_id or ""
+                    closed.append(ClosedId(id=closed_id, scope=of.scope, closed_ns=closed_ns, partition=of.partition))
             shown = self.shown[:]
             self.shown.clear()
             ledger.close([*closed_entries, *[entry.id for entry in own]], closed, own, shown)
         return outgoings
-
-
-def _closed_id(scorecard: Scorecard) -> ClosedId:
-    trajectory = scorecard.trajectory
-    closed_id = trajectory.trace_id if trajectory.scope == "trace" else trajectory.conversation_id or ""
-    return ClosedId(
-        id=closed_id, scope=trajectory.scope, closed_ns=scorecard.scored_at_ns, partition=trajectory.partition
-    )
 
 
 def _first_request(spans: Sequence[HeldSpan[Container]]) -> tuple[int, int]:
@@ -366,4 +344,4 @@ def _released_request(spans: Sequence[HeldSpan[Container]]) -> Outgoing:
         body = encode_spans([(span.container, span.raw) for span in of_request])
         entries = tuple([span.entry for span in of_request if span.entry is not None])
         joined.add(Outgoing(signal="traces", body=body, spans=len(of_request), own=False, entries=entries))
-    return joined.request("traces")
+    return joined.request()

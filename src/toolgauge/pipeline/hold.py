@@ -5,7 +5,6 @@ when its trajectory is scored, by `expired` when that takes too long, or by `tak
 Without both bounds, memory would grow without limit on the first trace that never closes.
 """
 
-import builtins
 from collections import OrderedDict
 from typing import Annotated, Generic, TypeVar
 
@@ -62,42 +61,33 @@ class Hold(Generic[C]):
     """Waiting spans, by trace and in order of time; bounded by `timeout_ns` and `max_bytes`."""
 
     def __init__(self, timeout_ns: int, max_bytes: int) -> None:
-        self._timeout_ns = timeout_ns
-        self._max_bytes = max_bytes
-        self._bytes = 0
+        self.timeout_ns = timeout_ns
+        self.max_bytes = max_bytes
+        # Memory of the waiting spans, bookkeeping included.
+        self.bytes = 0
         # An OrderedDict and not a dict: taking from the front of a dict walks over all that was taken before.
         self._in_order: OrderedDict[SpanRef, HeldSpan[C]] = OrderedDict()
         self._by_trace: dict[str, dict[SpanRef, None]] = {}
-
-    def limit(self, timeout_ns: int, max_bytes: int) -> None:
-        """Set other bounds; held spans stay until their timeout, and while they exceed `max_bytes` no span is added."""
-        self._timeout_ns = timeout_ns
-        self._max_bytes = max_bytes
 
     @property
     def spans(self) -> int:
         """Number of waiting spans."""
         return len(self._in_order)
 
-    @property
-    def bytes(self) -> int:
-        """Memory of the waiting spans, bookkeeping included."""
-        return self._bytes
-
-    def add(self, ref: SpanRef, container: C, raw: builtins.bytes, now_ns: int, entry: Source | None = None) -> bool:
+    def add(self, ref: SpanRef, container: C, raw: bytes, now_ns: int, entry: Source | None = None) -> bool:
         """Hold the span; False when there is no room or it is already held: it then goes on at once."""
         size = len(raw) + ENTRY_BYTES
-        if self._bytes + size > self._max_bytes or ref in self._in_order:
+        if self.bytes + size > self.max_bytes or ref in self._in_order:
             return False
         self._in_order[ref] = HeldSpan(ref, container, raw, now_ns, entry)
         self._by_trace.setdefault(ref.trace_id, {})[ref] = None
-        self._bytes += size
+        self.bytes += size
         return True
 
     def take(self, trace_id: str) -> list[HeldSpan[C]]:
         """Take the waiting spans of a trace, oldest first."""
         taken = [self._in_order.pop(ref) for ref in self._by_trace.pop(trace_id, ())]
-        self._bytes -= sum([len(held.raw) + ENTRY_BYTES for held in taken])
+        self.bytes -= sum([len(held.raw) + ENTRY_BYTES for held in taken])
         return taken
 
     def expired(self, now_ns: int) -> list[HeldSpan[C]]:
@@ -106,10 +96,10 @@ class Hold(Generic[C]):
         while self._in_order:
             ref, held = next(iter(self._in_order.items()))
             # The distance, not the difference: after a clock was set back, nothing may wait until it has caught up.
-            if abs(now_ns - held.added_ns) < self._timeout_ns:
+            if abs(now_ns - held.added_ns) < self.timeout_ns:
                 break
             taken.append(self._in_order.pop(ref))
-            self._bytes -= len(held.raw) + ENTRY_BYTES
+            self.bytes -= len(held.raw) + ENTRY_BYTES
             of_trace = self._by_trace[ref.trace_id]
             del of_trace[ref]
             if not of_trace:
@@ -121,5 +111,5 @@ class Hold(Generic[C]):
         taken = list(self._in_order.values())
         self._in_order.clear()
         self._by_trace.clear()
-        self._bytes = 0
+        self.bytes = 0
         return taken

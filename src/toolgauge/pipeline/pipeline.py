@@ -17,8 +17,7 @@ from toolgauge.otlp.envelope import encode_heads, read_each
 from toolgauge.otlp.request import Request, read_request
 from toolgauge.pipeline.egress import Admission, Egress
 from toolgauge.pipeline.hold import is_to_bear_scores
-from toolgauge.pipeline.reader import Deferred, Read
-from toolgauge.pipeline.stages import Parts, Rules
+from toolgauge.pipeline.stages import Deferred, Parts, Read, Rules
 from toolgauge.pipeline.trajectory_scoring import Scoring
 from toolgauge.recognize.feedback_reader import FEEDBACK_MARK, feedback_of_record, feedback_of_span
 from toolgauge.score.scorer import Scorer
@@ -77,8 +76,6 @@ class Pipeline:
         """Trajectories that are being assembled, or were evicted and are not scored yet."""
         return self.assembler.open_count + len(self.assembler.eviction)
 
-    # -- requests ---------------------------------------------------------------------------------------------------
-
     def consume(self, signal: Signal, body: bytes, now_ns: int, sender: str | None = None) -> Answer:
         """Take one export request, or answer why not."""
         try:
@@ -101,7 +98,16 @@ class Pipeline:
             if request.signal == "traces":
                 self._process_spans(request, is_delivered=is_delivered)
             elif request.signal == "logs":
-                self._process_records(request)
+                decoded = self._reader.decoder.logs(request.body, request.envelope)
+                for record in decoded.viewed:
+                    feedback = feedback_of_record(record)
+                    if feedback is not None:
+                        self._parts.feedback.add(feedback, request.received_ns)
+                    reading = self._reader.recognizer.read(record)
+                    if reading is not None:
+                        self.assembler.add(reading, request.received_ns, request.entry)
+                if decoded.undecodable:
+                    self._metrics.undecodable.add(decoded.undecodable)
         finally:
             if not is_delivered and request.signal != "traces":
                 self._pass_on(request, request.body, 0)
@@ -117,10 +123,7 @@ class Pipeline:
         self._end_reading(request)
 
     def pass_unread(self, request: Request, now_ns: int) -> bool:
-        """Hand on an admitted request without reading it, from any thread; False when there is no room for it.
-
-        Of trajectories that are open meanwhile, or open soon after, only calls that were seen whole are scored.
-        """
+        """Pass an admitted request on unread, from any thread; False without room. Open trajectories may then lack spans."""
         if request.count:
             outgoing = self._outgoing(request, request.body, request.spans)
             if not self.admission.hand_over(outgoing):
@@ -212,18 +215,6 @@ class Pipeline:
                 held.append(viewed.place)
         assembler.add_heads(unread, now_ns, entry)
 
-    def _process_records(self, request: Request) -> None:
-        decoded = self._reader.decoder.logs(request.body, request.envelope)
-        for record in decoded.viewed:
-            feedback = feedback_of_record(record)
-            if feedback is not None:
-                self._parts.feedback.add(feedback, request.received_ns)
-            reading = self._reader.recognizer.read(record)
-            if reading is not None:
-                self.assembler.add(reading, request.received_ns, request.entry)
-        if decoded.undecodable:
-            self._metrics.undecodable.add(decoded.undecodable)
-
     def _pass_on(self, request: Request, body: bytes, spans: int) -> None:
         if request.count:
             self.egress.pass_on(self._outgoing(request, body, spans), request.sender)
@@ -243,8 +234,6 @@ class Pipeline:
         self._ledger.read(request.entry)
         for trace, heads in self.assembler.take_recalled():
             trace.is_new_entry(self._ledger.keep("traces", encode_heads(heads), request.received_ns))
-
-    # -- time -------------------------------------------------------------------------------------------------------
 
     def tick(self, now_ns: int) -> bool:
         """Release spans held for the timeout, close and score trajectories that are due; True while more are due."""
@@ -318,8 +307,6 @@ class Pipeline:
             self._metrics.undecodable_values.add(broken)
             self._broken_counted += broken
 
-    # -- change -----------------------------------------------------------------------------------------------------
-
     def adopt(self, rules: Rules) -> None:
         """Use other rules: trajectories that close from here on are scored by them."""
         scope = rules.scorer.reading_scope
@@ -330,6 +317,6 @@ class Pipeline:
             self._broken_counted = 0
             self._reader.decoder, self._reader.recognizer = rules.reading
         self.assembler.adopt(rules.assemble, conversations=scope.conversations, content=scope.content)
-        self._hold.limit(rules.hold_timeout_ns, rules.hold_max_bytes)
+        self._hold.timeout_ns, self._hold.max_bytes = rules.hold_timeout_ns, rules.hold_max_bytes
         if self._parts.watcher is not None:
             self._parts.watcher.keep(rules.streams)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from toolgauge.assemble.misrouting import SplitDetector
 from toolgauge.export.results import Annotations
 from toolgauge.model.judging import Answers
-from toolgauge.model.outcomes import Reason, Result, Scorecard
+from toolgauge.model.outcomes import Reason, Scorecard
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.pipeline.egress import Egress
@@ -66,12 +66,26 @@ class Scoring:
             trajectory.opened_ns <= self.unread_until_ns + parts.assembler.run_end_grace_ns
         ):
             trajectory, lacking = replace(trajectory, incomplete=_UNREAD), "overload"
-        self._look_for_split(trajectory, now_ns)
+        sign = trajectory.split_sign
+        # A trajectory that lacks spans for another reason shows the same signs.
+        is_counted = trajectory.scope == "trace" and trajectory.incomplete == sign and bool(sign or trajectory.calls)
+        if is_counted and self._split_detector.add(now_ns, has_sign=sign is not None):
+            self._parts.on_split(self._split_detector.share)
         completed = trajectory
         if self.scorer.wants_earlier_values:
             completed = parts.earlier_traces.with_earlier(trajectory)
-        is_overloaded = self._is_overloaded(trajectory)
-        results = self.scorer.overloaded(completed) if is_overloaded else self._results(completed, now_ns, lacking)
+        evicted, settings = parts.assembler.eviction, self._settings
+        is_overloaded = len(evicted) > settings.max_queue or evicted.waiting_bytes > settings.max_queue_bytes
+        # Given up for want of memory: it is only a part, and scoring takes memory too.
+        is_overloaded = is_overloaded or trajectory.closed_because == "memory"
+        if is_overloaded:
+            results = self.scorer.overloaded(completed)
+        else:
+            results = () if self._is_interrupted else self.scorer.score(completed, now_ns, lacking=lacking)
+            # Asked again: a trajectory that was cut off in the middle is not scored either.
+            if self._is_interrupted:
+                self.interrupted += 1
+                results = self.scorer.interrupted(completed)
         if trajectory.earlier_turns is not None:
             # Only evaluators look at it, and it may be long.
             trajectory = replace(trajectory, earlier_turns=None)
@@ -80,7 +94,10 @@ class Scoring:
         self._metrics.scoring_delay.record((max(0, now_ns - due_ns) + ended - started) / 1e9)
         try:
             if completed.earlier is not None:
-                self._remember_values(completed, is_overloaded=is_overloaded)
+                # For later traces of the conversation.
+                (parts.earlier_traces.forget if is_overloaded else parts.earlier_traces.remember)(completed)
+                if parts.ledger is not None:
+                    self._egress.shown += parts.earlier_traces.take_changes()
             # Not before: a trajectory that is stuck in an evaluator is not closed.
             self._egress.closed_entries += parts.assembler.take_released()
             self._publish(Scorecard(trajectory=trajectory, results=results, scored_at_ns=now_ns))
@@ -104,37 +121,6 @@ class Scoring:
     def _publish(self, scorecard: Scorecard) -> None:
         for consume in self._consumers:
             consume(scorecard)
-
-    def _look_for_split(self, trajectory: Trajectory, now_ns: int) -> None:
-        sign = trajectory.split_sign
-        # A trajectory that lacks spans for another reason shows the same signs.
-        is_counted = trajectory.scope == "trace" and trajectory.incomplete == sign and bool(sign or trajectory.calls)
-        if is_counted and self._split_detector.add(now_ns, has_sign=sign is not None):
-            self._parts.on_split(self._split_detector.share)
-
-    def _is_overloaded(self, trajectory: Trajectory) -> bool:
-        evicted, settings = self._parts.assembler.eviction, self._settings
-        # Given up for want of memory: it is only a part, and scoring takes memory too.
-        is_short = trajectory.closed_because == "memory"
-        return is_short or len(evicted) > settings.max_queue or evicted.waiting_bytes > settings.max_queue_bytes
-
-    def _results(self, trajectory: Trajectory, now_ns: int, lacking: Reason) -> tuple[Result, ...]:
-        results = () if self._is_interrupted else self.scorer.score(trajectory, now_ns, lacking=lacking)
-        # Asked again: a trajectory that was cut off in the middle is not scored either.
-        if self._is_interrupted:
-            self.interrupted += 1
-            return self.scorer.interrupted(trajectory)
-        return results
-
-    def _remember_values(self, trajectory: Trajectory, *, is_overloaded: bool) -> None:
-        """Remember the values of a trace for later traces of its conversation."""
-        earlier_traces = self._parts.earlier_traces
-        if is_overloaded:
-            earlier_traces.forget(trajectory)
-        else:
-            earlier_traces.remember(trajectory)
-        if self._parts.ledger is not None:
-            self._egress.shown += earlier_traces.take_changes()
 
     def _annotate(self, scorecard: Scorecard) -> None:
         """Release the held spans of a trace with their scores."""

@@ -24,7 +24,7 @@ from toolgauge.net.throttle import Throttle
 from toolgauge.receive.otlp_handler import HOP_HEADER, BrokerParts
 from toolgauge.receive.settings import KafkaReceiverSettings
 from toolgauge.selfmetrics import KafkaMetrics
-from toolgauge.state.offsets import Committable
+from toolgauge.state.ledger import Committable
 
 # pyright: reportUnknownMemberType=false
 

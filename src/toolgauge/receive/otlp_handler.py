@@ -20,8 +20,7 @@ from toolgauge.model.ports import OpenTraces
 from toolgauge.net.throttle import Throttle, repetitions
 from toolgauge.receive.refusal import Outcome, Refusal, RefusalLog, Transport, failed, invalid, refusal, too_large
 from toolgauge.selfmetrics import SelfMetrics
-from toolgauge.state.ledger import Ledger
-from toolgauge.state.offsets import OffsetJournal
+from toolgauge.state.ledger import Ledger, OffsetJournal
 
 if sys.version_info >= (3, 14):
     from compression import zstd

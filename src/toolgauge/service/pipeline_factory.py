@@ -22,11 +22,11 @@ from toolgauge.model.regressions import Regression
 from toolgauge.otlp.decoder import Decoder
 from toolgauge.pipeline.hold import Hold
 from toolgauge.pipeline.pipeline import Pipeline
-from toolgauge.pipeline.reader import Reader
 from toolgauge.pipeline.stages import (
     OnSplit,
     Parts,
     PipelineSettings,
+    Reader,
     Rules,
     ScorecardSink,
     ignore_regressions,

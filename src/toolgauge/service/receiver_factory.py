@@ -27,8 +27,7 @@ from toolgauge.score.criterion import Criterion
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.worker import Worker
 from toolgauge.settings import split_address
-from toolgauge.state.ledger import Ledger
-from toolgauge.state.offsets import OffsetJournal
+from toolgauge.state.ledger import Ledger, OffsetJournal
 
 OtlpReceiver: TypeAlias = GrpcReceiver | HttpReceiver
 # For requests that a receiver is handling when it stops.

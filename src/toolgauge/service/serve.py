@@ -40,8 +40,7 @@ from toolgauge.service.receiver_factory import (
 from toolgauge.service.service import Persistence, Service, WorkerLink
 from toolgauge.service.watching import Sending, Watching, announce
 from toolgauge.service.worker import EvaluationLimit, Worker
-from toolgauge.state.ledger import Ledger
-from toolgauge.state.offsets import OffsetJournal
+from toolgauge.state.ledger import Ledger, OffsetJournal
 from toolgauge.state.store import StateStore
 from toolgauge.watch.watcher import Watcher
 

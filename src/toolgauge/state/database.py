@@ -7,11 +7,10 @@ rows of a damaged file are copied into a new one, and the damaged one is kept be
 import itertools
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import closing, suppress
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
 from typing import NamedTuple
 
 from toolgauge.model.errors import StartError
@@ -41,22 +40,32 @@ _BUSY_TIMEOUT_S = 2.0
 
 
 def connected(path: Path, sync: Sync) -> sqlite3.Connection:
-    """Open the file, bring its schema up to date, and see that it can be written.
-
-    Raise `StartError` where the file is not for us, and `sqlite3.Error`: see `is_damage`.
-    """
+    """Open the file with a current schema; raise `StartError` for a foreign file, `sqlite3.Error` for a damaged one."""
     _create(path)
     connection = sqlite3.connect(path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
     try:
         # Alone with the file: no shared memory beside it, which not every file system has.
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-        version = _known_version(connection, path)
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        application = _integer(connection, "PRAGMA application_id")
+        # 0 for a new file.
+        version = _integer(connection, "PRAGMA user_version")
+        if application not in (0, _APPLICATION_ID) or (tables and "watch" not in tables):
+            raise StartError(
+                f"`{path}` is a database of something else than toolgauge",
+                hint="give toolgauge another `state.directory`",
+            )
+        if version > VERSION:
+            raise StartError(
+                f"`{path}` was written by a newer toolgauge (schema {version}, this one knows {VERSION})",
+                hint="run that version, or give this one another `state.directory`",
+            )
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {sync}")
         # Some builds write zeros over what is deleted: the journal would write everything twice.
         connection.execute("PRAGMA secure_delete = OFF")
         connection.execute(f"PRAGMA journal_size_limit = {_MAX_LOG_FILE_BYTES}")
-        with Transaction(connection):
+        with transaction(connection):
             for statement in itertools.chain.from_iterable(_SCHEMA[version:]):
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
@@ -64,7 +73,13 @@ def connected(path: Path, sync: Sync) -> sqlite3.Connection:
             connection.execute(f"PRAGMA user_version = {VERSION}")
         for table in _CHECKED:
             check(connection, table)
-        _make_small(connection)
+        free = free_bytes(connection)
+        used = _integer(connection, "PRAGMA page_count") * _integer(connection, "PRAGMA page_size") - free
+        if free >= _MIN_FREE_BYTES and used <= _MAX_MOVED_BYTES:
+            connection.execute("PRAGMA temp_store = MEMORY")
+            # It needs room for what is in use, which a full disk has not.
+            with suppress(sqlite3.OperationalError):
+                connection.execute("VACUUM")
     except BaseException:
         connection.close()
         raise
@@ -81,27 +96,17 @@ def is_full(error: sqlite3.Error) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
 
 
-class Transaction:
-    """Writes everything within, or nothing. A class, because the journal has thousands a second and this takes a third of the time."""
-
-    __slots__ = ("_connection",)
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-
-    def __enter__(self) -> None:
-        self._connection.execute("BEGIN IMMEDIATE")
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            if kind is None:
-                self._connection.execute("COMMIT")
-        finally:
-            # On a full disk SQLite has rolled back already.
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Generator[None]:
+    """Write everything within, or nothing."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    finally:
+        # On a full disk SQLite has rolled back already.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
 
 
 def check(connection: sqlite3.Connection, table: str) -> None:
@@ -118,23 +123,6 @@ def free_bytes(connection: sqlite3.Connection) -> int:
     return _integer(connection, "PRAGMA freelist_count") * _integer(connection, "PRAGMA page_size")
 
 
-def _known_version(connection: sqlite3.Connection, path: Path) -> int:
-    """Return the version of the schema, 0 for a new file; raise `StartError` when the file is not for us."""
-    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    application = _integer(connection, "PRAGMA application_id")
-    version = _integer(connection, "PRAGMA user_version")
-    if application not in (0, _APPLICATION_ID) or (tables and "watch" not in tables):
-        raise StartError(
-            f"`{path}` is a database of something else than toolgauge", hint="give toolgauge another `state.directory`"
-        )
-    if version > VERSION:
-        raise StartError(
-            f"`{path}` was written by a newer toolgauge (schema {version}, this one knows {VERSION})",
-            hint="run that version, or give this one another `state.directory`",
-        )
-    return version
-
-
 def _create(path: Path) -> None:
     """Create the file for its owner alone; SQLite gives the files beside it the same mode."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, _OWNER_READS_AND_WRITES)
@@ -146,17 +134,6 @@ def _create(path: Path) -> None:
         os.close(descriptor)
 
 
-def _make_small(connection: sqlite3.Connection) -> None:
-    free = free_bytes(connection)
-    used = _integer(connection, "PRAGMA page_count") * _integer(connection, "PRAGMA page_size") - free
-    if free < _MIN_FREE_BYTES or used > _MAX_MOVED_BYTES:
-        return
-    connection.execute("PRAGMA temp_store = MEMORY")
-    # It needs room for what is in use, which a full disk has not.
-    with suppress(sqlite3.OperationalError):
-        connection.execute("VACUUM")
-
-
 def _integer(connection: sqlite3.Connection, query: str) -> int:
     row: tuple[int] = connection.execute(query).fetchone()
     return row[0]
@@ -164,8 +141,7 @@ def _integer(connection: sqlite3.Connection, query: str) -> int:
 
 # Copied in one transaction: few, so that memory and the log file beside the database stay small.
 _ENTRIES_AT_ONCE = 8
-# Copied where they are whole: half of them, or something that looks like them, would mislead. Since when nothing is missing is
-# not copied, because something is.
+# Copied only where they are whole; not since when nothing is missing, because something is.
 _SMALL_TABLES = (
     ("watch", "SELECT key, value FROM watch", "INSERT INTO watch VALUES (?, ?)"),
     ("process", "SELECT starts, alive_ns FROM process", "UPDATE process SET starts = ?, alive_ns = ?"),
@@ -196,10 +172,23 @@ def salvage(path: Path, sync: Sync) -> Salvage:
     _remove(begun)
     try:
         with closing(connected(begun, sync)) as new, closing(sqlite3.connect(path, isolation_level=None)) as old:
-            _copy_small_tables(old, new)
+            for table, query, statement in _SMALL_TABLES:
+                try:
+                    old.execute("PRAGMA locking_mode = EXCLUSIVE")
+                    check(old, table)
+                    rows: list[Sequence[object]] = old.execute(query).fetchall()
+                except sqlite3.DatabaseError:
+                    continue
+                with transaction(new):
+                    new.executemany(statement, rows)
             kept, lost = _copy_entries(old, new)
             new.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        moved_to = _moved_aside(path)
+        # Rename the file, and what belongs to it, so that it can be looked at later.
+        aside = path.with_name(f"{path.name}.corrupt-{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}")
+        for suffix in ("-wal", "-shm", ""):
+            with suppress(FileNotFoundError):
+                Path(f"{path}{suffix}").rename(f"{aside}{suffix}")
+        moved_to = aside
         begun.rename(path)
     finally:
         _remove(begun)
@@ -211,24 +200,12 @@ def _remove(begun: Path) -> None:
         Path(f"{begun}{suffix}").unlink(missing_ok=True)
 
 
-def _copy_small_tables(old: sqlite3.Connection, new: sqlite3.Connection) -> None:
-    for table, query, statement in _SMALL_TABLES:
-        try:
-            old.execute("PRAGMA locking_mode = EXCLUSIVE")
-            check(old, table)
-            rows: list[Sequence[object]] = old.execute(query).fetchall()
-        except sqlite3.DatabaseError:
-            continue
-        with Transaction(new):
-            new.executemany(statement, rows)
-
-
 def _copy_entries(old: sqlite3.Connection, new: sqlite3.Connection) -> tuple[int, int]:
     """Copy the entries that have a body; return how many, and how many have none that can be read."""
     kept = lost = 0
     entries = _entries(old)
     while some := tuple(itertools.islice(entries, _ENTRIES_AT_ONCE)):
-        with Transaction(new):
+        with transaction(new):
             for row, body in some:
                 if body is None:
                     lost += 1
@@ -256,12 +233,3 @@ def _entries(old: sqlite3.Connection) -> Iterator[tuple[EntryRow, bytes | None]]
         except sqlite3.DatabaseError:
             continue
         return
-
-
-def _moved_aside(path: Path) -> Path:
-    """Rename the file, and what belongs to it, so that it can be looked at later."""
-    aside = path.with_name(f"{path.name}.corrupt-{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}")
-    for suffix in ("-wal", "-shm", ""):
-        with suppress(FileNotFoundError):
-            Path(f"{path}{suffix}").rename(f"{aside}{suffix}")
-    return aside

@@ -1,9 +1,8 @@
 """Writes the journal: requests that were acknowledged and are still needed.
 
-Changes arrive from the event loop and from the worker. A thread of its own writes them as transactions: changes that arrived
-while the disk wrote are written together (group commit). Changes without a waiting caller are gathered for some milliseconds:
-requests that are committed meanwhile go before them. While the file cannot be written the service continues in memory and
-retries; entries that were removed meanwhile are then removed first.
+A thread writes changes in transactions: those that arrived while the disk wrote are written together (group commit), and
+changes without a waiting caller are gathered for some milliseconds. While the file cannot be written the service continues in
+memory and retries; entries that were removed meanwhile are then removed first.
 """
 
 import asyncio
@@ -43,11 +42,7 @@ _Pending: TypeAlias = tuple[JournalChange, _Waiting | None]
 
 
 class Journal:
-    """The journal of one process.
-
-    Ids of closed trajectories are remembered for `closed_for_ns`, at most `max_closed` of them. `try_again_s` is the pause
-    before a file that could not be written is tried again. Raises `StartError` when the store cannot be read.
-    """
+    """The journal of one process. Remembers at most `max_closed` closed ids; raises `StartError` for an unreadable store."""
 
     def __init__(
         self,
@@ -83,8 +78,7 @@ class Journal:
         self._submitted_due_s = 0.0
         self._pending_bytes = 0
         self._is_closing = False
-        # What follows is the thread's; others may read it.
-        # Why acknowledged requests are in memory only; `None` while they are written.
+        # The thread's from here on. Why acknowledged requests are in memory only; `None` while they are written.
         self.failure: str | None = None
         self.failing_since_ns: int | None = None
         self._is_failing = False
@@ -97,8 +91,6 @@ class Journal:
         self._try_again_after_s = try_again_s
         self._try_again_s = 0.0
         self._show()
-
-    # -- what is asked in any thread ----------------------------------------------------------------------------------
 
     def next_id(self) -> int:
         """Return the id of the next entry: ids rise, over restarts too."""
@@ -146,13 +138,8 @@ class Journal:
             self._changed.notify()
         await written
 
-    # -- what an earlier process left: before the start ---------------------------------------------------------------
-
     def entries(self) -> Iterator[JournalEntry]:
-        """Read what an earlier process left, in order of ids. What cannot be read is counted and logged.
-
-        `received_since_ns` is then the moment of this start. Raise `StateError` when the list itself cannot be read.
-        """
+        """Read an earlier process's entries in order of ids, counting corrupt ones; raise `StateError` for a corrupt list."""
         unreadable = 0
         for row in self._pages(
             lambda connection, after: [(one.id, one) for one in journal_rows.entry_rows(connection, after)]
@@ -190,8 +177,6 @@ class Journal:
                 return
             yield from (row for _, row in page)
             after = page[-1][0]
-
-    # -- the thread ---------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Begin to write."""
@@ -280,7 +265,15 @@ class Journal:
         try:
             removed = self._write_rows(group, now_s)
         except StateError as error:
-            self._fail(error)
+            self._is_failing = True
+            self._is_damaged = error.is_damaged
+            self.failure = f"the journal cannot be written: {error}"
+            self._try_again_s = time.monotonic() + self._try_again_after_s
+            _LOG.error(
+                "%s; acknowledged spans are in memory only, and are lost if the process ends before it can be written again",
+                self.failure,
+            )
+            self._show()
             self._miss(group)
             return
         self._metrics.commit_duration.record(time.monotonic() - now_s)
@@ -315,8 +308,6 @@ class Journal:
         elif self.failing_since_ns is None:
             self.failing_since_ns = self._clock()
 
-    # -- while it cannot be written -----------------------------------------------------------------------------------
-
     def _drop_appended_when_full(self, group: Group) -> None:
         """Write no more requests into a full journal that is to go on in memory."""
         is_full = self._settings.when_full == "memory" and self._stored.bytes >= self._settings.max_bytes
@@ -337,17 +328,6 @@ class Journal:
         else:
             self.failure = None
             _LOG.info("the journal has room again: what is acknowledged is written to it")
-        self._show()
-
-    def _fail(self, error: StateError) -> None:
-        self._is_failing = True
-        self._is_damaged = error.is_damaged
-        self.failure = f"the journal cannot be written: {error}"
-        self._try_again_s = time.monotonic() + self._try_again_after_s
-        _LOG.error(
-            "%s; acknowledged spans are in memory only, and are lost if the process ends before it can be written again",
-            self.failure,
-        )
         self._show()
 
     def _miss(self, group: Group) -> None:

@@ -75,10 +75,7 @@ class Sizes(NamedTuple):
 
 
 class Group:
-    """What several changes come to together, in their order.
-
-    `delivered` and `removed` are entries that were written before: one that is appended and removed here is not written at all.
-    """
+    """The sum of several changes: an entry that is appended and removed in it is in neither `appended` nor `removed`."""
 
     def __init__(self) -> None:
         self.appended: dict[int, JournalEntry] = {}
@@ -106,10 +103,7 @@ class Group:
             self.shown[one.conversation] = one
 
     def add_missed(self, later: "Group", *, newest: int, max_closed: int) -> None:
-        """Add what a later group marks, removes and closes, for when it can be written.
-
-        Entries after `newest` are not in the file. Of the closed ids and of conversations the newest are kept.
-        """
+        """Add a later group that could not be written; the file has entries up to `newest`. Keep the newest closed ids."""
         self.removed.update(entry for entry in later.removed if entry <= newest)
         self.delivered.update(entry for entry in later.delivered if entry <= newest)
         self.delivered -= self.removed
@@ -131,12 +125,10 @@ def write(connection: sqlite3.Connection, group: Group) -> Sizes:
     removed = _remove(connection, group.removed)
     if group.appended:
         entries = group.appended.values()
-        rows = [
-            EntryRow(
-                one.id, one.signal, one.own, one.received_ns, len(one.body), _checksum(one, one.body), one.delivered
-            )
-            for one in entries
-        ]
+        rows: list[EntryRow] = []
+        for one in entries:
+            size, checksum = len(one.body), _checksum(one, one.body)
+            rows.append(EntryRow(one.id, one.signal, one.own, one.received_ns, size, checksum, one.delivered))
         connection.executemany(INSERT_ENTRY, rows)
         connection.executemany(INSERT_BODY, ((entry.id, entry.body) for entry in entries))
     if group.delivered:
@@ -144,21 +136,12 @@ def write(connection: sqlite3.Connection, group: Group) -> Sizes:
             "UPDATE entries SET delivered = 1 WHERE id IN (SELECT value FROM json_each(?))", (_json(group.delivered),)
         )
     if group.closed:
-        connection.executemany(
-            "INSERT INTO closed (id, scope, closed_ns) VALUES (?, ?, ?)",
-            (
-                (closed.id.encode(*_ID_CODING), closed.scope, min(closed.closed_ns, _LATEST_NS))
-                for closed in group.closed
-            ),
-        )
+        closed = [(one.id.encode(*_ID_CODING), one.scope, min(one.closed_ns, _LATEST_NS)) for one in group.closed]
+        connection.executemany("INSERT INTO closed (id, scope, closed_ns) VALUES (?, ?, ?)", closed)
     if group.shown:
-        connection.executemany(
-            "REPLACE INTO shown (conversation, hashes, has_user, gap) VALUES (?, ?, ?, ?)",
-            (
-                (one.conversation, one.values.hashes, one.values.has_user, one.values.gap)
-                for one in group.shown.values()
-            ),
-        )
+        values = [(one.conversation, one.values) for one in group.shown.values()]
+        shown = [(conversation, one.hashes, one.has_user, one.gap) for conversation, one in values]
+        connection.executemany("REPLACE INTO shown (conversation, hashes, has_user, gap) VALUES (?, ?, ?, ?)", shown)
     return removed
 
 
@@ -188,19 +171,14 @@ def sizes(connection: sqlite3.Connection) -> Sizes:
 
 
 def count_start(connection: sqlite3.Connection, now_ns: int) -> tuple[int, int]:
-    """Count one more start within a transaction; return which one it is, and since when nothing that was sent is missing.
-
-    That is this start, where the process before was last alive so long ago that senders have given up meanwhile.
-    """
+    """Count a start within a transaction; return its number, and since when senders have lost nothing."""
     row: tuple[int, int | None, int | None] = connection.execute(
         "SELECT max(starts, (SELECT ifnull(max(id), 0) FROM entries) / ?) + 1, since_ns, alive_ns FROM process",
         (IDS_A_START,),
     ).fetchone()
     start, since_ns, alive_ns = row
-    newest: tuple[int] | None = connection.execute(
-        "SELECT received_ns FROM entries ORDER BY id DESC LIMIT 1"
-    ).fetchone()
-    last_ns = max(alive_ns or 0, newest[0] if newest else 0)
+    newest: list[tuple[int]] = [*connection.execute("SELECT received_ns FROM entries ORDER BY id DESC LIMIT 1")]
+    last_ns = max(alive_ns or 0, newest[0][0] if newest else 0)
     if since_ns is None or not 0 <= now_ns - last_ns <= SENDERS_WAIT_NS:
         since_ns = now_ns
     connection.execute("UPDATE process SET starts = ?, since_ns = ?", (start, since_ns))
@@ -218,10 +196,7 @@ def write_alive(connection: sqlite3.Connection, alive_ns: int) -> None:
 
 
 def forget_closed(connection: sqlite3.Connection, before_ns: int, capacity: int) -> None:
-    """Delete the oldest closed ids, within a transaction: those that are more than may be, and those from before.
-
-    Not those that may have spans in an entry: a process that reads it again would score them again.
-    """
+    """Delete the oldest closed ids within a transaction, except those whose spans may be in an entry that is read again."""
     connection.execute(
         "DELETE FROM closed WHERE number <= (SELECT max(number) FROM closed) - ? OR closed_ns <"
         " min(?, (SELECT ifnull(min(received_ns), ?) FROM entries WHERE NOT own))",

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from toolgauge.model.errors import InUseError, StartError, StateError
 from toolgauge.settings import file_path
-from toolgauge.state.database import Transaction, connected, free_bytes, is_damage, is_full, salvage
+from toolgauge.state.database import connected, free_bytes, is_damage, is_full, salvage, transaction
 from toolgauge.state.settings import StateSettings, Sync
 
 _LOG = logging.getLogger("toolgauge.state")
@@ -38,14 +38,10 @@ _ROOM = 32 * _MIB
 
 
 class StateStore:
-    """The state file of one process. Its methods may be called in any thread, and block while the disk writes.
-
-    `moved_aside` is the file that was damaged, `None` where there was none; `lost` how many entries of the journal in it could
-    not be read.
-    """
+    """The state file of one process, for any thread; blocks while the disk writes. `lost` counts unreadable journal entries."""
 
     def __init__(self, directory: Path, *, sync: Sync = "normal") -> None:
-        """Create the directory and the file where they are not there; raise `StartError` when they cannot be used."""
+        """Create missing files; raise `StartError` when they cannot be used."""
         self._directory = directory
         self._path = directory / FILE_NAME
         self._sync: Sync = sync
@@ -54,7 +50,7 @@ class StateStore:
         self._connection: sqlite3.Connection | None = None
         self.moved_aside: Path | None = None
         self.lost = 0
-        with _as_start_errors(directory):
+        try:
             directory.mkdir(mode=_OWNER_ENTERS, parents=True, exist_ok=True)
             self._holder = _locked(directory)
             try:
@@ -62,6 +58,9 @@ class StateStore:
             finally:
                 if self._connection is None:
                     os.close(self._holder)
+        except (OSError, sqlite3.Error) as error:
+            reason = (error.strerror or str(error)).lower() if isinstance(error, OSError) else str(error)
+            raise StartError(f"cannot use the state directory `{directory}`: {reason}") from error
 
     @classmethod
     def of(cls, settings: StateSettings) -> "StateStore | None":
@@ -86,7 +85,7 @@ class StateStore:
         with self._lock:
             try:
                 connection = self._usable("written")
-                with Transaction(connection):
+                with transaction(connection):
                     yield connection
             except sqlite3.Error as error:
                 raise self._state_error("written", error) from error
@@ -96,8 +95,6 @@ class StateStore:
         """Read; other threads wait meanwhile. Raise `StateError` when it cannot be read."""
         with self._lock, self._as_state_errors(what):
             yield self._usable(what)
-
-    # -- when the disk is full or the file damaged --------------------------------------------------------------------
 
     def reopen(self) -> None:
         """Open the file anew, after it could not be written. Raise `StateError` when it cannot be opened."""
@@ -142,8 +139,6 @@ class StateStore:
             path.unlink(missing_ok=True)
             return False
         return True
-
-    # -- opening and closing ------------------------------------------------------------------------------------------
 
     def close(self) -> None:
         """Close the file and let another process have it. Works twice, and gives up on a disk that hangs."""
@@ -229,14 +224,3 @@ def _locked(directory: Path) -> int:
         os.close(descriptor)
         raise
     return descriptor
-
-
-@contextmanager
-def _as_start_errors(directory: Path) -> Generator[None]:
-    try:
-        yield
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise StartError(f"cannot use the state directory `{directory}`: {reason}") from error
-    except sqlite3.Error as error:
-        raise StartError(f"cannot use the state directory `{directory}`: {error}") from error

@@ -14,16 +14,7 @@ from toolgauge.model.errors import ConfigError, ToolgaugeError
 from toolgauge.model.records import ENVIRONMENT, VERSION
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.net.admin_client import read_token
-from toolgauge.recordings.comparison import (
-    BASE,
-    NEW,
-    Filters,
-    Versions,
-    choose_versions,
-    compare,
-    observe,
-    set_beside,
-)
+from toolgauge.recordings.comparison import BASE, NEW, Filters, Versions, choose_versions, compare, observe, set_beside
 from toolgauge.recordings.comparison_tables import comparison_object, conclusion, markdown_lines, quoted, table_lines
 from toolgauge.recordings.conversation_means import (
     SERVICE,

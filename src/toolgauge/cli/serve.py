@@ -209,11 +209,7 @@ def _viewers(config: Config, lines: LiveLines | None, view: WebView | None) -> V
 
 
 def _adopt(
-    log: LogThread,
-    lines: LiveLines | None,
-    view: WebView | None,
-    new: Config,
-    criteria: Sequence[Criterion],
+    log: LogThread, lines: LiveLines | None, view: WebView | None, new: Config, criteria: Sequence[Criterion]
 ) -> None:
     """Log and show by another configuration."""
     log_to_stderr(new.log, log)

@@ -133,7 +133,7 @@ class LiveLines:
             return
         if self._has_room:
             trajectory = scorecard.trajectory
-            shown = row(trajectory, scorecard.results, scorecard.scored_at_ns, self._redactor, self._pass_at)
+            shown = row(scorecard, self._redactor, self._pass_at)
             calls = "judged" if scorecard.by_judges else counted(len(trajectory.calls), "call")
             page, trace_id = self.page_url(trajectory), trajectory.trace_id[:_MAX_NAME]
             self._put(partial(self._line, shown, calls, trace_id, page), is_failed=is_failed)

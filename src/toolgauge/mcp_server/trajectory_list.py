@@ -15,7 +15,7 @@ from toolgauge.model.records import VERSION
 from toolgauge.otlp.encode import fit_time
 from toolgauge.report.kept import KeptTrajectory
 from toolgauge.report.terminal import counted, printable
-from toolgauge.report.trajectory_rows import Filters, row_of
+from toolgauge.report.trajectory_rows import Filters, row
 
 _NAME = 120
 _LOOKED_AT = 1_000
@@ -116,7 +116,7 @@ def trajectory_list(
 
 def listed(kept: KeptTrajectory, redactor: Redactor) -> ListedTrajectory:
     """Describe one trajectory."""
-    trajectory, shown = kept.trajectory, row_of(kept, redactor)
+    trajectory, shown = kept.trajectory, row(kept, redactor)
     words = Counter(outcome_word(result.outcome) for result in kept.results)
     agents = [named(agent, redactor) for agent in trajectory.agents[:_MAX_AGENTS]]
     return ListedTrajectory(

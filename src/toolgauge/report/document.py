@@ -22,7 +22,7 @@ from toolgauge.model.outcomes import OutcomeWord, Scorecard
 from toolgauge.model.records import VERSION
 from toolgauge.report.html import Templates, static_file, visible
 from toolgauge.report.kept import KeptTrajectory, trajectory_id
-from toolgauge.report.trajectory_rows import row_of
+from toolgauge.report.trajectory_rows import row
 from toolgauge.report.trajectory_view import TrajectoryWriter, head
 
 # Of those that failed, and of all others.
@@ -150,7 +150,7 @@ class TrajectoryDocument:
             kept=kept,
             # A conversation can be there twice.
             id=f"{kept.id}-{kept.number}",
-            row=row_of(kept, self._redactor),
+            row=row(kept, self._redactor),
             names={name: _lines(values) for name, values in names.items()},
             shown=self._writer.shown(trajectory, kept.results, per_page=_CALLS),
             links=trace_links((trajectory.trace_id,), self._trace_url),

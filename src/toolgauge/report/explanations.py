@@ -215,9 +215,10 @@ def brief_reason(outcome: Outcome, redactor: Redactor) -> str:
         return explanation
     compared = next((each for each in outcome.differences if each.expected is not None), None)
     if compared is None:
-        # What came instead of a result: an error's message, a value that no one had seen.
+        # What came instead of a result: an error's message, a value that no one had seen. It explains a single difference.
         actual = shown_difference(outcome.differences[0], redactor, _MAX_BRIEF_VALUE).actual
-        return explanation if actual is None else redactor.masked(f"{explanation}: {actual}")
+        is_alone = len(outcome.differences) == 1
+        return redactor.masked(f"{explanation}: {actual}") if is_alone and actual is not None else explanation
     more = len(outcome.differences) - 1
     shown = comparison(shown_difference(compared, redactor, _MAX_BRIEF_VALUE))
     return redactor.masked(f"{shown}; {more} more" if more else shown)

@@ -49,6 +49,7 @@ class KeptTrajectory(Struct, frozen=True, kw_only=True):
     results: tuple[Result, ...]
     scored_at_ns: int
     size_bytes: int
+    awaits_judges: bool = False
 
     @property
     def outcome(self) -> OutcomeWord:
@@ -113,6 +114,7 @@ class TrajectoryStore:
                             before,
                             results=(*before.results, *scorecard.results),
                             size_bytes=before.size_bytes + _results_bytes(scorecard.results),
+                            awaits_judges=False,
                         )
                     )
                 return
@@ -125,6 +127,7 @@ class TrajectoryStore:
                     results=scorecard.results,
                     scored_at_ns=scorecard.scored_at_ns,
                     size_bytes=_trajectory_bytes(trajectory) + _results_bytes(scorecard.results),
+                    awaits_judges=scorecard.awaits_judges,
                 )
             )
 

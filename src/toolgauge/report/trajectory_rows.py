@@ -13,10 +13,9 @@ from msgspec.structs import asdict, replace
 
 from toolgauge.export.redact import Redactor
 from toolgauge.model.error_causes import with_cause
-from toolgauge.model.outcomes import Errored, NotEvaluated, OutcomeWord, Result, Scored, outcome_word
+from toolgauge.model.outcomes import Errored, NotEvaluated, OutcomeWord, Result, Scorecard, Scored, outcome_word
 from toolgauge.model.plain_words import reason_words
 from toolgauge.model.records import VERSION
-from toolgauge.model.trajectory import Trajectory
 from toolgauge.report.explanations import brief_reason, deciding, requirement, worst_result
 from toolgauge.report.html import visible
 from toolgauge.report.kept import KeptTrajectory, trajectory_id
@@ -218,19 +217,14 @@ class SeenService(Struct, frozen=True, kw_only=True):
     query: str
 
 
-def row(
-    trajectory: Trajectory,
-    results: Sequence[Result],
-    scored_at_ns: int,
-    redactor: Redactor,
-    pass_at: Mapping[str, float] = {},
-) -> TrajectoryRow:
+def row(scored: Scorecard | KeptTrajectory, redactor: Redactor, pass_at: Mapping[str, float] = {}) -> TrajectoryRow:
     """Make the row of one trajectory; `pass_at` is as in `VerdictWriter`."""
-    results = deciding(results)
+    trajectory, results = scored.trajectory, deciding(scored.results)
     worst = worst_result(results)
     words = Counter(outcome_word(result.outcome) for result in results)
     word: OutcomeWord = "not_evaluated"
-    score, figure, why = None, "", "no criterion applies"
+    score, figure = None, ""
+    why = "waits for judges" if scored.awaits_judges else "no criterion applies"
     if worst is not None:
         word = outcome_word(worst.outcome)
         why = brief_reason(worst.outcome, redactor)
@@ -249,7 +243,7 @@ def row(
     is_named = worst is not None and word != "pass"
     return TrajectoryRow(
         id=trajectory_id(trajectory),
-        time_ns=scored_at_ns,
+        time_ns=scored.scored_at_ns,
         word=word,
         service=(trajectory.service or _UNKNOWN)[:_MAX_NAME],
         version=trajectory.resource.get(VERSION, "")[:_MAX_NAME],
@@ -264,11 +258,6 @@ def row(
         others=words["fail"] + words["error"] - 1 if word in ("fail", "error") else 0,
         is_shadow=worst is not None and worst.enforce == "shadow",
     )
-
-
-def row_of(kept: KeptTrajectory, redactor: Redactor) -> TrajectoryRow:
-    """Make the row of a kept trajectory."""
-    return row(kept.trajectory, kept.results, kept.scored_at_ns, redactor)
 
 
 def gaps(kept: Iterable[KeptTrajectory]) -> Iterator[Gap]:

@@ -8,7 +8,7 @@ from toolgauge.model.regressions import StreamStatus
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.report.html import visible
 from toolgauge.report.kept import KeptTrajectory
-from toolgauge.report.trajectory_rows import MAX_TEXT, Facets, Filters, facets, gaps, row_of, services
+from toolgauge.report.trajectory_rows import MAX_TEXT, Facets, Filters, facets, gaps, row, services
 from toolgauge.report.trajectory_view import TrajectoryWriter, head
 from toolgauge.web.pages import BusyError, Page, PageGroup, PageRequest
 from toolgauge.web.stream_pages import stream_id
@@ -36,7 +36,7 @@ class TrajectoryPages(PageGroup):
             total=len(newest),
             alarms=alarms,
             is_busy=is_busy,
-            failures=[row_of(one, redactor) for one in islice((one for one in newest if one.is_failed), _FAILURES)],
+            failures=[row(one, redactor) for one in islice((one for one in newest if one.is_failed), _FAILURES)],
             failed=sum(one.is_failed for one in newest),
             gaps=found[:_GAPS],
             more_gaps=max(0, len(found) - _GAPS),
@@ -74,7 +74,7 @@ class TrajectoryPages(PageGroup):
             "trajectories.html",
             section="trajectories",
             title="Trajectories",
-            rows=[row_of(one, redactor) for one in found.kept],
+            rows=[row(one, redactor) for one in found.kept],
             filters=filters,
             options=options(filters, facets(newest)),
             found=found,

@@ -43,7 +43,6 @@ from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.net.listen import check_endpoints
 from toolgauge.otlp.envelope import count_items
-from toolgauge.pipeline.stages import ScorecardSink
 from toolgauge.receive.grpc import GrpcReceiver
 from toolgauge.receive.settings import GrpcSettings
 from toolgauge.report.kept import ObservedSink
@@ -135,10 +134,8 @@ def _service(destination_port: int, seen: list[Scorecard], view: WebView | None)
     with as_file(files("toolgauge.demo") / "criteria.yaml") as criteria_file:
         config, criteria = load_for_replay((), overrides, (str(criteria_file),), {})
 
-    def observing(sink: ScorecardSink) -> ScorecardSink:
-        return ObservedSink(sink if view is None else view.observe(sink), seen.append)
-
-    return make_service(config, criteria, observing=observing)
+    shows = [seen.append] if view is None else [seen.append, view.show]
+    return make_service(config, criteria, observing=lambda sink: ObservedSink(sink, *shows))
 
 
 @dataclass(frozen=True, slots=True)

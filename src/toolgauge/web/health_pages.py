@@ -145,9 +145,10 @@ class HealthPages(PageGroup):
 
     def _health(self, request: PageRequest) -> str | None:
         running = self._shown.running
-        if len(request.path) > 1 or running is None:
-            page = self._pages.page("health.html", section="health", title="Health", running=None)
-            return page if len(request.path) < 2 else None
+        if len(request.path) > 1:
+            return None
+        if running is None:
+            return self._pages.page("health.html", section="health", title="Health", running=None)
         health, figures = running.health, Figures.of(running.registry)
         components = running.components()
         queues = figures.each("toolgauge.send.queue.capacity")

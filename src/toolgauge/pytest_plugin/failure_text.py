@@ -42,28 +42,22 @@ def shortfalls_of(criteria: Sequence[Criterion], evaluation: Evaluation) -> tupl
 
 
 def shortfalls_of_all(criteria: Sequence[Criterion], evaluation: Evaluation) -> tuple[Shortfall, ...]:
-    """Look at all criteria that decide: those of other cases match nothing, and default ones may have nothing to judge.
-
-    Where nothing of what people wrote was scored, that is a shortfall of each of them; without any, of the default ones.
-    """
+    """Look at all criteria that decide; where no written one was scored, all of them fall short, else the default ones."""
     # A default criterion that every score passes decides nothing.
     live = [one for one in criteria if one.enforce == "live" and (one.pass_at > 0 or not one.is_default)]
     written = [one for one in live if not one.is_default]
-    found = tuple(_deciding(live, evaluation))
-    if found or any(result.passed for one in written or live for result in evaluation.of(one.name)):
-        return found
-    return shortfalls_of(written or live, evaluation)
-
-
-def _deciding(live: Sequence[Criterion], evaluation: Evaluation) -> Iterator[Shortfall]:
+    found: list[Shortfall] = []
     for criterion in live:
         results = evaluation.of(criterion.name)
         shortfall = _shortfall(criterion, results)
         if shortfall is None or not results:
             continue
-        unseen = any(_is_unseen(result) for result in results)
-        if shortfall.shortcoming != "could not be evaluated" or (unseen and not criterion.is_default):
-            yield shortfall
+        has_unseen = any(map(_is_unseen, results)) and not criterion.is_default
+        if has_unseen or shortfall.shortcoming != "could not be evaluated":
+            found.append(shortfall)
+    if found or any(result.passed for one in written or live for result in evaluation.of(one.name)):
+        return tuple(found)
+    return shortfalls_of(written or live, evaluation)
 
 
 def _shortfall(criterion: Criterion, results: tuple[CriterionResult, ...]) -> Shortfall | None:
@@ -75,9 +69,7 @@ def _shortfall(criterion: Criterion, results: tuple[CriterionResult, ...]) -> Sh
         return Shortfall(criterion=criterion, shortcoming="ended in an error" if is_error else "failed", results=failed)
     has_passed = any(result.passed for result in results)
     unseen = tuple(result for result in results if _is_unseen(result) or not has_passed)
-    if unseen:
-        return Shortfall(criterion=criterion, shortcoming="could not be evaluated", results=unseen)
-    return None
+    return Shortfall(criterion=criterion, shortcoming="could not be evaluated", results=unseen) if unseen else None
 
 
 def _is_unseen(result: CriterionResult) -> bool:
@@ -97,8 +89,13 @@ def failure_text(
     shortfalls: Sequence[Shortfall], evaluation: Evaluation, redactor: Redactor, circumstances: Circumstances
 ) -> str:
     """Describe why criteria did not pass; the first line is enough for the summary of a test run."""
-    text = TextWriter(redactor)
-    lines = [_first_line(shortfalls, circumstances)]
+    text, first = TextWriter(redactor), shortfalls[0]
+    gist = _why_unmatched(first, circumstances)
+    for result in first.results[:1]:
+        gist = f"{result.reason}: {result.explanation}" if result.reason else result.explanation
+        gist = comparison_by_rule(result.differences[0]) if result.differences else gist
+    more = f" (and {counted(len(shortfalls) - 1, 'more criterion', 'more criteria')})" if len(shortfalls) > 1 else ""
+    lines = [f"{shortened_error(f'`{first.criterion.name}` {first.shortcoming}: {gist}', _FIRST_LINE)}{more}"]
     for shortfall in shortfalls[:_MAX_SHORTFALLS]:
         lines += _shortfall_lines(shortfall, circumstances, text)
     if len(shortfalls) > _MAX_SHORTFALLS:
@@ -125,33 +122,15 @@ def nothing_collected(unfinished: Sequence[str], obstacle: str | None) -> str:
     """Explain that a test has no spans, and how to have some."""
     if unfinished:
         return "\n".join(("no span has ended yet: nothing can be scored", *_unfinished_lines(unfinished)))
-    return "\n".join(
-        (
-            "no spans were collected: nothing can be scored",
-            f"{_INDENT}{obstacle}" if obstacle else f"{_INDENT}is the agent instrumented, and called in this test?",
-            f"{_INDENT}spans of a tracer provider that is not the global one: `scored.collect(provider)` before the agent runs",
-        )
-    )
-
-
-def _first_line(shortfalls: Sequence[Shortfall], circumstances: Circumstances) -> str:
-    first = shortfalls[0]
-    more = f" (and {counted(len(shortfalls) - 1, 'more criterion', 'more criteria')})" if len(shortfalls) > 1 else ""
-    if not first.results:
-        gist = _why_unmatched(first, circumstances)
-    elif differences := first.results[0].differences:
-        gist = comparison_by_rule(differences[0])
-    else:
-        result = first.results[0]
-        gist = f"{result.reason}: {result.explanation}" if result.reason else result.explanation
-    return f"{shortened_error(f'`{first.criterion.name}` {first.shortcoming}: {gist}', _FIRST_LINE)}{more}"
+    why = obstacle or "is the agent instrumented, and called in this test?"
+    hint = "spans of a tracer provider that is not the global one: `scored.collect(provider)` before the agent runs"
+    return f"no spans were collected: nothing can be scored\n{_INDENT}{why}\n{_INDENT}{hint}"
 
 
 def _why_unmatched(shortfall: Shortfall, circumstances: Circumstances) -> str:
-    for one in circumstances.unmatched:
-        if one.criterion.name == shortfall.criterion.name:
-            return f"it {one.description}: look at {one.keys}"
-    return "it is for none of the trajectories of this test"
+    found = (one for one in circumstances.unmatched if one.criterion.name == shortfall.criterion.name)
+    whys = (f"it {one.description}: look at {one.keys}" for one in found)
+    return next(whys, "it is for none of the trajectories of this test")
 
 
 def _shortfall_lines(shortfall: Shortfall, circumstances: Circumstances, text: TextWriter) -> Iterator[str]:
@@ -176,15 +155,13 @@ def _remedy_lines(result: CriterionResult, circumstances: Circumstances) -> Iter
     outcome = result.verdict.result.outcome
     if not isinstance(outcome, NotEvaluated):
         return
-    match outcome.reason:
-        case "no_reference":
-            case = "no case is set" if circumstances.case is None else f"the case is `{circumstances.case}`"
-            yield f"{_INDENT * 2}{printable(case)}: `scored.case = ...` or the mark's `case` names a line of the reference file"
-        case "arguments_not_recorded" | "results_not_recorded" | "no_content" | "no_tool_offer":
-            yield f"{_INDENT * 2}{MEANINGS[outcome.reason]}"
-            yield f"{_INDENT * 2}`pytest --toolgauge-record DIR`, then `toolgauge doctor DIR`, names the setting that records it"
-        case reason:
-            yield f"{_INDENT * 2}{MEANINGS[reason]}"
+    if outcome.reason == "no_reference":
+        case = "no case is set" if circumstances.case is None else f"the case is `{circumstances.case}`"
+        yield f"{_INDENT * 2}{printable(case)}: `scored.case = ...` or the mark's `case` names a line of the reference file"
+        return
+    yield f"{_INDENT * 2}{MEANINGS[outcome.reason]}"
+    if outcome.reason in ("arguments_not_recorded", "results_not_recorded", "no_content", "no_tool_offer"):
+        yield f"{_INDENT * 2}`pytest --toolgauge-record DIR`, then `toolgauge doctor DIR`, names the setting that records it"
 
 
 def _unfinished_lines(unfinished: Sequence[str]) -> Iterator[str]:

@@ -1,9 +1,7 @@
-"""The demo: recorded traffic of several frameworks through a real pipeline, from socket to socket.
+"""The demo: recorded traffic of several frameworks through a real pipeline, over loopback ports that the system picks.
 
-Senders, pipeline and destination talk OTLP over loopback ports that the system picks. The recordings are sent as their
-frameworks did: request by request, some runs side by side, with time stamps moved to the present. Then comes a release: a
-healthy agent and a worse one, until the event `toolgauge.regression` arrives at the destination. Only the time-outs of
-assembling are shortened, so that the demo ends by itself in well under half a minute.
+Recordings are sent request by request, with time stamps moved to the present. Then comes a release: a healthy agent and a
+worse one, until the event `toolgauge.regression` arrives at the destination. Only time-outs of assembling are shortened.
 """
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 
@@ -72,15 +70,19 @@ _SEED = 8
 _HEALTHY, _MOST_WORSE, _PER_SECOND = 180, 150, 30
 _LONGEST_WAIT_S = 4.0
 _DRAWN = (("openinference-langgraph", "sequence", 2), ("openinference-crewai", "retry", 1))
+_RELEASE = f"""\
+A detector needs many conversations: these are drawn with replacement from
+recorded runs of `shop_agent`. The failures of version 1.1 are made up:
+{WORSE.failures_by_tool["list_orders"]:.0%} of its calls of `list_orders` fail, {HEALTHY.failures:.0%} of all other calls.
+One conversation in {WORSE.fault_every} invents a tool, breaks a schema or goes in circles.
+Refunds then name orders that no result has shown.
+"""
 # Each takes three lines of the screen.
 _MOST_ALARMS = 3
 
 
 async def run(print_line: Callable[[str], None], *, regression: bool, stay: bool = False, style: Style = PLAIN) -> None:
-    """Send, score and show; with `regression`, a worse release as well. `print_line` prints one line.
-
-    With `stay` the web view shows all of it, until the process is interrupted.
-    """
+    """Send, score and show; with `regression`, a worse release, too; with `stay` in the web view until an interrupt."""
     # What a service logs has no place among the lines of the demo.
     logging.getLogger("toolgauge").addHandler(logging.NullHandler())
     arrivals = DemoDestination()
@@ -151,7 +153,8 @@ class _Demo:
 
     async def show(self, *, regression: bool) -> None:
         recorded, view, style = recordings(), self.view, self.style
-        sent = sorted(recorded, key=_place)
+        order = {named: place for place, named in enumerate(_FIRST)}
+        sent = sorted(recorded, key=lambda one: order.get((one.framework, one.scenario), len(order)))
         shown = ScorecardLines(_SHOWN, style) if view is None else ScorecardLines(_SHOWN, style, view.page_url)
         self._print(introduction(len(sent), len({recording.framework for recording in sent})))
         if view is not None:
@@ -229,7 +232,8 @@ class _Demo:
 
     async def _show_release(self, recorded: Sequence[Recording]) -> Sequence[LogRecord]:
         """Send a healthy release and a worse one over HTTP; show the regressions that arrive, and return them."""
-        self._print((*heading("A release: a healthy agent, then a worse one", self.style), *_release_introduction()))
+        self._print(heading("A release: a healthy agent, then a worse one", self.style))
+        self.print_line(_RELEASE)
         chosen = [
             each
             for each in recorded
@@ -249,11 +253,6 @@ class _Demo:
         self.print_line(f"version {WORSE.version}: {sent} conversations, {_count(regressions)}")
         self._print(_regression_lines(regressions, self.style, "" if self.view is None else self.view.url))
         return regressions
-
-
-def _place(recording: Recording) -> int:
-    named = (recording.framework, recording.scenario)
-    return _FIRST.index(named) if named in _FIRST else len(_FIRST)
 
 
 def _origins(recorded: Sequence[Recording]) -> dict[str, str]:
@@ -287,15 +286,6 @@ async def _send_release(
         due += 1 / _PER_SECOND
         await asyncio.sleep(max(0.0, due - time.monotonic()))
     return count
-
-
-def _release_introduction() -> Iterator[str]:
-    yield "A detector needs many conversations: these are drawn with replacement from"
-    yield "recorded runs of `shop_agent`. The failures of version 1.1 are made up:"
-    yield f"{WORSE.failures_by_tool['list_orders']:.0%} of its calls of `list_orders` fail, {HEALTHY.failures:.0%} of all other calls."
-    yield f"One conversation in {WORSE.fault_every} invents a tool, breaks a schema or goes in circles."
-    yield "Refunds then name orders that no result has shown."
-    yield ""
 
 
 def _count(regressions: Sequence[LogRecord]) -> str:

@@ -56,7 +56,9 @@ class DemoDestination:
                             self.scorecards.extend(scope.spans)
                             continue
                         self.spans += len(scope.spans)
-                        self.annotated.extend(span for span in scope.spans if _is_annotated(span))
+                        self.annotated.extend(
+                            span for span in scope.spans if any(each.key.startswith(_OURS) for each in span.attributes)
+                        )
             case "logs":
                 for logs in ExportLogsServiceRequest.FromString(body).resource_logs:
                     for records in logs.scope_logs:
@@ -67,10 +69,6 @@ class DemoDestination:
                     for scoped in metrics.scope_metrics:
                         self.metrics.update(metric.name for metric in scoped.metrics)
         return Accepted()
-
-
-def _is_annotated(span: Span) -> bool:
-    return any(attribute.key.startswith(_OURS) for attribute in span.attributes)
 
 
 _WORDS: Mapping[OutcomeWord, str] = {"pass": "pass", "fail": "FAIL", "not_evaluated": "not evaluated", "error": "ERROR"}
@@ -211,12 +209,17 @@ def books_lines(arrivals: DemoDestination, sent_spans: int) -> Iterator[str]:
 def example_lines(arrivals: DemoDestination) -> Iterator[str]:
     """Show the attributes that one tool span was given, and the size of its scorecard span."""
     # The scorecard with the largest share of failures among its judged calls.
-    worst = max(arrivals.scorecards, key=_failing_share, default=None)
-    linked = (
-        {(worst.trace_id, link.span_id) for link in worst.links} if worst is not None else set[tuple[bytes, bytes]]()
+    if not arrivals.scorecards:
+        return
+    worst = max(
+        arrivals.scorecards,
+        key=lambda card: (
+            sum(_text(event, "toolgauge.outcome") == "fail" for event in card.events) / max(1, len(card.events))
+        ),
     )
+    linked = {(worst.trace_id, link.span_id) for link in worst.links}
     annotated = next((span for span in arrivals.annotated if (span.trace_id, span.span_id) in linked), None)
-    if worst is None or annotated is None:
+    if annotated is None:
         return
     yield ""
     yield f"What the span `{shortened(annotated.name, _MAX_NAME)}` was given:"
@@ -224,11 +227,6 @@ def example_lines(arrivals: DemoDestination) -> Iterator[str]:
         if attribute.key.startswith(_OURS):
             yield shortened(f"  {attribute.key} = {_value(attribute.value)}", SCREEN_WIDTH)
     yield f"The span `{worst.name}` of its trace sums the run up in {len(worst.attributes)} attributes."
-
-
-def _failing_share(scorecard: Span) -> float:
-    failed = sum(_text(event, "toolgauge.outcome") == "fail" for event in scorecard.events)
-    return failed / (len(scorecard.events) or 1)
 
 
 def _text(holder: Span.Event | LogRecord, key: str) -> str:

@@ -11,7 +11,7 @@ from toolgauge.authoring.firings import Backtest, CountedJudges, Stopwatch
 from toolgauge.authoring.labels import Labelled, LabelSet, RecordedFeedback, read_labels
 from toolgauge.cli.loaded_criteria import load_to_score
 from toolgauge.cli.main import EXIT_CODES, configuration_options, criteria_option
-from toolgauge.cli.output import reading_progress, terminal_style
+from toolgauge.cli.output import reading_progress, terminal_style, warn_of_unmatched
 from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.recognize.feedback_reader import PLAIN_VERDICTS
 from toolgauge.recordings.recorded_requests import scorecards
@@ -95,7 +95,16 @@ def command(
         labels.append(attribute)
     seen = dict.fromkeys(backtest.seen())
     for one in labels:
-        _check_labels(one, seen)
+        unmatched_labels = one.unmatched(seen)
+        if one.verdicts and len(unmatched_labels) == len(one.verdicts):
+            raise RecordingError(
+                f"none of the {len(one.verdicts)} labels of `{printable(one.name)}` is on a trace or conversation of the recording",
+                hint=f"the first label is on {unmatched_labels[0]}, the first trajectory is of {next(iter(seen))}",
+            )
+        _warn_of_labels(one, seen)
+        if not one.verdicts:
+            message = f"no trace has a verdict in `{printable(one.name)}`"
+            raise RecordingError(message, hint=f"a verdict is {PLAIN_VERDICTS}")
     recorded = [found for _, found in sorted(feedback.by_name.items())]
     for one in recorded:
         _warn_of_labels(one, seen)
@@ -106,23 +115,9 @@ def command(
     else:
         for line in report.lines(terminal_style()):
             click.echo(line)
-    for one in unmatched.so_far():
-        _warn(f"criterion `{one.criterion.name}` {one.description}: look at {one.keys}")
+    warn_of_unmatched(unmatched)
     if cost:
         _print_cost(stopwatch, backtest)
-
-
-def _check_labels(labels: LabelSet, seen: Mapping[Labelled, None]) -> None:
-    """Warn of labels that could not be used; raise `RecordingError` where none could be."""
-    name, unmatched = printable(labels.name), labels.unmatched(seen)
-    if labels.verdicts and len(unmatched) == len(labels.verdicts):
-        raise RecordingError(
-            f"none of the {len(unmatched)} labels of `{name}` is on a trace or conversation of the recording",
-            hint=f"the first label is on {unmatched[0]}, the first trajectory is of {next(iter(seen))}",
-        )
-    _warn_of_labels(labels, seen)
-    if not labels.verdicts:
-        raise RecordingError(f"no trace has a verdict in `{name}`", hint=f"a verdict is {PLAIN_VERDICTS}")
 
 
 def _warn_of_labels(labels: LabelSet, seen: Mapping[Labelled, None]) -> None:
@@ -143,10 +138,8 @@ def _print_cost(stopwatch: Stopwatch, backtest: Backtest) -> None:
     for name, taken_ns in stopwatch.taken_ns.most_common():
         evaluations = stopwatch.evaluations[name]
         each_us = taken_ns / 1e3 / evaluations
-        click.echo(
-            f"  {printable(name)}: {taken_ns / 1e6:.1f} ms in {evaluations} evaluations, {each_us:.0f} us each",
-            err=True,
-        )
+        text = f"  {printable(name)}: {taken_ns / 1e6:.1f} ms in {evaluations} evaluations, {each_us:.0f} us each"
+        click.echo(text, err=True)
 
 
 def _warn(text: str) -> None:

@@ -131,11 +131,9 @@ def command(
         raise ConfigError(error.message, hint=error.hint) from error
     question = Question(margin=margin, confidence=confidence, looks_often=live is not None)
     compared = compare(observed, versions, filters, question)
-    if as_json:
-        click.echo(json.dumps(comparison_object(compared)))
-    else:
-        for line in markdown_lines(compared) if as_markdown else table_lines(compared, terminal_style()):
-            click.echo(line)
+    lines = markdown_lines(compared) if as_markdown else table_lines(compared, terminal_style())
+    for line in (json.dumps(comparison_object(compared)),) if as_json else lines:
+        click.echo(line)
     for sentence in conclusion(compared):
         click.echo(sentence, err=True)
     return _EXIT_CODES[compared.answer]
@@ -160,7 +158,7 @@ def _two_recordings(score: _Observe, base: str, new: str) -> tuple[Observed, Seq
         score(observations, [path], lambda _trajectory, version=version: version)
     both = set_beside(observations)
     for name in both.without:
-        _message(f"no `{name}` is in both recordings: streams are compared without it")
+        click.echo(f"no `{name}` is in both recordings: streams are compared without it", err=True)
     return both.observed, both.versions
 
 
@@ -170,7 +168,7 @@ def _split(
     observations = Observations()
     without = score(observations, files, lambda trajectory: attribute(trajectory, by))
     if without:
-        _message(f"{without} trajectories without `{by}` were left out")
+        click.echo(f"{without} trajectories without `{by}` were left out", err=True)
     observed = observations.observed(without={by} & {SERVICE, ENVIRONMENT})
     seen = sorted({version for versions in observed.first_seen_ns.values() for version in versions})
     for wanted in (base, new):
@@ -184,15 +182,11 @@ def _chosen(observed: Observed, base: str | None, new: str | None, by: str) -> t
     versions = tuple(choose_versions(observed, base, new))
     for chosen in versions:
         of = "" if chosen.service is None else f" of {quoted(chosen.service)}"
-        _message(f"comparing {quoted(chosen.new)}{of} with {quoted(chosen.base)}")
+        click.echo(f"comparing {quoted(chosen.new)}{of} with {quoted(chosen.base)}", err=True)
     for wanted in (base, new):
         if wanted is not None and not any(wanted in seen for seen in observed.first_seen_ns.values()):
-            _message(f"{quoted(wanted)} has not been seen as `{by}`")
+            click.echo(f"{quoted(wanted)} has not been seen as `{by}`", err=True)
     if not versions:
         few = "two values" if any(observed.first_seen_ns.values()) else "a value"
-        _message(f"no service has {few} of `{by}`")
+        click.echo(f"no service has {few} of `{by}`", err=True)
     return versions
-
-
-def _message(text: str) -> None:
-    click.echo(text, err=True)

@@ -13,8 +13,8 @@ from toolgauge.authoring.reference_text import acceptance_lines, criteria_lines,
 from toolgauge.authoring.tasks import Choice, Chooser, Counted, choose_runs, with_runs_put_together
 from toolgauge.cli.loaded_criteria import load_to_score
 from toolgauge.cli.main import EXIT_CODES, configuration_options, criteria_option
-from toolgauge.cli.output import reading_progress
-from toolgauge.model.errors import ConfigError, RecordingError
+from toolgauge.cli.output import reading_progress, write_text
+from toolgauge.model.errors import ConfigError
 from toolgauge.model.trajectory import TrajectoryScope
 from toolgauge.recordings.recorded_requests import STDIN
 from toolgauge.report.terminal import counted, printable
@@ -151,15 +151,11 @@ def command(
 
 def _tools(written: Sequence[str]) -> Literal["writes"] | tuple[str, ...] | None:
     """Read `--tools`; `None` is all of them."""
-    match written:
-        case () | ("writes",):
-            return "writes"
-        case ("all",):
-            return None
-        case _:
-            if "writes" in written or "all" in written:
-                raise click.UsageError("`--tools writes` and `--tools all` stand alone")
-            return tuple(written)
+    if tuple(written) in ((), ("writes",)):
+        return "writes"
+    if len(written) > 1 and ("writes" in written or "all" in written):
+        raise click.UsageError("`--tools writes` and `--tools all` stand alone")
+    return None if "all" in written else tuple(written)
 
 
 def _write(written: Document, references: Path | None, output: Path | None, *, is_forced: bool) -> None:
@@ -167,7 +163,8 @@ def _write(written: Document, references: Path | None, output: Path | None, *, i
     looked_up = None if references is None else os.path.relpath(references, directory)
     if references is not None:
         lines = tuple(reference_lines(written))
-        if not is_forced and _holds_others(references, lines):
+        found = references.read_bytes().splitlines() if references.is_file() and not is_forced else ()
+        if not {*filter(None, found)} <= {line.encode() for line in lines}:
             hint = "name another file, or replace it with `--force`"
             raise ConfigError(f"`{references}` holds other cases", hint=hint)
         _write_file(references, lines)
@@ -179,20 +176,8 @@ def _write(written: Document, references: Path | None, output: Path | None, *, i
 
 
 def _write_file(path: Path, lines: Iterable[str]) -> None:
-    try:
-        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    except OSError as error:
-        raise RecordingError(f"cannot write `{path}`: {error.strerror}") from error
+    write_text(path, "".join(f"{line}\n" for line in lines))
     click.echo(f"wrote `{printable(str(path))}`", err=True)
-
-
-def _holds_others(path: Path, lines: Sequence[str]) -> bool:
-    """Return whether the file has any line but these."""
-    try:
-        found = path.read_bytes().splitlines()
-    except OSError:
-        return False
-    return not {*filter(None, found)} <= {line.encode() for line in lines}
 
 
 def _print_summary(written: Document, chooser: Chooser) -> None:

@@ -8,10 +8,10 @@ import click
 
 from toolgauge.authoring.evidence import Requirements
 from toolgauge.authoring.labels import read_labels
-from toolgauge.authoring.learner import Learner, Options, ServiceSummary, Wanted, learn_recording
+from toolgauge.authoring.learner import Learner, Options, Wanted, learn_recording
 from toolgauge.authoring.starter import SeenTraffic, configuration, criteria_file, packs
 from toolgauge.cli.main import EXIT_CODES, configuration_options
-from toolgauge.cli.output import reading_progress
+from toolgauge.cli.output import reading_progress, write_text
 from toolgauge.model.errors import ConfigError, RecordingError, ToolgaugeError
 from toolgauge.report.terminal import shortened
 from toolgauge.score.criterion import ToolKinds
@@ -96,25 +96,26 @@ def command(
         )
     text, services = learner.result(options)
     for summary in services:
-        click.echo(_line(summary, min_runs), err=True)
+        name = "(no service name)" if summary.service is None else shortened(summary.service, _NAME_LENGTH)
+        line = f"{name}: {summary.runs} runs, {summary.calls} calls, {summary.criteria} criteria"
+        if summary.needed > min_runs:
+            line += f"; a rule needs {summary.needed} runs, as with {min_runs} too many runs would fail"
+        if len(summary.versions) > 1:
+            line += f"; {len(summary.versions)} versions are mixed: `--only service.version=...` learns from one"
+        click.echo(line, err=True)
     if learner.cut_short:
         click.echo(f"left out: {learner.cut_short} runs that were not seen to their end", err=True)
     written = sum(summary.criteria for summary in services)
     if not written:
-        click.echo(
-            "no rule has enough evidence; record more, or lower --min-runs and allow more --false-alarms", err=True
-        )
+        text = "no rule has enough evidence; record more, or lower --min-runs and allow more --false-alarms"
+        click.echo(text, err=True)
         return 3
     if output is None:
         click.echo(text, nl=False)
         return 0
-    try:
-        output.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ToolgaugeError(f"cannot write `{output}`: {error.strerror}") from error
-    click.echo(
-        f"wrote {written} criteria to {output}; try them: toolgauge replay --criteria {output} FILE...", err=True
-    )
+    write_text(output, text)
+    text = f"wrote {written} criteria to {output}; try them: toolgauge replay --criteria {output} FILE..."
+    click.echo(text, err=True)
     return 0
 
 
@@ -132,16 +133,6 @@ def learned_from(
     config, _ = load_for_replay(config_paths, overrides, (), os.environ)
     with reading_progress(files) as reading:
         return learn_recording(reading, wanted, config)
-
-
-def _line(summary: ServiceSummary, min_runs: int) -> str:
-    name = "(no service name)" if summary.service is None else shortened(summary.service, _NAME_LENGTH)
-    text = f"{name}: {summary.runs} runs, {summary.calls} calls, {summary.criteria} criteria"
-    if summary.needed > min_runs:
-        text += f"; a rule needs {summary.needed} runs, as with {min_runs} too many runs would fail"
-    if len(summary.versions) > 1:
-        text += f"; {len(summary.versions)} versions are mixed: `--only service.version=...` learns from one"
-    return text
 
 
 # As `toolgauge learn` has them by default.

@@ -10,19 +10,17 @@ from typing import TextIO
 
 import click
 
+from toolgauge.model.errors import RecordingError
 from toolgauge.recordings.recorded_requests import RecordedRequest, find_files, read
 from toolgauge.report.terminal import PLAIN, Style
+from toolgauge.score.unmatched import Unmatched, UnmatchedCriteria
 
 _WIDTH = 30
 _BETWEEN_DRAWINGS_S = 0.1
 
 
 class Reading:
-    """The requests of recordings, with a bar on standard error where `total_bytes` is given.
-
-    `echo` prints a line and keeps the bar off it. Decompressed bytes are counted, so that where the total is that of
-    compressed files the bar ends before they do.
-    """
+    """The requests of recordings, with a bar on standard error where `total_bytes` is given; it counts decompressed bytes."""
 
     def __init__(self, files: Sequence[str], total_bytes: int | None) -> None:
         self._requests = read(files, self._add)
@@ -35,7 +33,7 @@ class Reading:
         return self._requests
 
     def echo(self, line: str = "", *, err: bool = False) -> None:
-        """Print a line."""
+        """Print a line, without the bar."""
         self.clear()
         click.echo(line, err=err)
 
@@ -70,6 +68,22 @@ def reading_progress(paths: Sequence[str]) -> Generator[Reading]:
         yield reading
     finally:
         reading.clear()
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file; raise `RecordingError` where that fails."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise RecordingError(f"cannot write `{path}`: {error.strerror}") from error
+
+
+def warn_of_unmatched(unmatched: UnmatchedCriteria) -> Sequence[Unmatched]:
+    """Name the criteria that matched nothing on standard error, and return them."""
+    found = unmatched.so_far()
+    for one in found:
+        click.echo(f"warning: criterion `{one.criterion.name}` {one.description}: look at {one.keys}", err=True)
+    return found
 
 
 def terminal_style(stream: TextIO | None = None) -> Style:

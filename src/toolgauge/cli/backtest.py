@@ -1,7 +1,7 @@
 """`toolgauge backtest`: how often criteria would have fired on recorded traffic, and on which runs."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -93,31 +93,32 @@ def command(
         raise RecordingError("there is no trajectory to judge", hint="`toolgauge doctor FILE...` shows what is there")
     if attribute is not None:
         labels.append(attribute)
-    seen = dict.fromkeys(backtest.seen())
-    for one in labels:
-        unmatched_labels = one.unmatched(seen)
-        if one.verdicts and len(unmatched_labels) == len(one.verdicts):
-            raise RecordingError(
-                f"none of the {len(one.verdicts)} labels of `{printable(one.name)}` is on a trace or conversation of the recording",
-                hint=f"the first label is on {unmatched_labels[0]}, the first trajectory is of {next(iter(seen))}",
-            )
-        _warn_of_labels(one, seen)
-        if not one.verdicts:
-            message = f"no trace has a verdict in `{printable(one.name)}`"
-            raise RecordingError(message, hint=f"a verdict is {PLAIN_VERDICTS}")
-    recorded = [found for _, found in sorted(feedback.by_name.items())]
-    for one in recorded:
-        _warn_of_labels(one, seen)
-    labels.extend(one for one in recorded if one.verdicts)
+    labels = _usable_labels(labels, feedback, backtest)
     report = Report.of(backtest, labels, judges.calls)
-    if as_json:
-        click.echo(json.dumps(report.as_object()))
-    else:
-        for line in report.lines(terminal_style()):
-            click.echo(line)
+    for line in (json.dumps(report.as_object()),) if as_json else report.lines(terminal_style()):
+        click.echo(line)
     warn_of_unmatched(unmatched)
     if cost:
         _print_cost(stopwatch, backtest)
+
+
+def _usable_labels(labels: Sequence[LabelSet], feedback: RecordedFeedback, backtest: Backtest) -> list[LabelSet]:
+    """Add recorded verdicts; warn of labels that could not be used, and raise `RecordingError` where none could be."""
+    seen = dict.fromkeys(backtest.seen())
+    for one in labels:
+        name, unmatched = printable(one.name), one.unmatched(seen)
+        if one.verdicts and len(unmatched) == len(one.verdicts):
+            raise RecordingError(
+                f"none of the {len(unmatched)} labels of `{name}` is on a trace or conversation of the recording",
+                hint=f"the first label is on {unmatched[0]}, the first trajectory is of {next(iter(seen))}",
+            )
+        _warn_of_labels(one, seen)
+        if not one.verdicts:
+            raise RecordingError(f"no trace has a verdict in `{name}`", hint=f"a verdict is {PLAIN_VERDICTS}")
+    recorded = [found for _, found in sorted(feedback.by_name.items())]
+    for one in recorded:
+        _warn_of_labels(one, seen)
+    return [*labels, *(one for one in recorded if one.verdicts)]
 
 
 def _warn_of_labels(labels: LabelSet, seen: Mapping[Labelled, None]) -> None:

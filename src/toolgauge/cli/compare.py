@@ -101,13 +101,9 @@ def command(
     tools of an agent. The streams of all tools, and those of whole trajectories, have to be shown to be no worse; a single
     tool can only be worse.
     """
-    _check_usage(files, by, live, base or new)
+    _check_usage(files, by, live, base or new, criteria_files, has_token=token_file is not None)
     if as_json and as_markdown:
         raise click.UsageError("`--json` or `--markdown`, not both")
-    if live is None and token_file is not None:
-        raise click.UsageError("`--token-file` goes with `--live`")
-    if live is not None and criteria_files:
-        raise click.UsageError("`--live` compares what is scored by the running process: it takes no `--criteria`")
     if not all("=" in each for each in only):
         raise click.UsageError("`--only` takes NAME=VALUE, as in `--only criterion=default.tool_success`")
     filters = Filters((name, value) for name, _, value in (each.partition("=") for each in only))
@@ -139,7 +135,15 @@ def command(
     return _EXIT_CODES[compared.answer]
 
 
-def _check_usage(files: tuple[str, ...], by: str | None, live: str | None, version: str | None) -> None:
+def _check_usage(
+    files: tuple[str, ...],
+    by: str | None,
+    live: str | None,
+    version: str | None,
+    criteria_files: tuple[str, ...],
+    *,
+    has_token: bool,
+) -> None:
     if live is not None and (files or by is not None):
         raise click.UsageError("`--live` takes neither files nor `--by`")
     if by == "":
@@ -150,6 +154,10 @@ def _check_usage(files: tuple[str, ...], by: str | None, live: str | None, versi
         raise click.UsageError("two recordings, or `--by` with one, or `--live`")
     if version is not None and live is None and by is None:
         raise click.UsageError("`--base` and `--new` name versions: they go with `--by` or `--live`")
+    if live is None and has_token:
+        raise click.UsageError("`--token-file` goes with `--live`")
+    if live is not None and criteria_files:
+        raise click.UsageError("`--live` compares what is scored by the running process: it takes no `--criteria`")
 
 
 def _two_recordings(score: _Observe, base: str, new: str) -> tuple[Observed, Sequence[Versions]]:

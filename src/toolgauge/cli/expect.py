@@ -134,18 +134,14 @@ def command(
         # Standard input cannot be read again, to try the criteria on it.
         recording = list(reading) if STDIN in files else reading
         chooser = choose_runs(recording, choice, counted, config, criteria)
-    written = document(
-        chooser.tasks(),
-        tools=counted.tools,
-        case_key=case_key,
-        is_promoted=promote,
-        is_one_criterion=references is not None,
-    )
+    is_one = references is not None
+    tasks, tools_counted = chooser.tasks(), counted.tools
+    written = document(tasks, tools=tools_counted, case_key=case_key, is_promoted=promote, is_one_criterion=is_one)
     _write(written, references, output, is_forced=force)
     _print_summary(written, chooser)
     with reading_progress(files) as reading:
         again = recording if STDIN in files else reading
-        for line in acceptance_lines(again, written, config, has_references=references is not None):
+        for line in acceptance_lines(again, written, config, has_references=is_one):
             reading.echo(f"note: {printable(line)}", err=True)
 
 

@@ -52,8 +52,9 @@ def command(
     config, criteria = load_to_score(config_paths, overrides, criteria_files)
     criterion = next((one for one in criteria if one.name == name), None)
     if criterion is None:
-        hint = suggestion(name, [one.name for one in criteria])
-        raise ConfigError(f"no criterion called `{printable(name)}`", hint=hint)
+        raise ConfigError(
+            f"no criterion called `{printable(name)}`", hint=suggestion(name, [it.name for it in criteria])
+        )
     is_shown = sys.stdout.isatty() and not as_json and "values" not in config.redact.model_fields_set
     redacting = redactor(config, show_values=is_shown or config.redact.values == "show")
     pass_at = {criterion.revision: criterion.pass_at}
@@ -77,13 +78,11 @@ def command(
                 objects = verdict_objects(card, redacting, pass_at)
                 for line in map(json.dumps, objects) if as_json else text.explained(card):
                     reading.echo(line)
+    if not is_found and trace_id is None:
+        raise RecordingError("there is no trajectory to judge", hint="`toolgauge doctor FILE...` shows what is there")
     if not is_found:
-        if trace_id is None:
-            hint = "`toolgauge doctor FILE...` shows what is there"
-            raise RecordingError("there is no trajectory to judge", hint=hint)
-        raise RecordingError(
-            f"no trajectory of trace `{printable(trace_id)}`", hint="`toolgauge inspect FILE...` lists the trajectories"
-        )
+        hint = "`toolgauge inspect FILE...` lists the trajectories"
+        raise RecordingError(f"no trajectory of trace `{printable(trace_id or '')}`", hint=hint)
     warn_of_unmatched(unmatched)
     if text.hint is not None:
         click.echo(f"hint: {text.hint}", err=True)

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
@@ -13,7 +14,7 @@ import click
 
 from toolgauge.cli.loaded_criteria import load_to_score
 from toolgauge.cli.main import configuration_options, criteria_option, drop_output
-from toolgauge.cli.output import reading_progress, terminal_style, warn_of_unmatched
+from toolgauge.cli.output import Reading, reading_progress, terminal_style, warn_of_unmatched
 from toolgauge.cli.report_files import Reports, report_options
 from toolgauge.config.model import Config
 from toolgauge.export.regression_events import sentence
@@ -192,12 +193,7 @@ def command(
         (lambda card: map(json.dumps, result_objects(card, redacting))) if as_json else _lines(config, criteria)
     )
     with _document(html_file, files, config, criteria) as add_to_document, reading_progress(files) as reading:
-
-        def print_regressions(regressions: Sequence[Regression]) -> None:
-            for regression in regressions:
-                reading.echo(printable(f"regression: {sentence(regression)}"), err=True)
-
-        make = offline_pipeline(config, criteria, on_regressions=print_regressions)
+        make = offline_pipeline(config, criteria, on_regressions=partial(_print_regressions, reading))
         for scorecard in scorecards(reading, make):
             summary.add(scorecard)
             add_to_document(scorecard)
@@ -206,6 +202,16 @@ def command(
             with keep_on(gate):
                 for line in describe(scorecard):
                     reading.echo(line)
+    return _conclude(summary, unmatched, gate, reports, as_json=as_json)
+
+
+def _print_regressions(reading: Reading, regressions: Sequence[Regression]) -> None:
+    for regression in regressions:
+        reading.echo(printable(f"regression: {sentence(regression)}"), err=True)
+
+
+def _conclude(summary: Summary, unmatched: UnmatchedCriteria, gate: Gate, reports: Reports, *, as_json: bool) -> int:
+    """Print the table and the gate, write the reports, and return the exit code."""
     with keep_on(gate):
         _print_summary(summary, unmatched, to_stderr=as_json)
     # A default criterion may have nothing to look at.

@@ -29,7 +29,7 @@ from toolgauge.service.process import Faults, freeze_loaded_objects, handle_stop
 from toolgauge.service.reload import ConfigWatch, FrontReloader, Load, Reloader
 from toolgauge.service.runtime import Losses, Runtime
 from toolgauge.service.serve import make_service
-from toolgauge.service.workers.front import make_front, number_of_workers
+from toolgauge.service.workers.front import Front, make_front, number_of_workers
 from toolgauge.service.workers.redistribution import take_over_journals
 from toolgauge.service.workers.worker_observations import Viewers
 from toolgauge.settings import redacted_url, split_address
@@ -125,32 +125,23 @@ async def _serve(
     adopt = partial(_adopt, log, lines, view)
     shows = [each.show for each in (lines, view) if each is not None]
     service: Runtime
+    keeps, is_leaf = False, not _destinations(config)
     if number_of_workers(config) == 1:
         take_over_journals(config.state)
         observing = partial(_observed, shows) if shows else None
         service = alone = make_service(config, criteria, observing=observing, is_live=True)
         reloader = Reloader(alone, config, criteria, load=load, adopt_view=adopt, files=files)
-        keeps = alone.persistence is not None
-        left = "leaving what is open to the journal" if keeps else "scoring what is open"
-        is_leaf = not alone.outbox.destinations
-        stopping_line = f"stopping: {left}" + ("" if is_leaf else " and sending what is queued")
+        keeps, is_leaf = alone.persistence is not None, not alone.outbox.destinations
     else:
         service = front = make_front(config, criteria, config_options, viewers=_viewers(config, lines, shows))
         reloader = FrontReloader(front, config, criteria, load=load, adopt_view=adopt, files=files)
-        keeps, is_leaf = False, not _destinations(config)
-        stopping_line = f"stopping {len(front.workers.processes)} workers"
     service.metrics.log_dropped.observe = lambda: {(): log.dropped}
     freeze_loaded_objects()
-    stopping = asyncio.Event()
-    loop = asyncio.get_running_loop()
+    stopping, loop = asyncio.Event(), asyncio.get_running_loop()
 
     def stop() -> None:
         if stopping.is_set():
-            journal = " unless it is in the journal" if keeps else ""
-            _LOG.warning("second signal: ending at once, what was not sent is lost%s", journal)
-            service.kill()
-            log.end(_LOG_GRACE_S)
-            os._exit(1)
+            _end_at_once(service, log, keeps=keeps)
         stopping.set()
         service.hurry()
 
@@ -165,20 +156,24 @@ async def _serve(
     watching = None if watch is None else asyncio.create_task(watch.run(reloader.ask, Faults(service.metrics)))
     ticking = None if lines is None else asyncio.create_task(_tick(lines, service, config))
     await stopping.wait()
-    _LOG.info("%s", stopping_line)
+    _LOG.info("%s", _stopping_line(service, keeps=keeps, is_leaf=is_leaf))
     service.health.enter("stopping")
     if watching is not None:
         watching.cancel()
     await reloader.stop()
-    lost = await service.stop()
-    if view is not None:
-        await view.stop()
-    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGHUP,))
+    lost = await _stop(service, view)
     _log_end(lost, is_leaf=is_leaf)
     if lines is not None and ticking is not None:
         ticking.cancel()
         lines.summary()
     return int(bool(lost))
+
+
+def _stopping_line(service: Runtime, *, keeps: bool, is_leaf: bool) -> str:
+    if isinstance(service, Front):
+        return f"stopping {len(service.workers.processes)} workers"
+    left = "leaving what is open to the journal" if keeps else "scoring what is open"
+    return f"stopping: {left}" + ("" if is_leaf else " and sending what is queued")
 
 
 def _log_end(lost: Losses, *, is_leaf: bool) -> None:
@@ -225,6 +220,14 @@ def _adopt(
         view.adopt(redactor(new), new.trace_url, _pass_at(criteria))
 
 
+def _end_at_once(service: Runtime, log: LogThread, *, keeps: bool) -> None:
+    journal = " unless it is in the journal" if keeps else ""
+    _LOG.warning("second signal: ending at once, what was not sent is lost%s", journal)
+    service.kill()
+    log.end(_LOG_GRACE_S)
+    os._exit(1)
+
+
 async def _start(service: Runtime, view: WebView | None) -> None:
     if view is not None:
         await view.start(service)
@@ -234,6 +237,14 @@ async def _start(service: Runtime, view: WebView | None) -> None:
         if view is not None:
             await view.stop()
         raise
+
+
+async def _stop(service: Runtime, view: WebView | None) -> Losses:
+    lost = await service.stop()
+    if view is not None:
+        await view.stop()
+    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGHUP,))
+    return lost
 
 
 async def _tick(lines: LiveLines, service: Runtime, config: Config) -> None:

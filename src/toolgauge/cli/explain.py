@@ -12,7 +12,7 @@ from toolgauge.cli.main import EXIT_CODES, configuration_options, criteria_optio
 from toolgauge.cli.output import reading_progress, terminal_style, warn_of_unmatched
 from toolgauge.config.problems import suggestion
 from toolgauge.model.errors import ConfigError, RecordingError
-from toolgauge.model.outcomes import OutcomeWord, outcome_word
+from toolgauge.model.outcomes import OutcomeWord, Result, outcome_word
 from toolgauge.recordings.recorded_requests import scorecards
 from toolgauge.report.json_objects import verdict_objects
 from toolgauge.report.terminal import printable
@@ -70,7 +70,7 @@ def command(
             if trace_id is not None and trace_id not in ids:
                 continue
             is_found = True
-            found = [(result, outcome_word(result.outcome)) for result in scorecard.results]
+            found: list[tuple[Result, OutcomeWord]] = [(one, outcome_word(one.outcome)) for one in scorecard.results]
             words.update(word for _, word in found)
             wanted = tuple(result for result, word in found if not failed or word in ("fail", "error"))
             if wanted:

@@ -211,7 +211,7 @@ class ScorecardRows:
             subject = f"conversation {trajectory.conversation_id}"
         trace = f"trace {trajectory.trace_id}{'' if trajectory.service is None else f' of {trajectory.service}'}"
         for criterion, results in by_criterion.items():
-            found = [(result, outcome_word(result.outcome)) for result in results]
+            found: list[tuple[Result, OutcomeWord]] = [(result, outcome_word(result.outcome)) for result in results]
             yield Row(
                 criterion=criterion,
                 subject=subject or trace,

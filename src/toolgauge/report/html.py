@@ -3,7 +3,7 @@ that act instead of being seen (control characters, changes of direction, halves
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.resources import files
 
@@ -29,10 +29,7 @@ class Templates:
         self._environment = Environment(
             loader=ChoiceLoader([PackageLoader(package) for package in ("toolgauge.report", *packages)]),
             autoescape=True,
-            # Markup comes from macros, whose parts were made visible here.
-            finalize=lambda value: (
-                visible(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
-            ),
+            finalize=_finalized,
             undefined=StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
@@ -42,6 +39,11 @@ class Templates:
     def fragment(self, template: str, **values: object) -> str:
         """Render a template; `values` are the names it uses."""
         return self._environment.get_template(template).render(**values)
+
+
+def _finalized(value: object) -> object:
+    # Markup comes from macros, whose parts were made visible here.
+    return visible(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 
 def static_file(name: str) -> bytes:
@@ -64,6 +66,10 @@ def _short(text: str | None, length: int) -> str:
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
+def _path(agents: Sequence[str | None]) -> str:
+    return " > ".join(_short(agent, _MAX_AGENT) for agent in agents[-_MAX_DEPTH:] if agent)
+
+
 def _duration(time_ns: int) -> str:
     seconds = max(0, time_ns) / _NS_PER_S
     if seconds < 1:
@@ -83,5 +89,5 @@ _FILTERS: Mapping[str, Callable[..., str]] = {
     "score": "{:.3f}".format,
     "thousands": "{:,}".format,
     "duration": _duration,
-    "path": lambda agents: " > ".join(_short(agent, _MAX_AGENT) for agent in agents[-_MAX_DEPTH:] if agent),
+    "path": _path,
 }

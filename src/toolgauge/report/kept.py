@@ -51,7 +51,10 @@ class KeptTrajectory(Struct, frozen=True, kw_only=True):
     def outcome(self) -> OutcomeWord:
         """The worst outcome of its live criteria, else `not_evaluated`."""
         words = {outcome_word(result.outcome) for result in self.results if result.enforce == "live"}
-        return next((word for word in _WORST_FIRST if word in words), "not_evaluated")
+        for word in _WORST_FIRST:
+            if word in words:
+                return word
+        return "not_evaluated"
 
     @property
     def is_failed(self) -> bool:

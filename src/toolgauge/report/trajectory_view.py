@@ -237,7 +237,7 @@ class TrajectoryWriter:
             if result.call is not None and id(result.call) in about:
                 about[id(result.call)].append(self._verdicts.verdict(result))
         differing = differences_by_call(results, trajectory.calls)
-        chains = failing_chains(trajectory, results, window) if self._reads_content else {}
+        chains = failing_chains(trajectory, results, window if self._reads_content else ())
         observed, recoveries, shows_values = Observed(trajectory), recovered(trajectory), self._redactor.shows_values
         for turn, group in groupby(enumerate(window, start=first), key=lambda entry: entry[1].turn):
             shown: list[ShownCall] = []

@@ -1,5 +1,6 @@
 """`toolgauge learn` and `toolgauge init`: recorded traffic in, files of criteria and configuration to review out."""
 
+import contextlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -87,7 +88,11 @@ def command(
     spells or that at least five conversations share. The same recordings give the same bytes.
     """
     options = Options(requirements=Requirements(runs=min_runs, tolerance=tolerance), most_alarms=false_alarms)
-    wanted = Wanted(tuple(map(_attribute, only)), None if label_file is None else read_labels(label_file))
+    for each in only:
+        if not each.partition("=")[0] or "=" not in each:
+            raise click.UsageError(f"--only takes ATTRIBUTE=VALUE, not `{each}`")
+    pairs = tuple((key, value) for key, _, value in (each.partition("=") for each in only))
+    wanted = Wanted(pairs, None if label_file is None else read_labels(label_file))
     learner = learned_from(files, wanted, config_paths, overrides)
     if not learner.calls:
         raise RecordingError(
@@ -117,13 +122,6 @@ def command(
     text = f"wrote {written} criteria to {output}; try them: toolgauge replay --criteria {output} FILE..."
     click.echo(text, err=True)
     return 0
-
-
-def _attribute(text: str) -> tuple[str, str]:
-    key, separator, value = text.partition("=")
-    if not separator or not key:
-        raise click.UsageError(f"--only takes ATTRIBUTE=VALUE, not `{text}`")
-    return key, value
 
 
 def learned_from(
@@ -179,20 +177,17 @@ def init(
     places = {name: directory / name for name in (_CONFIG, _CRITERIA)}
     existing = [f"`{place}`" for place in places.values() if place.exists()]
     if existing and not force:
-        raise ConfigError(
-            f"{' and '.join(existing)} would be overwritten", hint="`--force` overwrites, `--directory` goes elsewhere"
-        )
+        hint = "`--force` overwrites, `--directory` goes elsewhere"
+        raise ConfigError(f"{' and '.join(existing)} would be overwritten", hint=hint)
     seen = _seen(files, config_paths, overrides) if files else None
     texts = {
         _CONFIG: configuration(seen, config=str(places[_CONFIG]), criteria=_CRITERIA),
         _CRITERIA: criteria_file(seen, tuple(dict.fromkeys(names))),
     }
     for name, text in texts.items():
-        try:
+        with contextlib.suppress(OSError):  # the file cannot be written either, and the error names it
             places[name].parent.mkdir(parents=True, exist_ok=True)
-            places[name].write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise ToolgaugeError(f"cannot write `{places[name]}`: {error.strerror}") from error
+        write_text(places[name], text)
     count = texts[_CRITERIA].count("\n  - name: ")
     click.echo(f"wrote {places[_CONFIG]} and {places[_CRITERIA]} ({count} criteria beside the default ones)", err=True)
     click.echo(f"next: toolgauge serve --config {places[_CONFIG]}", err=True)

@@ -13,7 +13,6 @@ import click
 from toolgauge.model.errors import RecordingError
 from toolgauge.recordings.recorded_requests import RecordedRequest, find_files, read
 from toolgauge.report.terminal import PLAIN, Style
-from toolgauge.score.unmatched import Unmatched, UnmatchedCriteria
 
 _WIDTH = 30
 _BETWEEN_DRAWINGS_S = 0.1
@@ -76,14 +75,6 @@ def write_text(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise RecordingError(f"cannot write `{path}`: {error.strerror}") from error
-
-
-def warn_of_unmatched(unmatched: UnmatchedCriteria) -> Sequence[Unmatched]:
-    """Name the criteria that matched nothing on standard error, and return them."""
-    found = unmatched.so_far()
-    for one in found:
-        click.echo(f"warning: criterion `{one.criterion.name}` {one.description}: look at {one.keys}", err=True)
-    return found
 
 
 def terminal_style(stream: TextIO | None = None) -> Style:

@@ -12,9 +12,9 @@ from typing import TypeAlias, TypeVar
 
 import click
 
-from toolgauge.cli.loaded_criteria import load_to_score
+from toolgauge.cli.loaded_criteria import load_to_score, warn_of_unmatched
 from toolgauge.cli.main import configuration_options, criteria_option, drop_output
-from toolgauge.cli.output import Reading, reading_progress, terminal_style, warn_of_unmatched
+from toolgauge.cli.output import Reading, reading_progress, terminal_style
 from toolgauge.cli.report_files import Reports, report_options
 from toolgauge.config.model import Config
 from toolgauge.export.regression_events import sentence

@@ -248,16 +248,9 @@ class _Report:
         differences: list[ShownDifference] = []
         for one in verdict.differences[: self.detail.differences]:
             actual = with_cause(one.actual, value) if one.actual and one.rule == ERROR_RULE else one.actual
-            differences.append(
-                replace(
-                    one,
-                    where=cut(one.where, _NAME),
-                    rule=cut(one.rule, _NAME),
-                    expected=None if one.expected is None else cut(one.expected, value),
-                    actual=None if actual is None else cut(actual, value),
-                    in_words=cut(one.in_words, _EXPLANATION),
-                )
-            )
+            where, rule, words = cut(one.where, _NAME), cut(one.rule, _NAME), cut(one.in_words, _EXPLANATION)
+            expected, actual = (None if side is None else cut(side, value) for side in (one.expected, actual))
+            differences.append(replace(one, where=where, rule=rule, expected=expected, actual=actual, in_words=words))
         return ReportedVerdict(
             criterion=cut(result.criterion, _NAME),
             evaluator=result.evaluator,

@@ -142,9 +142,8 @@ class ToolServer:
         self, context: ServerRequestContext, params: PaginatedRequestParams | None
     ) -> ListToolsResult:
         del context, params
-        annotations = ToolAnnotations(
-            read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
-        )
+        hints = {"read_only_hint": True, "destructive_hint": False, "idempotent_hint": True, "open_world_hint": False}
+        annotations = ToolAnnotations.model_validate(hints)
         return ListToolsResult(
             tools=[
                 Tool(

@@ -101,8 +101,7 @@ class WebEndpoint(HttpEndpoint):
             return _text(403, "the Host header does not name this machine: ask `localhost`, or configure `web.auth`")
         if is_of_another_site(request.headers):
             return _text(403, "another site may link here, and read nothing")
-        if request.path in self._files:
-            file = self._files[request.path]
+        if (file := self._files.get(request.path)) is not None:
             # Browsers ask each time whether it is still the same, and get it once.
             headers = {"Cache-Control": "no-cache", "ETag": f'"{file.tag}"'}
             response = _unchanged(request, file.tag, headers) or web.Response(

@@ -26,14 +26,10 @@ from toolgauge.demo.lines import (
     DemoDestination,
     ScorecardLines,
     books_lines,
-    criteria_lines,
     example_lines,
     heading,
-    introduction,
     metric_lines,
-    next_lines,
     summary_lines,
-    web_view_lines,
 )
 from toolgauge.export.redact import Redactor
 from toolgauge.model.errors import StartError
@@ -70,6 +66,16 @@ _SEED = 8
 _HEALTHY, _MOST_WORSE, _PER_SECOND = 180, 150, 30
 _LONGEST_WAIT_S = 4.0
 _DRAWN = (("openinference-langgraph", "sequence", 2), ("openinference-crewai", "retry", 1))
+_CRITERIA = """\
+Criteria named default.* need no reference; the others compare with expected
+calls. What could not be looked at is not evaluated, which is never a 0.
+"""
+_STAY = "  toolgauge demo --stay      look at all of this in a browser\n"
+_NEXT = f"""
+What to do next:
+{_STAY}\
+  toolgauge serve            receive OTLP on localhost:4317 (gRPC) and 4318
+  toolgauge replay FILE...   score recorded traffic"""
 _RELEASE = f"""\
 A detector needs many conversations: these are drawn with replacement from
 recorded runs of `shop_agent`. The failures of version 1.1 are made up:
@@ -156,10 +162,15 @@ class _Demo:
         order = {named: place for place, named in enumerate(_FIRST)}
         sent = sorted(recorded, key=lambda one: order.get((one.framework, one.scenario), len(order)))
         shown = ScorecardLines(_SHOWN, style) if view is None else ScorecardLines(_SHOWN, style, view.page_url)
-        self._print(introduction(len(sent), len({recording.framework for recording in sent})))
-        if view is not None:
-            self._print(web_view_lines(view.url, style))
-        self._print((*heading("Runs and their scores", style), *criteria_lines()))
+        frameworks = len({recording.framework for recording in sent})
+        self.print_line(
+            f"{len(sent)} recorded runs of {frameworks} agent frameworks go as OTLP into a running pipeline, which"
+        )
+        self.print_line("scores their tool calls, sends them on, and watches the scores for a drop.")
+        address = "" if view is None else f"In the web view: {style.head(view.url)} (Ctrl-C ends it)"
+        if address:
+            self.print_line(address)
+        self._print((*heading("Runs and their scores", style), _CRITERIA))
         exposition = await self._send_and_score(sent, shown)
         # What a release adds is drawn from the recordings: the summary is about these.
         closed = {scorecard.trajectory.trace_id: scorecard for scorecard in self.seen}
@@ -169,11 +180,11 @@ class _Demo:
         self._print((*books_lines(self.arrivals, sent_spans), *example_lines(self.arrivals), *metric_lines(exposition)))
         regressions = await self._show_release(recorded) if regression else ()
         self._print((*heading("Summary", style), *summary_lines(judged, shown, regressions, style)))
-        self._print(next_lines(stays=view is not None))
+        self.print_line(_NEXT if view is None else _NEXT.replace(_STAY, ""))
         if view is not None:
             interrupted = asyncio.Event()
             handle_stop_signals(interrupted.set)
-            self._print(web_view_lines(view.url, style))
+            self.print_line(address)
             await interrupted.wait()
 
     def _print(self, lines: Iterable[str]) -> None:

@@ -77,24 +77,11 @@ _BAD = ("fail", "error")
 _TOTALS = ("toolgauge_spans_total", "toolgauge_trajectories_total")
 
 
-def introduction(runs: int, frameworks: int) -> Iterator[str]:
-    """Introduce the demo."""
-    yield f"{runs} recorded runs of {frameworks} agent frameworks go as OTLP into a running pipeline, which"
-    yield "scores their tool calls, sends them on, and watches the scores for a drop."
-
-
 def heading(text: str, style: Style = PLAIN) -> Iterator[str]:
     """Begin a part of the output."""
     yield ""
     yield style.head(text)
     yield style.aside("=" * len(text))
-
-
-def criteria_lines() -> Iterator[str]:
-    """Introduce the criteria of the demo."""
-    yield "Criteria named default.* need no reference; the others compare with expected"
-    yield "calls. What could not be looked at is not evaluated, which is never a 0."
-    yield ""
 
 
 class ScorecardLines:
@@ -157,8 +144,7 @@ def _marked(style: Style, mark: str, text: str, most: int) -> Iterator[str]:
         yield f"{indent}{line}" if number else f"  {style.bad(mark)}  {line}"
 
 
-def alarm_lines(regressions: Iterable[LogRecord], style: Style = PLAIN) -> Iterator[str]:
-    """Name each stream whose scores have dropped, on one line."""
+def _alarm_lines(regressions: Iterable[LogRecord], style: Style) -> Iterator[str]:
     for record in regressions:
         values = {each.key: each.value for each in record.attributes}
         baseline, current = (
@@ -181,22 +167,7 @@ def summary_lines(
         yield from unseen
     if regressions:
         yield f"{counted(len(regressions), 'alarm')} (in Prometheus the alert ToolgaugeQualityRegression):"
-        yield from alarm_lines(regressions, style)
-
-
-def next_lines(*, stays: bool) -> Iterator[str]:
-    """Name the next commands."""
-    yield ""
-    yield "What to do next:"
-    if not stays:
-        yield "  toolgauge demo --stay      look at all of this in a browser"
-    yield "  toolgauge serve            receive OTLP on localhost:4317 (gRPC) and 4318"
-    yield "  toolgauge replay FILE...   score recorded traffic"
-
-
-def web_view_lines(url: str, style: Style = PLAIN) -> Iterator[str]:
-    """Name the address of the web view."""
-    yield f"In the web view: {style.head(url)} (Ctrl-C ends it)"
+        yield from _alarm_lines(regressions, style)
 
 
 def books_lines(arrivals: DemoDestination, sent_spans: int) -> Iterator[str]:

@@ -127,6 +127,10 @@ def test_a_trajectory_that_no_criterion_judges_is_shown():
     assert "  1 call  no criterion applies  " in shown(scorecard(of=trajectory(call())))
 
 
+def test_a_trajectory_that_only_judges_judge_waits_for_them():
+    assert "  1 call  waits for judges  " in shown(replace(scorecard(of=trajectory(call())), awaits_judges=True))
+
+
 def test_without_calls_and_results_there_is_nothing_to_show():
     screen = Screen()
     on(screen).show(scorecard(of=trajectory()))

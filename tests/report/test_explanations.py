@@ -104,6 +104,15 @@ def test_a_brief_reason_keeps_the_explanation_of_what_no_value_was_expected_of()
     assert brief_reason(outcome, HIDING) == "`charge_card` failed with `ValueError`"
 
 
+def test_a_brief_reason_puts_the_value_of_one_difference_behind_no_other():
+    found = tuple(
+        Difference(where=f"refund_order: {name}", rule=rule, expected=None, actual=Side(value=value))
+        for name, rule, value in (("id", "unknown_arguments", "A-17"), ("order_id", "missing_required", None))
+    )
+    both = "`id` is not an argument of the tool; `order_id` is missing"
+    assert brief_reason(Scored(0.0, both, differences=found, passed=False), SHOWING) == both
+
+
 def test_a_brief_reason_has_long_values_from_where_they_begin_to_differ():
     outcome = differing("x" * 100 + "yes", "x" * 100 + "no").outcome
     assert brief_reason(outcome, SHOWING) == ('issue_refund: amount: expected …xxxxxxyes", got …xxxxxxno"')

@@ -1,7 +1,6 @@
 """`toolgauge ack`: accepts lower scores as the new normal."""
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -47,16 +46,7 @@ def command(admin: str, token_file: Path | None, *, is_all: bool, **names: str |
         raise click.UsageError("`--all` stands alone")
     if not is_all and not filters:
         raise click.UsageError("name the streams, by `--criterion` for example, or give `--all`")
-    acknowledged = _acknowledged(admin, None if token_file is None else read_token(token_file), filters)
-    if not acknowledged:
-        raise ToolgaugeError("no stream matches", hint=f"`curl {admin.rstrip('/')}/streams` lists them")
-    noun = "stream" if acknowledged == 1 else "streams"
-    click.echo(f"{acknowledged} {noun} accepted; what is normal is learned anew")
-    return 0
-
-
-def _acknowledged(admin: str, token: str | None, filters: Mapping[str, str]) -> int:
-    """Ask the admin endpoint; return how many streams it has acknowledged."""
+    token = None if token_file is None else read_token(token_file)
     check_url(admin, "--admin")
     body = ask(admin, "/ack", token=token, max_bytes=_MAX_ANSWER_BYTES, body=json.dumps(filters).encode())
     try:
@@ -64,7 +54,12 @@ def _acknowledged(admin: str, token: str | None, filters: Mapping[str, str]) -> 
     except ValueError as error:
         raise not_toolgauge(admin) from error
     match answered:
-        case {"acknowledged": int(count)}:
-            return count
+        case {"acknowledged": int(acknowledged)}:
+            pass
         case _:
             raise not_toolgauge(admin)
+    if not acknowledged:
+        raise ToolgaugeError("no stream matches", hint=f"`curl {admin.rstrip('/')}/streams` lists them")
+    noun = "stream" if acknowledged == 1 else "streams"
+    click.echo(f"{acknowledged} {noun} accepted; what is normal is learned anew")
+    return 0

@@ -1,7 +1,7 @@
 """`toolgauge backtest`: how often criteria would have fired on recorded traffic, and on which runs."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -9,7 +9,7 @@ import click
 from toolgauge.authoring.backtest_report import Report
 from toolgauge.authoring.firings import Backtest, CountedJudges, Stopwatch
 from toolgauge.authoring.labels import Labelled, LabelSet, RecordedFeedback, read_labels
-from toolgauge.cli.loaded_criteria import load_to_score
+from toolgauge.cli.loaded_criteria import load_to_score, warn_of_unmatched
 from toolgauge.cli.main import EXIT_CODES, configuration_options, criteria_option
 from toolgauge.cli.output import reading_progress, terminal_style
 from toolgauge.model.errors import ConfigError, RecordingError
@@ -93,36 +93,32 @@ def command(
         raise RecordingError("there is no trajectory to judge", hint="`toolgauge doctor FILE...` shows what is there")
     if attribute is not None:
         labels.append(attribute)
-    seen = dict.fromkeys(backtest.seen())
-    for one in labels:
-        _check_labels(one, seen)
-    recorded = [found for _, found in sorted(feedback.by_name.items())]
-    for one in recorded:
-        _warn_of_labels(one, seen)
-    labels.extend(one for one in recorded if one.verdicts)
+    labels = _usable_labels(labels, feedback, backtest)
     report = Report.of(backtest, labels, judges.calls)
-    if as_json:
-        click.echo(json.dumps(report.as_object()))
-    else:
-        for line in report.lines(terminal_style()):
-            click.echo(line)
-    for one in unmatched.so_far():
-        _warn(f"criterion `{one.criterion.name}` {one.description}: look at {one.keys}")
+    for line in (json.dumps(report.as_object()),) if as_json else report.lines(terminal_style()):
+        click.echo(line)
+    warn_of_unmatched(unmatched)
     if cost:
         _print_cost(stopwatch, backtest)
 
 
-def _check_labels(labels: LabelSet, seen: Mapping[Labelled, None]) -> None:
-    """Warn of labels that could not be used; raise `RecordingError` where none could be."""
-    name, unmatched = printable(labels.name), labels.unmatched(seen)
-    if labels.verdicts and len(unmatched) == len(labels.verdicts):
-        raise RecordingError(
-            f"none of the {len(unmatched)} labels of `{name}` is on a trace or conversation of the recording",
-            hint=f"the first label is on {unmatched[0]}, the first trajectory is of {next(iter(seen))}",
-        )
-    _warn_of_labels(labels, seen)
-    if not labels.verdicts:
-        raise RecordingError(f"no trace has a verdict in `{name}`", hint=f"a verdict is {PLAIN_VERDICTS}")
+def _usable_labels(labels: Sequence[LabelSet], feedback: RecordedFeedback, backtest: Backtest) -> list[LabelSet]:
+    """Add recorded verdicts; warn of labels that could not be used, and raise `RecordingError` where none could be."""
+    seen = dict.fromkeys(backtest.seen())
+    for one in labels:
+        name, unmatched = printable(one.name), one.unmatched(seen)
+        if one.verdicts and len(unmatched) == len(one.verdicts):
+            raise RecordingError(
+                f"none of the {len(unmatched)} labels of `{name}` is on a trace or conversation of the recording",
+                hint=f"the first label is on {unmatched[0]}, the first trajectory is of {next(iter(seen))}",
+            )
+        _warn_of_labels(one, seen)
+        if not one.verdicts:
+            raise RecordingError(f"no trace has a verdict in `{name}`", hint=f"a verdict is {PLAIN_VERDICTS}")
+    recorded = [found for _, found in sorted(feedback.by_name.items())]
+    for one in recorded:
+        _warn_of_labels(one, seen)
+    return [*labels, *(one for one in recorded if one.verdicts)]
 
 
 def _warn_of_labels(labels: LabelSet, seen: Mapping[Labelled, None]) -> None:
@@ -143,10 +139,8 @@ def _print_cost(stopwatch: Stopwatch, backtest: Backtest) -> None:
     for name, taken_ns in stopwatch.taken_ns.most_common():
         evaluations = stopwatch.evaluations[name]
         each_us = taken_ns / 1e3 / evaluations
-        click.echo(
-            f"  {printable(name)}: {taken_ns / 1e6:.1f} ms in {evaluations} evaluations, {each_us:.0f} us each",
-            err=True,
-        )
+        text = f"  {printable(name)}: {taken_ns / 1e6:.1f} ms in {evaluations} evaluations, {each_us:.0f} us each"
+        click.echo(text, err=True)
 
 
 def _warn(text: str) -> None:

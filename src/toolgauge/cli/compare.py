@@ -14,16 +14,7 @@ from toolgauge.model.errors import ConfigError, ToolgaugeError
 from toolgauge.model.records import ENVIRONMENT, VERSION
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.net.admin_client import read_token
-from toolgauge.recordings.comparison import (
-    BASE,
-    NEW,
-    Filters,
-    Versions,
-    choose_versions,
-    compare,
-    observe,
-    set_beside,
-)
+from toolgauge.recordings.comparison import BASE, NEW, Filters, Versions, choose_versions, compare, observe, set_beside
 from toolgauge.recordings.comparison_tables import comparison_object, conclusion, markdown_lines, quoted, table_lines
 from toolgauge.recordings.conversation_means import (
     SERVICE,
@@ -110,13 +101,9 @@ def command(
     tools of an agent. The streams of all tools, and those of whole trajectories, have to be shown to be no worse; a single
     tool can only be worse.
     """
-    _check_usage(files, by, live, base or new)
+    _check_usage(files, by, live, base or new, criteria_files, has_token=token_file is not None)
     if as_json and as_markdown:
         raise click.UsageError("`--json` or `--markdown`, not both")
-    if live is None and token_file is not None:
-        raise click.UsageError("`--token-file` goes with `--live`")
-    if live is not None and criteria_files:
-        raise click.UsageError("`--live` compares what is scored by the running process: it takes no `--criteria`")
     if not all("=" in each for each in only):
         raise click.UsageError("`--only` takes NAME=VALUE, as in `--only criterion=default.tool_success`")
     filters = Filters((name, value) for name, _, value in (each.partition("=") for each in only))
@@ -140,17 +127,23 @@ def command(
         raise ConfigError(error.message, hint=error.hint) from error
     question = Question(margin=margin, confidence=confidence, looks_often=live is not None)
     compared = compare(observed, versions, filters, question)
-    if as_json:
-        click.echo(json.dumps(comparison_object(compared)))
-    else:
-        for line in markdown_lines(compared) if as_markdown else table_lines(compared, terminal_style()):
-            click.echo(line)
+    lines = markdown_lines(compared) if as_markdown else table_lines(compared, terminal_style())
+    for line in (json.dumps(comparison_object(compared)),) if as_json else lines:
+        click.echo(line)
     for sentence in conclusion(compared):
         click.echo(sentence, err=True)
     return _EXIT_CODES[compared.answer]
 
 
-def _check_usage(files: tuple[str, ...], by: str | None, live: str | None, version: str | None) -> None:
+def _check_usage(
+    files: tuple[str, ...],
+    by: str | None,
+    live: str | None,
+    version: str | None,
+    criteria_files: tuple[str, ...],
+    *,
+    has_token: bool,
+) -> None:
     if live is not None and (files or by is not None):
         raise click.UsageError("`--live` takes neither files nor `--by`")
     if by == "":
@@ -161,6 +154,10 @@ def _check_usage(files: tuple[str, ...], by: str | None, live: str | None, versi
         raise click.UsageError("two recordings, or `--by` with one, or `--live`")
     if version is not None and live is None and by is None:
         raise click.UsageError("`--base` and `--new` name versions: they go with `--by` or `--live`")
+    if live is None and has_token:
+        raise click.UsageError("`--token-file` goes with `--live`")
+    if live is not None and criteria_files:
+        raise click.UsageError("`--live` compares what is scored by the running process: it takes no `--criteria`")
 
 
 def _two_recordings(score: _Observe, base: str, new: str) -> tuple[Observed, Sequence[Versions]]:
@@ -169,7 +166,7 @@ def _two_recordings(score: _Observe, base: str, new: str) -> tuple[Observed, Seq
         score(observations, [path], lambda _trajectory, version=version: version)
     both = set_beside(observations)
     for name in both.without:
-        _message(f"no `{name}` is in both recordings: streams are compared without it")
+        click.echo(f"no `{name}` is in both recordings: streams are compared without it", err=True)
     return both.observed, both.versions
 
 
@@ -179,7 +176,7 @@ def _split(
     observations = Observations()
     without = score(observations, files, lambda trajectory: attribute(trajectory, by))
     if without:
-        _message(f"{without} trajectories without `{by}` were left out")
+        click.echo(f"{without} trajectories without `{by}` were left out", err=True)
     observed = observations.observed(without={by} & {SERVICE, ENVIRONMENT})
     seen = sorted({version for versions in observed.first_seen_ns.values() for version in versions})
     for wanted in (base, new):
@@ -193,15 +190,11 @@ def _chosen(observed: Observed, base: str | None, new: str | None, by: str) -> t
     versions = tuple(choose_versions(observed, base, new))
     for chosen in versions:
         of = "" if chosen.service is None else f" of {quoted(chosen.service)}"
-        _message(f"comparing {quoted(chosen.new)}{of} with {quoted(chosen.base)}")
+        click.echo(f"comparing {quoted(chosen.new)}{of} with {quoted(chosen.base)}", err=True)
     for wanted in (base, new):
         if wanted is not None and not any(wanted in seen for seen in observed.first_seen_ns.values()):
-            _message(f"{quoted(wanted)} has not been seen as `{by}`")
+            click.echo(f"{quoted(wanted)} has not been seen as `{by}`", err=True)
     if not versions:
         few = "two values" if any(observed.first_seen_ns.values()) else "a value"
-        _message(f"no service has {few} of `{by}`")
+        click.echo(f"no service has {few} of `{by}`", err=True)
     return versions
-
-
-def _message(text: str) -> None:
-    click.echo(text, err=True)

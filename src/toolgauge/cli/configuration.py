@@ -41,9 +41,8 @@ def validate(config_paths: Sequence[str], overrides: Sequence[str], *, strict: b
     tools = load_tool_definitions(config)
     unusable = tuple(unusable_files(config))
     for error in unusable:
-        click.echo(f"warning: {error.message}", err=True)
-        if error.hint is not None:
-            click.echo(f"hint: {error.hint}", err=True)
+        hint = "" if error.hint is None else f"\nhint: {error.hint}"
+        click.echo(f"warning: {error.message}{hint}", err=True)
     names = ", ".join(criterion.name for criterion in criteria)
     registered = f"; {len(tools)} registered tools" if tools else ""
     click.echo(f"the configuration is valid; {len(criteria)} criteria: {names or 'none'}{registered}")

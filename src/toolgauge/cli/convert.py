@@ -7,8 +7,8 @@ import click
 from toolgauge.authoring.convert.conversion import convert
 from toolgauge.authoring.convert.draft import read_documents
 from toolgauge.cli.main import EXIT_CODES
+from toolgauge.cli.output import write_text
 from toolgauge.config.load import as_yaml
-from toolgauge.model.errors import RecordingError
 from toolgauge.report.terminal import printable
 
 
@@ -31,10 +31,7 @@ def command(files: tuple[str, ...], *, references: Path | None, key: str) -> Non
     documents = [document for file in files for document in read_documents(file)]
     converted = convert(documents, references, key)
     for path, lines in converted.references.items():
-        try:
-            path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-        except OSError as error:
-            raise RecordingError(f"cannot write `{path}`: {error.strerror}") from error
+        write_text(path, "".join(f"{line}\n" for line in lines))
     click.echo(as_yaml({"criteria": converted.criteria}), nl=False)
     for note in converted.notes:
         click.echo(f"not carried over: {printable(note)}", err=True)

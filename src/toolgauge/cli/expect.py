@@ -13,8 +13,8 @@ from toolgauge.authoring.reference_text import acceptance_lines, criteria_lines,
 from toolgauge.authoring.tasks import Choice, Chooser, Counted, choose_runs, with_runs_put_together
 from toolgauge.cli.loaded_criteria import load_to_score
 from toolgauge.cli.main import EXIT_CODES, configuration_options, criteria_option
-from toolgauge.cli.output import reading_progress
-from toolgauge.model.errors import ConfigError, RecordingError
+from toolgauge.cli.output import reading_progress, write_text
+from toolgauge.model.errors import ConfigError
 from toolgauge.model.trajectory import TrajectoryScope
 from toolgauge.recordings.recorded_requests import STDIN
 from toolgauge.report.terminal import counted, printable
@@ -134,32 +134,24 @@ def command(
         # Standard input cannot be read again, to try the criteria on it.
         recording = list(reading) if STDIN in files else reading
         chooser = choose_runs(recording, choice, counted, config, criteria)
-    written = document(
-        chooser.tasks(),
-        tools=counted.tools,
-        case_key=case_key,
-        is_promoted=promote,
-        is_one_criterion=references is not None,
-    )
+    is_one = references is not None
+    tasks, tools_counted = chooser.tasks(), counted.tools
+    written = document(tasks, tools=tools_counted, case_key=case_key, is_promoted=promote, is_one_criterion=is_one)
     _write(written, references, output, is_forced=force)
     _print_summary(written, chooser)
     with reading_progress(files) as reading:
         again = recording if STDIN in files else reading
-        for line in acceptance_lines(again, written, config, has_references=references is not None):
+        for line in acceptance_lines(again, written, config, has_references=is_one):
             reading.echo(f"note: {printable(line)}", err=True)
 
 
 def _tools(written: Sequence[str]) -> Literal["writes"] | tuple[str, ...] | None:
     """Read `--tools`; `None` is all of them."""
-    match written:
-        case () | ("writes",):
-            return "writes"
-        case ("all",):
-            return None
-        case _:
-            if "writes" in written or "all" in written:
-                raise click.UsageError("`--tools writes` and `--tools all` stand alone")
-            return tuple(written)
+    if tuple(written) in ((), ("writes",)):
+        return "writes"
+    if len(written) > 1 and ("writes" in written or "all" in written):
+        raise click.UsageError("`--tools writes` and `--tools all` stand alone")
+    return None if "all" in written else tuple(written)
 
 
 def _write(written: Document, references: Path | None, output: Path | None, *, is_forced: bool) -> None:
@@ -167,7 +159,8 @@ def _write(written: Document, references: Path | None, output: Path | None, *, i
     looked_up = None if references is None else os.path.relpath(references, directory)
     if references is not None:
         lines = tuple(reference_lines(written))
-        if not is_forced and _holds_others(references, lines):
+        found = references.read_bytes().splitlines() if references.is_file() and not is_forced else ()
+        if not {*filter(None, found)} <= {line.encode() for line in lines}:
             hint = "name another file, or replace it with `--force`"
             raise ConfigError(f"`{references}` holds other cases", hint=hint)
         _write_file(references, lines)
@@ -179,20 +172,8 @@ def _write(written: Document, references: Path | None, output: Path | None, *, i
 
 
 def _write_file(path: Path, lines: Iterable[str]) -> None:
-    try:
-        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    except OSError as error:
-        raise RecordingError(f"cannot write `{path}`: {error.strerror}") from error
+    write_text(path, "".join(f"{line}\n" for line in lines))
     click.echo(f"wrote `{printable(str(path))}`", err=True)
-
-
-def _holds_others(path: Path, lines: Sequence[str]) -> bool:
-    """Return whether the file has any line but these."""
-    try:
-        found = path.read_bytes().splitlines()
-    except OSError:
-        return False
-    return not {*filter(None, found)} <= {line.encode() for line in lines}
 
 
 def _print_summary(written: Document, chooser: Chooser) -> None:

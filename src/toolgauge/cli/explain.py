@@ -7,13 +7,12 @@ from collections import Counter
 import click
 from msgspec.structs import replace
 
-from toolgauge.cli.loaded_criteria import load_to_score
+from toolgauge.cli.loaded_criteria import load_to_score, warn_of_unmatched
 from toolgauge.cli.main import EXIT_CODES, configuration_options, criteria_option
 from toolgauge.cli.output import reading_progress, terminal_style
 from toolgauge.config.problems import suggestion
 from toolgauge.model.errors import ConfigError, RecordingError
-from toolgauge.model.outcomes import OutcomeWord, outcome_word
-from toolgauge.model.trajectory import Trajectory
+from toolgauge.model.outcomes import OutcomeWord, Result, outcome_word
 from toolgauge.recordings.recorded_requests import scorecards
 from toolgauge.report.json_objects import verdict_objects
 from toolgauge.report.terminal import printable
@@ -53,8 +52,9 @@ def command(
     config, criteria = load_to_score(config_paths, overrides, criteria_files)
     criterion = next((one for one in criteria if one.name == name), None)
     if criterion is None:
-        hint = suggestion(name, [one.name for one in criteria])
-        raise ConfigError(f"no criterion called `{printable(name)}`", hint=hint)
+        raise ConfigError(
+            f"no criterion called `{printable(name)}`", hint=suggestion(name, [it.name for it in criteria])
+        )
     is_shown = sys.stdout.isatty() and not as_json and "values" not in config.redact.model_fields_set
     redacting = redactor(config, show_values=is_shown or config.redact.values == "show")
     pass_at = {criterion.revision: criterion.pass_at}
@@ -64,43 +64,29 @@ def command(
     with reading_progress(files) as reading:
         for scorecard in scorecards(reading, offline_pipeline(config, (criterion,))):
             unmatched.see(with_writing_tools(scorecard.trajectory, (), kinds))
-            if trace_id is not None and not _is_of(scorecard.trajectory, trace_id):
+            # A trajectory of a conversation is of all its traces.
+            trajectory = scorecard.trajectory
+            ids = {trajectory.trace_id, trajectory.conversation_id, *(call.span.trace_id for call in trajectory.calls)}
+            if trace_id is not None and trace_id not in ids:
                 continue
             is_found = True
-            words.update(outcome_word(result.outcome) for result in scorecard.results)
-            wanted = tuple(
-                result
-                for result in scorecard.results
-                if not failed or outcome_word(result.outcome) in ("fail", "error")
-            )
-            described = replace(scorecard, results=wanted)
-            if not wanted:
-                continue
-            if as_json:
-                lines = map(json.dumps, verdict_objects(described, redacting, pass_at))
-            else:
-                lines = text.explained(described)
-            for line in lines:
-                reading.echo(line)
+            found: list[tuple[Result, OutcomeWord]] = [(one, outcome_word(one.outcome)) for one in scorecard.results]
+            words.update(word for _, word in found)
+            wanted = tuple(result for result, word in found if not failed or word in ("fail", "error"))
+            if wanted:
+                card = replace(scorecard, results=wanted)
+                objects = verdict_objects(card, redacting, pass_at)
+                for line in map(json.dumps, objects) if as_json else text.explained(card):
+                    reading.echo(line)
+    if not is_found and trace_id is None:
+        raise RecordingError("there is no trajectory to judge", hint="`toolgauge doctor FILE...` shows what is there")
     if not is_found:
-        if trace_id is None:
-            hint = "`toolgauge doctor FILE...` shows what is there"
-            raise RecordingError("there is no trajectory to judge", hint=hint)
-        raise RecordingError(
-            f"no trajectory of trace `{printable(trace_id)}`", hint="`toolgauge inspect FILE...` lists the trajectories"
-        )
-    for one in unmatched.so_far():
-        click.echo(f"warning: criterion `{name}` {one.description}: look at {one.keys}", err=True)
+        hint = "`toolgauge inspect FILE...` lists the trajectories"
+        raise RecordingError(f"no trajectory of trace `{printable(trace_id or '')}`", hint=hint)
+    warn_of_unmatched(unmatched)
     if text.hint is not None:
         click.echo(f"hint: {text.hint}", err=True)
     counts = ", ".join(f"{count} {word}" for word, count in words.most_common()) or "none"
     rule = f"{criterion.evaluator_name}, passes at {criterion.pass_at:g}"
     shadow = ", in the shadow" if criterion.enforce == "shadow" else ""
     click.echo(f"verdicts of `{name}` ({rule}{shadow}): {counts}", err=True)
-
-
-def _is_of(trajectory: Trajectory, wanted: str) -> bool:
-    """Return whether a trajectory is of a trace or a conversation; one of a conversation is of all its traces."""
-    if wanted in (trajectory.trace_id, trajectory.conversation_id):
-        return True
-    return any(call.span.trace_id == wanted for call in trajectory.calls)

@@ -2,7 +2,6 @@
 
 import json
 import os
-from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -10,10 +9,9 @@ import click
 from toolgauge.cli.main import EXIT_CODES, configuration_options
 from toolgauge.cli.output import reading_progress, terminal_style
 from toolgauge.config.load import load
-from toolgauge.config.model import Config
 from toolgauge.recordings.doctor import Diagnosis, Doctor, diagnosis_lines, diagnosis_object
 from toolgauge.recordings.recorded_requests import scorecards
-from toolgauge.recordings.stats import Stats, Tally, UnreadTools, unread_lines, unread_object
+from toolgauge.recordings.stats import Stats, Tally, unread_lines, unread_object
 from toolgauge.report.json_objects import trajectory_object
 from toolgauge.report.text import TextWriter
 from toolgauge.service.pipeline_factory import offline_pipeline, redactor
@@ -40,27 +38,18 @@ def doctor(files: tuple[str, ...], config_paths: tuple[str, ...], overrides: tup
     with reading_progress(files) as recording:
         for scorecard in scorecards(tally.counted(recording), offline_pipeline(config, (), tally.recognizer)):
             diagnosing.add(scorecard.trajectory)
-    diagnoses = tuple(diagnosing.diagnoses())
+    diagnoses, style = tuple(diagnosing.diagnoses()), terminal_style()
     unread = tally.unread_tools.left_over()
-    _print_diagnoses(diagnoses, unread, as_json=as_json)
-    _warn_of(tally, diagnosing, diagnoses)
-    is_fine = diagnoses and not any(diagnosis.has_problems for diagnosis in diagnoses)
-    return 0 if is_fine and not any(one.is_problem for one in unread) else 1
-
-
-def _print_diagnoses(diagnoses: Sequence[Diagnosis], unread: Sequence[UnreadTools], *, as_json: bool) -> None:
     if as_json:
         for found in (*map(diagnosis_object, diagnoses), *map(unread_object, unread)):
             click.echo(json.dumps(found))
-        return
-    style = terminal_style()
-    for lines in (
-        *(diagnosis_lines(diagnosis, style) for diagnosis in diagnoses),
-        *(unread_lines(one, style) for one in unread),
-    ):
-        for line in lines:
+    else:
+        blocks = (*(diagnosis_lines(each, style) for each in diagnoses), *(unread_lines(one, style) for one in unread))
+        for line in (line for lines in blocks for line in (*lines, "")):
             click.echo(line)
-        click.echo()
+    _warn_of(tally, diagnosing, diagnoses)
+    is_fine = diagnoses and not any(diagnosis.has_problems for diagnosis in diagnoses)
+    return 0 if is_fine and not any(one.is_problem for one in unread) else 1
 
 
 def _warn_of(tally: Tally, diagnosing: Doctor, diagnoses: tuple[Diagnosis, ...]) -> None:
@@ -106,7 +95,13 @@ def command(
     """
     config = load([Path(path) for path in config_paths], overrides, os.environ)
     if stats:
-        _print_stats(config, files, as_json=as_json)
+        tally = Tally()
+        figures = Stats(tally)
+        with reading_progress(files) as recording:
+            for scorecard in scorecards(tally.counted(recording), offline_pipeline(config, (), tally.recognizer)):
+                figures.add(scorecard.trajectory)
+        for line in (json.dumps(figures.as_object()),) if as_json else figures.lines(terminal_style()):
+            click.echo(line)
         return
     text = TextWriter(redactor(config), style=terminal_style(), shows_values=True)
     with reading_progress(files) as reading:
@@ -116,16 +111,3 @@ def command(
             else:
                 for line in (*text.trajectory(scorecard.trajectory), ""):
                     reading.echo(line)
-
-
-def _print_stats(config: Config, files: tuple[str, ...], *, as_json: bool) -> None:
-    tally = Tally()
-    stats = Stats(tally)
-    with reading_progress(files) as recording:
-        for scorecard in scorecards(tally.counted(recording), offline_pipeline(config, (), tally.recognizer)):
-            stats.add(scorecard.trajectory)
-    if as_json:
-        click.echo(json.dumps(stats.as_object()))
-    else:
-        for line in stats.lines(terminal_style()):
-            click.echo(line)

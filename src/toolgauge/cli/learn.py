@@ -1,5 +1,6 @@
 """`toolgauge learn` and `toolgauge init`: recorded traffic in, files of criteria and configuration to review out."""
 
+import contextlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,10 +9,10 @@ import click
 
 from toolgauge.authoring.evidence import Requirements
 from toolgauge.authoring.labels import read_labels
-from toolgauge.authoring.learner import Learner, Options, ServiceSummary, Wanted, learn_recording
+from toolgauge.authoring.learner import Learner, Options, Wanted, learn_recording
 from toolgauge.authoring.starter import SeenTraffic, configuration, criteria_file, packs
 from toolgauge.cli.main import EXIT_CODES, configuration_options
-from toolgauge.cli.output import reading_progress
+from toolgauge.cli.output import reading_progress, write_text
 from toolgauge.model.errors import ConfigError, RecordingError, ToolgaugeError
 from toolgauge.report.terminal import shortened
 from toolgauge.score.criterion import ToolKinds
@@ -87,7 +88,11 @@ def command(
     spells or that at least five conversations share. The same recordings give the same bytes.
     """
     options = Options(requirements=Requirements(runs=min_runs, tolerance=tolerance), most_alarms=false_alarms)
-    wanted = Wanted(tuple(map(_attribute, only)), None if label_file is None else read_labels(label_file))
+    for each in only:
+        if not each.partition("=")[0] or "=" not in each:
+            raise click.UsageError(f"--only takes ATTRIBUTE=VALUE, not `{each}`")
+    pairs = tuple((key, value) for key, _, value in (each.partition("=") for each in only))
+    wanted = Wanted(pairs, None if label_file is None else read_labels(label_file))
     learner = learned_from(files, wanted, config_paths, overrides)
     if not learner.calls:
         raise RecordingError(
@@ -96,33 +101,27 @@ def command(
         )
     text, services = learner.result(options)
     for summary in services:
-        click.echo(_line(summary, min_runs), err=True)
+        name = "(no service name)" if summary.service is None else shortened(summary.service, _NAME_LENGTH)
+        line = f"{name}: {summary.runs} runs, {summary.calls} calls, {summary.criteria} criteria"
+        if summary.needed > min_runs:
+            line += f"; a rule needs {summary.needed} runs, as with {min_runs} too many runs would fail"
+        if len(summary.versions) > 1:
+            line += f"; {len(summary.versions)} versions are mixed: `--only service.version=...` learns from one"
+        click.echo(line, err=True)
     if learner.cut_short:
         click.echo(f"left out: {learner.cut_short} runs that were not seen to their end", err=True)
     written = sum(summary.criteria for summary in services)
     if not written:
-        click.echo(
-            "no rule has enough evidence; record more, or lower --min-runs and allow more --false-alarms", err=True
-        )
+        text = "no rule has enough evidence; record more, or lower --min-runs and allow more --false-alarms"
+        click.echo(text, err=True)
         return 3
     if output is None:
         click.echo(text, nl=False)
         return 0
-    try:
-        output.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ToolgaugeError(f"cannot write `{output}`: {error.strerror}") from error
-    click.echo(
-        f"wrote {written} criteria to {output}; try them: toolgauge replay --criteria {output} FILE...", err=True
-    )
+    write_text(output, text)
+    text = f"wrote {written} criteria to {output}; try them: toolgauge replay --criteria {output} FILE..."
+    click.echo(text, err=True)
     return 0
-
-
-def _attribute(text: str) -> tuple[str, str]:
-    key, separator, value = text.partition("=")
-    if not separator or not key:
-        raise click.UsageError(f"--only takes ATTRIBUTE=VALUE, not `{text}`")
-    return key, value
 
 
 def learned_from(
@@ -132,16 +131,6 @@ def learned_from(
     config, _ = load_for_replay(config_paths, overrides, (), os.environ)
     with reading_progress(files) as reading:
         return learn_recording(reading, wanted, config)
-
-
-def _line(summary: ServiceSummary, min_runs: int) -> str:
-    name = "(no service name)" if summary.service is None else shortened(summary.service, _NAME_LENGTH)
-    text = f"{name}: {summary.runs} runs, {summary.calls} calls, {summary.criteria} criteria"
-    if summary.needed > min_runs:
-        text += f"; a rule needs {summary.needed} runs, as with {min_runs} too many runs would fail"
-    if len(summary.versions) > 1:
-        text += f"; {len(summary.versions)} versions are mixed: `--only service.version=...` learns from one"
-    return text
 
 
 # As `toolgauge learn` has them by default.
@@ -188,20 +177,17 @@ def init(
     places = {name: directory / name for name in (_CONFIG, _CRITERIA)}
     existing = [f"`{place}`" for place in places.values() if place.exists()]
     if existing and not force:
-        raise ConfigError(
-            f"{' and '.join(existing)} would be overwritten", hint="`--force` overwrites, `--directory` goes elsewhere"
-        )
+        hint = "`--force` overwrites, `--directory` goes elsewhere"
+        raise ConfigError(f"{' and '.join(existing)} would be overwritten", hint=hint)
     seen = _seen(files, config_paths, overrides) if files else None
     texts = {
         _CONFIG: configuration(seen, config=str(places[_CONFIG]), criteria=_CRITERIA),
         _CRITERIA: criteria_file(seen, tuple(dict.fromkeys(names))),
     }
     for name, text in texts.items():
-        try:
+        with contextlib.suppress(OSError):  # the file cannot be written either, and the error names it
             places[name].parent.mkdir(parents=True, exist_ok=True)
-            places[name].write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise ToolgaugeError(f"cannot write `{places[name]}`: {error.strerror}") from error
+        write_text(places[name], text)
     count = texts[_CRITERIA].count("\n  - name: ")
     click.echo(f"wrote {places[_CONFIG]} and {places[_CRITERIA]} ({count} criteria beside the default ones)", err=True)
     click.echo(f"next: toolgauge serve --config {places[_CONFIG]}", err=True)

@@ -1,14 +1,14 @@
 """Results on a terminal as they come in: one line a trajectory, and a summary at the end.
 
-The worker hands over a small row a trajectory, at most 20 a second, and counts the others; a thread that writes the log makes
-lines of them. Everything from spans is hostile: it is cut by the worker and made printable where a line is made of it.
+The worker hands over a small row a trajectory, at most 20 a second; the thread that writes the log makes lines of them.
+Text from spans is hostile: the worker cuts it, and lines show control characters as escapes.
 """
 
 import shutil
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Literal, TypeAlias
 
@@ -16,8 +16,6 @@ from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.export.redact import Redactor
 from toolgauge.model.outcomes import OutcomeWord, Scorecard
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.pipeline.stages import ScorecardSink
-from toolgauge.report.kept import ObservedSink
 from toolgauge.report.terminal import Style, counted, outcome_styled, printable, shortened, shortened_error
 from toolgauge.report.trajectory_rows import TrajectoryRow, row
 from toolgauge.score.failing_calls import SHADOW, ResultCounts
@@ -38,10 +36,9 @@ _WORDS: dict[OutcomeWord, str] = {"pass": "pass ", "fail": "FAIL ", "error": "ER
 
 
 class LiveLines:
-    """Shows the scorecards that pass through a sink.
+    """Shows scorecards. `show` and `count` belong to the worker; `tick` (once a second), `adopt` and `summary` to another thread.
 
-    `show` belongs to the worker; `tick`, to be called once a second, `adopt` and `summary` (after the last scorecard) to another
-    thread. Each number is written by one of the two only.
+    Each number is written by one of the two only.
     """
 
     def __init__(
@@ -53,7 +50,6 @@ class LiveLines:
         *,
         width: Callable[[], int],
     ) -> None:
-        """`width` is the number of columns that a line may fill."""
         self._shows_all = printed == "all"
         self._redactor = redactor
         self._write = write
@@ -73,10 +69,6 @@ class LiveLines:
         self._written_before = 0
         self._counted = self._counted_failed = 0
 
-    def observe(self, sink: ScorecardSink) -> ScorecardSink:
-        """Wrap a sink: its scorecards are shown."""
-        return ObservedSink(sink, self.show)
-
     def show(self, scorecard: Scorecard) -> None:
         """Count the scorecard, and have a line of it written where there is room."""
         if scorecard.results or scorecard.trajectory.calls:
@@ -88,8 +80,11 @@ class LiveLines:
                 self._services |= services
                 self._dialects |= dialects
                 names = [f"service {name}" for name in services] + [f"dialect {name}" for name in sorted(dialects)]
-                self._put(partial(_new_line, scorecard.scored_at_ns, names, self._style), is_failed=False)
-            self._show(scorecard, is_failed=is_failed)
+                shown = ", ".join(shortened(name, _MAX_NAME + len("service ")) for name in names)
+                text = f"{_clock(scorecard.scored_at_ns)}  {self._style.head(f'first seen: {shown}')}"
+                self._put(lambda: text, is_failed=False)
+            if self._shows_all or is_failed:
+                self._show(scorecard, is_failed=is_failed)
 
     def count(self, counts: ResultCounts) -> None:
         """Count results that get no line. Belongs to the worker."""
@@ -107,7 +102,9 @@ class LiveLines:
         self._written_before = self._written
         hidden, failed = self._hidden, self._hidden_failed
         more, more_failed = hidden - self._counted, failed - self._counted_failed
-        if more and self._write(partial(_counted_line, more, more_failed, self._style)):
+        failing = f", {more_failed:,} of them failed" if more_failed else ""
+        text = self._style.aside(f"… and {more:,} more{failing}")
+        if more and self._write(lambda: text):
             self._counted, self._counted_failed = hidden, failed
 
     def announce_first(self, now_ns: int, waits: AssembleSettings) -> None:
@@ -129,11 +126,9 @@ class LiveLines:
         self._write(lambda: text)
 
     def _show(self, scorecard: Scorecard, *, is_failed: bool) -> None:
-        if not (self._shows_all or is_failed):
-            return
         if self._has_room:
             trajectory = scorecard.trajectory
-            shown = row(trajectory, scorecard.results, scorecard.scored_at_ns, self._redactor, self._pass_at)
+            shown = row(scorecard, self._redactor, self._pass_at)
             calls = "judged" if scorecard.by_judges else counted(len(trajectory.calls), "call")
             page, trace_id = self.page_url(trajectory), trajectory.trace_id[:_MAX_NAME]
             self._put(partial(self._line, shown, calls, trace_id, page), is_failed=is_failed)
@@ -181,15 +176,6 @@ def terminal_width() -> int:
 
 def _clock(time_ns: int) -> str:
     return time.strftime("%H:%M:%S", time.localtime(time_ns / 1e9))
-
-
-def _new_line(time_ns: int, names: Sequence[str], style: Style) -> str:
-    shown = ", ".join(shortened(name, _MAX_NAME + len("service ")) for name in names)
-    return f"{_clock(time_ns)}  {style.head(f'first seen: {shown}')}"
-
-
-def _counted_line(more: int, failed: int, style: Style) -> str:
-    return style.aside(f"… and {more:,} more{f', {failed:,} of them failed' if failed else ''}")
 
 
 class Tally(ResultCounts):

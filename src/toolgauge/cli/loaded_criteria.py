@@ -1,4 +1,4 @@
-"""Configuration and criteria as commands that score load them, with the code that they run named."""
+"""Criteria as commands that score load them, with notes on standard error: code that runs, criteria that match nothing."""
 
 import os
 from collections.abc import Sequence
@@ -8,6 +8,7 @@ import click
 from toolgauge.config.model import Config
 from toolgauge.report.terminal import printable
 from toolgauge.score.criterion import Criterion
+from toolgauge.score.unmatched import UnmatchedCriteria
 from toolgauge.service.criteria_factory import evaluator_files, load_for_replay
 
 
@@ -24,3 +25,9 @@ def print_evaluator_files(criteria: Sequence[Criterion]) -> None:
     """Name the Python files whose code runs as evaluators, on standard error."""
     for file in evaluator_files(criteria):
         click.echo(f"running the evaluators in `{printable(file)}`", err=True)
+
+
+def warn_of_unmatched(unmatched: UnmatchedCriteria) -> None:
+    """Name the criteria that matched nothing."""
+    for one in unmatched.so_far():
+        click.echo(f"warning: criterion `{one.criterion.name}` {one.description}: look at {one.keys}", err=True)

@@ -41,10 +41,7 @@ def log_to_stderr(section: Log, handler: logging.Handler | None = None) -> None:
 
 
 class LogThread(logging.Handler):
-    """Writes lines on a thread of its own: a blocked pipe must stop neither telemetry nor the process.
-
-    Lines of the log beyond `max_lines` that wait are dropped and counted in `dropped`.
-    """
+    """Writes lines on a thread of its own, as a pipe may block; with `max_lines` waiting, more are `dropped`."""
 
     def __init__(self, max_lines: int = 1000) -> None:
         super().__init__()
@@ -163,8 +160,10 @@ class JsonForm(logging.Formatter):
         exception = _exception(record)
         if exception is not None:
             event["exception"] = exception
-        event.update(_given(record))
-        return json.dumps(event, default=_kind)
+        if record.name == _OURS or record.name.startswith(f"{_OURS}."):
+            given = vars(record).items()
+            event.update({name: value for name, value in given if name not in _OF_EVERY_RECORD and name not in _NAMES})
+        return json.dumps(event, default=lambda value: type(value).__name__)
 
 
 def message_of(record: logging.LogRecord) -> str:
@@ -175,22 +174,12 @@ def message_of(record: logging.LogRecord) -> str:
         return str(record.msg)
 
 
-def _given(record: logging.LogRecord) -> dict[str, object]:
-    if not (record.name == _OURS or record.name.startswith(f"{_OURS}.")):
-        return {}
-    return {name: value for name, value in vars(record).items() if name not in _OF_EVERY_RECORD and name not in _NAMES}
-
-
 def _exception(record: logging.LogRecord) -> str | None:
     if not record.exc_info or record.exc_info[0] is None:
         return None
     kind, _, trace = record.exc_info
     places = [f"{place.filename}:{place.lineno} {place.name}" for place in extract_tb(trace)[-_MAX_PLACES:]]
     return " < ".join((kind.__name__, *reversed(places)))
-
-
-def _kind(value: object) -> str:
-    return type(value).__name__
 
 
 _FORMS: dict[Literal["text", "json"], type[logging.Formatter]] = {"text": TextForm, "json": JsonForm}

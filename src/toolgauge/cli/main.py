@@ -160,7 +160,16 @@ def commands() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    _open_closed_streams()
+    streams: tuple[object, ...] = (sys.stdin, sys.stdout, sys.stderr)
+    # Stand in for streams that were closed when we were started: Python leaves `None` in their place.
+    for number, mode in enumerate(("r", "w", "w")) if None in streams else ():
+        try:
+            os.fstat(number)
+        except OSError:
+            # The lowest free number is taken, so that no socket or file of ours gets one of these three.
+            os.open(os.devnull, os.O_RDWR)
+        if streams[number] is None:
+            setattr(sys, ("stdin", "stdout", "stderr")[number], os.fdopen(number, mode, closefd=False))
     # gRPC looks at this when it is imported: without it, it writes a line on stderr for each stranger whose handshake fails.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     # Let a terminal that lacks a letter show its number: recordings hold all there are.
@@ -198,21 +207,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except OSError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
     return returned if isinstance(returned, int) else 0
-
-
-def _open_closed_streams() -> None:
-    """Stand in for streams that were closed when we were started: Python leaves `None` in their place."""
-    streams: tuple[object, ...] = (sys.stdin, sys.stdout, sys.stderr)
-    if None not in streams:
-        return
-    for number, mode in enumerate(("r", "w", "w")):
-        try:
-            os.fstat(number)
-        except OSError:
-            # The lowest free number is taken, so that no socket or file of ours gets one of these three.
-            os.open(os.devnull, os.O_RDWR)
-        if streams[number] is None:
-            setattr(sys, ("stdin", "stdout", "stderr")[number], os.fdopen(number, mode, closefd=False))
 
 
 def drop_output() -> None:

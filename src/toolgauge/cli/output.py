@@ -10,6 +10,7 @@ from typing import TextIO
 
 import click
 
+from toolgauge.model.errors import RecordingError
 from toolgauge.recordings.recorded_requests import RecordedRequest, find_files, read
 from toolgauge.report.terminal import PLAIN, Style
 
@@ -18,11 +19,7 @@ _BETWEEN_DRAWINGS_S = 0.1
 
 
 class Reading:
-    """The requests of recordings, with a bar on standard error where `total_bytes` is given.
-
-    `echo` prints a line and keeps the bar off it. Decompressed bytes are counted, so that where the total is that of
-    compressed files the bar ends before they do.
-    """
+    """The requests of recordings, with a bar on standard error where `total_bytes` is given; it counts decompressed bytes."""
 
     def __init__(self, files: Sequence[str], total_bytes: int | None) -> None:
         self._requests = read(files, self._add)
@@ -35,7 +32,7 @@ class Reading:
         return self._requests
 
     def echo(self, line: str = "", *, err: bool = False) -> None:
-        """Print a line."""
+        """Print a line, without the bar."""
         self.clear()
         click.echo(line, err=err)
 
@@ -70,6 +67,14 @@ def reading_progress(paths: Sequence[str]) -> Generator[Reading]:
         yield reading
     finally:
         reading.clear()
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file; raise `RecordingError` where that fails."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise RecordingError(f"cannot write `{path}`: {error.strerror}") from error
 
 
 def terminal_style(stream: TextIO | None = None) -> Style:

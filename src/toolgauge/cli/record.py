@@ -1,6 +1,7 @@
 """`toolgauge record`: what arrives, into a file."""
 
 import asyncio
+import contextlib
 import logging
 import os
 import queue
@@ -18,7 +19,7 @@ from toolgauge.config.load import listener_endpoints, load
 from toolgauge.config.model import Config, Log
 from toolgauge.export.recording_file import RecordingFile, recording_ending
 from toolgauge.net.listen import check_endpoints
-from toolgauge.recordings.recorder import Recognized, make_recorder
+from toolgauge.recordings.recorder import make_recorder
 from toolgauge.report.terminal import counted
 from toolgauge.service.process import handle_stop_signals, raise_descriptor_limit
 
@@ -47,27 +48,17 @@ class _Screen:
         self._thread.join(_SCREEN_GRACE_S)
 
     def _run(self) -> None:
-        try:
-            while self._show_next():
-                pass
-        except OSError:
-            return  # nobody reads it; the recording goes on
-
-    def _show_next(self) -> bool:
-        clear = _CLEAR_LINE if self._has_counter else ""
-        try:
-            text = self._lines.get(timeout=_EVERY_S if self._has_counter else None)
-        except queue.Empty:
-            # A line that wraps could not be cleared.
-            sys.stderr.write(clear + self.counter()[: shutil.get_terminal_size().columns - 1])
-        else:
-            if text is None:
-                sys.stderr.write(clear)
+        clear, text = _CLEAR_LINE if self._has_counter else "", ""
+        # The recording continues when nobody reads the lines.
+        with contextlib.suppress(OSError):
+            while text is not None:
+                try:
+                    text = self._lines.get(timeout=_EVERY_S if self._has_counter else None)
+                    sys.stderr.write(clear if text is None else f"{clear}{text}\n")
+                except queue.Empty:
+                    # A line that wraps could not be cleared.
+                    sys.stderr.write(clear + self.counter()[: shutil.get_terminal_size().columns - 1])
                 sys.stderr.flush()
-                return False
-            sys.stderr.write(f"{clear}{text}\n")
-        sys.stderr.flush()
-        return True
 
 
 class _LogLines(logging.Handler):
@@ -134,10 +125,6 @@ async def _record(config: Config, recording: RecordingFile, screen: _Screen) -> 
     screen.line("stopping")
     await service.stop()
     screen.end()
-    return _print_summary(recognized, recording)
-
-
-def _print_summary(recognized: Recognized, recording: RecordingFile) -> int:
     click.echo(recognized.counter())
     for line in recognized.lines():
         click.echo(line)

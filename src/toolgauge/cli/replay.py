@@ -12,7 +12,7 @@ from typing import TypeAlias, TypeVar
 
 import click
 
-from toolgauge.cli.loaded_criteria import load_to_score
+from toolgauge.cli.loaded_criteria import load_to_score, warn_of_unmatched
 from toolgauge.cli.main import configuration_options, criteria_option, drop_output
 from toolgauge.cli.output import Reading, reading_progress, terminal_style
 from toolgauge.cli.report_files import Reports, report_options
@@ -26,7 +26,7 @@ from toolgauge.report.json_objects import result_objects
 from toolgauge.report.terminal import printable
 from toolgauge.report.text import TextWriter, trajectory_head
 from toolgauge.score.criterion import Criterion, register, with_writing_tools
-from toolgauge.score.unmatched import Unmatched, UnmatchedCriteria
+from toolgauge.score.unmatched import UnmatchedCriteria
 from toolgauge.service.pipeline_factory import offline_pipeline, redactor, tool_kinds
 
 _F = TypeVar("_F", bound=Callable[..., object])
@@ -188,7 +188,10 @@ def command(
     summary, rows = Summary(criteria), ScorecardRows(redactor(config), criteria)
     unmatched = UnmatchedCriteria(tuple(map(register, criteria)))
     kinds = tool_kinds(config)
-    describe = _objects(config) if as_json else _lines(config, criteria)
+    redacting = redactor(config)
+    describe: _Describe = (
+        (lambda card: map(json.dumps, result_objects(card, redacting))) if as_json else _lines(config, criteria)
+    )
     with _document(html_file, files, config, criteria) as add_to_document, reading_progress(files) as reading:
         make = offline_pipeline(config, criteria, on_regressions=partial(_print_regressions, reading))
         for scorecard in scorecards(reading, make):
@@ -199,12 +202,21 @@ def command(
             with keep_on(gate):
                 for line in describe(scorecard):
                     reading.echo(line)
-    without = unmatched.so_far()
+    return _conclude(summary, unmatched, gate, reports, as_json=as_json)
+
+
+def _print_regressions(reading: Reading, regressions: Sequence[Regression]) -> None:
+    for regression in regressions:
+        reading.echo(printable(f"regression: {sentence(regression)}"), err=True)
+
+
+def _conclude(summary: Summary, unmatched: UnmatchedCriteria, gate: Gate, reports: Reports, *, as_json: bool) -> int:
+    """Print the table and the gate, write the reports, and return the exit code."""
     with keep_on(gate):
-        _print_summary(summary, without, to_stderr=as_json)
+        _print_summary(summary, unmatched, to_stderr=as_json)
     # A default criterion may have nothing to look at.
     without_result = {one.name: "has no result" for one in summary.counts if not (one.words or one.is_default)}
-    without_result |= {one.criterion.name: one.description for one in without}
+    without_result |= {one.criterion.name: one.description for one in unmatched.so_far()}
     checks = tuple(gate.checks(summary.counts, without_result))
     is_failed = not all(check.passed for check in checks)
     reports.write(
@@ -251,11 +263,6 @@ def _document(
         click.echo(f"{document.left_out} trajectories are not in `{file}`: it has no room for more", err=True)
 
 
-def _objects(config: Config) -> _Describe:
-    redacting = redactor(config)
-    return lambda scorecard: map(json.dumps, result_objects(scorecard, redacting))
-
-
 def _lines(config: Config, criteria: Sequence[Criterion]) -> _Describe:
     style = terminal_style()
     # Whoever sits in front of a terminal looks at recordings of their own; `redact.values`, where it is written, decides.
@@ -274,18 +281,13 @@ def _lines(config: Config, criteria: Sequence[Criterion]) -> _Describe:
     return lines
 
 
-def _print_summary(summary: Summary, without: Sequence[Unmatched], *, to_stderr: bool) -> None:
+def _print_summary(summary: Summary, unmatched: UnmatchedCriteria, *, to_stderr: bool) -> None:
     style = terminal_style(sys.stderr if to_stderr else sys.stdout)
+    without = unmatched.so_far()
     table = list(summary.lines({one.criterion.name for one in without}, style))
     for line in ("", *table) if table else ():
         click.echo(line, err=to_stderr)
-    for one in without:
-        click.echo(f"warning: criterion `{one.criterion.name}` {one.description}: look at {one.keys}", err=True)
+    warn_of_unmatched(unmatched)
     total = ", ".join(f"{count} {word}" for word, count in summary.words.most_common()) or "none"
     more = f"; criteria without a match: {len(without)}" if without else ""
     click.echo(f"results: {total}{more}", err=True)
-
-
-def _print_regressions(reading: Reading, regressions: Sequence[Regression]) -> None:
-    for regression in regressions:
-        reading.echo(printable(f"regression: {sentence(regression)}"), err=True)

@@ -10,11 +10,7 @@ from toolgauge.cases.case import Case, Unreadable
 from toolgauge.cases.scoring import CaseResult
 from toolgauge.export.redact import Redactor
 from toolgauge.model.errors import ToolgaugeError
-from toolgauge.model.outcomes import (
-    Errored,
-    Outcome,
-    outcome_word,
-)
+from toolgauge.model.outcomes import Errored, Outcome, outcome_word
 from toolgauge.report.findings import CriterionCounts, Report, Row, finding
 from toolgauge.report.junit import junit
 from toolgauge.report.markdown import annotations, markdown

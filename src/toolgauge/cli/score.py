@@ -74,7 +74,7 @@ def command(
             case = parse(line)
             if isinstance(case, Unreadable):
                 words["unreadable"] += 1
-                _complain(f"{case.place}: {case.problem}")
+                click.echo(f"error: {indented(f'{case.place}: {case.problem}', _INDENT)}", err=True)
                 reports.add((rows.unreadable(case),))
                 continue
             first = places.setdefault(case.name, case.place)
@@ -83,7 +83,8 @@ def command(
             result = cases.score(case)
             words[outcome_word(result.outcome)] += 1
             if isinstance(result.outcome, Errored):
-                _complain(f"{case.place}: case `{case.name}`: {result.outcome.error_type}: {result.outcome.message}")
+                text = f"{case.place}: case `{case.name}`: {result.outcome.error_type}: {result.outcome.message}"
+                click.echo(f"error: {indented(text, _INDENT)}", err=True)
             reports.add((rows.row(result),))
             click.echo(json.dumps(result_object(result)) if as_json else "\n".join(_lines(result, style, shown)))
     if not words:
@@ -108,10 +109,6 @@ def _lines(result: CaseResult, style: Style, shown: Redactor) -> Iterator[str]:
             yield f"{_INDENT}{printable(comparison(shown_difference(one, shown)))}"
         if len(compared) > _MAX_DIFFERENCES:
             yield f"{_INDENT}and {len(compared) - _MAX_DIFFERENCES} more differences"
-
-
-def _complain(problem: str) -> None:
-    click.echo(f"error: {indented(problem, _INDENT)}", err=True)
 
 
 @contextmanager

@@ -11,27 +11,25 @@ from pathlib import Path
 
 import click
 
-from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.cli.live_lines import LINES_PER_SECOND, LiveLines, Printed, terminal_width
 from toolgauge.cli.logs import LogThread, log_to_stderr
 from toolgauge.cli.main import configuration_options
 from toolgauge.cli.output import terminal_style
 from toolgauge.config.load import find_sources, listener_endpoints
 from toolgauge.config.model import Config
+from toolgauge.model.outcomes import Scorecard
 from toolgauge.net.listen import check_endpoints
 from toolgauge.net.settings import ListenerSettings
 from toolgauge.pipeline.stages import ScorecardSink
-from toolgauge.report.kept import ADMITTED_PER_SECOND
+from toolgauge.report.kept import ADMITTED_PER_SECOND, ObservedSink
 from toolgauge.score.criterion import Criterion
-from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.criteria_factory import evaluator_files, load_configuration, unusable_files
 from toolgauge.service.pipeline_factory import VERSION, redactor
 from toolgauge.service.process import Faults, freeze_loaded_objects, handle_stop_signals, tune_process
 from toolgauge.service.reload import ConfigWatch, FrontReloader, Load, Reloader
 from toolgauge.service.runtime import Losses, Runtime
 from toolgauge.service.serve import make_service
-from toolgauge.service.service import Service
-from toolgauge.service.workers.front import make_front, number_of_workers
+from toolgauge.service.workers.front import Front, make_front, number_of_workers
 from toolgauge.service.workers.redistribution import take_over_journals
 from toolgauge.service.workers.worker_observations import Viewers
 from toolgauge.settings import redacted_url, split_address
@@ -93,7 +91,10 @@ def command(
     tune_process(config.memory.limit)
     code = 1
     try:
-        lines = _live_lines(printed, config, criteria, log)
+        wanted, lines = printed or ("all" if sys.stdout.isatty() else "off"), None
+        if wanted != "off":
+            lines = LiveLines(wanted, redactor(config), log.print_line, terminal_style(), width=terminal_width)
+            lines.adopt(redactor(config), _pass_at(criteria))
         options = [*(f"--config={path}" for path in config_paths), *(f"--set={override}" for override in overrides)]
         code = asyncio.run(_serve(config, criteria, load, files, watch, log, lines, options))
     finally:
@@ -103,29 +104,7 @@ def command(
     sys.exit(code)
 
 
-def _live_lines(
-    printed: Printed | None, config: Config, criteria: Sequence[Criterion], log: LogThread
-) -> LiveLines | None:
-    """Make what prints results; `None` where nothing is printed."""
-    wanted = printed or ("all" if sys.stdout.isatty() else "off")
-    if wanted == "off":
-        return None
-    lines = LiveLines(wanted, redactor(config), log.print_line, terminal_style(), width=terminal_width)
-    lines.adopt(redactor(config), _pass_at(criteria))
-    return lines
-
-
-def _web_view(config: Config, criteria: Sequence[Criterion], lines: LiveLines | None) -> WebView | None:
-    if config.web is None:
-        return None
-    view = WebView(config.web, redactor(config), config.trace_url, _pass_at(criteria))
-    if lines is not None:
-        lines.page_url = view.page_url
-    return view
-
-
 def _pass_at(criteria: Sequence[Criterion]) -> dict[str, float]:
-    """Return the least scores that pass, by the revisions of criteria."""
     return {criterion.revision: criterion.pass_at for criterion in criteria}
 
 
@@ -144,32 +123,25 @@ async def _serve(
     check_endpoints(listener_endpoints(config))
     view = _web_view(config, criteria, lines)
     adopt = partial(_adopt, log, lines, view)
+    shows = [each.show for each in (lines, view) if each is not None]
     service: Runtime
+    keeps, is_leaf = False, not _destinations(config)
     if number_of_workers(config) == 1:
         take_over_journals(config.state)
-        observers = [observer.observe for observer in (lines, view) if observer is not None]
-        service = alone = make_service(config, criteria, observing=partial(_observed, observers), is_live=True)
+        observing = partial(_observed, shows) if shows else None
+        service = alone = make_service(config, criteria, observing=observing, is_live=True)
         reloader = Reloader(alone, config, criteria, load=load, adopt_view=adopt, files=files)
-        keeps = alone.persistence is not None
-        left = "leaving what is open to the journal" if keeps else "scoring what is open"
-        stopping_line = f"stopping: {left}" + ("" if _is_leaf(alone) else " and sending what is queued")
+        keeps, is_leaf = alone.persistence is not None, not alone.outbox.destinations
     else:
-        service = front = make_front(config, criteria, config_options, viewers=_viewers(config, lines, view))
+        service = front = make_front(config, criteria, config_options, viewers=_viewers(config, lines, shows))
         reloader = FrontReloader(front, config, criteria, load=load, adopt_view=adopt, files=files)
-        keeps = False
-        stopping_line = f"stopping {len(front.workers.processes)} workers"
     service.metrics.log_dropped.observe = lambda: {(): log.dropped}
     freeze_loaded_objects()
-    stopping = asyncio.Event()
-    loop = asyncio.get_running_loop()
+    stopping, loop = asyncio.Event(), asyncio.get_running_loop()
 
     def stop() -> None:
         if stopping.is_set():
-            journal = " unless it is in the journal" if keeps else ""
-            _LOG.warning("second signal: ending at once, what was not sent is lost%s", journal)
-            service.kill()
-            log.end(_LOG_GRACE_S)
-            os._exit(1)
+            _end_at_once(service, log, keeps=keeps)
         stopping.set()
         service.hurry()
 
@@ -179,29 +151,58 @@ async def _serve(
     signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGHUP,))
     _announce(service, config, criteria, view)
     log.write_held()
-    watching = _watch(watch, service.metrics, reloader.ask)
-    ticking = None if lines is None else asyncio.create_task(_tick(lines, service, config.assemble))
+    if watch is not None:
+        _LOG.info("the configuration is reloaded when one of its files changes")
+    watching = None if watch is None else asyncio.create_task(watch.run(reloader.ask, Faults(service.metrics)))
+    ticking = None if lines is None else asyncio.create_task(_tick(lines, service, config))
     await stopping.wait()
-    _LOG.info("%s", stopping_line)
+    _LOG.info("%s", _stopping_line(service, keeps=keeps, is_leaf=is_leaf))
     service.health.enter("stopping")
-    watching.cancel()
+    if watching is not None:
+        watching.cancel()
     await reloader.stop()
-    lost = await service.stop()
-    if view is not None:
-        await view.stop()
-    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGHUP,))
-    code = _log_end(lost, is_leaf=_is_leaf(service) if isinstance(service, Service) else not _destinations(config))
+    lost = await _stop(service, view)
+    _log_end(lost, is_leaf=is_leaf)
     if lines is not None and ticking is not None:
         ticking.cancel()
         lines.summary()
-    return code
+    return int(bool(lost))
 
 
-def _viewers(config: Config, lines: LiveLines | None, view: WebView | None) -> Viewers:
+def _stopping_line(service: Runtime, *, keeps: bool, is_leaf: bool) -> str:
+    if isinstance(service, Front):
+        return f"stopping {len(service.workers.processes)} workers"
+    left = "leaving what is open to the journal" if keeps else "scoring what is open"
+    return f"stopping: {left}" + ("" if is_leaf else " and sending what is queued")
+
+
+def _log_end(lost: Losses, *, is_leaf: bool) -> None:
+    counts = {"spans": lost.spans, "trajectories_dropped": lost.dropped, "trajectories_incomplete": lost.incomplete}
+    if lost:
+        _LOG.error("stopped; lost: %s", lost, extra=counts)
+        return
+    what = "nothing was lost" if lost.kept or is_leaf else "everything was delivered"
+    _LOG.info("stopped; %s%s", what, f"; {lost}" if str(lost) else "", extra=counts)
+
+
+def _observed(shows: Sequence[Callable[[Scorecard], None]], sink: ScorecardSink) -> ScorecardSink:
+    return ObservedSink(sink, *shows)
+
+
+def _web_view(config: Config, criteria: Sequence[Criterion], lines: LiveLines | None) -> WebView | None:
+    if config.web is None:
+        return None
+    view = WebView(config.web, redactor(config), config.trace_url, _pass_at(criteria))
+    if lines is not None:
+        lines.page_url = view.page_url
+    return view
+
+
+def _viewers(config: Config, lines: LiveLines | None, shows: Sequence[Callable[[Scorecard], None]]) -> Viewers:
     """Have workers hand over as many scorecards as pages keep and lines show."""
     at_once = 0 if lines is None else LINES_PER_SECOND
     return Viewers(
-        [each.show for each in (lines, view) if each is not None],
+        shows,
         shown=at_once if config.web is None else max(at_once, config.web.max_trajectories),
         shown_per_second=max(1, ADMITTED_PER_SECOND // number_of_workers(config)),
         count=None if lines is None else lines.count,
@@ -209,11 +210,7 @@ def _viewers(config: Config, lines: LiveLines | None, view: WebView | None) -> V
 
 
 def _adopt(
-    log: LogThread,
-    lines: LiveLines | None,
-    view: WebView | None,
-    new: Config,
-    criteria: Sequence[Criterion],
+    log: LogThread, lines: LiveLines | None, view: WebView | None, new: Config, criteria: Sequence[Criterion]
 ) -> None:
     """Log and show by another configuration."""
     log_to_stderr(new.log, log)
@@ -223,10 +220,12 @@ def _adopt(
         view.adopt(redactor(new), new.trace_url, _pass_at(criteria))
 
 
-def _observed(observers: Sequence[Callable[[ScorecardSink], ScorecardSink]], sink: ScorecardSink) -> ScorecardSink:
-    for observe in observers:
-        sink = observe(sink)
-    return sink
+def _end_at_once(service: Runtime, log: LogThread, *, keeps: bool) -> None:
+    journal = " unless it is in the journal" if keeps else ""
+    _LOG.warning("second signal: ending at once, what was not sent is lost%s", journal)
+    service.kill()
+    log.end(_LOG_GRACE_S)
+    os._exit(1)
 
 
 async def _start(service: Runtime, view: WebView | None) -> None:
@@ -240,41 +239,40 @@ async def _start(service: Runtime, view: WebView | None) -> None:
         raise
 
 
-def _watch(watch: ConfigWatch | None, metrics: SelfMetrics, ask: Callable[[], None]) -> asyncio.Future[None]:
-    """Look for changes of the configuration until this is cancelled, if at all."""
-    if watch is None:
-        return asyncio.get_running_loop().create_future()
-    _LOG.info("the configuration is reloaded when one of its files changes")
-    return asyncio.create_task(watch.run(ask, Faults(metrics)))
+async def _stop(service: Runtime, view: WebView | None) -> Losses:
+    lost = await service.stop()
+    if view is not None:
+        await view.stop()
+    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGHUP,))
+    return lost
 
 
-async def _tick(lines: LiveLines, service: Runtime, waits: AssembleSettings) -> None:
+async def _tick(lines: LiveLines, service: Runtime, config: Config) -> None:
     is_waiting = True
     while True:
         await asyncio.sleep(1)
         if is_waiting and service.trajectories_open:
             is_waiting = False
-            lines.announce_first(service.clock(), waits)
+            lines.announce_first(service.clock(), config.assemble)
         lines.tick()
 
 
-def _is_leaf(service: Service) -> bool:
-    return not service.outbox.destinations
-
-
-def _log_end(lost: Losses, *, is_leaf: bool) -> int:
-    """Log what became of everything, and return the exit code."""
-    counts = {"spans": lost.spans, "trajectories_dropped": lost.dropped, "trajectories_incomplete": lost.incomplete}
-    if lost:
-        _LOG.error("stopped; lost: %s", lost, extra=counts)
-        return 1
-    what = "nothing was lost" if lost.kept or is_leaf else "everything was delivered"
-    _LOG.info("stopped; %s%s", what, f"; {lost}" if str(lost) else "", extra=counts)
-    return 0
-
-
 def _announce(service: Runtime, config: Config, criteria: Sequence[Criterion], view: WebView | None) -> None:
-    _announce_addresses(service, config, view)
+    protocols = config.receivers.otlp.protocols
+    listeners = (("gRPC", protocols.grpc), ("HTTP", protocols.http))
+    for receiver, (name, settings) in zip(service.receivers, listeners, strict=True):
+        extra = {"transport": name.lower(), "port": receiver.port}
+        _LOG.info("receiving OTLP/%s on port %d (%s)", name, receiver.port, _url(settings, receiver.port), extra=extra)
+    if service.endpoint is not None and config.exporters.prometheus is not None:
+        port = service.endpoint.port
+        url = _url(config.exporters.prometheus, port)
+        _LOG.info("metrics on port %d (%s/metrics)", port, url, extra={"port": port})
+    if service.admin is not None and config.admin is not None:
+        port = service.admin.port
+        text = "health on port %d (%s), and for administration /status, /streams, /comparison and /ack"
+        _LOG.info(text, port, _url(config.admin, port), extra={"port": port})
+    if view is not None:
+        _LOG.info("web view on %s", view.url, extra={"port": view.port})
     _LOG.info("toolgauge %s scores %d criteria: %s", VERSION, len(criteria), ", ".join(c.name for c in criteria))
     for file in evaluator_files(criteria):
         _LOG.info("running the evaluators in %s", file, extra={"file": file})
@@ -285,29 +283,6 @@ def _announce(service: Runtime, config: Config, criteria: Sequence[Criterion], v
         _LOG.info("sending on to %s", ", ".join(urls), extra={"endpoints": urls})
     else:
         _LOG.info("sending nothing on: neither `exporters.otlp` nor `exporters.kafka` is configured")
-
-
-def _announce_addresses(service: Runtime, config: Config, view: WebView | None) -> None:
-    protocols = config.receivers.otlp.protocols
-    listeners = (("gRPC", protocols.grpc), ("HTTP", protocols.http))
-    for receiver, (name, settings) in zip(service.receivers, listeners, strict=True):
-        extra = {"transport": name.lower(), "port": receiver.port}
-        _LOG.info("receiving OTLP/%s on port %d (%s)", name, receiver.port, _url(settings, receiver.port), extra=extra)
-    if service.endpoint is not None and config.exporters.prometheus is not None:
-        port = service.endpoint.port
-        _LOG.info(
-            "metrics on port %d (%s/metrics)", port, _url(config.exporters.prometheus, port), extra={"port": port}
-        )
-    if service.admin is not None and config.admin is not None:
-        port = service.admin.port
-        _LOG.info(
-            "health on port %d (%s), and for administration /status, /streams, /comparison and /ack",
-            port,
-            _url(config.admin, port),
-            extra={"port": port},
-        )
-    if view is not None:
-        _LOG.info("web view on %s", view.url, extra={"port": view.port})
 
 
 def _url(settings: ListenerSettings, port: int) -> str:

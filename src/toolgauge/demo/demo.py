@@ -1,9 +1,7 @@
-"""The demo: recorded traffic of several frameworks through a real pipeline, from socket to socket.
+"""The demo: recorded traffic of several frameworks through a real pipeline, over loopback ports that the system picks.
 
-Senders, pipeline and destination talk OTLP over loopback ports that the system picks. The recordings are sent as their
-frameworks did: request by request, some runs side by side, with time stamps moved to the present. Then comes a release: a
-healthy agent and a worse one, until the event `toolgauge.regression` arrives at the destination. Only the time-outs of
-assembling are shortened, so that the demo ends by itself in well under half a minute.
+Recordings are sent request by request, with time stamps moved to the present. Then comes a release: a healthy agent and a
+worse one, until the event `toolgauge.regression` arrives at the destination. Only time-outs of assembling are shortened.
 """
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 
@@ -28,14 +26,10 @@ from toolgauge.demo.lines import (
     DemoDestination,
     ScorecardLines,
     books_lines,
-    criteria_lines,
     example_lines,
     heading,
-    introduction,
     metric_lines,
-    next_lines,
     summary_lines,
-    web_view_lines,
 )
 from toolgauge.export.redact import Redactor
 from toolgauge.model.errors import StartError
@@ -43,7 +37,6 @@ from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.net.listen import check_endpoints
 from toolgauge.otlp.envelope import count_items
-from toolgauge.pipeline.stages import ScorecardSink
 from toolgauge.receive.grpc import GrpcReceiver
 from toolgauge.receive.settings import GrpcSettings
 from toolgauge.report.kept import ObservedSink
@@ -73,15 +66,29 @@ _SEED = 8
 _HEALTHY, _MOST_WORSE, _PER_SECOND = 180, 150, 30
 _LONGEST_WAIT_S = 4.0
 _DRAWN = (("openinference-langgraph", "sequence", 2), ("openinference-crewai", "retry", 1))
+_CRITERIA = """\
+Criteria named default.* need no reference; the others compare with expected
+calls. What could not be looked at is not evaluated, which is never a 0.
+"""
+_STAY = "  toolgauge demo --stay      look at all of this in a browser\n"
+_NEXT = f"""
+What to do next:
+{_STAY}\
+  toolgauge serve            receive OTLP on localhost:4317 (gRPC) and 4318
+  toolgauge replay FILE...   score recorded traffic"""
+_RELEASE = f"""\
+A detector needs many conversations: these are drawn with replacement from
+recorded runs of `shop_agent`. The failures of version 1.1 are made up:
+{WORSE.failures_by_tool["list_orders"]:.0%} of its calls of `list_orders` fail, {HEALTHY.failures:.0%} of all other calls.
+One conversation in {WORSE.fault_every} invents a tool, breaks a schema or goes in circles.
+Refunds then name orders that no result has shown.
+"""
 # Each takes three lines of the screen.
 _MOST_ALARMS = 3
 
 
 async def run(print_line: Callable[[str], None], *, regression: bool, stay: bool = False, style: Style = PLAIN) -> None:
-    """Send, score and show; with `regression`, a worse release as well. `print_line` prints one line.
-
-    With `stay` the web view shows all of it, until the process is interrupted.
-    """
+    """Send, score and show; with `regression`, a worse release, too; with `stay` in the web view until an interrupt."""
     # What a service logs has no place among the lines of the demo.
     logging.getLogger("toolgauge").addHandler(logging.NullHandler())
     arrivals = DemoDestination()
@@ -135,10 +142,8 @@ def _service(destination_port: int, seen: list[Scorecard], view: WebView | None)
     with as_file(files("toolgauge.demo") / "criteria.yaml") as criteria_file:
         config, criteria = load_for_replay((), overrides, (str(criteria_file),), {})
 
-    def observing(sink: ScorecardSink) -> ScorecardSink:
-        return ObservedSink(sink if view is None else view.observe(sink), seen.append)
-
-    return make_service(config, criteria, observing=observing)
+    shows = [seen.append] if view is None else [seen.append, view.show]
+    return make_service(config, criteria, observing=lambda sink: ObservedSink(sink, *shows))
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,12 +159,18 @@ class _Demo:
 
     async def show(self, *, regression: bool) -> None:
         recorded, view, style = recordings(), self.view, self.style
-        sent = sorted(recorded, key=_place)
+        order = {named: place for place, named in enumerate(_FIRST)}
+        sent = sorted(recorded, key=lambda one: order.get((one.framework, one.scenario), len(order)))
         shown = ScorecardLines(_SHOWN, style) if view is None else ScorecardLines(_SHOWN, style, view.page_url)
-        self._print(introduction(len(sent), len({recording.framework for recording in sent})))
-        if view is not None:
-            self._print(web_view_lines(view.url, style))
-        self._print((*heading("Runs and their scores", style), *criteria_lines()))
+        frameworks = len({recording.framework for recording in sent})
+        self.print_line(
+            f"{len(sent)} recorded runs of {frameworks} agent frameworks go as OTLP into a running pipeline, which"
+        )
+        self.print_line("scores their tool calls, sends them on, and watches the scores for a drop.")
+        address = "" if view is None else f"In the web view: {style.head(view.url)} (Ctrl-C ends it)"
+        if address:
+            self.print_line(address)
+        self._print((*heading("Runs and their scores", style), _CRITERIA))
         exposition = await self._send_and_score(sent, shown)
         # What a release adds is drawn from the recordings: the summary is about these.
         closed = {scorecard.trajectory.trace_id: scorecard for scorecard in self.seen}
@@ -169,11 +180,11 @@ class _Demo:
         self._print((*books_lines(self.arrivals, sent_spans), *example_lines(self.arrivals), *metric_lines(exposition)))
         regressions = await self._show_release(recorded) if regression else ()
         self._print((*heading("Summary", style), *summary_lines(judged, shown, regressions, style)))
-        self._print(next_lines(stays=view is not None))
+        self.print_line(_NEXT if view is None else _NEXT.replace(_STAY, ""))
         if view is not None:
             interrupted = asyncio.Event()
             handle_stop_signals(interrupted.set)
-            self._print(web_view_lines(view.url, style))
+            self.print_line(address)
             await interrupted.wait()
 
     def _print(self, lines: Iterable[str]) -> None:
@@ -232,7 +243,8 @@ class _Demo:
 
     async def _show_release(self, recorded: Sequence[Recording]) -> Sequence[LogRecord]:
         """Send a healthy release and a worse one over HTTP; show the regressions that arrive, and return them."""
-        self._print((*heading("A release: a healthy agent, then a worse one", self.style), *_release_introduction()))
+        self._print(heading("A release: a healthy agent, then a worse one", self.style))
+        self.print_line(_RELEASE)
         chosen = [
             each
             for each in recorded
@@ -252,11 +264,6 @@ class _Demo:
         self.print_line(f"version {WORSE.version}: {sent} conversations, {_count(regressions)}")
         self._print(_regression_lines(regressions, self.style, "" if self.view is None else self.view.url))
         return regressions
-
-
-def _place(recording: Recording) -> int:
-    named = (recording.framework, recording.scenario)
-    return _FIRST.index(named) if named in _FIRST else len(_FIRST)
 
 
 def _origins(recorded: Sequence[Recording]) -> dict[str, str]:
@@ -290,15 +297,6 @@ async def _send_release(
         due += 1 / _PER_SECOND
         await asyncio.sleep(max(0.0, due - time.monotonic()))
     return count
-
-
-def _release_introduction() -> Iterator[str]:
-    yield "A detector needs many conversations: these are drawn with replacement from"
-    yield "recorded runs of `shop_agent`. The failures of version 1.1 are made up:"
-    yield f"{WORSE.failures_by_tool['list_orders']:.0%} of its calls of `list_orders` fail, {HEALTHY.failures:.0%} of all other calls."
-    yield f"One conversation in {WORSE.fault_every} invents a tool, breaks a schema or goes in circles."
-    yield "Refunds then name orders that no result has shown."
-    yield ""
 
 
 def _count(regressions: Sequence[LogRecord]) -> str:

@@ -1,18 +1,12 @@
 """Recorded runs: as they were, and drawn again and again as the conversations of a release.
 
-A recording is several export requests of a real framework against a scripted model, in the order in which they were sent
-(children often come before their parents).
-
-There are few recordings and a detector needs many conversations, so conversations are **drawn with replacement**: each is
-a copy of a recorded run with a new trace id, a new conversation id, the time of its drawing, and the version and
-environment of the release. The failures that a release adds are made up, too: the span of a call is marked as failed and
-its output taken out, and what the agent did afterwards stays as it was recorded. So are the faults that it plants.
+A recording is several export requests of a real framework against a scripted model. Conversations are drawn with
+replacement: each is a copy of a recorded run with new ids and times, and the version and environment of the release.
+Failures and faults that a release adds are made up: the agent's later calls stay as they were recorded.
 """
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 import itertools
-
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 import json
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,7 +18,7 @@ from typing import Literal, TypeAlias, get_args
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
-from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans, Span, Status
+from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from toolgauge.model.records import ENVIRONMENT, VERSION
 
@@ -44,7 +38,10 @@ def plant(spans: Sequence[Span], fault: Fault, random: Random) -> list[Span]:
     """Plant a fault where a conversation has the calls for it, and return the spans to add."""
     match fault:
         case "invented_tool":
-            _request_unknown_tool(spans)
+            # Beside the first call that a model requested.
+            added = {"id": "call_planted", "function.name": "send_money", "function.arguments": "{}"}
+            for asking in [span for span in spans if text_of(span, _REQUEST_NAME)][:1]:
+                asking.attributes.extend(text(_REQUEST.format(1) + name, value) for name, value in added.items())
         case "bad_arguments":
             _change_arguments(spans, "amount", lambda: "everything")
             for span in spans:
@@ -76,14 +73,6 @@ def fail(span: Span, kind: str, message: str) -> None:
     exception.attributes.extend((text("exception.type", kind), text("exception.message", message)))
     span.status.code = Status.STATUS_CODE_ERROR
     span.status.message = f"{kind}: {message}"
-
-
-def _request_unknown_tool(spans: Sequence[Span]) -> None:
-    """Request a tool that is not on offer, beside the first call that a model requested."""
-    asking = next((span for span in spans if text_of(span, _REQUEST_NAME)), None)
-    if asking is not None:
-        added = {"id": "call_planted", "function.name": "send_money", "function.arguments": "{}"}
-        asking.attributes.extend(text(_REQUEST.format(1) + name, value) for name, value in added.items())
 
 
 def _change_arguments(spans: Sequence[Span], name: str, value: Callable[[], str]) -> None:
@@ -197,14 +186,11 @@ def moved_to(now_ns: int, recording: Recording) -> tuple[bytes, ...]:
 
 
 def drawn(recorded: Sequence[Recording], release: Release, *, seed: int, clock: Callable[[], int]) -> Iterator[bytes]:
-    """Draw conversations of a release without end: one export request each, whose newest span ends now.
-
-    The same recordings, release, seed and clock give the same requests.
-    """
+    """Draw conversations of a release without end, one export request each, reproducibly by seed and clock."""
     random = Random(f"{seed} {release.version}")  # noqa: S311 (no secret)
     # Another one, so that planting changes no drawing.
     of_faults = Random(f"{seed} {release.version} faults")  # noqa: S311 (no secret)
-    runs = [_joined(recording) for recording in recorded]
+    runs = [ExportTraceServiceRequest.FromString(b"".join(recording.requests)) for recording in recorded]
     for number in itertools.count():
         conversation = ExportTraceServiceRequest()
         conversation.CopyFrom(random.choice(runs))
@@ -217,21 +203,20 @@ def drawn(recorded: Sequence[Recording], release: Release, *, seed: int, clock: 
             for attribute in span.attributes:
                 if attribute.key in _CONVERSATIONS:
                     attribute.value.string_value = conversation_id
-        _fail_calls(conversation, release, random)
+        for span in spans(conversation):
+            tool = next((entry.value.string_value for entry in span.attributes if entry.key in _TOOL_NAMES), None)
+            if tool is not None and random.random() < release.failures_by_tool.get(tool, release.failures):
+                fail(span, _FAILURE, _MESSAGE)
         if release.fault_every and number % release.fault_every == 0:
-            _plant(conversation, release.faults[number // release.fault_every % len(release.faults)], of_faults)
+            fault = release.faults[number // release.fault_every % len(release.faults)]
+            scopes = [scope for group in conversation.resource_spans for scope in group.scope_spans]
+            planted = plant(list(spans(conversation)), fault, of_faults)
+            max(scopes, key=lambda scope: len(scope.spans)).spans.extend(planted)
         for group in conversation.resource_spans:
             _set_text(group.resource, VERSION, release.version)
             _set_text(group.resource, ENVIRONMENT, release.environment)
         _shift((conversation,), clock())
         yield conversation.SerializeToString()
-
-
-def _joined(recording: Recording) -> ExportTraceServiceRequest:
-    whole = ExportTraceServiceRequest()
-    for body in recording.requests:
-        whole.MergeFromString(body)
-    return whole
 
 
 def _shift(requests: Sequence[ExportTraceServiceRequest], now_ns: int) -> None:
@@ -242,22 +227,6 @@ def _shift(requests: Sequence[ExportTraceServiceRequest], now_ns: int) -> None:
             span.end_time_unix_nano += shift
             for event in span.events:
                 event.time_unix_nano += shift
-
-
-def _fail_calls(conversation: ExportTraceServiceRequest, release: Release, random: Random) -> None:
-    for span in spans(conversation):
-        tool = next((entry.value.string_value for entry in span.attributes if entry.key in _TOOL_NAMES), None)
-        if tool is not None and random.random() < release.failures_by_tool.get(tool, release.failures):
-            fail(span, _FAILURE, _MESSAGE)
-
-
-def _plant(conversation: ExportTraceServiceRequest, fault: Fault, random: Random) -> None:
-    largest = max((scope for group in conversation.resource_spans for scope in group.scope_spans), key=_size)
-    largest.spans.extend(plant(list(spans(conversation)), fault, random))
-
-
-def _size(scope: ScopeSpans) -> int:
-    return len(scope.spans)
 
 
 def _set_text(resource: Resource, key: str, text: str) -> None:

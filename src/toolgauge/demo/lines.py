@@ -56,7 +56,9 @@ class DemoDestination:
                             self.scorecards.extend(scope.spans)
                             continue
                         self.spans += len(scope.spans)
-                        self.annotated.extend(span for span in scope.spans if _is_annotated(span))
+                        self.annotated.extend(
+                            span for span in scope.spans if any(each.key.startswith(_OURS) for each in span.attributes)
+                        )
             case "logs":
                 for logs in ExportLogsServiceRequest.FromString(body).resource_logs:
                     for records in logs.scope_logs:
@@ -69,20 +71,10 @@ class DemoDestination:
         return Accepted()
 
 
-def _is_annotated(span: Span) -> bool:
-    return any(attribute.key.startswith(_OURS) for attribute in span.attributes)
-
-
 _WORDS: Mapping[OutcomeWord, str] = {"pass": "pass", "fail": "FAIL", "not_evaluated": "not evaluated", "error": "ERROR"}
 _BAD = ("fail", "error")
 # A dashboard would show all of it; on a terminal the totals are enough.
 _TOTALS = ("toolgauge_spans_total", "toolgauge_trajectories_total")
-
-
-def introduction(runs: int, frameworks: int) -> Iterator[str]:
-    """Introduce the demo."""
-    yield f"{runs} recorded runs of {frameworks} agent frameworks go as OTLP into a running pipeline, which"
-    yield "scores their tool calls, sends them on, and watches the scores for a drop."
 
 
 def heading(text: str, style: Style = PLAIN) -> Iterator[str]:
@@ -90,13 +82,6 @@ def heading(text: str, style: Style = PLAIN) -> Iterator[str]:
     yield ""
     yield style.head(text)
     yield style.aside("=" * len(text))
-
-
-def criteria_lines() -> Iterator[str]:
-    """Introduce the criteria of the demo."""
-    yield "Criteria named default.* need no reference; the others compare with expected"
-    yield "calls. What could not be looked at is not evaluated, which is never a 0."
-    yield ""
 
 
 class ScorecardLines:
@@ -159,8 +144,7 @@ def _marked(style: Style, mark: str, text: str, most: int) -> Iterator[str]:
         yield f"{indent}{line}" if number else f"  {style.bad(mark)}  {line}"
 
 
-def alarm_lines(regressions: Iterable[LogRecord], style: Style = PLAIN) -> Iterator[str]:
-    """Name each stream whose scores have dropped, on one line."""
+def _alarm_lines(regressions: Iterable[LogRecord], style: Style) -> Iterator[str]:
     for record in regressions:
         values = {each.key: each.value for each in record.attributes}
         baseline, current = (
@@ -183,22 +167,7 @@ def summary_lines(
         yield from unseen
     if regressions:
         yield f"{counted(len(regressions), 'alarm')} (in Prometheus the alert ToolgaugeQualityRegression):"
-        yield from alarm_lines(regressions, style)
-
-
-def next_lines(*, stays: bool) -> Iterator[str]:
-    """Name the next commands."""
-    yield ""
-    yield "What to do next:"
-    if not stays:
-        yield "  toolgauge demo --stay      look at all of this in a browser"
-    yield "  toolgauge serve            receive OTLP on localhost:4317 (gRPC) and 4318"
-    yield "  toolgauge replay FILE...   score recorded traffic"
-
-
-def web_view_lines(url: str, style: Style = PLAIN) -> Iterator[str]:
-    """Name the address of the web view."""
-    yield f"In the web view: {style.head(url)} (Ctrl-C ends it)"
+        yield from _alarm_lines(regressions, style)
 
 
 def books_lines(arrivals: DemoDestination, sent_spans: int) -> Iterator[str]:
@@ -211,12 +180,17 @@ def books_lines(arrivals: DemoDestination, sent_spans: int) -> Iterator[str]:
 def example_lines(arrivals: DemoDestination) -> Iterator[str]:
     """Show the attributes that one tool span was given, and the size of its scorecard span."""
     # The scorecard with the largest share of failures among its judged calls.
-    worst = max(arrivals.scorecards, key=_failing_share, default=None)
-    linked = (
-        {(worst.trace_id, link.span_id) for link in worst.links} if worst is not None else set[tuple[bytes, bytes]]()
+    if not arrivals.scorecards:
+        return
+    worst = max(
+        arrivals.scorecards,
+        key=lambda card: (
+            sum(_text(event, "toolgauge.outcome") == "fail" for event in card.events) / max(1, len(card.events))
+        ),
     )
+    linked = {(worst.trace_id, link.span_id) for link in worst.links}
     annotated = next((span for span in arrivals.annotated if (span.trace_id, span.span_id) in linked), None)
-    if worst is None or annotated is None:
+    if annotated is None:
         return
     yield ""
     yield f"What the span `{shortened(annotated.name, _MAX_NAME)}` was given:"
@@ -224,11 +198,6 @@ def example_lines(arrivals: DemoDestination) -> Iterator[str]:
         if attribute.key.startswith(_OURS):
             yield shortened(f"  {attribute.key} = {_value(attribute.value)}", SCREEN_WIDTH)
     yield f"The span `{worst.name}` of its trace sums the run up in {len(worst.attributes)} attributes."
-
-
-def _failing_share(scorecard: Span) -> float:
-    failed = sum(_text(event, "toolgauge.outcome") == "fail" for event in scorecard.events)
-    return failed / (len(scorecard.events) or 1)
 
 
 def _text(holder: Span.Event | LogRecord, key: str) -> str:

@@ -3,7 +3,7 @@
 Nothing is written and nothing is sent. One question at a time is worked on, so that memory stays bounded.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from difflib import get_close_matches
 from threading import Lock
 from typing import Annotated, Literal
@@ -20,7 +20,6 @@ from toolgauge.mcp_server.scored_recordings import (
     MAX_TRAJECTORIES,
     ScoredRecording,
     ScoredRecordings,
-    Scoring,
     ScoringFiles,
     Work,
     only,
@@ -145,10 +144,7 @@ def newest_failed(scored: ScoredRecording, criterion: str) -> KeptTrajectory:
 
 
 def trajectory_of(scored: ScoredRecording, wanted: str) -> KeptTrajectory | None:
-    """Return the trajectory of this id, of this conversation, or whose id begins so; `None` where none is kept.
-
-    Raise `RecordingError` where several are meant.
-    """
+    """Find a trajectory by its id, conversation, or the beginning of its id; raise `RecordingError` for several."""
     kept, asked = scored.kept, wanted.lower()
     for found in (
         [one for one in kept if one.id.lower() == asked],
@@ -161,7 +157,9 @@ def trajectory_of(scored: ScoredRecording, wanted: str) -> KeptTrajectory | None
         if len(meant) == 1:
             return meant[0]
         if meant:
-            raise _several(meant, wanted)
+            named = ", ".join(f"`{one.id}` ({one.outcome})" for one in meant[:_MAX_NAMED])
+            message = f"`{cut(wanted, _ID)}` means {len(meant)} trajectories"
+            raise RecordingError(message, hint=f"name one of them: {named}")
     return None
 
 
@@ -181,14 +179,7 @@ def unknown_trajectory(scored: ScoredRecording, wanted: str) -> RecordingError:
 
 
 def _begins(trajectory: Trajectory, asked: str) -> bool:
-    if trajectory.trace_id.startswith(asked):
-        return True
-    return (trajectory.conversation_id or "").lower().startswith(asked)
-
-
-def _several(found: Sequence[KeptTrajectory], wanted: str) -> RecordingError:
-    named = ", ".join(f"`{one.id}` ({one.outcome})" for one in found[:_MAX_NAMED])
-    return RecordingError(f"`{cut(wanted, _ID)}` means {len(found)} trajectories", hint=f"name one of them: {named}")
+    return trajectory.trace_id.startswith(asked) or (trajectory.conversation_id or "").lower().startswith(asked)
 
 
 class RecordingList(Struct, frozen=True, kw_only=True):
@@ -209,7 +200,6 @@ class Answers:
     """Answers questions about the files that may be read. Any thread may ask."""
 
     def __init__(self, files: ReadableFiles, scoring: ScoringFiles, max_trajectories: int = MAX_TRAJECTORIES) -> None:
-        """`max_trajectories` of each recording are kept in memory."""
         self._files = files
         self._scoring = scoring
         self._recordings = ScoredRecordings(max_trajectories)
@@ -225,18 +215,10 @@ class Answers:
 
     def trajectories(self, question: ListTrajectories, work: Work) -> Answer:
         """List trajectories with their worst results."""
-        filters = Filters(
-            outcome=question.outcome,
-            service=question.service,
-            version=question.version,
-            agent=question.agent,
-            tool=question.tool,
-            criterion=question.criterion,
-            q=question.id,
-        )
+        names = question.model_dump(include={"outcome", "service", "version", "agent", "tool", "criterion"})
+        filters = Filters(**names, q=question.id)
         with self._lock:
-            scored = self._scored(question.recording, self._scoring.load(), work)
-            _check_criterion(question.criterion, scored.scoring)
+            scored = self._scored(question, work)
             found = trajectory_list(
                 self._files.name_of(question.recording),
                 scored,
@@ -250,8 +232,7 @@ class Answers:
     def failure(self, question: ExplainFailure, work: Work) -> Answer:
         """Explain why one run failed."""
         with self._lock:
-            scored = self._scored(question.recording, self._scoring.load(), work)
-            _check_criterion(question.criterion, scored.scoring)
+            scored = self._scored(question, work)
             kept = self._found(scored, question, work)
         failed = sum(one.is_failed for one in scored.store.newest())
         report = failure_report(
@@ -287,9 +268,8 @@ class Answers:
                 found = expected(files, self._scoring, work, passed=question.passed)
             else:
                 found = learned(files, self._scoring, work, labels=labels, min_runs=question.min_runs)
-        text = joined(suggestion_lines(found))
         described = as_json(found)
-        return Answer(text=f"{text}\n{described['yaml']}", json=described)
+        return Answer(text=f"{joined(suggestion_lines(found))}\n{described['yaml']}", json=described)
 
     def diagnosis(self, question: DiagnoseRecording, work: Work) -> Answer:
         """Find the facts that producers leave out."""
@@ -298,8 +278,13 @@ class Answers:
             answer, lines = diagnose(self._files.name_of(question.recording), files, work)
         return _answer(lines, answer)
 
-    def _scored(self, recording: str, scoring: Scoring, work: Work) -> ScoredRecording:
-        return self._recordings.scored(self._files.files_of(recording), scoring, work)
+    def _scored(self, question: ListTrajectories | ExplainFailure, work: Work) -> ScoredRecording:
+        scoring, name = self._scoring.load(), question.criterion
+        scored = self._recordings.scored(self._files.files_of(question.recording), scoring, work)
+        names = [criterion.name for criterion in scored.scoring.criteria]
+        if name and name not in names:
+            raise ConfigError(f"no criterion called `{cut(name, _ID)}`", hint=suggestion(name, names))
+        return scored
 
     def _found(self, scored: ScoredRecording, question: ExplainFailure, work: Work) -> KeptTrajectory:
         wanted = question.trajectory
@@ -313,12 +298,6 @@ class Answers:
         if found is None:
             raise unknown_trajectory(scored, wanted)
         return found
-
-
-def _check_criterion(name: str, scoring: Scoring) -> None:
-    names = [criterion.name for criterion in scoring.criteria]
-    if name and name not in names:
-        raise ConfigError(f"no criterion called `{cut(name, 120)}`", hint=suggestion(name, names))
 
 
 def _answer(lines: Iterable[str], answer: Struct) -> Answer:

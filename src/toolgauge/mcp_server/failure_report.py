@@ -1,7 +1,6 @@
 """The report on a failed run: verdicts with expected beside actual, calls in turns, and missing facts.
 
-As large as an answer may be: where it would be larger it has fewer calls and shorter values, and says so. The lines begin
-with the answer; a difference is marked where it is.
+Where it would be too large for an answer it has fewer calls and shorter values, and notes that.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -172,14 +171,14 @@ def failure_report(
             if result.call is not None and result.enforce == "live" and outcome_word(result.outcome) in _FAILED
         )
         call = min(failing, default=None)
-    *details, least = _DETAILS
-    for detail in details:
+
+    def written(detail: _Detail) -> FailureReport:
         shown = writer.shown(kept.trajectory, results, call, detail.calls)
-        report = _Report(kept, shown, numbers, detail, scoring.redactor).written(name, results, other_failed)
-        if size_of(as_json(report)) <= MAX_JSON:
-            return report
-    shown = writer.shown(kept.trajectory, results, call, least.calls)
-    return _Report(kept, shown, numbers, least, scoring.redactor).written(name, results, other_failed)
+        return _Report(kept, shown, numbers, detail, scoring.redactor).written(name, results, other_failed)
+
+    *details, least = _DETAILS
+    reports = map(written, details)
+    return next((each for each in reports if size_of(as_json(each)) <= MAX_JSON), None) or written(least)
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,16 +247,9 @@ class _Report:
         differences: list[ShownDifference] = []
         for one in verdict.differences[: self.detail.differences]:
             actual = with_cause(one.actual, value) if one.actual and one.rule == ERROR_RULE else one.actual
-            differences.append(
-                replace(
-                    one,
-                    where=cut(one.where, _NAME),
-                    rule=cut(one.rule, _NAME),
-                    expected=None if one.expected is None else cut(one.expected, value),
-                    actual=None if actual is None else cut(actual, value),
-                    in_words=cut(one.in_words, _EXPLANATION),
-                )
-            )
+            where, rule, words = cut(one.where, _NAME), cut(one.rule, _NAME), cut(one.in_words, _EXPLANATION)
+            expected, actual = (None if side is None else cut(side, value) for side in (one.expected, actual))
+            differences.append(replace(one, where=where, rule=rule, expected=expected, actual=actual, in_words=words))
         return ReportedVerdict(
             criterion=cut(result.criterion, _NAME),
             evaluator=result.evaluator,

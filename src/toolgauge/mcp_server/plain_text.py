@@ -4,12 +4,14 @@ A model reads the answer. A text that could begin a new line, or hide letters, c
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 from typing import TypeVar
 
 from msgspec import Struct, to_builtins
 from msgspec.json import encode
 
 from toolgauge.model.json import Json, JsonObject
+from toolgauge.otlp.encode import fit_time
 from toolgauge.report.terminal import printable
 
 _Described = TypeVar("_Described", bound=Struct)
@@ -36,8 +38,7 @@ def cut(text: str, length: int) -> str:
 def joined(lines: Iterable[str]) -> str:
     """Put the lines of an answer together, as many as there is room for; the end names how many there were."""
     shown: list[str] = []
-    room = MAX_TEXT
-    count = 0
+    room, count = MAX_TEXT, 0
     for line in lines:
         count += 1
         text = cut(line, MAX_STRING)
@@ -69,8 +70,7 @@ def size_of(answer: Json) -> int:
 def several_lines(text: str) -> str:
     """Make a text of ours printable that holds texts of others, and keep its lines."""
     lines = text.split("\n")
-    shown = [cut(line, MAX_STRING) for line in lines[:_MAX_LINES]]
-    return "\n".join([*shown, *(["…"] if len(lines) > _MAX_LINES else [])])
+    return "\n".join([*(cut(line, MAX_STRING) for line in lines[:_MAX_LINES]), *(["…"] if lines[_MAX_LINES:] else [])])
 
 
 def within_room(described: Iterable[_Described]) -> Iterator[_Described]:
@@ -81,6 +81,13 @@ def within_room(described: Iterable[_Described]) -> Iterator[_Described]:
         if room < 0:
             return
         yield one
+
+
+def moment(time_ns: int) -> str | None:
+    """Write a time in ISO 8601; producers without a clock write 0."""
+    if time_ns <= 0:
+        return None
+    return datetime.fromtimestamp(fit_time(time_ns) // 1_000_000_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def more(shown: Sequence[object], of: int) -> int:

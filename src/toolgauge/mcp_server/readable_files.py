@@ -7,16 +7,17 @@ links included, before anything is looked at; what is not inside is refused whet
 import os
 import stat
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
 
 from msgspec import Struct
 
+from toolgauge.mcp_server.plain_text import moment
 from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.recordings.recorded_requests import STDIN, is_recording
 from toolgauge.report.terminal import shortened
+from toolgauge.settings import SECOND
 
 _MAX_LOOKED_AT = 20_000
 _MAX_LISTED = 200
@@ -47,10 +48,7 @@ class ReadableFiles:
         self._base = Path.cwd()
 
     def files_of(self, recording: str) -> tuple[str, ...]:
-        """Return the files of a recording; without a name all that were given at the start, which are one as for every command.
-
-        Raise `RecordingError` for a path that may not be read, is no file, or is not there.
-        """
+        """Return the files of a recording, or of all given at the start; raise `RecordingError` for an unreadable path."""
         if not recording and not self._given:
             raise RecordingError("no recording is named", hint=self._hint())
         places = self._roots if not recording else (self._inside(recording),)
@@ -79,15 +77,17 @@ class ReadableFiles:
 
     def newest(self) -> tuple[list[FoundRecording], int]:
         """Return the recordings that may be asked for, the newest first, and how many more there are."""
-        found = sorted(self._found(), key=lambda each: each[0], reverse=True)
-        return [_described(name, state) for _, name, state in found[:_MAX_LISTED]], max(0, len(found) - _MAX_LISTED)
-
-    def _found(self) -> Iterator[tuple[int, str, os.stat_result]]:
-        for given, root in zip(self._given or ("",), self._roots, strict=True):
-            for file in self._expanded(root):
-                state = file.stat()
-                name = Path(given) / file.relative_to(root) if root.is_dir() else Path(given)
-                yield state.st_mtime_ns, str(name), state
+        found = [
+            (file.stat(), str(Path(given) / file.relative_to(root) if root.is_dir() else Path(given)))
+            for given, root in zip(self._given or ("",), self._roots, strict=True)
+            for file in self._expanded(root)
+        ]
+        found.sort(key=lambda each: each[0].st_mtime_ns, reverse=True)
+        shown = [
+            FoundRecording(recording=name, bytes=state.st_size, modified=moment(int(state.st_mtime) * SECOND) or "")
+            for state, name in found[:_MAX_LISTED]
+        ]
+        return shown, max(0, len(found) - _MAX_LISTED)
 
     def _expanded(self, place: Path) -> Iterator[Path]:
         """Yield a file, or the recordings in a directory, as far as they may be read."""
@@ -148,8 +148,3 @@ def _walk(root: Path) -> Iterator[Path]:
     for place, directories, names in os.walk(root):
         directories[:] = [name for name in directories if not name.startswith(".") and name not in _SKIPPED]
         yield from (Path(place, name) for name in names)
-
-
-def _described(name: str, state: os.stat_result) -> FoundRecording:
-    modified = datetime.fromtimestamp(int(state.st_mtime), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return FoundRecording(recording=name, bytes=state.st_size, modified=modified)

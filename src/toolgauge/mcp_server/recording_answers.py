@@ -156,19 +156,15 @@ def diagnose(name: str, files: tuple[str, ...], work: Work) -> tuple[RecordingDi
     found = sorted(doctor.diagnoses(), key=lambda one: not one.has_problems)
     producers = list(within_room(convert(diagnosis_object(one), DiagnosedProducer) for one in found))
     shown = found[: len(producers)]
-    notes: list[str] = []
-    if not found:
-        read = tally.in_recording.total()
-        notes.append(
-            f"nothing recognised: none of {read} spans and log records is of an agent, or no dialect knows its form"
-        )
-    if doctor.split:
-        lacking = f"{doctor.split} of {doctor.with_calls} trajectories lack spans inside"
-        notes.append(f"{lacking}, and are not evaluated as a whole")
-    if tally.undecodable:
-        notes.append(f"{tally.undecodable} spans and log records are broken inside")
-    if tally.dialect_errors:
-        notes.append(f"a dialect failed on {tally.dialect_errors} records")
+    none = f"nothing recognised: none of {tally.in_recording.total()} spans and log records is of an agent"
+    split = f"{doctor.split} of {doctor.with_calls} trajectories lack spans inside, and are not evaluated as a whole"
+    problems = (
+        (not found, f"{none}, or no dialect knows its form"),
+        (doctor.split, split),
+        (tally.undecodable, f"{tally.undecodable} spans and log records are broken inside"),
+        (tally.dialect_errors, f"a dialect failed on {tally.dialect_errors} records"),
+    )
+    notes = [text for is_so, text in problems if is_so]
     answer = RecordingDiagnosis(
         recording=name, producers=producers, more_producers=more(shown, len(found)), notes=notes
     )

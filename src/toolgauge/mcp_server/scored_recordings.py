@@ -7,10 +7,9 @@ Files are looked at before every question, so that a recording that has grown, a
 import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
-from typing import TypeAlias
 
 from toolgauge.authoring.tasks import with_runs_put_together
 from toolgauge.config.load import FileState, Sources, find_sources
@@ -34,7 +33,7 @@ class Scoring:
 
     config: Config
     criteria: tuple[Criterion, ...]
-    redactor: Redactor
+    redactor: Redactor = field(compare=False)
 
     @property
     def pass_at(self) -> dict[str, float]:
@@ -104,8 +103,6 @@ MAX_TRAJECTORIES = 20_000
 MAX_BYTES = 64 * 1024 * 1024
 _MAX_RECORDINGS = 4
 
-_State: TypeAlias = tuple[str, int, int, int]
-
 
 class Work:
     """How far reading is, and whether the question was withdrawn. Reading is on one thread, looking at it on another."""
@@ -171,13 +168,19 @@ class ScoredRecordings:
 
     def __init__(self, max_trajectories: int = MAX_TRAJECTORIES) -> None:
         self._max_trajectories = max_trajectories
-        self._known: OrderedDict[tuple[str, ...], tuple[tuple[_State, ...], ScoredRecording]] = OrderedDict()
+        self._known: OrderedDict[tuple[str, ...], tuple[tuple[tuple[int, int, int], ...], ScoredRecording]] = (
+            OrderedDict()
+        )
 
     def scored(self, files: tuple[str, ...], scoring: Scoring, work: Work) -> ScoredRecording:
         """Return a recording as it is now, from memory where neither files nor criteria have changed."""
-        states = tuple(map(_state, files))
+        try:
+            states = tuple((one.st_ino, one.st_mtime_ns, one.st_size) for one in (Path(file).stat() for file in files))
+        except OSError as error:
+            raise RecordingError(f"cannot read `{error.filename}`: {error.strerror}") from error
         known = self._known.pop(files, None)
-        if known is not None and known[0] == states and _is_same(known[1].scoring, scoring):
+        before = None if known is None else known[1].scoring
+        if known is not None and known[0] == states and (before is scoring or before == scoring):
             self._known[files] = known
             return known[1]
         # The room of the one that gives way is free while the next one is read.
@@ -211,15 +214,3 @@ def only(scored: Iterator[Scorecard], scoring: Scoring, is_wanted: Callable[[Tra
         if is_wanted(scorecard.trajectory):
             found.add(scorecard)
     return found
-
-
-def _state(file: str) -> _State:
-    try:
-        state = Path(file).stat()
-    except OSError as error:
-        raise RecordingError(f"cannot read `{file}`: {error.strerror}") from error
-    return file, state.st_ino, state.st_mtime_ns, state.st_size
-
-
-def _is_same(one: Scoring, other: Scoring) -> bool:
-    return one is other or (one.config == other.config and one.criteria == other.criteria)

@@ -1,7 +1,6 @@
 """The Model Context Protocol over standard input and output: tools with schemas in, questions out to a thread.
 
-Standard output has the protocol and nothing else; what is logged goes to standard error. The loop answers pings while a
-recording is read; a question that the client withdraws, and the end of its input, end the reading.
+The loop answers pings while a recording is read; a withdrawn question, and the end of the input, end the reading.
 """
 
 import signal
@@ -134,13 +133,17 @@ class ToolServer:
             on_call_tool=self._call_tool,
         )
 
+    async def run(self) -> None:
+        """Answer until standard input ends."""
+        async with stdio_server() as (requests, responses):
+            await self.server.run(requests, responses, self.server.create_initialization_options())
+
     async def _list_tools(
         self, context: ServerRequestContext, params: PaginatedRequestParams | None
     ) -> ListToolsResult:
         del context, params
-        annotations = ToolAnnotations(
-            read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
-        )
+        hints = {"read_only_hint": True, "destructive_hint": False, "idempotent_hint": True, "open_world_hint": False}
+        annotations = ToolAnnotations.model_validate(hints)
         return ListToolsResult(
             tools=[
                 Tool(
@@ -171,7 +174,9 @@ class ToolServer:
             work.withdraw()
         if isinstance(found, Answer):
             return CallToolResult(content=[TextContent(text=found.text)], structured_content=found.json)
-        return CallToolResult(content=[TextContent(text=_error_text(found))], is_error=True)
+        hint = "" if found.hint is None else f"\nhint: {several_lines(found.hint)}"
+        text = f"error: {several_lines(found.message)}{hint}"
+        return CallToolResult(content=[TextContent(text=text)], is_error=True)
 
 
 def serve(answers: Answers) -> None:
@@ -179,14 +184,9 @@ def serve(answers: Answers) -> None:
     # Nothing has to be put away: an interrupt ends the process at once, whatever it waits for.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
-        anyio.run(_serve, ToolServer(answers).server)
+        anyio.run(ToolServer(answers).run)
     except* BrokenPipeError:
         pass  # the client has gone without closing its side first
-
-
-async def _serve(server: Server) -> None:
-    async with stdio_server() as (requests, responses):
-        await server.run(requests, responses, server.create_initialization_options())
 
 
 async def _report_progress(context: ServerRequestContext, work: Work) -> None:
@@ -207,8 +207,3 @@ def _attempted(ask: Callable[[], Answer]) -> Answer | ToolgaugeError:
         return error
     except OSError as error:  # a file that has gone since it was found
         return RecordingError(f"cannot read the recording: {error.strerror or error}")
-
-
-def _error_text(error: ToolgaugeError) -> str:
-    hint = "" if error.hint is None else f"\nhint: {several_lines(error.hint)}"
-    return f"error: {several_lines(error.message)}{hint}"

@@ -2,20 +2,18 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
 from toolgauge.export.redact import Redactor
-from toolgauge.mcp_server.plain_text import cut, more, within_room
+from toolgauge.mcp_server.plain_text import cut, moment, more, within_room
 from toolgauge.mcp_server.scored_recordings import ScoredRecording
 from toolgauge.model.outcomes import OutcomeWord, outcome_word
 from toolgauge.model.records import VERSION
-from toolgauge.otlp.encode import fit_time
 from toolgauge.report.kept import KeptTrajectory
 from toolgauge.report.terminal import counted, printable
-from toolgauge.report.trajectory_rows import Filters, row_of
+from toolgauge.report.trajectory_rows import Filters, row
 
 _NAME = 120
 _LOOKED_AT = 1_000
@@ -116,15 +114,14 @@ def trajectory_list(
 
 def listed(kept: KeptTrajectory, redactor: Redactor) -> ListedTrajectory:
     """Describe one trajectory."""
-    trajectory, shown = kept.trajectory, row_of(kept, redactor)
+    trajectory, shown = kept.trajectory, row(kept, redactor)
     words = Counter(outcome_word(result.outcome) for result in kept.results)
-    agents = [named(agent, redactor) for agent in trajectory.agents[:_MAX_AGENTS]]
     return ListedTrajectory(
         id=kept.id,
         outcome=kept.outcome,
         service=named_if_known(trajectory.service, redactor),
         version=named_if_known(trajectory.resource.get(VERSION), redactor),
-        agents=agents,
+        agents=[named(agent, redactor) for agent in trajectory.agents[:_MAX_AGENTS]],
         conversation_id=named_if_known(trajectory.conversation_id, redactor),
         started=moment(trajectory.start_ns),
         calls=len(trajectory.calls),
@@ -168,10 +165,3 @@ def named(name: str, redactor: Redactor) -> str:
 def named_if_known(name: str | None, redactor: Redactor) -> str | None:
     """Write a name from a span, where there is one."""
     return None if name is None else named(name, redactor)
-
-
-def moment(time_ns: int) -> str | None:
-    """Write a time in ISO 8601; producers without a clock write 0."""
-    if time_ns <= 0:
-        return None
-    return datetime.fromtimestamp(fit_time(time_ns) // 1_000_000_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -151,12 +151,16 @@ class Result(Struct, frozen=True, gc=False):
 
 
 class Scorecard(Struct, frozen=True, kw_only=True):
-    """All results of one trajectory at wall-clock `scored_at_ns`; late results of judges come in a scorecard of their own (`by_judges`)."""
+    """All results of one trajectory. `scored_at_ns` is wall-clock time since the epoch.
+
+    Judges answer late: their results come in a scorecard of their own (`by_judges`) after the first one (`awaits_judges`).
+    """
 
     trajectory: Trajectory
     results: tuple[Result, ...]
     scored_at_ns: int
     by_judges: bool = False
+    awaits_judges: bool = False
 
 
 def outcome_word(outcome: Outcome) -> OutcomeWord:

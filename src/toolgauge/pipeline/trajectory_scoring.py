@@ -92,6 +92,7 @@ class Scoring:
         ended = parts.clock()
         self._metrics.scoring_duration.record((ended - started) / 1e9)
         self._metrics.scoring_delay.record((max(0, now_ns - due_ns) + ended - started) / 1e9)
+        inquiries = self.scorer.inquiries(trajectory, lacking=lacking)
         try:
             if completed.earlier is not None:
                 # For later traces of the conversation.
@@ -100,10 +101,12 @@ class Scoring:
                     self._egress.shown += parts.earlier_traces.take_changes()
             # Not before: a trajectory that is stuck in an evaluator is not closed.
             self._egress.closed_entries += parts.assembler.take_released()
-            self._publish(Scorecard(trajectory=trajectory, results=results, scored_at_ns=now_ns))
+            scorecard = Scorecard(
+                trajectory=trajectory, results=results, scored_at_ns=now_ns, awaits_judges=bool(inquiries)
+            )
+            self._publish(scorecard)
         finally:
             # Judges answer late; nothing waits for them.
-            inquiries = self.scorer.inquiries(trajectory, lacking=lacking)
             if inquiries:
                 parts.judging.put(trajectory, inquiries)
 

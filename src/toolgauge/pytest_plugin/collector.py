@@ -9,9 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Protocol, TypeAlias, cast, runtime_checkable
 from weakref import WeakSet
 
-from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 from opentelemetry import trace
-from opentelemetry._logs import LoggerProvider as ApiLoggerProvider
 from opentelemetry._logs import LogRecord, get_logger_provider, set_logger_provider
 from opentelemetry.context import Context
 from opentelemetry.exporter.otlp.proto.common._log_encoder import encode_logs
@@ -119,8 +117,14 @@ class Collector:
 
     def begin(self) -> Collection:
         """Collect for a test from now on, also from the global providers, which are set where there are none."""
-        self.collect(_tracer_provider())
-        self.collect(_logger_provider())
+        if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
+            # Whatever `OTEL_TRACES_SAMPLER` samples in production: tests look at every run.
+            trace.set_tracer_provider(TracerProvider(sampler=ALWAYS_ON, shutdown_on_exit=False))
+        # The API's own stands in until one is set, and is no part of its public names.
+        if type(get_logger_provider()).__name__ == "ProxyLoggerProvider":
+            set_logger_provider(LoggerProvider(shutdown_on_exit=False))
+        self.collect(trace.get_tracer_provider())
+        self.collect(get_logger_provider())
         self.current = Collection()
         return self.current
 
@@ -183,41 +187,15 @@ def obstacle() -> str | None:
     return f"the global tracer provider, `{kind.__module__}.{kind.__qualname__}`, takes no span processors"
 
 
-def _tracer_provider() -> trace.TracerProvider:
-    provider = trace.get_tracer_provider()
-    if isinstance(provider, trace.ProxyTracerProvider):
-        # Whatever `OTEL_TRACES_SAMPLER` samples in production: tests look at every run.
-        provider = TracerProvider(sampler=ALWAYS_ON, shutdown_on_exit=False)
-        trace.set_tracer_provider(provider)
-    return provider
-
-
-def _logger_provider() -> ApiLoggerProvider:
-    provider = get_logger_provider()
-    # The API's own stands in until one is set, and is no part of its public names.
-    if type(provider).__name__ == "ProxyLoggerProvider":
-        provider = LoggerProvider(shutdown_on_exit=False)
-        set_logger_provider(provider)
-    return provider
-
-
 def _span_id(span: ReadableSpan) -> _SpanId:
     context = span.get_span_context() or trace.INVALID_SPAN_CONTEXT
     return (context.trace_id, context.span_id)
 
 
 def _set(request: Request, attributes: Mapping[str, str]) -> None:
-    for resource in _resource_attributes(request):
+    of = request.resource_spans if isinstance(request, ExportTraceServiceRequest) else request.resource_logs
+    for resource in (each.resource.attributes for each in of):
         kept = [attribute for attribute in resource if attribute.key not in attributes]
         del resource[:]
         resource.extend(kept)
         resource.extend(KeyValue(key=key, value=AnyValue(string_value=value)) for key, value in attributes.items())
-
-
-def _resource_attributes(request: Request) -> Iterator[RepeatedCompositeFieldContainer[KeyValue]]:
-    if isinstance(request, ExportTraceServiceRequest):
-        for traces in request.resource_spans:
-            yield traces.resource.attributes
-    else:
-        for logs in request.resource_logs:
-            yield logs.resource.attributes

@@ -48,9 +48,7 @@ def settings_of(item: pytest.Item) -> TestSettings:
     for mark in marks:
         attributes |= mark.attributes
     return TestSettings(
-        criteria=_unique(
-            [*item.config.getini("toolgauge_criteria"), *(one for mark in marks for one in mark.criteria)]
-        ),
+        criteria=_unique([*item.config.getini("toolgauge_criteria"), *(it for mark in marks for it in mark.criteria)]),
         config=_unique([*item.config.getini("toolgauge_config"), *(file for mark in marks for file in mark.config)]),
         overrides=tuple(override for mark in marks for override in mark.overrides),
         case=next((mark.case for mark in reversed(marks) if mark.case is not None), None),
@@ -106,7 +104,13 @@ class LoadedCriteria:
 
     def __init__(self, settings: TestSettings, written: Sequence[WrittenCriterion]) -> None:
         self._settings = settings
-        files, objects = _by_kind((*settings.criteria, *written))
+        given = (*settings.criteria, *written)
+        files = [str(one) for one in given if isinstance(one, Path)]
+        objects = [one for one in given if isinstance(one, WrittenCriterion)]
+        for one in given:
+            if not isinstance(one, Path | WrittenCriterion):
+                wanted = "give paths of criteria files, or `toolgauge.Criterion`"
+                raise TypeError(f"a `{type(one).__name__}` is no criterion: {wanted}")
         self._given = (*files, *objects)
         config_files = tuple(map(str, settings.config))
         self._config, self.criteria = load_for_replay(
@@ -139,19 +143,3 @@ class LoadedCriteria:
         for one in evaluation.trajectories:
             unmatched.see(with_writing_tools(one.trajectory, (), kinds))
         return unmatched.so_far()
-
-
-def _by_kind(given: Iterable[object]) -> tuple[list[str], list[WrittenCriterion]]:
-    """Separate files from objects."""
-    files: list[str] = []
-    objects: list[WrittenCriterion] = []
-    for one in given:
-        if isinstance(one, WrittenCriterion):
-            objects.append(one)
-        elif isinstance(one, Path):
-            files.append(str(one))
-        else:
-            raise TypeError(
-                f"a `{type(one).__name__}` is no criterion: give paths of criteria files, or `toolgauge.Criterion`"
-            )
-    return files, objects

@@ -37,10 +37,7 @@ def file_name(node_id: str) -> str:
 
 
 def write_recording(directory: Path, node_id: str, requests: Iterable[Request]) -> None:
-    """Write the requests of a test, in place of its earlier recording; raise `OSError` where that fails.
-
-    A test that sent nothing has no file. Like every recording, it can be read by its owner only.
-    """
+    """Replace the recording of a test, readable by its owner only; without requests it has no file. Raise `OSError`."""
     recording = b"".join(
         framed("traces" if isinstance(request, ExportTraceServiceRequest) else "logs", request.SerializeToString())
         for request in requests

@@ -1,13 +1,12 @@
-"""Trajectories as one HTML file that stands alone: no network, styles and script within, and a policy that allows no others.
+"""Trajectories as one HTML file that needs no network: styles and script within, and a policy that allows no others.
 
-It is written trajectory by trajectory, so that it may be larger than what fits into memory; how many it holds is bounded, as
-browsers have to open it. A file travels: what its values show is up to the redactor.
+It is written trajectory by trajectory, so it may be larger than memory; the number of trajectories is bounded for browsers.
 """
 
 import base64
 import hashlib
 from collections import Counter
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager
 from itertools import islice
 from pathlib import Path
@@ -22,7 +21,7 @@ from toolgauge.model.outcomes import OutcomeWord, Scorecard
 from toolgauge.model.records import VERSION
 from toolgauge.report.html import Templates, static_file, visible
 from toolgauge.report.kept import KeptTrajectory, trajectory_id
-from toolgauge.report.trajectory_rows import row_of
+from toolgauge.report.trajectory_rows import row
 from toolgauge.report.trajectory_view import TrajectoryWriter, head
 
 # Of those that failed, and of all others.
@@ -130,7 +129,10 @@ class TrajectoryDocument:
 
     def _head(self) -> bytes:
         style, script = static_file("toolgauge.css"), static_file("toolgauge.js")
-        policy = f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; base-uri 'none'; form-action 'none'"
+        hashes = [f"'sha256-{base64.b64encode(hashlib.sha256(each).digest()).decode()}'" for each in (style, script)]
+        policy = (
+            f"default-src 'none'; style-src {hashes[0]}; script-src {hashes[1]}; base-uri 'none'; form-action 'none'"
+        )
         counts = [(self._counts[word], text) for word, text in _WORST_FIRST.items() if self._counts[word]]
         shown = self._pages.fragment("document_head.html", title=self._title, policy=policy, counts=counts)
         before, after = shown.split("<!-- style and script -->")
@@ -150,8 +152,19 @@ class TrajectoryDocument:
             kept=kept,
             # A conversation can be there twice.
             id=f"{kept.id}-{kept.number}",
-            row=row_of(kept, self._redactor),
-            names={name: _lines(values) for name, values in names.items()},
+            row=row(kept, self._redactor),
+            names={
+                # One a line, for the filters, without those that are too long to choose.
+                name: "\n".join(
+                    islice(
+                        dict.fromkeys(
+                            visible(one.replace("\n", " ")) for one in values if one and len(one) <= _MAX_NAME
+                        ),
+                        _MAX_NAMES,
+                    )
+                )
+                for name, values in names.items()
+            },
             shown=self._writer.shown(trajectory, kept.results, per_page=_CALLS),
             links=trace_links((trajectory.trace_id,), self._trace_url),
             **head(trajectory),
@@ -167,13 +180,3 @@ class TrajectoryDocument:
             yield
         except OSError as error:
             raise ToolgaugeError(f"cannot write `{self._path}`: {error.strerror or error}") from error
-
-
-def _hash(content: bytes) -> str:
-    return f"sha256-{base64.b64encode(hashlib.sha256(content).digest()).decode()}"
-
-
-def _lines(names: Iterable[str]) -> str:
-    """Write names one a line, for the filters, without those that are too long to choose."""
-    distinct = dict.fromkeys(visible(name.replace("\n", " ")) for name in names if name and len(name) <= _MAX_NAME)
-    return "\n".join(islice(distinct, _MAX_NAMES))

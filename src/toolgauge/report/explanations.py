@@ -4,6 +4,7 @@ Every output is written from it. Texts are masked and of bounded length; they co
 Rule: no step is called the cause of a failure: a line names the origin of a value and no more.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated
 
@@ -88,18 +89,15 @@ class OriginWriter:
             order = None if one.result_of is None else one.result_of.call.order
             groups.setdefault((one.source, order), []).append(one)
         for group in groups.values():
-            names = _listed([self._quoted(one.path) for one in group])
-            yield f"whose {names} {'is' if len(group) == 1 else 'are'} {self._source(group[0], described)}"
+            *names, last = (self._quoted(one.path) for one in group)
+            listed = f"{', '.join(names)} and {last}" if names else last
+            yield f"whose {listed} {'is' if len(group) == 1 else 'are'} {self._source(group[0], described)}"
         if origins.more:
             yield f"{origins.more} more of its values {'is' if origins.more == 1 else 'are'} not followed"
 
     def _quoted(self, name: str) -> str:
         shown = self._redactor.masked(name, _MAX_NAME)[:_MAX_NAME]
         return f"`{''.join(letter if letter.isprintable() else ' ' for letter in shown)}`"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 # Below verdicts whose values are hidden.
@@ -115,11 +113,7 @@ _WHOLE_CALLS = ("name_and_args", "name", "missing call", "extra call", "unexpect
 
 
 class ShownDifference(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One difference. `where` names tool and argument path, `rule` the comparison that decided.
-
-    `expected` and `actual` are values, or where those are hidden their kinds (`a number`); `None` where there is none.
-    `in_words` replaces both for a call with other arguments than expected, and is empty elsewhere.
-    """
+    """One difference. `expected` and `actual` are values, or hidden ones' kinds (`a number`); `None` without one."""
 
     where: Annotated[str, Meta(description="the tool, and the path in its arguments")]
     rule: Annotated[str, Meta(description="the comparison that decided")]
@@ -151,10 +145,9 @@ class ShownDifference(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ShownVerdict(Struct, frozen=True, kw_only=True):
-    """A result and its reasons. `result` has criterion, level and call.
+    """A result and its reasons. `reason` explains a missing score: a word of the closed list, or the error's type.
 
-    `reason` is why there is no score: a word of the closed list, or the error's type. `requirement` is
-    the score that is enough (`passes at 0.8`), empty where it is not known. `more` counts the differences left out.
+    `requirement` is the score that is enough (`passes at 0.8`), if known. `more` counts the differences left out.
     """
 
     result: Result
@@ -215,9 +208,10 @@ def brief_reason(outcome: Outcome, redactor: Redactor) -> str:
         return explanation
     compared = next((each for each in outcome.differences if each.expected is not None), None)
     if compared is None:
-        # What came instead of a result: an error's message, a value that no one had seen.
+        # What came instead of a result: an error's message, a value that no one had seen. It explains a single difference.
         actual = shown_difference(outcome.differences[0], redactor, _MAX_BRIEF_VALUE).actual
-        return explanation if actual is None else redactor.masked(f"{explanation}: {actual}")
+        is_alone = len(outcome.differences) == 1
+        return redactor.masked(f"{explanation}: {actual}") if is_alone and actual is not None else explanation
     more = len(outcome.differences) - 1
     shown = comparison(shown_difference(compared, redactor, _MAX_BRIEF_VALUE))
     return redactor.masked(f"{shown}; {more} more" if more else shown)
@@ -263,15 +257,11 @@ def deciding(results: Sequence[Result]) -> Sequence[Result]:
 def worst_result(results: Sequence[Result]) -> Result | None:
     """Choose the result to show for all: the worst failure, else the first that passed, else the first; `None` of none."""
     failed = [result for result in results if outcome_word(result.outcome) in _FAILED]
+    # Failures come before errors, the lowest score first.
+    scores = [result.outcome.value if isinstance(result.outcome, Scored) else math.inf for result in failed]
     if failed:
-        return min(failed, key=_rank)
+        return failed[scores.index(min(scores))]
     return next((result for result in results if isinstance(result.outcome, Scored)), results[0] if results else None)
-
-
-def _rank(result: Result) -> tuple[bool, float]:
-    """Order failures before errors, the lowest score first."""
-    outcome = result.outcome
-    return (False, outcome.value) if isinstance(outcome, Scored) else (True, 0.0)
 
 
 def _explanation(outcome: Outcome, redactor: Redactor) -> str:
@@ -282,21 +272,18 @@ def _kind(side: Side | None) -> str | None:
     if side is None:
         return None
     word = kind(side.value)
-    match word:
-        case "null" | "text":
-            return word
-        case "object":
-            return "an object"
-        case _:
-            return f"a {word}"
+    return {"null": word, "text": word, "object": "an object"}.get(word, f"a {word}")
 
 
 def shown_difference(difference: Difference, redactor: Redactor, room: int = _MAX_VALUE) -> ShownDifference:
     """Show one difference, with at most `room` characters of each value."""
+    expected, actual = _kind(difference.expected), _kind(difference.actual)
     if redactor.shows_values:
-        expected, actual = _sides(difference, redactor, room)
-    else:
-        expected, actual = _kind(difference.expected), _kind(difference.actual)
+        searched = room if difference.rule == ERROR_RULE else MAX_COMPARED
+        expected = redactor.side(difference, difference.expected, searched)
+        actual = redactor.side(difference, difference.actual, searched)
+        if difference.rule != ERROR_RULE:
+            expected, actual = side_by_side(expected, actual, room)
     return ShownDifference(
         where=redactor.mask(difference.where[:_MAX_WHERE]),
         rule=redactor.mask(difference.rule[:_MAX_WHERE]),
@@ -304,11 +291,3 @@ def shown_difference(difference: Difference, redactor: Redactor, room: int = _MA
         actual=actual,
         in_words=redactor.mask(redactor.in_words(difference, room)) if difference.rule == OTHER_ARGUMENTS else "",
     )
-
-
-def _sides(difference: Difference, redactor: Redactor, room: int) -> tuple[str | None, str | None]:
-    if difference.rule == ERROR_RULE:
-        return redactor.side(difference, difference.expected, room), redactor.side(difference, difference.actual, room)
-    expected = redactor.side(difference, difference.expected, MAX_COMPARED)
-    actual = redactor.side(difference, difference.actual, MAX_COMPARED)
-    return side_by_side(expected, actual, room)

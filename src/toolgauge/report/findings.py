@@ -1,8 +1,7 @@
 """Results of recordings and cases: counted by criterion, as rows of a report, and as conditions of the gate.
 
-A report knows neither recordings nor cases. Texts are as `redact` allows them; they may hold any character, and each form
-of report makes them safe for its reader. Of the gate: criteria with `enforce: shadow` never count. What was not evaluated is
-no score and passes nothing: a mean without a score fails its condition, and so does a gate under which nothing was scored.
+Texts are as `redact` allows them; each form of report makes them safe for its reader. In the gate, criteria with
+`enforce: shadow` never count, a mean without a score fails its condition, and so does a gate under which nothing was scored.
 """
 
 from collections import Counter
@@ -22,7 +21,6 @@ from toolgauge.model.outcomes import (
     outcome_word,
 )
 from toolgauge.model.plain_words import with_cause
-from toolgauge.model.trajectory import Trajectory
 from toolgauge.report.explanations import figure
 from toolgauge.report.terminal import PLAIN, Style, counted, outcome_styled, printable
 from toolgauge.score.criterion import Criterion, Lookup
@@ -94,9 +92,8 @@ class Summary:
 
     def lines(self, unmatched: Collection[str], style: Style = PLAIN) -> Iterator[str]:
         """Write a table; `unmatched` are the criteria that matched nothing. Default criteria without results are left out."""
-        yield from table_lines(
-            [row for row in self._rows.values() if row.words or not row.is_default], unmatched, style
-        )
+        shown = [row for row in self._rows.values() if row.words or not row.is_default]
+        yield from table_lines(shown, unmatched, style)
 
 
 def table_lines(
@@ -130,10 +127,7 @@ def table_lines(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """A result other than a pass. `tool` is empty for a whole trajectory, `reason` explains a missing score.
-
-    `differences` have what was expected beside what was done, where values may be shown.
-    """
+    """A result other than a pass. `tool` is empty for a whole trajectory, `reason` explains a missing score."""
 
     outcome: OutcomeWord
     tool: str = ""
@@ -156,10 +150,9 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """The results of one criterion in one trajectory, or in one case.
+    """The results of one criterion in one trajectory, or in one case, whose file and line are `place`.
 
     `subject` is the same in the next recording where it can be (a case, a conversation), `details` lead to the trace.
-    `place` is the file and line of a case. `passes` are counted, all other results are `findings`.
     """
 
     criterion: str
@@ -211,14 +204,19 @@ class ScorecardRows:
         by_criterion: dict[str, list[Result]] = {}
         for result in scorecard.results:
             by_criterion.setdefault(result.criterion, []).append(result)
-        subject, details = self._subject(scorecard.trajectory)
+        trajectory = scorecard.trajectory
+        case = next((trajectory.attributes[key] for key in self._case_keys if key in trajectory.attributes), None)
+        subject = None if case is None else str(case)
+        if case is None and trajectory.scope == "conversation" and trajectory.conversation_id is not None:
+            subject = f"conversation {trajectory.conversation_id}"
+        trace = f"trace {trajectory.trace_id}{'' if trajectory.service is None else f' of {trajectory.service}'}"
         for criterion, results in by_criterion.items():
             found: list[tuple[Result, OutcomeWord]] = [(result, outcome_word(result.outcome)) for result in results]
             yield Row(
                 criterion=criterion,
-                subject=subject,
+                subject=subject or trace,
                 outcome=joined([word for _, word in found]),
-                details=details,
+                details=trace if subject else "",
                 is_shadow=results[0].enforce == "shadow",
                 passes=sum(word == "pass" for _, word in found),
                 findings=tuple(
@@ -227,16 +225,6 @@ class ScorecardRows:
                     if word != "pass"
                 ),
             )
-
-    def _subject(self, trajectory: Trajectory) -> tuple[str, str]:
-        service = "" if trajectory.service is None else f" of {trajectory.service}"
-        trace = f"trace {trajectory.trace_id}{service}"
-        case = next((trajectory.attributes[key] for key in self._case_keys if key in trajectory.attributes), None)
-        if case is not None:
-            return str(case), trace
-        if trajectory.scope == "conversation" and trajectory.conversation_id is not None:
-            return f"conversation {trajectory.conversation_id}", trace
-        return trace, ""
 
 
 def joined(words: Collection[OutcomeWord]) -> OutcomeWord:
@@ -303,19 +291,15 @@ def _outcomes(word: FailOn, live: Sequence[CriterionCounts], without_result: Map
         found |= {one.name: 0 for one in looked_at if one.name in without_result and one.name not in found}
     condition = f"--fail-on {word}"
     if found:
-        return Check(condition=condition, passed=False, sentence=_found(word, found, without_result))
+        named = [f"`{name}` {count}" if count else f"`{name}` {without_result[name]}" for name, count in found.items()]
+        more = f", and {len(named) - _NAMED} more criteria" if len(named) > _NAMED else ""
+        total = sum(found.values())
+        head = f"{counted(total, 'result')} `{word}`: " if total else ""
+        return Check(condition=condition, passed=False, sentence=f"{head}{', '.join(named[:_NAMED])}{more}")
     scores = sum(one.scored for one in live)
     if not scores:
         return Check(condition=condition, passed=False, sentence="nothing was scored, so that nothing could pass")
     return Check(condition=condition, passed=True, sentence=f"no result is `{word}`; {counted(scores, 'score')}")
-
-
-def _found(word: FailOn, found: Mapping[str, int], without_result: Mapping[str, str]) -> str:
-    named = [f"`{name}` {count}" if count else f"`{name}` {without_result[name]}" for name, count in found.items()]
-    more = f", and {len(named) - _NAMED} more criteria" if len(named) > _NAMED else ""
-    total = sum(found.values())
-    head = f"{counted(total, 'result')} `{word}`: " if total else ""
-    return f"{head}{', '.join(named[:_NAMED])}{more}"
 
 
 def _mean(one: CriterionCounts, least: float, without_result: Mapping[str, str]) -> Check:
@@ -328,10 +312,8 @@ def _mean(one: CriterionCounts, least: float, without_result: Mapping[str, str])
     beside = f"; without a score: {_unscored(one)}" if _unscored(one) else ""
     short = f"{one.mean:.3f}"
     shown = short if (float(short) < least) == (one.mean < least - _ROUNDING) else f"{one.mean:.9g}"
-    sentence = (
-        f"the mean of `{one.name}` is {shown} ({counted(one.scored, 'score')}{beside}), "
-        f"{'not ' if passed else ''}under {least:g}"
-    )
+    sentence = f"the mean of `{one.name}` is {shown} ({counted(one.scored, 'score')}{beside}), "
+    sentence += f"{'not ' if passed else ''}under {least:g}"
     return Check(condition=condition, passed=passed, sentence=sentence)
 
 

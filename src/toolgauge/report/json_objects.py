@@ -9,7 +9,7 @@ from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import Scorecard, outcome_word
 from toolgauge.model.records import ENVIRONMENT, VERSION
-from toolgauge.model.trajectory import Tokens, ToolCall, Trajectory
+from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.otlp.encode import fit_time
 from toolgauge.report.explanations import OriginWriter, VerdictWriter, figure
 from toolgauge.report.text import MAX_CALLS, TextWriter
@@ -60,6 +60,7 @@ def _time(time_ns: int) -> str | None:
 
 def trajectory_object(trajectory: Trajectory) -> JsonObject:
     """Describe one trajectory for `inspect --json`."""
+    tokens = trajectory.tokens
     return {
         "trace_id": trajectory.trace_id,
         "conversation_id": trajectory.conversation_id,
@@ -68,15 +69,11 @@ def trajectory_object(trajectory: Trajectory) -> JsonObject:
         "closed_because": trajectory.closed_because,
         "start_ns": trajectory.start_ns,
         "tools_offered": None if trajectory.tools_offered is None else [tool.name for tool in trajectory.tools_offered],
-        "tokens": _tokens_object(trajectory.tokens),
+        "tokens": None
+        if tokens is None
+        else {"input": tokens.input, "output": tokens.output, "unmeasured": tokens.unmeasured},
         "tool_calls": [_call_object(call) for call in trajectory.calls],
     }
-
-
-def _tokens_object(tokens: Tokens | None) -> Json:
-    if tokens is None:
-        return None
-    return {"input": tokens.input, "output": tokens.output, "unmeasured": tokens.unmeasured}
 
 
 def _call_object(call: ToolCall) -> JsonObject:
@@ -135,15 +132,15 @@ def verdict_objects(scorecard: Scorecard, redactor: Redactor, pass_at: Mapping[s
             ],
             "more_differences": verdict.more,
             "calls": [
-                _judged_call(call, text, origins.lines(chains.get(call.order)), shows_values=redactor.shows_values)
+                _judged_call(call, origins.lines(chains.get(call.order)))
+                | ({"arguments": text.arguments(call.arguments)} if redactor.shows_values else {})
                 for call in calls[:MAX_CALLS]
             ],
         }
 
 
-def _judged_call(call: ToolCall, text: TextWriter, origins: Sequence[str], *, shows_values: bool) -> JsonObject:
+def _judged_call(call: ToolCall, origins: Sequence[str]) -> JsonObject:
     given = call.arguments.value if isinstance(call.arguments, Recorded) else None
-    shown: JsonObject = {"arguments": text.arguments(call.arguments)} if shows_values else {}
     return {
         "order": call.order,
         "turn": call.turn,
@@ -153,5 +150,4 @@ def _judged_call(call: ToolCall, text: TextWriter, origins: Sequence[str], *, sh
         "error": None if call.error is None else call.error.kind,
         "span_id": call.span.span_id,
         "value_origins": list(origins),
-        **shown,
     }

@@ -25,16 +25,17 @@ def junit(report: Report) -> bytes:
         suite = _suite(root, criterion)
         names = Counter[str]()
         for row in rows:
-            _case(suite, row, _unique(names, shortened(row.subject, _MAX_NAME)))
+            name = shortened(row.subject, _MAX_NAME)
+            names[name] += 1
+            _case(suite, row, name if names[name] == 1 else f"{name} ({names[name]})")
         _count(suite)
     if report.checks:
         suite = _suite(root, _GATE)
         for check in report.checks:
             case = ET.SubElement(suite, "testcase", classname=_GATE, name=printable(check.condition))
             if not check.passed:
-                ET.SubElement(case, "failure", message=printable(check.sentence), type=_GATE).text = printable(
-                    check.sentence
-                )
+                text = printable(check.sentence)
+                ET.SubElement(case, "failure", message=text, type=_GATE).text = text
         _count(suite)
     for name in ("tests", "failures", "errors", "skipped"):
         root.set(name, str(sum(int(suite.get(name, "0")) for suite in root)))
@@ -44,11 +45,6 @@ def junit(report: Report) -> bytes:
 
 def _suite(root: ET.Element, name: str) -> ET.Element:
     return ET.SubElement(root, "testsuite", name=shortened(name, _MAX_NAME))
-
-
-def _unique(names: Counter[str], name: str) -> str:
-    names[name] += 1
-    return name if names[name] == 1 else f"{name} ({names[name]})"
 
 
 def _case(suite: ET.Element, row: Row, name: str) -> None:

@@ -1,9 +1,8 @@
 """The latest trajectories with their results, in bounded memory.
 
-The worker adds, pages read. A failed trajectory is what people look for: passes never push one out of the half that is
-reserved for failures. What is kept is the scorecard itself; nothing is written or parsed before a page is opened. Once
-there is no room left, a busy process keeps some of each second: weighing all of them would cost a sixth of what scoring
-does, and they would be gone before anybody looked.
+The worker adds, pages read. People look for failed trajectories: passes never push one out of the half that is reserved for
+failures. Once there is no room left, a busy process keeps some of each second: weighing all of them would cost a sixth of
+the CPU of scoring.
 """
 
 import math
@@ -38,10 +37,7 @@ _WORST_FIRST: tuple[OutcomeWord, ...] = ("fail", "error", "pass")
 
 
 class KeptTrajectory(Struct, frozen=True, kw_only=True):
-    """One trajectory with all its results. `number` counts up; `id` is safe in a URL.
-
-    `results` has those of judges, which come late, at its end.
-    """
+    """One trajectory with all its results, late ones of judges at the end. `number` counts up; `id` is safe in a URL."""
 
     id: str
     number: int
@@ -49,6 +45,7 @@ class KeptTrajectory(Struct, frozen=True, kw_only=True):
     results: tuple[Result, ...]
     scored_at_ns: int
     size_bytes: int
+    awaits_judges: bool = False
 
     @property
     def outcome(self) -> OutcomeWord:
@@ -66,17 +63,15 @@ class KeptTrajectory(Struct, frozen=True, kw_only=True):
 
 
 class TrajectoryStore:
-    """Keeps at most `max_trajectories`, of at most `max_bytes` together. Any thread may call.
-
-    Bytes are those that Python takes, estimated: for recorded traffic between 0.7 and 2 times what was measured. One that is
-    larger than all the room there is, is not kept; of two with one id the later one is.
-    """
+    """Keeps at most `max_trajectories`, of at most `max_bytes` (an estimate) together. Any thread may call."""
 
     def __init__(self, max_trajectories: int, max_bytes: int) -> None:
         self._max_trajectories = max_trajectories
         self._max_bytes = max_bytes
         # Every trajectory is in one of the two, the oldest first.
-        self._failed, self._others = _group(), _group()
+        self._failed, self._others = (
+            Cache[str, KeptTrajectory](math.inf, getsizeof=lambda kept: kept.size_bytes) for _ in range(2)
+        )
         self._schemas = _SharedSchemas()
         self._lock = Lock()
         self.added = 0
@@ -102,9 +97,15 @@ class TrajectoryStore:
             return
         key = trajectory_id(trajectory)
         with self._lock:
-            if not scorecard.by_judges and not self._admits(scorecard):
-                self.evicted += 1
-                return
+            # Always while there is room, else within the share of its second.
+            if not scorecard.by_judges:
+                second, kind = scorecard.scored_at_ns // _SECOND_NS, _has_failed(scorecard.results)
+                if second != self._second:
+                    self._second, self._admitted = second, [0, 0]
+                self._admitted[kind] += 1
+                if self.evicted and self._admitted[kind] > ADMITTED_PER_SECOND:
+                    self.evicted += 1
+                    return
             before = self._take(key)
             if scorecard.by_judges:
                 if before is not None:
@@ -113,6 +114,7 @@ class TrajectoryStore:
                             before,
                             results=(*before.results, *scorecard.results),
                             size_bytes=before.size_bytes + _results_bytes(scorecard.results),
+                            awaits_judges=False,
                         )
                     )
                 return
@@ -125,6 +127,7 @@ class TrajectoryStore:
                     results=scorecard.results,
                     scored_at_ns=scorecard.scored_at_ns,
                     size_bytes=_trajectory_bytes(trajectory) + _results_bytes(scorecard.results),
+                    awaits_judges=scorecard.awaits_judges,
                 )
             )
 
@@ -138,15 +141,6 @@ class TrajectoryStore:
         with self._lock:
             kept = [*self._failed.values(), *self._others.values()]
         return sorted(kept, key=lambda one: -one.number)
-
-    def _admits(self, scorecard: Scorecard) -> bool:
-        """Return whether a trajectory is kept: always while there is room, else within the share of its second."""
-        second = scorecard.scored_at_ns // _SECOND_NS
-        if second != self._second:
-            self._second, self._admitted = second, [0, 0]
-        kind = _has_failed(scorecard.results)
-        self._admitted[kind] += 1
-        return not self.evicted or self._admitted[kind] <= ADMITTED_PER_SECOND
 
     def _take(self, key: str) -> KeptTrajectory | None:
         kept = self._failed.pop(key, None) or self._others.pop(key, None)
@@ -170,12 +164,8 @@ class TrajectoryStore:
             self.evicted += 1
 
 
-def _group() -> Cache[str, KeptTrajectory]:
-    return Cache(math.inf, getsizeof=lambda kept: kept.size_bytes)
-
-
 class _SharedSchemas:
-    """The schemas of tools on offer: recognised again and again, they are mostly the same objects, and count once."""
+    """The schemas of tools on offer: trajectories mostly share the same objects, which count once."""
 
     def __init__(self) -> None:
         # By their ids, which stay theirs as long as a trajectory refers to them: how many do, and the size.
@@ -202,16 +192,17 @@ class _SharedSchemas:
 
 
 class ObservedSink:
-    """A sink of scorecards that shows each to `observe`, too."""
+    """A sink of scorecards that shows each to all of `observe`, too."""
 
-    def __init__(self, sink: ScorecardSink, observe: Callable[[Scorecard], None]) -> None:
+    def __init__(self, sink: ScorecardSink, *observe: Callable[[Scorecard], None]) -> None:
         self._sink = sink
         self._observe = observe
 
     def record(self, scorecard: Scorecard) -> None:
         """Pass the scorecard on, and show it."""
         self._sink.record(scorecard)
-        self._observe(scorecard)
+        for observe in self._observe:
+            observe(scorecard)
 
     def requests(self, scorecards: Sequence[Scorecard]) -> Iterable[Outgoing]:
         """Pass the requests on."""

@@ -19,21 +19,18 @@ def annotations(report: Report) -> Iterator[str]:
     """Yield the commands: conditions of the gate that failed first, then failures and errors."""
     level = "error" if report.is_failed else "warning"
     found = [_command(level, check.condition, check.sentence) for check in report.checks if not check.passed]
-    found += [_of_row(level, row) for row in report.rows if row.is_problem]
-    if len(found) <= MAX_SHOWN:
-        yield from found
-        return
-    shown = found[: MAX_SHOWN - 1]
-    yield from shown
-    yield _command(level, report.title, f"{len(found) - len(shown)} more failures, in the log and the reports")
-
-
-def _of_row(level: str, row: Row) -> str:
-    lines = [row.details] if row.details else []
-    for finding in row.problems:
-        lines += [finding.sentence_of(_MAX_MESSAGE // 2), *(f"  {difference}" for difference in finding.differences)]
-    text = "\n".join(printable(line) for line in lines)
-    return _command(level, f"{row.criterion}: {row.subject}", text, place=row.place)
+    for row in report.rows:
+        lines = [row.details] if row.details else []
+        for finding in row.problems if row.is_problem else ():
+            lines += [finding.sentence_of(_MAX_MESSAGE // 2), *(f"  {each}" for each in finding.differences)]
+        if row.is_problem:
+            text = "\n".join(map(printable, lines))
+            found.append(_command(level, f"{row.criterion}: {row.subject}", text, place=row.place))
+    if (more := len(found) - MAX_SHOWN) > 0:
+        found[MAX_SHOWN - 1 :] = [
+            _command(level, report.title, f"{more + 1} more failures, in the log and the reports")
+        ]
+    yield from found
 
 
 def _command(level: str, title: str, text: str, *, place: tuple[str, int] | None = None) -> str:
@@ -76,7 +73,12 @@ _MARKS = {True: "passed", False: "**failed**"}
 def markdown(report: Report) -> str:
     """Write the report."""
     problems = [row for row in report.rows if row.is_problem]
-    text = _Bounded(f"### {report.title}: {_verdict(report, len(problems))}", MAX_BYTES - _RESERVED)
+    verdict = f"{len(problems)} failure{'' if len(problems) == 1 else 's'}" if problems else "no failure"
+    if not report.rows:
+        verdict = "nothing was judged"
+    elif report.checks:
+        verdict = f"{'failed' if report.is_failed else 'passed'}, {verdict}"
+    text = _Bounded(f"### {report.title}: {verdict}", MAX_BYTES - _RESERVED)
     # What decides comes first, a table of thousands of criteria could fill the page.
     text.add(
         "", ([f"- {_MARKS[check.passed]}: {code(check.sentence, _MAX_TEXT)}"] for check in report.checks), "conditions"
@@ -87,15 +89,6 @@ def markdown(report: Report) -> str:
     text.add(head, ([_figures(one, report)] for one in shown), "criteria", share=0.5)
     text.add("#### Failures", map(_row, problems), "failures")
     return text.value
-
-
-def _verdict(report: Report, problems: int) -> str:
-    if not report.rows:
-        return "nothing was judged"
-    failures = f"{problems} failure{'' if problems == 1 else 's'}" if problems else "no failure"
-    if not report.checks:
-        return failures
-    return f"{'failed' if report.is_failed else 'passed'}, {failures}"
 
 
 def _figures(one: CriterionCounts, report: Report) -> str:
@@ -135,7 +128,7 @@ class _Bounded:
         room = int(self._room * share)
         left_out = 0
         for number, part in enumerate(parts):
-            lines = [*_head(head, is_first=number == 0), *part]
+            lines = part if number else ["", *([head, *([""] if head.startswith("#") else [])] if head else []), *part]
             size = sum(len(line.encode()) + 1 for line in lines)
             if left_out or size > room:
                 left_out += 1
@@ -150,11 +143,3 @@ class _Bounded:
     def value(self) -> str:
         """The text."""
         return "\n".join(self._lines) + "\n"
-
-
-def _head(head: str, *, is_first: bool) -> Iterator[str]:
-    if is_first:
-        yield ""
-        yield from head.split("\n") if head else ()
-        if head.startswith("#"):
-            yield ""

@@ -51,10 +51,7 @@ class ProducerAdvice(Struct, frozen=True, kw_only=True):
 
 
 def advice(trajectories: Iterable[Trajectory], *, wants_content: bool = True) -> tuple[ProducerAdvice, ...]:
-    """Find the facts that producers leave out: those with problems first, then by service and scope.
-
-    Without `wants_content` nothing is known of messages and results, and nothing is claimed of them.
-    """
+    """Find the facts that producers leave out, problems first; without `wants_content` none of messages and results."""
     shortfalls = Shortfalls()
     dialects: dict[Producer, dict[str, None]] = {}
     for trajectory in trajectories:
@@ -69,7 +66,12 @@ def advice(trajectories: Iterable[Trajectory], *, wants_content: bool = True) ->
         _of_producer(producer, tuple(names), shortfalls, wants_content=wants_content)
         for producer, names in sorted(dialects.items(), key=lambda entry: entry[0])
     ]
-    return tuple(sorted((one for one in found if one.advice), key=_place))
+    return tuple(
+        sorted(
+            (one for one in found if one.advice),
+            key=lambda one: not any(missing.is_problem for each in one.advice for missing in each.missing),
+        )
+    )
 
 
 def _of_producer(
@@ -103,7 +105,3 @@ def _of_producer(
             for found, group in alike.items()
         ),
     )
-
-
-def _place(found: ProducerAdvice) -> bool:
-    return not any(missing.is_problem for one in found.advice for missing in one.missing)

@@ -10,10 +10,7 @@ _RESET = "\x1b[0m"
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How parts of a line are set off; without `colour` every text stays as it is.
-
-    Colours and hyperlinks (OSC 8) are for a terminal alone, and `NO_COLOR` keeps both away.
-    """
+    """How parts of a line are set off. Without `colour` there are neither colours nor hyperlinks (OSC 8)."""
 
     colour: bool = False
 
@@ -52,13 +49,7 @@ PLAIN = Style()
 
 def outcome_styled(style: Style, word: OutcomeWord, text: str) -> str:
     """Set off a text by the outcome that it is about."""
-    match word:
-        case "pass":
-            return style.good(text)
-        case "fail" | "error":
-            return style.bad(text)
-        case "not_evaluated":
-            return style.doubtful(text)
+    return {"pass": style.good, "not_evaluated": style.doubtful}.get(word, style.bad)(text)
 
 
 def printable(text: str) -> str:
@@ -69,10 +60,7 @@ def printable(text: str) -> str:
 
 
 def indented(text: str, indent: str) -> str:
-    """Make hostile text safe for a terminal and keep its line breaks: lines after the first one are indented.
-
-    An indented line cannot be taken for a row of ours.
-    """
+    """Make hostile text safe for a terminal; lines after the first one are indented, to look unlike rows of ours."""
     return f"\n{indent}".join(map(printable, text.replace("\r\n", "\n").strip("\n").split("\n")))
 
 

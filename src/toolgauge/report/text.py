@@ -8,14 +8,12 @@ from itertools import islice
 
 from toolgauge.export.redact import MASKED, Redactor
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
-from toolgauge.model.json import Json
 from toolgauge.model.outcomes import Result, Scorecard, Scored, outcome_word
 from toolgauge.model.plain_words import WHY_NOT_RECORDED, error_words, state_words
 from toolgauge.model.trajectory import CallOrigins, ToolCall, Trajectory
 from toolgauge.report.explanations import (
     HOW_TO_SHOW_VALUES,
     OriginWriter,
-    ShownDifference,
     ShownVerdict,
     VerdictWriter,
     comparison,
@@ -87,8 +85,15 @@ class TextWriter:
             yield f"{_BELOW_CALL}{word} {f'{kind}: {message}' if self._shows_values else kind}"
         elif self._shows_values and not isinstance(call.result, NotRecorded):
             yield f"{_BELOW_CALL}result: {self._content(call.result)}"
-        if unseen := "; ".join(_unseen(call)):
-            yield f"{_BELOW_CALL}{style.doubtful('not observable:')} {unseen}"
+        unseen = (
+            "" if isinstance(call.arguments, Recorded) else f"arguments ({WHY_NOT_RECORDED[call.arguments.reason]}); "
+        )
+        if call.state == "requested_only" and isinstance(call.result, NotRecorded) and call.error is None:
+            unseen += "result (no execution and no answer was seen)"
+        elif call.state == "executed" and call.error is None and not isinstance(call.result, Recorded):
+            unseen += f"result ({WHY_NOT_RECORDED[call.result.reason]})"
+        if unseen:
+            yield f"{_BELOW_CALL}{style.doubtful('not observable:')} {unseen.removesuffix('; ')}"
         yield from (f"{_BELOW_CALL}{printable(line)}" for line in self._origins.lines(origins))
 
     def calls(self, trajectory: Trajectory, origins: Mapping[int, CallOrigins], most: int = MAX_CALLS) -> Iterator[str]:
@@ -119,19 +124,16 @@ class TextWriter:
 
     def differences(self, verdict: ShownVerdict, most: int | None = None) -> Iterator[str]:
         """Write the differences, expected above actual."""
-        for difference in verdict.differences[:most]:
-            yield from self._difference(difference)
+        for one in verdict.differences[:most]:
+            if one.in_words:
+                yield f"{_INDENT}{printable(comparison(one))}"
+                continue
+            yield f"{_INDENT}{printable(one.where)} ({printable(one.rule_words)})"
+            for side, text in one.sides:
+                styled = self._style.good if side == "expected" else self._style.bad
+                yield f"{_INDENT}  {side:<8} {styled(printable(text))}"
         if more := verdict.more + len(verdict.differences) - len(verdict.differences[:most]):
             yield f"{_INDENT}and {counted(more, 'more difference')}"
-
-    def _difference(self, difference: ShownDifference) -> Iterator[str]:
-        if difference.in_words:
-            yield f"{_INDENT}{printable(comparison(difference))}"
-            return
-        yield f"{_INDENT}{printable(difference.where)} ({printable(difference.rule_words)})"
-        for side, text in difference.sides:
-            styled = self._style.good if side == "expected" else self._style.bad
-            yield f"{_INDENT}  {side:<8} {styled(printable(text))}"
 
     def result(self, result: Result) -> str:
         """Describe a result on one line."""
@@ -145,27 +147,25 @@ class TextWriter:
 
     def why(self, result: Result) -> str:
         """Explain a result; a pass below 1 stands beside the score that is enough, or it would read as a fault."""
-        explanation = printable(self._redactor.explain(result.outcome))
-        match result.outcome:
-            case Scored(value=value, passed=True) if value < 1:
-                return f"{requirement(result, self._pass_at) or 'enough to pass'}: {explanation}"
-            case _:
-                return explanation
+        explanation, outcome = printable(self._redactor.explain(result.outcome)), result.outcome
+        if isinstance(outcome, Scored) and outcome.passed and outcome.value < 1:
+            return f"{requirement(result, self._pass_at) or 'enough to pass'}: {explanation}"
+        return explanation
 
     def arguments(self, content: Content) -> str:
         """Write arguments as `name=value, ...`, or their names alone where values are hidden."""
         match content:
             case Recorded(value=dict() as value) if self._shows_values:
                 # Enough entries to fill a line; the rest would be cut off anyhow.
-                members = islice(value.items(), _LINE)
-                return shortened(", ".join(f"{name[:_LINE]}={self._member(name, one)}" for name, one in members), _LINE)
+                members = (
+                    (name[:_LINE], MASKED if self._redactor.is_private(name) else self._redactor.json(one, _VALUE))
+                    for name, one in islice(value.items(), _LINE)
+                )
+                return shortened(", ".join(f"{name}={shortened(text, _VALUE)}" for name, text in members), _LINE)
             case Recorded(value=dict() as value):
                 return shortened(", ".join(islice(value, _MAX_ARGUMENTS)), _LINE)
             case _:
                 return self._content(content) if self._shows_values else "?"
-
-    def _member(self, name: str, value: Json) -> str:
-        return MASKED if self._redactor.is_private(name) else shortened(self._redactor.json(value, _VALUE), _VALUE)
 
     def _content(self, content: Content) -> str:
         match content:
@@ -180,18 +180,7 @@ class TextWriter:
 def trajectory_head(trajectory: Trajectory) -> str:
     """Name one trajectory for a person."""
     service = shortened(trajectory.service or "unknown service", _LONG_NAME)
-    conversation = ""
-    if trajectory.conversation_id:
-        conversation = f", conversation {shortened(trajectory.conversation_id, _LONG_NAME)}"
+    named = trajectory.conversation_id
+    conversation = f", conversation {shortened(named, _LONG_NAME)}" if named else ""
     incomplete = "" if trajectory.incomplete is None else f"; incomplete: {trajectory.incomplete}"
     return f"trace {trajectory.trace_id} of {service}{conversation} (closed: {trajectory.closed_because}{incomplete})"
-
-
-def _unseen(call: ToolCall) -> Iterator[str]:
-    """Name the parts of a call that could not be observed, and why."""
-    if not isinstance(call.arguments, Recorded):
-        yield f"arguments ({WHY_NOT_RECORDED[call.arguments.reason]})"
-    if call.state == "requested_only" and isinstance(call.result, NotRecorded) and call.error is None:
-        yield "result (no execution and no answer was seen)"
-    elif call.state == "executed" and call.error is None and not isinstance(call.result, Recorded):
-        yield f"result ({WHY_NOT_RECORDED[call.result.reason]})"

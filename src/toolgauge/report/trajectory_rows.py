@@ -12,10 +12,9 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from toolgauge.export.redact import Redactor
-from toolgauge.model.outcomes import Errored, NotEvaluated, OutcomeWord, Result, Scored, outcome_word
+from toolgauge.model.outcomes import Errored, NotEvaluated, OutcomeWord, Result, Scorecard, Scored, outcome_word
 from toolgauge.model.plain_words import reason_words, with_cause
 from toolgauge.model.records import VERSION
-from toolgauge.model.trajectory import Trajectory
 from toolgauge.report.explanations import brief_reason, deciding, requirement, worst_result
 from toolgauge.report.html import visible
 from toolgauge.report.kept import KeptTrajectory, trajectory_id
@@ -53,10 +52,9 @@ class Found(Struct, frozen=True, kw_only=True):
 
 
 class Filters(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A choice of trajectories; an empty text is no condition. `q` is the beginning of a trace's or conversation's id.
+    """A choice of trajectories; an empty text is no condition. `q` begins an id; a page has what came `before` a number.
 
     With a criterion or a tool, `outcome` is that of their own results alone, in shadow too; else that of all live ones.
-    `before` is the number of the trajectory before which a page begins, 0 for the newest.
     """
 
     outcome: OutcomeFilter = "all"
@@ -99,14 +97,14 @@ class Filters(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def matches(self, kept: KeptTrajectory) -> bool:
         """Return whether a trajectory is meant."""
-        trajectory = kept.trajectory
+        trajectory, conversation = kept.trajectory, kept.trajectory.conversation_id or ""
         return (
             is_meant(trajectory.service, self.service)
             and is_meant(trajectory.resource.get(VERSION), self.version)
             and self.scope in ("", trajectory.scope)
             and (not self.agent or any(is_meant(agent, self.agent) for agent in trajectory.agents))
             and (not self.tool or any(is_meant(call.name, self.tool) for call in trajectory.calls))
-            and (not self.q or _begins(trajectory.trace_id, self.q) or _begins(trajectory.conversation_id, self.q))
+            and any(one.startswith(self.q.lower()) for one in (trajectory.trace_id.lower(), conversation.lower()))
             and self._has_results(kept.results)
         )
 
@@ -121,7 +119,12 @@ class Filters(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def _has_results(self, results: Iterable[Result]) -> bool:
         if not self.criterion and self.outcome == "all":
             return True
-        meant = [result for result in results if self._concerns(result)]
+        meant = [
+            result
+            for result in results
+            if (not self.tool or (result.call is not None and is_meant(result.call.name, self.tool)))
+            and (result.criterion == self.criterion if self.criterion else self.tool or result.enforce == "live")
+        ]
         words = {outcome_word(result.outcome) for result in meant}
         match self.outcome:
             case "all":
@@ -132,13 +135,6 @@ class Filters(Struct, frozen=True, kw_only=True, omit_defaults=True):
                 return (bool(meant) or not self.criterion) and words <= {"not_evaluated"}
             case _:
                 return _WORD[self.outcome] in words
-
-    def _concerns(self, result: Result) -> bool:
-        if self.tool and (result.call is None or not is_meant(result.call.name, self.tool)):
-            return False
-        if self.criterion:
-            return result.criterion == self.criterion
-        return bool(self.tool) or result.enforce == "live"
 
 
 def is_meant(name: str | None, asked: str) -> bool:
@@ -160,15 +156,10 @@ def facets(kept: Iterable[KeptTrajectory]) -> Facets:
     return Facets(**{name: tuple(sorted(filter(None, values))) for name, values in found.items()})
 
 
-def _begins(text: str | None, beginning: str) -> bool:
-    return text is not None and text.lower().startswith(beginning.lower())
-
-
 class TrajectoryRow(Struct, frozen=True, kw_only=True):
     """One trajectory. `criterion` is that of the worst result, empty without any; `others` counts further failures.
 
-    `figure` has the score that failed beside the one that passes, or the type of an error. Names are cut.
-    """
+    `figure` is the score that failed beside the one that passes, or the type of an error."""
 
     id: str
     time_ns: int
@@ -202,10 +193,7 @@ class Gap(Struct, frozen=True, kw_only=True):
 
 
 class SeenService(Struct, frozen=True, kw_only=True):
-    """A service among the trajectories that are kept, with its newest version. `query` finds them; empty where none can.
-
-    `stopped` counts the calls that wait for a person or were refused by one.
-    """
+    """A service among the kept trajectories, with its newest version. `stopped` calls wait for a person or were refused."""
 
     name: str
     version: str
@@ -217,19 +205,14 @@ class SeenService(Struct, frozen=True, kw_only=True):
     query: str
 
 
-def row(
-    trajectory: Trajectory,
-    results: Sequence[Result],
-    scored_at_ns: int,
-    redactor: Redactor,
-    pass_at: Mapping[str, float] = {},
-) -> TrajectoryRow:
+def row(scored: Scorecard | KeptTrajectory, redactor: Redactor, pass_at: Mapping[str, float] = {}) -> TrajectoryRow:
     """Make the row of one trajectory; `pass_at` is as in `VerdictWriter`."""
-    results = deciding(results)
+    trajectory, results = scored.trajectory, deciding(scored.results)
     worst = worst_result(results)
     words = Counter(outcome_word(result.outcome) for result in results)
     word: OutcomeWord = "not_evaluated"
-    score, figure, why = None, "", "no criterion applies"
+    score, figure = None, ""
+    why = "waits for judges" if scored.awaits_judges else "no criterion applies"
     if worst is not None:
         word = outcome_word(worst.outcome)
         why = brief_reason(worst.outcome, redactor)
@@ -248,7 +231,7 @@ def row(
     is_named = worst is not None and word != "pass"
     return TrajectoryRow(
         id=trajectory_id(trajectory),
-        time_ns=scored_at_ns,
+        time_ns=scored.scored_at_ns,
         word=word,
         service=(trajectory.service or _UNKNOWN)[:_MAX_NAME],
         version=trajectory.resource.get(VERSION, "")[:_MAX_NAME],
@@ -263,11 +246,6 @@ def row(
         others=words["fail"] + words["error"] - 1 if word in ("fail", "error") else 0,
         is_shadow=worst is not None and worst.enforce == "shadow",
     )
-
-
-def row_of(kept: KeptTrajectory, redactor: Redactor) -> TrajectoryRow:
-    """Make the row of a kept trajectory."""
-    return row(kept.trajectory, kept.results, kept.scored_at_ns, redactor)
 
 
 def gaps(kept: Iterable[KeptTrajectory]) -> Iterator[Gap]:

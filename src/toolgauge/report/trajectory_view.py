@@ -1,7 +1,7 @@
 """One trajectory as its page shows it: verdicts by criterion, calls in turns, and missing facts.
 
-Made when a page is opened, and bounded however large the trajectory is: a window of its calls, so many differences, so many
-characters of a value. Texts come from spans; templates escape them.
+Bounded however large the trajectory is: a window of its calls, so many differences, so many characters of a value. Texts
+come from spans; templates escape them.
 """
 
 from collections import Counter
@@ -17,7 +17,7 @@ from toolgauge.model.outcomes import Difference, Observed, OutcomeWord, Result, 
 from toolgauge.model.plain_words import WHY_NOT_RECORDED, error_words, reason_words, rule_words, state_words
 from toolgauge.model.records import ENVIRONMENT, VERSION
 from toolgauge.model.recoveries import recovered
-from toolgauge.model.trajectory import CallOrigins, ToolCall, Trajectory
+from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.report.explanations import OriginWriter, ShownVerdict, VerdictWriter
 from toolgauge.score.failing_calls import argument_of, differences_by_call
 from toolgauge.score.origins.value_origin import failing_chains
@@ -143,10 +143,9 @@ def head(trajectory: Trajectory) -> dict[str, object]:
 
 
 class TrajectoryWriter:
-    """Makes the shown form of trajectories; `pass_at` is as in `VerdictWriter`.
+    """Makes the shown form of trajectories; `pass_at` is as in `VerdictWriter`, `first` as in `OriginWriter`.
 
-    Without `reads_content` no criterion looks at results and messages: whether they were recorded is not known. Values that are
-    longer than `line_length` are indented. `first` is the number that lines about other calls give to the first call.
+    Without `reads_content` nothing is known of results and messages. Values longer than `line_length` are indented.
     """
 
     def __init__(
@@ -237,10 +236,8 @@ class TrajectoryWriter:
             if result.call is not None and id(result.call) in about:
                 about[id(result.call)].append(self._verdicts.verdict(result))
         differing = differences_by_call(results, trajectory.calls)
-        chains: Mapping[int, CallOrigins] = {}
-        if self._reads_content:
-            chains = failing_chains(trajectory, results, window)
-        observed, recoveries = Observed(trajectory), recovered(trajectory)
+        chains = failing_chains(trajectory, results, window if self._reads_content else ())
+        observed, recoveries, shows_values = Observed(trajectory), recovered(trajectory), self._redactor.shows_values
         for turn, group in groupby(enumerate(window, start=first), key=lambda entry: entry[1].turn):
             shown: list[ShownCall] = []
             for number, call in group:
@@ -259,7 +256,11 @@ class TrajectoryWriter:
                         whole=None if arguments else whole,
                         result=ShownValue(note=_NOT_READ) if not_read else self._value(call.result, room),
                         error_kind="" if error is None else self._name(error_words(error.kind)),
-                        error=None if error is None else self._error(error.message, room),
+                        error=None
+                        if error is None
+                        else self._redactor.error(error.message, room)
+                        if shows_values
+                        else "",
                         verdicts=tuple(sorted(about[id(call)], key=lambda verdict: _BY_URGENCY.index(verdict.word))),
                         missing=tuple(map(reason_words, observed.missing(call))) if self._reads_content else (),
                         is_asked=number == asked,
@@ -302,9 +303,6 @@ class TrajectoryWriter:
                 yield criterion, f"expected {expected[:_ONE_LINE]}{'…' if len(expected) > _ONE_LINE else ''}"
             else:
                 yield criterion, f"differs ({rule_words(difference.rule)})"
-
-    def _error(self, message: str, room: int) -> str:
-        return self._redactor.error(message, room) if self._redactor.shows_values else ""
 
     def _name(self, name: str) -> str:
         """Write the name of an argument or an error: senders choose keys and classes, and put secrets in them."""

@@ -148,21 +148,14 @@ def binned(buckets: Sequence[ScoreBucket], start_ns: int, end_ns: int, most: int
     for bucket in chosen:
         middle = (bucket.start_ns + bucket.end_ns) / 2
         groups.setdefault(min(max(int((middle - start_ns) / length), 0), count - 1), []).append(bucket)
-    return tuple(_bin(group) for group in groups.values())
-
-
-def _bin(buckets: Sequence[ScoreBucket]) -> Bin:
-    observations = sum(bucket.observations for bucket in buckets)
-    mean = min(max(sum(bucket.sum for bucket in buckets) / observations, 0.0), 1.0)
-    low, high = interval(mean, observations)
-    return Bin(
-        start_ns=buckets[0].start_ns,
-        end_ns=buckets[-1].end_ns,
-        observations=observations,
-        mean=mean,
-        low=low,
-        high=high,
-    )
+    bins: list[Bin] = []
+    for group in groups.values():
+        of = sum(bucket.observations for bucket in group)
+        mean = min(max(sum(bucket.sum for bucket in group) / of, 0.0), 1.0)
+        low, high = interval(mean, of)
+        first_ns, last_ns = group[0].start_ns, group[-1].end_ns
+        bins.append(Bin(start_ns=first_ns, end_ns=last_ns, observations=of, mean=mean, low=low, high=high))
+    return tuple(bins)
 
 
 class _Scale:
@@ -188,16 +181,21 @@ def draw(history: StreamHistory, size: Size, start_ns: int, end_ns: int) -> Char
     baseline = history.status.baseline
     low, high, step = _score_range([each.mean for each in bins], baseline)
     scale = _Scale(size, start_ns, end_ns, low, high)
+    decimals = 2 if step in (0.01, 0.02, 0.05, 0.25) else 1
+    scores = [min(low + number * step, 1.0) for number in range(round((high - low) / step) + 1)]
     points = tuple(_points(bins, scale))
     runs = list(_runs(points, size))
     return Chart(
         size=size,
         points=points,
         lines=tuple(" ".join(f"{each.x},{each.y}" for each in run) for run in runs),
-        bands=tuple(_outline(run) for run in runs),
+        bands=tuple(
+            " ".join([f"{each.x},{each.high}" for each in run] + [f"{each.x},{each.low}" for each in reversed(run)])
+            for run in runs
+        ),
         alarms=tuple(_alarms(history, scale)),
         versions=tuple(_versions(history, scale, size)),
-        score_ticks=tuple(_score_ticks(low, high, step, scale)),
+        score_ticks=tuple(Tick(at=scale.y(score), label=f"{score:.{decimals}f}") for score in scores),
         time_ticks=tuple(_time_ticks(scale, size.ticks)),
         baseline_y=None if baseline is None else scale.y(baseline),
     )
@@ -212,16 +210,8 @@ def sparkline(history: StreamHistory) -> Sparkline | None:
     baseline = history.status.baseline
     means = [each.mean for each in bins] if baseline is None else [*(each.mean for each in bins), baseline]
     low, high = min(means), max(*means, min(means) + _LEAST_RANGE)
-    room = Size(
-        name="narrow",
-        width=SPARK_WIDTH,
-        height=SPARK_HEIGHT,
-        ticks=0,
-        left=_SPARK_EDGE,
-        right=_SPARK_EDGE,
-        top=_SPARK_EDGE,
-        bottom=_SPARK_EDGE,
-    )
+    edge = dict.fromkeys(("left", "right", "top", "bottom"), _SPARK_EDGE)
+    room = Size(name="narrow", width=SPARK_WIDTH, height=SPARK_HEIGHT, ticks=0, **edge)
     points = tuple(_points(bins, _Scale(room, buckets[0].start_ns, buckets[-1].end_ns, low, high)))
     return Sparkline(
         points=" ".join(f"{each.x},{each.y}" for each in points),
@@ -256,12 +246,6 @@ def _runs(points: Sequence[Point], size: Size) -> Iterator[list[Point]]:
         yield run
 
 
-def _outline(run: Sequence[Point]) -> str:
-    there = [f"{each.x},{each.high}" for each in run]
-    back = [f"{each.x},{each.low}" for each in reversed(run)]
-    return " ".join((*there, *back))
-
-
 def _score_range(means: Sequence[float], baseline: float | None) -> tuple[float, float, float]:
     """Return the ends of the axis of scores, and the step between its labels."""
     shown = [*means, *(() if baseline is None else (baseline,))] or [0.0, 1.0]
@@ -270,13 +254,6 @@ def _score_range(means: Sequence[float], baseline: float | None) -> tuple[float,
     step = next((step for step in _SCORE_STEPS if (high - low) / step <= 5), _SCORE_STEPS[-1])
     # Rounded first: 0.3 / 0.1 is a little less than 3.
     return math.floor(round(low / step, 6)) * step, min(math.ceil(round(high / step, 6)) * step, 1.0), step
-
-
-def _score_ticks(low: float, high: float, step: float, scale: _Scale) -> Iterator[Tick]:
-    decimals = 2 if step in (0.01, 0.02, 0.05, 0.25) else 1
-    for number in range(round((high - low) / step) + 1):
-        score = min(low + number * step, 1.0)
-        yield Tick(at=scale.y(score), label=f"{score:.{decimals}f}")
 
 
 def _time_ticks(scale: _Scale, most: int) -> Iterator[Tick]:
@@ -290,17 +267,13 @@ def _time_ticks(scale: _Scale, most: int) -> Iterator[Tick]:
             return
         # A day begins with its name.
         shown: TimeForm = "day" if form == "minute" and time_ns % _DAY == 0 else form
-        yield Tick(at=scale.x(time_ns), label=_written(time_ns, shown), form=shown, time_ns=time_ns)
-
-
-def _written(time_ns: int, form: TimeForm) -> str:
-    return datetime.fromtimestamp(time_ns // SECOND, UTC).strftime(_FORMATS[form])
+        label = datetime.fromtimestamp(time_ns // SECOND, UTC).strftime(_FORMATS[shown])
+        yield Tick(at=scale.x(time_ns), label=label, form=shown, time_ns=time_ns)
 
 
 def _alarms(history: StreamHistory, scale: _Scale) -> Iterator[AlarmBand]:
-    periods: list[tuple[int, int | None]] = [(past.onset_ns, past.ended_ns) for past in history.past]
-    if history.alarm is not None:
-        periods.append((history.alarm.onset_ns, None))
+    active = () if history.alarm is None else ((history.alarm.onset_ns, None),)
+    periods: list[tuple[int, int | None]] = [*((past.onset_ns, past.ended_ns) for past in history.past), *active]
     for onset_ns, ended_ns in periods:
         end_ns = scale.end_ns if ended_ns is None else ended_ns
         if end_ns < scale.start_ns or onset_ns > scale.end_ns:

@@ -5,6 +5,7 @@ found as `toolgauge doctor` finds it, in the trajectories that are kept.
 """
 
 import platform
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Self
 
@@ -150,7 +151,8 @@ class HealthPages(PageGroup):
             return self._pages.page("health.html", section="health", title="Health", running=None)
         health, figures = running.health, Figures.of(running.registry)
         components = running.components()
-        uptime_ns = running.clock() - health.started_ns
+        queues = figures.each("toolgauge.send.queue.capacity")
+        capacities = {each.labels.get(_DESTINATION, ""): int(each.value) for each in queues}
         return self._pages.page(
             "health.html",
             section="health",
@@ -159,12 +161,21 @@ class HealthPages(PageGroup):
             phase=health.phase,
             is_well=health.is_ready and all(each.status == "StatusOK" for each in components.values()),
             components=sorted(components.items()),
-            uptime=lasted(uptime_ns),
+            uptime=lasted(running.clock() - health.started_ns),
             version=VERSION,
             python=platform.python_version(),
             books=tuple(books(figures)),
             size=size_text,
-            queues=tuple(_queues(figures, components)),
+            queues=[
+                Queue(
+                    destination=name,
+                    size_bytes=figures.total("toolgauge.send.queue.bytes", destination=name),
+                    capacity_bytes=capacity_bytes,
+                    in_flight=figures.total("toolgauge.send.in_flight", destination=name),
+                    health=components.get(f"exporter:{name}"),
+                )
+                for name, capacity_bytes in capacities.items()
+            ],
             gauges=tuple(_gauges(figures, components)),
             problems=tuple(problems(figures)),
         )
@@ -175,11 +186,10 @@ def books(figures: Figures) -> Iterator[Books]:
     received = figures.total("toolgauge.spans", outcome="received")
     names = {figure.labels.get(_DESTINATION, "") for figure in figures.each("toolgauge.spans")} - {""}
     for name in sorted(names) or ("",):
-        dropped: dict[str, int] = {}
+        dropped = Counter[str]()
         for destination in {"", name}:
             for figure in figures.each("toolgauge.spans", outcome="dropped", destination=destination):
-                reason = figure.labels.get(_REASON, "")
-                dropped[reason] = dropped.get(reason, 0) + int(figure.value)
+                dropped[figure.labels.get(_REASON, "")] += int(figure.value)
         yield Books(
             destination=name,
             received=received,
@@ -219,18 +229,6 @@ def size_text(size_bytes: float) -> str:
         if size_bytes < 1024:
             return f"{size_bytes:.1f} {unit}"
     return f"{size_bytes / 1024:.1f} GiB"
-
-
-def _queues(figures: Figures, components: Mapping[str, ComponentHealth]) -> Iterator[Queue]:
-    for capacity in figures.each("toolgauge.send.queue.capacity"):
-        name = capacity.labels.get(_DESTINATION, "")
-        yield Queue(
-            destination=name,
-            size_bytes=figures.total("toolgauge.send.queue.bytes", destination=name),
-            capacity_bytes=int(capacity.value),
-            in_flight=figures.total("toolgauge.send.in_flight", destination=name),
-            health=components.get(f"exporter:{name}"),
-        )
 
 
 def _gauges(figures: Figures, components: Mapping[str, ComponentHealth]) -> Iterator[tuple[str, str]]:
@@ -300,14 +298,12 @@ class GapPages(PageGroup):
 
 def gaps(figures: Figures) -> Iterator[Gap]:
     """Yield the reasons of each criterion, the most frequent first."""
-    of: dict[str, int] = {}
-    counts: dict[tuple[str, str], int] = {}
+    of, counts = Counter[str](), Counter[tuple[str, str]]()
     for figure in figures.each("toolgauge.evaluations"):
         criterion = figure.labels.get(_CRITERION, "")
-        of[criterion] = of.get(criterion, 0) + int(figure.value)
+        of[criterion] += int(figure.value)
         if figure.labels.get(_OUTCOME) == "not_evaluated" and figure.value:
-            key = (criterion, figure.labels.get(_WHY, ""))
-            counts[key] = counts.get(key, 0) + int(figure.value)
+            counts[criterion, figure.labels.get(_WHY, "")] += int(figure.value)
     for (criterion, reason), count in sorted(counts.items(), key=lambda entry: (-entry[1], entry[0])):
         yield Gap(criterion=criterion, reason=reason, count=count, of=of[criterion])
 
@@ -318,8 +314,5 @@ def by_reason(found: Iterable[Gap]) -> tuple[ReasonGaps, ...]:
     for gap in found:
         groups.setdefault(gap.reason, []).append(gap)
     meanings = {str(reason): meaning for reason, meaning in MEANINGS.items()}
-    together = [
-        ReasonGaps(reason=reason, meaning=meanings.get(reason, ""), gaps=tuple(group))
-        for reason, group in groups.items()
-    ]
-    return tuple(sorted(together, key=lambda one: -sum(gap.count for gap in one.gaps)))
+    most_first = sorted(groups.items(), key=lambda each: -sum(gap.count for gap in each[1]))
+    return tuple(ReasonGaps(reason=it, meaning=meanings.get(it, ""), gaps=tuple(group)) for it, group in most_first)

@@ -73,41 +73,28 @@ class Watching(Protocol):
         ...
 
 
-class Listening(Protocol):
-    """A receiver."""
-
-    @property
-    def port(self) -> int:
-        """The port in use; 0 before it listens."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Running:
-    """The running service. `watching` is `None` without `watch.enabled`; `clock` is wall-clock time in nanoseconds.
-
-    `receivers` are those of OTLP over gRPC and HTTP. `ask` and `components` wait in the thread of a page, and raise
-    `BusyError` after some seconds.
-    """
+    """The running service. `watching` is `None` without `watch.enabled`, `ports` are those of OTLP over gRPC and HTTP."""
 
     health: Health
     registry: MetricRegistry
     watching: Watching | None
     clock: Callable[[], int]
     loop: asyncio.AbstractEventLoop
-    receivers: Sequence[Listening] = ()
+    ports: Callable[[], Sequence[int]] = tuple
     # Whether some criterion looks at messages and results: else they are not read.
     wants_content: Callable[[], bool] = lambda: True
 
     def ask(self, question: Callable[[Watching], Coroutine[object, object, Sequence[_T]]]) -> Sequence[_T]:
-        """Ask the detectors; a starting service has none, as it still reads what an earlier process saved."""
+        """Ask the detectors from the thread of a page; a starting service has none. May raise `BusyError`."""
         watching = self.watching
         if watching is None or self.health.phase == "starting":
             return ()
         return self._answered(lambda: question(watching))
 
     def components(self) -> Mapping[str, ComponentHealth]:
-        """Return the health of each part by its name; none while the process starts or stops."""
+        """Return the health of each part by its name; none while the process starts or stops. May raise `BusyError`."""
 
         async def health() -> Mapping[str, ComponentHealth]:
             return dict(self.health.components()) if self.health.is_ready else {}
@@ -128,10 +115,7 @@ class Running:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writing:
-    """How pages write spans: `trace_url` is a template with `{trace_id}`, `None` without links.
-
-    `pass_at` has the least score that passes, by the criterion's revision, as far as known.
-    """
+    """How pages write spans. `trace_url` is a template with `{trace_id}`; `pass_at` is as in `VerdictWriter`."""
 
     redactor: Redactor
     trace_url: str | None

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, astuple
 
 from toolgauge.export.regression_events import sentence, trace_links, valid_traces
-from toolgauge.model.regressions import Regression, Stream, StreamHistory, StreamState, StreamStatus
+from toolgauge.model.regressions import Stream, StreamHistory, StreamState, StreamStatus
 from toolgauge.report.html import visible
 from toolgauge.report.trajectory_rows import is_meant
 from toolgauge.settings import HOUR
@@ -100,20 +100,12 @@ class StreamPages(PageGroup):
         return {"/streams": self._streams}
 
     def _streams(self, request: PageRequest) -> str | None:
-        running = self._shown.running
-        if len(request.path) > 2:
+        running, parts = self._shown.running, len(request.path)
+        if running is not None and running.watching is not None and parts < 3:
+            return self._all(StreamFilters.of(request), running) if parts < 2 else self._one(request, running)
+        if parts > 1:
             return None
-        if running is None or running.watching is None:
-            return (
-                None
-                if len(request.path) > 1
-                else self._pages.page(
-                    "streams_off.html", section="streams", title="Streams", is_starting=running is None
-                )
-            )
-        if len(request.path) > 1:
-            return self._one(request, running)
-        return self._all(StreamFilters.of(request), running)
+        return self._pages.page("streams_off.html", section="streams", title="Streams", is_starting=running is None)
 
     def _all(self, filters: StreamFilters, running: Running) -> str:
         statuses = sorted(running.ask(lambda watching: watching.statuses()), key=_place)
@@ -140,21 +132,15 @@ class StreamPages(PageGroup):
         )
 
     def _one(self, request: PageRequest, running: Running) -> str | None:
-        stream = next(
-            (
-                each.stream
-                for each in running.ask(lambda watching: watching.statuses())
-                if stream_id(each.stream) == request.path[1]
-            ),
-            None,
-        )
-        history = (
-            None if stream is None else next(iter(running.ask(lambda watching: watching.histories([stream]))), None)
-        )
+        statuses = running.ask(lambda watching: watching.statuses())
+        streams = [each.stream for each in statuses if stream_id(each.stream) == request.path[1]]
+        history = next(iter(running.ask(lambda watching: watching.histories(streams[:1]))), None) if streams else None
         if history is None:
             return None
-        chosen = _range(request.value("range"), history)
-        status = history.status
+        chosen, status, alarm = _range(request.value("range"), history), history.status, history.alarm
+        named = {"service": status.stream.service, "tool": status.stream.tool, "criterion": status.stream.criterion}
+        # Trajectories of the stream, during an alarm those that failed.
+        filters = {"outcome": None if alarm is None else "failed", **named}
         return self._pages.page(
             "stream.html",
             section="streams",
@@ -166,26 +152,20 @@ class StreamPages(PageGroup):
             charts=_charts(history, chosen),
             range=chosen,
             ranges=_ranges(history),
-            alarm=history.alarm,
-            sentence=None if history.alarm is None else sentence(history.alarm),
+            alarm=alarm,
+            sentence=None if alarm is None else sentence(alarm),
             past=tuple(reversed(history.past)),
-            before=self._links(() if history.alarm is None else history.alarm.before),
-            after=self._links(() if history.alarm is None else history.alarm.after),
+            before=self._links(() if alarm is None else alarm.before),
+            after=self._links(() if alarm is None else alarm.after),
             ack=ack_command(status.stream),
-            trajectories=urlencode(_trajectory_filters(status.stream, history.alarm)),
+            trajectories=urlencode({name: value for name, value in filters.items() if value}),
         )
 
     def _links(self, trace_ids: Sequence[str]) -> tuple[TraceLink, ...]:
-        if not trace_ids:
-            return ()
         pages = {kept.trajectory.trace_id: f"/trajectories/{kept.id}" for kept in self._shown.store.newest()}
         trace_url = self._shown.writing.trace_url
-        return tuple(
-            TraceLink(
-                trace_id=trace_id, page=pages.get(trace_id), url=next(iter(trace_links((trace_id,), trace_url)), None)
-            )
-            for trace_id in valid_traces(trace_ids)
-        )
+        links = {each: next(iter(trace_links((each,), trace_url)), None) for each in valid_traces(trace_ids)}
+        return tuple(TraceLink(trace_id=each, page=pages.get(each), url=url) for each, url in links.items())
 
 
 def stream_id(stream: Stream) -> str:
@@ -239,9 +219,8 @@ def _lasted_ns(history: StreamHistory) -> int:
 
 def _range(asked: str, history: StreamHistory) -> Range:
     """Choose the range of a chart: a day by default, less or more during an alarm."""
-    for name in _RANGE_NAMES:
-        if name == asked:
-            return name
+    if asked in _RANGE_NAMES:
+        return next(name for name in _RANGE_NAMES if name == asked)
     if not history.buckets:
         return "all"
     last_ns = history.buckets[-1].end_ns
@@ -265,15 +244,6 @@ def _ranges(history: StreamHistory) -> Iterator[tuple[Range, str]]:
 def _charts(history: StreamHistory, chosen: Range) -> tuple[Chart, ...]:
     if not history.buckets:
         return ()
-    end_ns = history.buckets[-1].end_ns
-    start_ns = history.buckets[0].start_ns
-    if chosen != "all":
-        start_ns = max(start_ns, end_ns - _RANGES[chosen])
+    start_ns, end_ns = history.buckets[0].start_ns, history.buckets[-1].end_ns
+    start_ns = max(start_ns, end_ns - _RANGES.get(chosen, end_ns))
     return tuple(draw(history, size, start_ns, end_ns) for size in (WIDE, NARROW))
-
-
-def _trajectory_filters(stream: Stream, alarm: Regression | None) -> dict[str, str]:
-    """Select trajectories of the stream, during an alarm those that failed."""
-    named = {"service": stream.service, "tool": stream.tool, "criterion": stream.criterion}
-    filters = {name: value for name, value in named.items() if value}
-    return filters if alarm is None else {"outcome": "failed", **filters}

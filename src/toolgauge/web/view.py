@@ -7,10 +7,9 @@ get nothing. Open pages ask again and again with the tag of what they show; noth
 
 import asyncio
 import gzip
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from hashlib import blake2b
 from threading import Lock
-from typing import Protocol
 from urllib.parse import quote
 
 from aiohttp import web
@@ -19,31 +18,18 @@ from msgspec import Struct
 
 from toolgauge.config.model import Web
 from toolgauge.export.redact import Redactor
+from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.net.auth import BrowserGuard, is_of_another_site, is_own_host
 from toolgauge.net.listen import IDLE_TIMEOUT_S, HttpEndpoint, accepts_gzip
-from toolgauge.pipeline.stages import ScorecardSink
 from toolgauge.report.html import static_file
-from toolgauge.report.kept import ObservedSink, TrajectoryStore, trajectory_id
-from toolgauge.score.scorer import ReadingScope
-from toolgauge.selfmetrics import SelfMetrics
-from toolgauge.service.health import Health
+from toolgauge.report.kept import TrajectoryStore, trajectory_id
 from toolgauge.service.process import Faults, beside
+from toolgauge.service.runtime import Runtime
 from toolgauge.settings import SECOND, split_address
 from toolgauge.web.health_pages import GapPages, HealthPages
-from toolgauge.web.pages import (
-    BusyError,
-    Listening,
-    Page,
-    PageGroup,
-    PageRequest,
-    Pages,
-    Running,
-    Shown,
-    Watching,
-    Writing,
-)
+from toolgauge.web.pages import BusyError, Page, PageGroup, PageRequest, Pages, Running, Shown, Writing
 from toolgauge.web.stream_pages import StreamPages
 from toolgauge.web.trajectory_pages import TrajectoryPages
 
@@ -80,10 +66,7 @@ class _File(Struct, frozen=True):
 
 
 class WebEndpoint(HttpEndpoint):
-    """Serves the pages of `routes` by the first part of their path; a page that is `None` does not exist.
-
-    `stamp` differs once a page of this path may have changed.
-    """
+    """Serves the pages of `routes` by the first part of their path. `stamp` differs once a page may have changed."""
 
     guard_type = BrowserGuard
 
@@ -118,8 +101,7 @@ class WebEndpoint(HttpEndpoint):
             return _text(403, "the Host header does not name this machine: ask `localhost`, or configure `web.auth`")
         if is_of_another_site(request.headers):
             return _text(403, "another site may link here, and read nothing")
-        if request.path in self._files:
-            file = self._files[request.path]
+        if (file := self._files.get(request.path)) is not None:
             # Browsers ask each time whether it is still the same, and get it once.
             headers = {"Cache-Control": "no-cache", "ETag": f'"{file.tag}"'}
             response = _unchanged(request, file.tag, headers) or web.Response(
@@ -179,47 +161,12 @@ def _unchanged(request: web.BaseRequest, tag: str, headers: Mapping[str, str]) -
     return web.Response(status=304, headers=headers) if is_known else None
 
 
-class Viewed(Protocol):
-    """A running service, as far as pages show it."""
-
-    @property
-    def watching(self) -> Watching | None:
-        """The detectors; `None` without `watch.enabled`."""
-        ...
-
-    @property
-    def metrics(self) -> SelfMetrics:
-        """Its counters."""
-        ...
-
-    @property
-    def health(self) -> Health:
-        """The health of the process and its parts."""
-        ...
-
-    @property
-    def clock(self) -> Callable[[], int]:
-        """Wall-clock time in nanoseconds."""
-        ...
-
-    @property
-    def receivers(self) -> Sequence[Listening]:
-        """The receivers of OTLP over gRPC and HTTP."""
-        ...
-
-    @property
-    def reading_scope(self) -> ReadingScope:
-        """The parts of spans that are read at present."""
-        ...
-
-
 class WebView:
     """Shows the scorecards that pass through a sink. `observe` before the service is made, `start` and `stop` around it."""
 
     def __init__(
         self, settings: Web, redactor: Redactor, trace_url: str | None, pass_at: Mapping[str, float] | None = None
     ) -> None:
-        """`pass_at` has the least score that passes, by the criterion's revision."""
         self._settings = settings
         store = TrajectoryStore(settings.max_trajectories, settings.max_bytes)
         self._shown = Shown(store, Writing(redactor=redactor, trace_url=trace_url, pass_at=pass_at or {}))
@@ -243,10 +190,6 @@ class WebView:
         """Return the address of a trajectory's page, which is there as long as the trajectory is kept."""
         return f"{self.url}/trajectories/{quote(trajectory_id(trajectory), safe='', errors='replace')[:_MAX_ID]}"
 
-    def observe(self, sink: ScorecardSink) -> ScorecardSink:
-        """Wrap a sink: the view shows its scorecards."""
-        return ObservedSink(sink, self._shown.store.add)
-
     def show(self, scorecard: Scorecard) -> None:
         """Show a scorecard. Any thread may call."""
         self._shown.store.add(scorecard)
@@ -256,7 +199,7 @@ class WebView:
         known = {**self._shown.writing.pass_at, **pass_at}
         self._shown.writing = Writing(redactor=redactor, trace_url=trace_url, pass_at=known)
 
-    async def start(self, service: Viewed) -> None:
+    async def start(self, service: Runtime) -> None:
         """Listen, and show this service, which may start later. Raise `StartError` when the address is taken."""
         shown, metrics, clock = self._shown, service.metrics, service.clock
         shown.running = Running(
@@ -265,7 +208,7 @@ class WebView:
             watching=service.watching,
             clock=clock,
             loop=asyncio.get_running_loop(),
-            receivers=service.receivers,
+            ports=lambda: [receiver.port for receiver in service.receivers],
             wants_content=lambda: service.reading_scope.content,
         )
 
@@ -285,7 +228,7 @@ class WebView:
         )
         routes = {path: page for group in groups for path, page in group.routes().items()}
         self._endpoint = WebEndpoint(self._settings, routes, stamp, Faults(metrics))
-        self._measure(metrics, self._endpoint)
+        self._measure(metrics.registry, self._endpoint)
         await self._endpoint.start()
 
     async def stop(self) -> None:
@@ -293,8 +236,8 @@ class WebView:
         if self._endpoint is not None:
             await self._endpoint.stop()
 
-    def _measure(self, metrics: SelfMetrics, endpoint: WebEndpoint) -> None:
-        registry, store = metrics.registry, self._shown.store
+    def _measure(self, registry: MetricRegistry, endpoint: WebEndpoint) -> None:
+        store = self._shown.store
         registry.gauge(
             "toolgauge.web.trajectories", "{trajectory}", "Trajectories that the web view shows."
         ).observe = lambda: {(): len(store)}

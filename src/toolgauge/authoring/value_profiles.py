@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from toolgauge.export.redact import Redactor
 from toolgauge.model.json import Json
@@ -93,23 +93,7 @@ _PATTERNS: Mapping[Form, str] = {
     "email": r"[^@\s]+@[^@\s]+",
 }
 # What differs from one conversation to the next, and has to be left free where one conversation stands for others.
-VARYING: frozenset[Form] = frozenset[Form](
-    (
-        "date",
-        "datetime",
-        "time",
-        "uuid",
-        "email",
-        "url",
-        "phone",
-        "card",
-        "secret",
-        "identifier",
-        "name",
-        "address",
-        "text",
-    )
-)
+VARYING: frozenset[Form] = frozenset[Form](get_args(TextForm)) - {"empty", "label", "decimal"}
 # A label is written down when at least so many conversations, or users, have it.
 MIN_SOURCES = 5
 _MAX_LABELS = 12
@@ -200,28 +184,8 @@ _FIXED_FORMS: tuple[tuple[TextForm, re.Pattern[str]], ...] = (
     ("decimal", _DECIMAL),
 )
 # Lower-case words in names, as in `van der Berg`.
-_PARTICLES = frozenset(
-    [
-        "van",
-        "von",
-        "der",
-        "den",
-        "de",
-        "del",
-        "della",
-        "di",
-        "da",
-        "dos",
-        "la",
-        "le",
-        "bin",
-        "ibn",
-        "al",
-        "y",
-        "zu",
-        "of",
-    ]
-)
+_PARTICLES = frozenset(("van", "von", "der", "den", "de", "del", "della", "di", "da", "dos", "la", "le", "bin", "ibn"))
+_PARTICLES |= {"al", "y", "zu", "of"}
 
 
 def _form_of_words(text: str) -> TextForm:

@@ -17,108 +17,54 @@ Grade: TypeAlias = Literal["problem", "note"]
 _NAME_LENGTH = 200
 _MAX_UNREAD_LINES = 10
 # The evaluators that score, or ask a judge, with a fact and not without it.
-_NEEDED_BY: Mapping[Fact, Sequence[str]] = {
-    "calls": [
-        "adk.tool_parameter_match",
-        "adk.tool_trajectory",
-        "agentevals.trajectory_match",
-        "arguments_schema",
-        "coverage",
-        "deepeval.argument_correctness",
-        "deepeval.tool_correctness",
-        "faithfulness",
-        "grounded_arguments",
-        "known_tool",
-        "output_judge",
-        "ragas.tool_call_accuracy",
-        "ragas.tool_call_f1",
-        "repeated_calls",
-        "run_completed",
-        "strands.any_order_match_scorer",
-        "strands.exact_match_scorer",
-        "strands.faithfulness",
-        "strands.in_order_match_scorer",
-        "strands.tool_called",
-        "strands.tool_parameter_accuracy",
-        "strands.tool_selection_accuracy",
-        "strands.trajectory_judge",
-        "tool_call_accuracy",
-        "tool_call_args",
-        "tool_call_f1",
-        "tool_call_order",
-        "tool_call_output",
-        "tool_parameter_accuracy",
-        "tool_parameter_match",
-        "tool_selection_accuracy",
-        "tool_success",
-        "tool_trajectory",
-        "tool_use",
-        "trajectory_judge",
-        "uipath.tool_call_args",
-        "uipath.tool_call_count",
-        "uipath.tool_call_order",
-        "uipath.tool_call_output",
-    ],
-    "arguments": [
-        "adk.tool_parameter_match",
-        "adk.tool_trajectory",
-        "agentevals.trajectory_match",
-        "arguments_schema",
-        "grounded_arguments",
-        "ragas.tool_call_accuracy",
-        "ragas.tool_call_f1",
-        "repeated_calls",
-        "tool_call_accuracy",
-        "tool_call_args",
-        "tool_call_f1",
-        "tool_parameter_accuracy",
-        "tool_parameter_match",
-        "tool_trajectory",
-        "uipath.tool_call_args",
-    ],
-    "results": ("grounded_arguments", "tool_call_output", "uipath.tool_call_output"),
-    "tool_definitions": ("arguments_schema", "known_tool"),
-    "user_text": ("tool_parameter_accuracy", "tool_selection_accuracy"),
+_NEEDED_BY: Mapping[str, Sequence[str]] = {
+    fact: names.split()
+    for fact, names in {
+        "calls": """
+            adk.tool_parameter_match adk.tool_trajectory agentevals.trajectory_match arguments_schema coverage
+            deepeval.argument_correctness deepeval.tool_correctness faithfulness grounded_arguments known_tool
+            output_judge ragas.tool_call_accuracy ragas.tool_call_f1 repeated_calls run_completed
+            strands.any_order_match_scorer strands.exact_match_scorer strands.faithfulness
+            strands.in_order_match_scorer strands.tool_called strands.tool_parameter_accuracy
+            strands.tool_selection_accuracy strands.trajectory_judge tool_call_accuracy tool_call_args tool_call_f1
+            tool_call_order tool_call_output tool_parameter_accuracy tool_parameter_match tool_selection_accuracy
+            tool_success tool_trajectory tool_use trajectory_judge uipath.tool_call_args uipath.tool_call_count
+            uipath.tool_call_order uipath.tool_call_output
+        """,
+        "arguments": """
+            adk.tool_parameter_match adk.tool_trajectory agentevals.trajectory_match arguments_schema
+            grounded_arguments ragas.tool_call_accuracy ragas.tool_call_f1 repeated_calls tool_call_accuracy
+            tool_call_args tool_call_f1 tool_parameter_accuracy tool_parameter_match tool_trajectory
+            uipath.tool_call_args
+        """,
+        "results": "grounded_arguments tool_call_output uipath.tool_call_output",
+        "tool_definitions": "arguments_schema known_tool",
+        "user_text": "tool_parameter_accuracy tool_selection_accuracy",
+    }.items()
 }
 # The evaluators that ask a judge without the fact, too, and show it less.
-_SHOWN_LESS: Mapping[Fact, Sequence[str]] = {
-    "arguments": [
-        "deepeval.argument_correctness",
-        "faithfulness",
-        "strands.faithfulness",
-        "strands.tool_parameter_accuracy",
-        "strands.tool_selection_accuracy",
-        "strands.trajectory_judge",
-        "tool_selection_accuracy",
-        "trajectory_judge",
-    ],
-    "results": [
-        "deepeval.argument_correctness",
-        "faithfulness",
-        "strands.faithfulness",
-        "strands.tool_parameter_accuracy",
-        "strands.tool_selection_accuracy",
-        "strands.trajectory_judge",
-        "tool_parameter_accuracy",
-        "tool_selection_accuracy",
-        "trajectory_judge",
-    ],
-    "tool_definitions": [
-        "strands.tool_parameter_accuracy",
-        "strands.tool_selection_accuracy",
-        "tool_parameter_accuracy",
-        "tool_selection_accuracy",
-    ],
-    "user_text": [
-        "deepeval.argument_correctness",
-        "faithfulness",
-        "output_judge",
-        "strands.faithfulness",
-        "strands.tool_parameter_accuracy",
-        "strands.tool_selection_accuracy",
-        "strands.trajectory_judge",
-        "trajectory_judge",
-    ],
+_SHOWN_LESS: Mapping[str, Sequence[str]] = {
+    fact: names.split()
+    for fact, names in {
+        "arguments": """
+            deepeval.argument_correctness faithfulness strands.faithfulness strands.tool_parameter_accuracy
+            strands.tool_selection_accuracy strands.trajectory_judge tool_selection_accuracy trajectory_judge
+        """,
+        "results": """
+            deepeval.argument_correctness faithfulness strands.faithfulness strands.tool_parameter_accuracy
+            strands.tool_selection_accuracy strands.trajectory_judge tool_parameter_accuracy tool_selection_accuracy
+            trajectory_judge
+        """,
+        "tool_definitions": """
+            strands.tool_parameter_accuracy strands.tool_selection_accuracy tool_parameter_accuracy
+            tool_selection_accuracy
+        """,
+        "user_text": """
+            deepeval.argument_correctness faithfulness output_judge strands.faithfulness
+            strands.tool_parameter_accuracy strands.tool_selection_accuracy strands.trajectory_judge
+            trajectory_judge
+        """,
+    }.items()
 }
 
 

@@ -15,7 +15,7 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from toolgauge.authoring.consensus import Agreement, ExpectedSlot, RuleWord, expected_slots, slot_of, without
-from toolgauge.authoring.convert.draft import criterion_name
+from toolgauge.authoring.convert.draft import criterion_name, unique
 from toolgauge.authoring.freedoms import Place
 from toolgauge.authoring.runs import Case, RecordedCall, RecordedRun, case_text
 from toolgauge.authoring.tasks import Task
@@ -310,9 +310,10 @@ def document(
         _check_cases(found)
     runs = [run for task in tasks for run in task.runs]
     groups = [found] if is_one_criterion else [[one] for one in found]
-    names = _unique("expected-calls" if is_one_criterion else _name(one, is_promoted=is_promoted) for one in found)
+    taken: set[str] = set()
+    names = [unique(_name(one, is_promoted=is_promoted), taken) for one in found]
     if is_one_criterion:
-        names = names[:1]
+        names = ["expected-calls"]
     needs_placeholder = any(one.needs_placeholder for one in found)
     return Document(
         criteria=tuple(_criterion(name, group) for name, group in zip(names, groups, strict=True)),
@@ -397,13 +398,3 @@ def _name(case: _Slots, *, is_promoted: bool) -> str:
     return criterion_name(
         str(case.case) if is_promoted and str(case.case).startswith("promoted-") else f"expect-{case.case}"
     )
-
-
-def _unique(names: Iterator[str]) -> list[str]:
-    found: dict[str, None] = {}
-    for name in names:
-        number, unique = 2, name
-        while unique in found:
-            number, unique = number + 1, f"{name}-{number}"
-        found[unique] = None
-    return list(found)

@@ -1,7 +1,4 @@
-"""What the agent of a case did, in any of the documented shapes, as a trajectory.
-
-The shape is known by its key and not by the evaluator, so that every evaluator runs on every shape.
-"""
+"""Reads the `actual` of a case, whose key shows its shape, as a trajectory."""
 
 from collections.abc import Callable, Iterator
 from difflib import get_close_matches
@@ -133,23 +130,21 @@ def _calls(builder: TrajectoryBuilder, written: Json) -> None:
                 raise CaseError(
                     "invalid_case", f"unknown key `{key[:80]}` of call `{name}` (did you mean `{meant[0]}`?)"
                 )
-        builder.begin_turn()
         output, error = item.get("output"), item.get("error")
         # The reason why a call failed is a text, or true where there is none.
         if error is not None and not isinstance(error, bool | str):
             raise CaseError("invalid_case", "`error` of a call must be a text, or true")
         content = result(output) if isinstance(output, str) else Recorded(output)
-        builder.call(
-            ActualCall(
-                name=call_name(item),
-                call_id=identifier(item.get("id")),
-                arguments=given_arguments(item),
-                result=content if "output" in item else NOT_RECORDED,
-                error=CallError(kind="", message=error if isinstance(error, str) else "")
-                if error is not None and error is not False
-                else None,
-            )
+        failed = error is not None and error is not False
+        made = ActualCall(
+            name=name,
+            call_id=identifier(item.get("id")),
+            arguments=given_arguments(item),
+            result=content if "output" in item else NOT_RECORDED,
+            error=CallError(kind="", message=error if isinstance(error, str) else "") if failed else None,
         )
+        builder.begin_turn()
+        builder.call(made)
 
 
 def _trajectory(builder: TrajectoryBuilder, written: Json) -> None:

@@ -1,8 +1,4 @@
-"""Offline cases: files or standard input in, one `Case` a line out, or the reason why a line is none.
-
-One bad line never keeps the others from being scored. `1`, `1.0` and `true` stay three different values: evaluators
-distinguish them.
-"""
+"""Reads offline cases: one `Case` a line, or the problem of the line, so that a bad line never stops the others."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -83,8 +79,7 @@ def parse(line: Line) -> Case | Unreadable:
         return Unreadable(place=line.place, problem=_TOO_DEEP)
     if not isinstance(written, dict):
         return Unreadable(place=line.place, problem="a case is a JSON object")
-    problem = _problem(written)
-    if problem is not None:
+    if (problem := _problem(written)) is not None:
         return Unreadable(place=line.place, problem=problem)
     expected = _object(written, "expected")
     return Case(
@@ -152,10 +147,7 @@ def _object(written: JsonObject, key: str) -> JsonObject:
 
 
 def lines(files: Sequence[str]) -> Iterator[Line]:
-    """Yield the lines of all files that hold something; `-` is standard input.
-
-    Raise `RecordingError` for a file that cannot be read, or not to its end.
-    """
+    """Yield the lines with content of all files (`-` is standard input); raise `RecordingError` for an unreadable file."""
     for file in files:
         shown = "standard input" if file == STDIN else file
         try:

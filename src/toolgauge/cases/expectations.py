@@ -90,10 +90,7 @@ def _call(item: JsonObject, group: int | None = None) -> ExpectedCall:
 
 
 def _refuse_unknown(owner: str, item: JsonObject, known: Sequence[str]) -> None:
-    """Raise `CaseError` for a key that would be ignored: an expected call without its arguments is met by any.
-
-    A key is one that evaluators compare with, or one that people and other packages write for other purposes.
-    """
+    """Raise `CaseError` for a key that would be ignored: an expected call without its arguments is met by any."""
     for key in item:
         if key not in known and key not in _NOT_COMPARED:
             raise CaseError("invalid_case", f"unknown key `{key[:80]}` of {owner} ({suggestion(key.lower(), known)})")
@@ -111,13 +108,10 @@ def _repeat(written: Json) -> tuple[int, int]:
 
 
 def _order(written: Json) -> tuple[ExpectedCall, ...]:
-    return tuple(ExpectedCall(name=_name(item)) for item in _list("tool_calls_order", written))
-
-
-def _name(item: Json) -> str:
-    if not isinstance(item, str):
+    names = [item for item in _list("tool_calls_order", written) if isinstance(item, str)]
+    if len(names) < len(as_list(written)):
         raise CaseError("invalid_case", "`tool_calls_order` must be a list of names")
-    return item
+    return tuple(ExpectedCall(name=name) for name in names)
 
 
 def _counts(written: Json) -> tuple[ExpectedCall, ...]:

@@ -1,7 +1,6 @@
 """Trajectories of cases: built call by call, or read from sessions as Strands writes them (one trace a user turn).
 
-In a session, a call could have known all that ended at or before its start; at the same instant the order of the list decides.
-A turn of calls ends where something more is known.
+In a session, a call knows the results that ended at or before its start; a turn of calls ends where more is known.
 """
 
 from collections.abc import Sequence
@@ -150,7 +149,11 @@ def trajectory_of_traces(written: Json) -> Trajectory:
     if not isinstance(written, list) or not all(isinstance(trace, dict) for trace in traces):
         raise CaseError("invalid_case", "`traces` must be a list of objects with `spans`")
     for number, trace in enumerate(traces, 1):
-        session.add(f"{number:032x}", _spans(trace))
+        spans = as_list(as_object(trace).get("spans"))
+        found = [span for span in spans if isinstance(span, dict) and span.get("type") in ("agent", "tool")]
+        if len(found) != len(spans):
+            raise CaseError("invalid_case", "`type` of a span of a trace must be agent or tool")
+        session.add(f"{number:032x}", found)
     return session.trajectory(len(traces))
 
 
@@ -167,14 +170,6 @@ class _Timed:
     @property
     def is_tool(self) -> bool:
         return self.written.get("type") == "tool"
-
-
-def _spans(trace: Json) -> list[JsonObject]:
-    spans = as_object(trace).get("spans")
-    found = [span for span in as_list(spans) if isinstance(span, dict) and span.get("type") in ("agent", "tool")]
-    if len(found) != len(as_list(spans)):
-        raise CaseError("invalid_case", "`type` of a span of a trace must be agent or tool")
-    return found
 
 
 class _Session:
@@ -202,7 +197,9 @@ class _Session:
                 error=CallError(kind=OTHER_ERROR, message=error) if above is None and error is not None else None,
             )
             self._runs.append(run)
-        root = min((span for span in agents if span.parent_id not in by_id), key=_start, default=None)
+        root = min(
+            (span for span in agents if span.parent_id not in by_id), key=lambda span: span.start_ns, default=None
+        )
         if root is not None:
             self._add_message("user", root.written.get("user"))
         self._add_calls([span for span in spans if span.is_tool], by_id)
@@ -215,7 +212,10 @@ class _Session:
 
     def _add_calls(self, spans: Sequence[_Timed], by_id: dict[str | None, _Timed]) -> None:
         """Add the calls in the order of the list, each in the turn that its time gives it."""
-        known = [_known(spans, number) for number in range(len(spans))]
+        starts = [(span.start_ns, number) for number, span in enumerate(spans)]
+        ends = [(span.end_ns, number) for number, span in enumerate(spans)]
+        # The calls that had ended when each call started.
+        known = [{end[1] for end in ends if end[1] != start[1] and end < start} for start in starts]
         turns = [self._turns] * len(spans)
         before: int | None = None
         for number in sorted(range(len(spans)), key=lambda number: spans[number].start_ns):
@@ -276,16 +276,6 @@ def _nanoseconds(written: JsonObject, key: str) -> int:
     if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not abs(seconds) < _MAX_SECONDS:
         raise CaseError("invalid_case", f"`{key}` of a span of a trace must be a number of seconds")
     return round(seconds * SECOND_NS)
-
-
-def _known(spans: Sequence[_Timed], target: int) -> frozenset[int]:
-    """Find the calls that had ended when a call started."""
-    moment = (spans[target].start_ns, target)
-    return frozenset(number for number, span in enumerate(spans) if number != target and (span.end_ns, number) < moment)
-
-
-def _start(span: _Timed) -> int:
-    return span.start_ns
 
 
 def _run_above(span: _Timed, by_id: dict[str | None, _Timed]) -> _Timed | None:

@@ -1,17 +1,13 @@
-"""Checks an evaluator against its contract: on trajectories from empty to full, with and without a reference.
-
-Arrives: an evaluator with its parameters. Leaves: nothing, or an `AssertionError` that says which promise a score of
-this evaluator would break.
-"""
+"""Checks an evaluator against its contract: on trajectories from empty to full, with and without a reference."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from typing import get_args
 
 from toolgauge.model.expected import Expected
 from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Reason, Scored
-from toolgauge.model.ports import Evaluation, Evaluator
+from toolgauge.model.ports import Evaluator
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.testing.samples import SECRET, sample_expectations, sample_trajectories
 
@@ -72,26 +68,20 @@ def _state(evaluator: Evaluator) -> object:
 def _outcomes(
     evaluator: Evaluator, case: str, trajectory: Trajectory, expected: Expected | None
 ) -> list[tuple[ToolCall | None, Outcome]]:
-    return list(_judged(case, _evaluations(evaluator, case, trajectory, expected)))
-
-
-def _evaluations(
-    evaluator: Evaluator, case: str, trajectory: Trajectory, expected: Expected | None
-) -> Iterator[Evaluation]:
+    outcomes: list[tuple[ToolCall | None, Outcome]] = []
+    ignored = 0
     try:
-        yield from evaluator.evaluate(trajectory, expected)
+        for evaluation in evaluator.evaluate(trajectory, expected):
+            if evaluation is not None:
+                outcomes.append(evaluation)
+                continue
+            ignored += 1
+            if ignored > _MAX_IGNORED:
+                break
     except Exception as error:
         raise AssertionError(f"{case} raises {error!r}: it must say `NotEvaluated` instead") from error
-
-
-def _judged(case: str, evaluations: Iterable[Evaluation]) -> Iterator[tuple[ToolCall | None, Outcome]]:
-    ignored = 0
-    for evaluation in evaluations:
-        if evaluation is None:
-            ignored += 1
-            assert ignored <= _MAX_IGNORED, f"{case} yields `None` more than {_MAX_IGNORED} times: it would be cut off"
-        else:
-            yield evaluation
+    assert ignored <= _MAX_IGNORED, f"{case} yields `None` more than {_MAX_IGNORED} times: it would be cut off"
+    return outcomes
 
 
 def _check_score(case: str, outcome: Scored) -> None:

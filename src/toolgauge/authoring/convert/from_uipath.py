@@ -4,18 +4,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 from toolgauge import plugins
-from toolgauge.authoring.convert.draft import (
-    Document,
-    Draft,
-    Notes,
-    as_list,
-    as_object,
-    call_item,
-    criterion_name,
-    either,
-    unique_case,
-)
+from toolgauge.authoring.convert.draft import Document, Draft, Notes, call_item, criterion_name, either, unique_case
 from toolgauge.model.json import Json, JsonObject
+from toolgauge.recognize.values import as_list, as_object
 
 _EVALUATORS = {
     "tool-call-args": "uipath.tool_call_args",

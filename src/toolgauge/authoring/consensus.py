@@ -1,8 +1,6 @@
-"""Finds the calls that are expected of the next run of a task, from several runs of it.
+"""Finds the calls that are expected of the next run of a task, from several runs of it, aligned one after the other.
 
-The calls of the runs are aligned one run after the other. A call that all runs have is expected, one that only some have is
-optional. Of each argument an `Agreement` holds the tightest rule that the values of all runs meet; a value that only one run shows
-is judged by that run alone.
+A call that all runs have is expected, others are optional. An `Agreement` holds the tightest rule that all values meet.
 """
 
 from collections.abc import Collection, Mapping, Sequence

@@ -1,8 +1,7 @@
-"""Makes a document of tasks: the expected calls of each case with notes for people, and the rules that all calls of a criterion share.
+"""Makes a document of tasks: the expected calls of each case with notes, and the rules that all calls of a criterion share.
 
-A criterion has its rules by tool and argument, not by call. An argument that no call of a tool expects gets the rule `ignore`; one
-that some calls expect and others leave free is left out of these others, and `volatile` keeps it from costing there. Of a failing
-run, calls that a criterion faults are not expected: its case fails, for any run that does the same, until a person has corrected it.
+An argument that no call of a tool expects gets the rule `ignore`; one that some calls leave free becomes `volatile`. Calls
+of a failing run that a criterion faults are not expected: the case fails until a person has corrected it.
 """
 
 import json
@@ -78,11 +77,9 @@ class Drafter:
         """Yield the expected calls of one case."""
         for slot in slots:
             if slot.arguments is None or slot.name in self._unspelled:
-                why = (
-                    slot.why
-                    if slot.arguments is None
-                    else (*slot.why, "any arguments: their names cannot be written in a rule")
-                )
+                why = slot.why
+                if slot.arguments is not None:
+                    why = (*why, "any arguments: their names cannot be written in a rule")
                 yield DraftCall(name=slot.name, args=None, is_optional=slot.is_optional, why=why)
                 continue
             args, free = self._args(slot.name, slot.arguments)

@@ -1,7 +1,4 @@
-"""Recorded runs in, one criteria file for review out, each line with its evidence.
-
-Criteria are written in terms of the evaluators that anybody can name in a criterion: nothing in them depends on this module.
-"""
+"""Learns a criteria file for review from recorded runs, each line with its evidence."""
 
 import math
 from collections import Counter, defaultdict
@@ -9,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from toolgauge.authoring.criteria_yaml import Commented, Written, as_glob, is_plain, may_be_written, slug, yaml_text
-from toolgauge.authoring.evidence import Evidence, Largest, Requirements, raised
+from toolgauge.authoring.evidence import Evidence, Requirements, raised
 from toolgauge.authoring.labels import LabelSet
 from toolgauge.authoring.service_usage import Figure, ServiceUsage
 from toolgauge.authoring.tool_usage import ToolUsage
@@ -94,7 +91,10 @@ class Candidates:
                 yield Evidence(runs=runs, broken=1, breaking=list(tool.all.first))
             yield from tool.arguments.candidates()
         for figure in (*self.figures.values(), *(self._usage.calls_of[name] for name in self._plain)):
-            yield _of_largest(figure.largest)
+            # No run takes more than the limit; a single one may contradict that.
+            largest = figure.largest
+            is_alarm = largest.runs > 1 and largest.first > _above(largest.second, is_errors=False)
+            yield Evidence(runs=largest.runs, broken=int(is_alarm), breaking=[largest.run] * is_alarm)
 
     def criteria(self, prefix: str, service: str | None, requirements: Requirements) -> Iterator[Criterion]:
         """Yield the criteria that have enough evidence."""
@@ -103,6 +103,8 @@ class Candidates:
         order = [rule.written for rule in _met((*self.before, *self.confirmed), requirements)]
         origins = {rule.key: rule.written for rule in _met(self.sources, requirements)}
         always = {rule.key: rule.written for rule in _met(self.always, requirements)}
+        globs = self._usage.error_results.globs() if self._usage.all.runs >= requirements.runs else []
+        shadow: Criterion = {"retries": "ignore", "enforce": "shadow"}
         for kind, evaluator, parameters in (
             ("tools", "policy", self._allowed(requirements)),
             ("arguments", "arguments_schema", self._schemas(requirements)),
@@ -110,7 +112,8 @@ class Candidates:
             ("origins", "data_flow", {"rules": origins} if origins else {}),
             ("always", "tool_call_count", {"counts": always} if always else {}),
             ("budget", "budget", self._budget(requirements)),
-            ("failures", "tool_success", self._failures(requirements)),
+            # In the shadow: the same words may be an answer elsewhere.
+            ("failures", "tool_success", shadow | {"failures": {"match": globs}} if globs else {}),
         ):
             if parameters:
                 yield {"name": f"{prefix}.{kind}", "evaluator": evaluator, **common, **parameters}
@@ -145,11 +148,6 @@ class Candidates:
             if tool.arguments.objects.runs >= requirements.runs
         }
         return {"schemas": schemas} if schemas else {}
-
-    def _failures(self, requirements: Requirements) -> Criterion:
-        """Propose results that are failures: in the shadow, as the same words may be an answer elsewhere."""
-        globs = self._usage.error_results.globs() if self._usage.all.runs >= requirements.runs else []
-        return {"retries": "ignore", "enforce": "shadow", "failures": {"match": globs}} if globs else {}
 
     def _budget(self, requirements: Requirements) -> Criterion:
         limits: Criterion = {
@@ -205,12 +203,6 @@ def _spread(name: str, figure: Figure) -> str:
 
 def _short(number: float | None) -> str:
     return "?" if number is None else f"{number:.3g}" if abs(number) < 1000 else f"{number:.0f}"
-
-
-def _of_largest(largest: Largest) -> Evidence:
-    """Return the evidence that no run takes more than the limit, which a single one may contradict."""
-    is_alarm = largest.runs > 1 and largest.first > _above(largest.second, is_errors=False)
-    return Evidence(runs=largest.runs, broken=int(is_alarm), breaking=[largest.run] * is_alarm)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

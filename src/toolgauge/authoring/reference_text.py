@@ -1,7 +1,6 @@
-"""References as text: a criteria file with comments, and the lines of a reference file; and the criteria tried on their recording.
+"""References as text: a criteria file with comments, and the lines of a reference file.
 
-Names and values come from spans. All of them are written by a YAML or JSON library, and comments are one printable line each,
-so that no text can end a value, a comment or the document.
+Names and values come from spans: a YAML or JSON library writes them, and comments are printable lines.
 """
 
 import json
@@ -102,10 +101,7 @@ def _keys(document: Document, criterion: DraftCriterion, references: str | None)
 
 
 def _expected(case: DraftCase) -> Iterator[str]:
-    if not case.expected:
-        yield "expected: []"
-    else:
-        yield "expected:"
+    yield "expected:" if case.expected else "expected: []"
     for call in case.calls:
         match call:
             case DraftCall():
@@ -120,18 +116,10 @@ def _call(call: DraftCall) -> Iterator[str]:
     yield from chain.from_iterable(map(_comments, call.why))
     yield f"- name: {as_yaml_line(call.name)}"
     if call.args is not None:
-        yield from _indented(_args(call.args), 1)
+        yield f"{_STEP}args:" if call.args else f"{_STEP}args: {{}}"
+        yield from (f"{_STEP * 2}{as_yaml_key(name)}: {as_yaml_line(value)}" for name, value in call.args.items())
     if call.is_optional:
         yield f"{_STEP}optional: true"
-
-
-def _args(args: JsonObject) -> Iterator[str]:
-    if not args:
-        yield "args: {}"
-        return
-    yield "args:"
-    for name, value in args.items():
-        yield f"{_STEP}{as_yaml_key(name)}: {as_yaml_line(value)}"
 
 
 def _rules(rules: Rules) -> Iterator[str]:

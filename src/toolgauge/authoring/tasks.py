@@ -1,7 +1,6 @@
 """Chooses the runs of a recording that become references, and groups them by their task.
 
-An attribute of the runs names their task; runs without it that were asked for by trace are runs of one task, and so are runs in
-which the user wrote the same. A run that fails a criterion which it must pass is left out.
+An attribute names the task of a run; without it, runs asked for by trace, and runs with the same input, are of one task.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -29,10 +28,9 @@ _SHOWN_LENGTH = 80
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """Which runs are asked for. With no `traces` and no `cases`, all are; `required` are the criteria that they must pass.
+    """The runs to take: all without `traces` and `cases`, those that pass the `required` criteria, or `only_failing` ones.
 
-    With `only_failing`, runs that were not asked for by trace have to fail a criterion. `labels` are verdicts of people, which
-    decide where there are any: good runs are those that passed, failing ones those that failed.
+    Where there are `labels`, they decide which runs passed and failed.
     """
 
     scope: TrajectoryScope
@@ -61,14 +59,6 @@ class Task:
     more: int = 0
 
 
-@dataclass(slots=True)
-class _Conversation:
-    """What the traces of a conversation show before it closes."""
-
-    traces: list[str] = field(default_factory=list[str])
-    faults: list[Fault] = field(default_factory=list[Fault])
-
-
 class Chooser:
     """Picks runs among the scorecards of a recording. `left_out` names those that cannot stand for others, and why."""
 
@@ -79,7 +69,8 @@ class Chooser:
         self._choice = choice
         self._globs = Globs(choice.cases) if choice.cases else None
         self._missing = set(choice.traces)
-        self._open: dict[str, _Conversation] = {}
+        # The traces and faults of conversations that have not closed.
+        self._open: dict[str, tuple[list[str], list[Fault]]] = {}
         self._traces: dict[str, None] = {}
         self._cases: dict[Case, None] = {}
         self._tasks: dict[tuple[str, object], Task] = {}
@@ -99,15 +90,15 @@ class Chooser:
         conversation = trajectory.conversation_id
         if trajectory.scope == "conversation":
             if self._choice.scope == "conversation" and conversation is not None:
-                parts = self._open.pop(conversation, _Conversation())
-                self._consider(trajectory, parts.traces or [trajectory.trace_id], [*parts.faults, *faults])
+                traces, earlier = self._open.pop(conversation, ((), ()))
+                self._consider(trajectory, traces or [trajectory.trace_id], [*earlier, *faults])
             return
         if len(self._traces) < _MAX_TRACES:
             self._traces[trajectory.trace_id] = None
         if self._choice.scope == "conversation" and conversation is not None:
-            parts = self._open.setdefault(conversation, _Conversation())
-            parts.traces.append(trajectory.trace_id)
-            parts.faults += faults
+            traces, earlier = self._open.setdefault(conversation, ([], []))
+            traces.append(trajectory.trace_id)
+            earlier += faults
             return
         self._consider(trajectory, [trajectory.trace_id], faults)
 
@@ -160,27 +151,24 @@ class Chooser:
         task = None if case is None else self._tasks.get(_key_of_case(case))
         if task is None or len(task.runs) < MAX_RUNS:
             run = self._reader.read(trajectory, traces, faults)
-            task = self._task_of(run)
+            key: tuple[str, object] = ("input", run.inputs or run.trace_id)
+            if self._choice.only_failing:
+                # A failing run says nothing about another one.
+                key = ("run", run.trace_id)
+            elif run.case is not None:
+                key = _key_of_case(run.case)
+            elif self._choice.traces:
+                key = ("asked", None)
+            if key not in self._tasks and len(self._tasks) >= MAX_TASKS:
+                raise RecordingError(
+                    f"the recording holds runs of more than {MAX_TASKS} tasks",
+                    hint="choose some with `--case` or `--trace`",
+                )
+            task = self._tasks.setdefault(key, Task(run.case))
             if len(task.runs) < MAX_RUNS:
                 task.runs.append(run)
                 return
         task.more += 1
-
-    def _task_of(self, run: RecordedRun) -> Task:
-        key: tuple[str, object] = ("input", run.inputs or run.trace_id)
-        if self._choice.only_failing:
-            # A failing run says nothing about another one.
-            key = ("run", run.trace_id)
-        elif run.case is not None:
-            key = _key_of_case(run.case)
-        elif self._choice.traces:
-            key = ("asked", None)
-        if key not in self._tasks and len(self._tasks) >= MAX_TASKS:
-            raise RecordingError(
-                f"the recording holds runs of more than {MAX_TASKS} tasks",
-                hint="choose some with `--case` or `--trace`",
-            )
-        return self._tasks.setdefault(key, Task(run.case))
 
     def _why_not(
         self, trajectory: Trajectory, traces: Sequence[str], faults: Sequence[Fault], *, is_asked: bool
@@ -215,11 +203,9 @@ class Chooser:
         if len(verdicts) > 1:
             return "its labels differ"
         has_failed = verdicts == {False}
-        return (
-            None
-            if has_failed is self._choice.only_failing
-            else f"its label is `{'failed' if has_failed else 'passed'}`"
-        )
+        if has_failed is self._choice.only_failing:
+            return None
+        return f"its label is `{'failed' if has_failed else 'passed'}`"
 
     def _unnamed(self) -> list[Task]:
         if self._choice.only_failing or self._choice.traces:

@@ -1,7 +1,4 @@
-"""The calls of one tool in the runs of a service: arguments, the tools called before, and where values come from.
-
-Keys of arguments are data, too: one that is no plain name, or that few runs have, is never written.
-"""
+"""The calls of one tool in the runs of a service: arguments, the tools called before, and where values come from."""
 
 import json
 import math

@@ -1,7 +1,6 @@
 """Results become observations: the mean score of one conversation in one stream, under one version.
 
-Results of one conversation share their fate; fed one by one they would pretend to be more than they are. The trace stands in
-for the conversation where no producer told its id. What was not evaluated, or failed to be, is counted and is no score.
+A trace without a conversation id is a conversation of its own. Results without a score are counted.
 """
 
 from collections import defaultdict

@@ -102,10 +102,7 @@ class Missing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
-    """One producer: what it sent and what it leaves out. `calls` counts those it recorded itself.
-
-    `code_steps` are the steps in which its agents ran code, `failed_code_steps` those that failed by their own code.
-    """
+    """One producer: its records and the facts it leaves out. `failed_code_steps` failed by their own code."""
 
     producer: Producer
     sent: ProducerCounts

@@ -1,8 +1,4 @@
-"""A recording in figures: what was read, by which dialects, from which producers, and what was not observed and why.
-
-A recording's spans pass as they do live; `CountingRecognizer` reports each reading. Of a trace only the producer of each span
-is kept, until the trace is taken. Spans that look like tool calls and that no dialect reads are listed by producer.
-"""
+"""A recording in figures: records read by dialect and producer, facts not observed, and unread spans like tool calls."""
 
 import re
 from collections import Counter
@@ -111,11 +107,8 @@ class UnreadToolSpans:
 
     def add(self, trajectory: Trajectory) -> None:
         """Take note of the traces of a trajectory in which it was seen what became of calls."""
-        self._seen.update(
-            call.span.trace_id
-            for call in trajectory.calls
-            if (call.state != "requested_only" or not isinstance(call.result, NotRecorded))
-        )
+        known = (c for c in trajectory.calls if c.state != "requested_only" or not isinstance(c.result, NotRecorded))
+        self._seen.update(call.span.trace_id for call in known)
 
     def left_over(self) -> list[UnreadTools]:
         """Return what was not read, by producer, the most first."""

@@ -129,7 +129,6 @@ def _from(values: Mapping[str, object], place: Place) -> CriterionConfig:
     try:
         node = written(values, place)
     except TypeError as error:
-        raise ConfigError(
-            f"{place}: {error}", hint="values are texts, numbers, lists and mappings, as in a file"
-        ) from None
+        hint = "values are texts, numbers, lists and mappings, as in a file"
+        raise ConfigError(f"{place}: {error}", hint=hint) from None
     return read_criterion(node)

@@ -5,10 +5,10 @@ A call that all runs have is expected, others are optional. An `Agreement` holds
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias
 
 from toolgauge.authoring.freedoms import Freedom, Place
-from toolgauge.authoring.runs import RecordedCall
+from toolgauge.authoring.runs import RecordedCall, RecordedRun
 from toolgauge.authoring.value_profiles import VARYING, form_of
 from toolgauge.model.json import Json
 from toolgauge.score.align import Item, align
@@ -151,15 +151,6 @@ _MAX_PAIRS = 40_000
 _NOTHING = Given(value=None, is_there=False, free={})
 
 
-class HasCalls(Protocol):
-    """Anything with calls, which can be aligned."""
-
-    @property
-    def calls(self) -> tuple[RecordedCall, ...]:
-        """The calls in order."""
-        ...
-
-
 @dataclass(slots=True)
 class Slot:
     """One expected call, and the calls that are it, by the number of their run."""
@@ -203,7 +194,7 @@ class ExpectedSlot:
     why: tuple[str, ...] = ()
 
 
-def expected_slots(runs: Sequence[HasCalls]) -> tuple[ExpectedSlot, ...]:
+def expected_slots(runs: Sequence[RecordedRun]) -> tuple[ExpectedSlot, ...]:
     """Find the calls that are expected of a run, in the order in which they were made."""
     # The longest run comes first: what others have beside it is then rare, and stands in its place.
     ordered = sorted(range(len(runs)), key=lambda number: (-len(_worked(runs[number])), number))
@@ -220,7 +211,7 @@ def slot_of(call: RecordedCall) -> ExpectedSlot:
     return _settled(Slot(call.name, {0: call}), 1)
 
 
-def _worked(run: HasCalls) -> list[RecordedCall]:
+def _worked(run: RecordedRun) -> list[RecordedCall]:
     return [call for call in run.calls if call.failure is None]
 
 
@@ -267,9 +258,8 @@ def _settled(slot: Slot, runs: int) -> ExpectedSlot:
     why = (f"in {len(calls)} of {runs} runs",) if is_optional else ()
     unread = next((call.unread for call in calls if call.args is None), None)
     if unread is not None:
-        return ExpectedSlot(
-            name=slot.name, is_optional=is_optional, arguments=None, why=(*why, f"any arguments: {unread}")
-        )
+        why = (*why, f"any arguments: {unread}")
+        return ExpectedSlot(name=slot.name, is_optional=is_optional, arguments=None, why=why)
     names = dict.fromkeys(name for call in calls for name in call.args or {})
     given = {
         name: [

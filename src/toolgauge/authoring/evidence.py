@@ -103,12 +103,8 @@ class Requirements:
 
 def false_alarms(candidates: Iterable[Evidence], requirements: Requirements) -> set[int]:
     """Return the runs that fail some rule that is learned from the other runs."""
-    return {
-        run
-        for evidence in candidates
-        if evidence.runs >= requirements.runs
-        for run in evidence.alarms(requirements.tolerance)
-    }
+    judging = (evidence for evidence in candidates if evidence.runs >= requirements.runs)
+    return {run for evidence in judging for run in evidence.alarms(requirements.tolerance)}
 
 
 def raised(

@@ -227,9 +227,8 @@ class Backtest:
     def firings(self) -> tuple[Firings, ...]:
         """Return on how many runs each criterion fired; the last one is of all criteria together."""
         runs, examples = self._folded(lambda unit: (_unlabelled(unit), None))
-        return tuple(
-            Firings(runs=_share(runs, bit), trace_ids=tuple(examples.get((bit, None), ()))) for bit in self._all_bits()
-        )
+        bits = self._all_bits()
+        return tuple(Firings(runs=_share(runs, bit), trace_ids=tuple(examples.get((bit, None), ()))) for bit in bits)
 
     def agreements(self, labels: LabelSet) -> tuple[Agreement, ...]:
         """Set each criterion beside labels; the last one is of all criteria together."""

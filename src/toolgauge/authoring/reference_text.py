@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from textwrap import wrap
 
-from toolgauge.authoring.documents import Document, DoubtfulCall, DraftCall, DraftCase, DraftCriterion, Rules
+from toolgauge.authoring.documents import Document, DraftCall, DraftCase, DraftCriterion, Rules
 from toolgauge.authoring.runs import case_text
 from toolgauge.config.criteria import load_criteria_files
 from toolgauge.config.load import as_yaml_key, as_yaml_line
@@ -66,13 +66,11 @@ def _case_notes(case: DraftCase) -> Iterator[str]:
     """Yield what a person should know of a case where there are no comments."""
     yield from (shortened(note, _COMMENT_LENGTH) for note in case.notes)
     for call in case.calls:
-        match call:
-            case DraftCall(why=why):
-                if why:
-                    yield shortened(f"{call.name}: {', '.join(why)}", _COMMENT_LENGTH)
-            case DoubtfulCall(call=doubtful, doubts=doubts):
-                made = json.dumps(doubtful.as_json())
-                yield shortened(f"CORRECT: {', '.join(doubts)}", _COMMENT_LENGTH) + f": {made}"
+        if call.doubts:
+            made = json.dumps(call.as_json())
+            yield shortened(f"CORRECT: {', '.join(call.doubts)}", _COMMENT_LENGTH) + f": {made}"
+        elif call.why:
+            yield shortened(f"{call.name}: {', '.join(call.why)}", _COMMENT_LENGTH)
 
 
 def _keys(document: Document, criterion: DraftCriterion, references: str | None) -> Iterator[str]:
@@ -103,13 +101,9 @@ def _keys(document: Document, criterion: DraftCriterion, references: str | None)
 def _expected(case: DraftCase) -> Iterator[str]:
     yield "expected:" if case.expected else "expected: []"
     for call in case.calls:
-        match call:
-            case DraftCall():
-                yield from _indented(_call(call), 1)
-            case DoubtfulCall(call=doubtful, doubts=doubts):
-                marks = (_comments(f"CORRECT: {doubt}") for doubt in doubts)
-                yield from _indented(chain.from_iterable(marks), 1)
-                yield from _indented((f"# {line}" for line in _call(doubtful)), 1)
+        yield from _indented(chain.from_iterable(_comments(f"CORRECT: {doubt}") for doubt in call.doubts), 1)
+        mark = "# " if call.doubts else ""
+        yield from _indented((f"{mark}{line}" for line in _call(call)), 1)
 
 
 def _call(call: DraftCall) -> Iterator[str]:

@@ -190,12 +190,10 @@ class Chooser:
 
     def _contrary_label(self, trajectory: Trajectory, traces: Sequence[str]) -> str | None:
         """Return how the labels speak against a run; `None` where they are as it has to be."""
-        verdicts = set[bool]()
+        verdicts, comes_first = set[bool](), trajectory.scope == "conversation"
         for labels in self._choice.label_sets:
             for trace in traces:
-                label = labels.label_of(
-                    trace, trajectory.conversation_id, conversation_first=trajectory.scope == "conversation"
-                )
+                label = labels.label_of(trace, trajectory.conversation_id, conversation_first=comes_first)
                 verdict = None if label is None else labels.verdicts[label]
                 verdicts |= set() if verdict is None else {verdict}
         if not verdicts:
@@ -238,9 +236,8 @@ class Chooser:
         if self.left_out:
             return RecordingError("\n  ".join(["no run of the recording can be a reference:", *self.left_out]))
         if not self._seen:
-            return RecordingError(
-                "the recording holds no trajectory", hint="`toolgauge doctor` shows what was read and what was not"
-            )
+            hint = "`toolgauge doctor` shows what was read and what was not"
+            return RecordingError("the recording holds no trajectory", hint=hint)
         known, asked = [case_text(case) for case in self._cases], self._choice.cases[0]
         near = get_close_matches(asked, known, n=3) or known[:3]
         hint = f"there is {', '.join(f'`{shortened(one, _SHOWN_LENGTH)}`' for one in near)}" if near else None
@@ -279,12 +276,8 @@ def choose_runs(
 ) -> Chooser:
     """Take the runs of a recording that are asked for. They have to pass the criteria that people wrote."""
     required = frozenset(criterion.name for criterion in criteria if not criterion.is_default)
-    reader = RunReader(
-        counts=counted.matcher(config),
-        kinds=tool_kinds(config),
-        redactor=redactor(config),
-        case_key=counted.case_key,
-    )
+    counts, masks = counted.matcher(config), redactor(config)
+    reader = RunReader(counts=counts, kinds=tool_kinds(config), redactor=masks, case_key=counted.case_key)
     labels = () if choice.label_attribute is None else (choice.label_attribute.name,)
     chooser = Chooser(reader, replace(choice, required=required))
     make = offline_pipeline(config, criteria, attributes=(counted.case_key, *labels))

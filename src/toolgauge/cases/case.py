@@ -14,12 +14,7 @@ from toolgauge.recordings.recorded_requests import STDIN, UNREADABLE, decompress
 
 
 class CaseError(Exception):
-    """A case cannot be scored; `error_type` is for programs, the message names the key and the allowed values."""
-
-    def __init__(self, error_type: str, message: str) -> None:
-        super().__init__(message)
-        self.error_type = error_type
-        self.message = message
+    """A case cannot be scored; the message names the key and the allowed values."""
 
 
 _MAX_DEPTH = 100

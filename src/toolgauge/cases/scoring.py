@@ -114,7 +114,7 @@ class Cases:
             hint = f" ({error.hint})" if error.hint else ""
             return _broken(case, "invalid_config", f"{error.message}{hint}")
         except CaseError as error:
-            return _broken(case, error.error_type, error.message)
+            return _broken(case, "invalid_case", str(error))
         between = self._written.get((*key, case.pass_at))
         if between is None:
             # `_is_for_cases` has looked at what the evaluator is.

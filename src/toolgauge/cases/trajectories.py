@@ -142,17 +142,17 @@ def given_arguments(call: dict[str, Json]) -> Content:
 _MAX_SECONDS = 1e12
 
 
-def trajectory_of_traces(written: Json) -> Trajectory:
+def of_traces(written: Json) -> Trajectory:
     """Make one trajectory of a session; of several traces it is a conversation."""
     session = _Session()
     traces = as_list(written)
     if not isinstance(written, list) or not all(isinstance(trace, dict) for trace in traces):
-        raise CaseError("invalid_case", "`traces` must be a list of objects with `spans`")
+        raise CaseError("`traces` must be a list of objects with `spans`")
     for number, trace in enumerate(traces, 1):
         spans = as_list(as_object(trace).get("spans"))
         found = [span for span in spans if isinstance(span, dict) and span.get("type") in ("agent", "tool")]
         if len(found) != len(spans):
-            raise CaseError("invalid_case", "`type` of a span of a trace must be agent or tool")
+            raise CaseError("`type` of a span of a trace must be agent or tool")
         session.add(f"{number:032x}", found)
     return session.trajectory(len(traces))
 
@@ -197,9 +197,8 @@ class _Session:
                 error=CallError(kind=OTHER_ERROR, message=error) if above is None and error is not None else None,
             )
             self._runs.append(run)
-        root = min(
-            (span for span in agents if span.parent_id not in by_id), key=lambda span: span.start_ns, default=None
-        )
+        roots = (span for span in agents if span.parent_id not in by_id)
+        root = min(roots, key=lambda span: span.start_ns, default=None)
         if root is not None:
             self._add_message("user", root.written.get("user"))
         self._add_calls([span for span in spans if span.is_tool], by_id)
@@ -274,7 +273,7 @@ def _timed(trace_id: str, number: int, written: JsonObject) -> _Timed:
 def _nanoseconds(written: JsonObject, key: str) -> int:
     seconds = written.get(key)
     if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not abs(seconds) < _MAX_SECONDS:
-        raise CaseError("invalid_case", f"`{key}` of a span of a trace must be a number of seconds")
+        raise CaseError(f"`{key}` of a span of a trace must be a number of seconds")
     return round(seconds * SECOND_NS)
 
 

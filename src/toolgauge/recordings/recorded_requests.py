@@ -85,9 +85,8 @@ def find_files(paths: Sequence[str]) -> list[str]:
             continue
         found = sorted(str(file) for file in place.rglob("*") if is_recording(file))
         if not found:
-            raise RecordingError(
-                f"no recordings in directory `{path}`", hint=f"looked for {', '.join(f'`*{e}`' for e in _ENDINGS)}"
-            )
+            hint = f"looked for {', '.join(f'`*{ending}`' for ending in _ENDINGS)}"
+            raise RecordingError(f"no recordings in directory `{path}`", hint=hint)
         files.extend(found)
     return files
 

@@ -63,9 +63,8 @@ def fixed_sample_p(first: Sample, second: Sample, difference: float) -> float:
     total = first.count + second.count
     variance = (phi * mean * (1 - mean) / first.count + psi * other * (1 - other) / second.count) * total / (total - 1)
     score = abs(gap) / sqrt(variance) if variance > 0 else inf
-    deviance = 2 * (
-        first.count / phi * _divergence(first.mean, mean) + second.count / psi * _divergence(second.mean, other)
-    )
+    deviance = 2 * first.count / phi * _divergence(first.mean, mean)
+    deviance += 2 * second.count / psi * _divergence(second.mean, other)
     return erfc(min(score, sqrt(max(deviance, 0.0))) / sqrt(2))
 
 

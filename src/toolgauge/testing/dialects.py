@@ -62,11 +62,7 @@ def check_dialect(dialect: Dialect, records: Sequence[Record]) -> None:
                 _check_deferring(dialect, dialect, record)
 
 
-_SHOWN_BY: dict[Operation, type[Observation]] = {
-    "agent_run": AgentRun,
-    "model_call": ModelCall,
-    "tool_call": CallExecuted,
-}
+_SHOWN_BY: dict[Operation, type] = {"agent_run": AgentRun, "model_call": ModelCall, "tool_call": CallExecuted}
 
 
 def _check_deferring(dialect: Dialect, deferring: Deferring, span: Span) -> None:

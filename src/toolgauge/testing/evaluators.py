@@ -34,9 +34,8 @@ def _check_once(evaluator: Evaluator, name: str, trajectory: Trajectory, expecte
     before = deepcopy((trajectory, expected, evaluator))
     outcomes = _outcomes(evaluator, case, trajectory, expected)
     assert (trajectory, expected) == before[:2], f"{case} changes the trajectory or the reference"
-    assert _state(evaluator) == _state(before[2]), (
-        f"{case} changes itself: the next trajectory would be scored differently"
-    )
+    is_same = _state(evaluator) == _state(before[2])
+    assert is_same, f"{case} changes itself: the next trajectory would be scored differently"
     assert outcomes, f"{case} yields no outcome: it must say `NotEvaluated` when there is nothing to judge"
     judged = [None if call is None else call.order for call, _ in outcomes]
     assert len(judged) == len(set(judged)), f"{case} judges the same target twice: {judged}"

@@ -24,15 +24,6 @@ _MAX_ALTERNATIVES = 5
 _EXACT = Exact()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
-    """An argument as one run has it. `is_there` is False where the run left it out."""
-
-    value: Json
-    is_there: bool
-    free: Mapping[Place, Freedom]
-
-
 @dataclass(slots=True)
 class Agreement:
     """The values that are expected of an argument. With `why` at its own place nothing is; `values` are those that are accepted."""
@@ -53,19 +44,18 @@ class Agreement:
         return self.rules.get(self.place, "exact")
 
 
-def agreement(place: Place, given: Sequence[Given]) -> Agreement:
+_Value: TypeAlias = tuple[Json, Mapping[Place, Freedom]]
+
+
+def agreement(place: Place, given: Sequence[_Value], runs: int) -> Agreement:
     """Find what the values of one argument have in common; `place` is the argument."""
     found = Agreement(place)
-    there = [one for one in given if one.is_there]
-    if len(there) < len(given):
-        found.why[place] = f"given in {len(there)} of {len(given)} runs"
+    if len(given) < runs:
+        found.why[place] = f"given in {len(given)} of {runs} runs"
         return found
-    _settle(found, place, [(one.value, one.free) for one in there])
-    found.values = _distinct([without(one.value, place, found.why) for one in there])
+    _settle(found, place, given)
+    found.values = _distinct([without(value, place, found.why) for value, _ in given])
     return found
-
-
-_Value: TypeAlias = tuple[Json, Mapping[Place, Freedom]]
 
 
 def _settle(found: Agreement, place: Place, values: Sequence[_Value]) -> None:
@@ -148,7 +138,6 @@ def without(value: Json, place: Place, free: Collection[Place]) -> Json:
 _MAX_SHOWN = 5
 # 500 by 500 calls that all differ take 3 s for each run without it.
 _MAX_PAIRS = 40_000
-_NOTHING = Given(value=None, is_there=False, free={})
 
 
 @dataclass(slots=True)
@@ -261,14 +250,10 @@ def _settled(slot: Slot, runs: int) -> ExpectedSlot:
         why = (*why, f"any arguments: {unread}")
         return ExpectedSlot(name=slot.name, is_optional=is_optional, arguments=None, why=why)
     names = dict.fromkeys(name for call in calls for name in call.args or {})
-    given = {
-        name: [
-            Given(value=call.args[name], is_there=True, free=call.free) if call.args and name in call.args else _NOTHING
-            for call in calls
-        ]
-        for name in names
-    }
-    arguments = {name: agreement((name,), values) for name, values in given.items()}
+    arguments: dict[str, Agreement] = {}
+    for name in names:
+        given = [(call.args[name], call.free) for call in calls if call.args and name in call.args]
+        arguments[name] = agreement((name,), given, len(calls))
     args = calls[0].args or {}
     lengths = [len(value) for value in args.values() if isinstance(value, list)]
     for name, found in arguments.items() if len(calls) == 1 else ():

@@ -103,11 +103,16 @@ class Candidates:
         order = [rule.written for rule in _met((*self.before, *self.confirmed), requirements)]
         origins = {rule.key: rule.written for rule in _met(self.sources, requirements)}
         always = {rule.key: rule.written for rule in _met(self.always, requirements)}
+        schemas = {
+            name: Commented(tool.schema(requirements), f"{tool.calls} calls in {tool.all.runs} runs")
+            for name, tool in self._tools.items()
+            if tool.arguments.objects.runs >= requirements.runs
+        }
         globs = self._usage.error_results.globs() if self._usage.all.runs >= requirements.runs else []
         shadow: Criterion = {"retries": "ignore", "enforce": "shadow"}
         for kind, evaluator, parameters in (
             ("tools", "policy", self._allowed(requirements)),
-            ("arguments", "arguments_schema", self._schemas(requirements)),
+            ("arguments", "arguments_schema", {"schemas": schemas} if schemas else {}),
             ("order", "order_rules", {"rules": order} if order else {}),
             ("origins", "data_flow", {"rules": origins} if origins else {}),
             ("always", "tool_call_count", {"counts": always} if always else {}),
@@ -140,14 +145,6 @@ class Candidates:
         others = sum(1 for tool in usage.tools.values() if tool.calls) - len(self._tools)
         note = f"not allowed: {others} called in one run alone, or never on offer" if others else ""
         return {"allow_only": Commented(rules, note)}
-
-    def _schemas(self, requirements: Requirements) -> Criterion:
-        schemas = {
-            name: Commented(tool.schema(requirements), f"{tool.calls} calls in {tool.all.runs} runs")
-            for name, tool in self._tools.items()
-            if tool.arguments.objects.runs >= requirements.runs
-        }
-        return {"schemas": schemas} if schemas else {}
 
     def _budget(self, requirements: Requirements) -> Criterion:
         limits: Criterion = {
@@ -282,7 +279,13 @@ class Learner:
                 versions=dict(sorted(usage.versions.items())),
             )
             summaries.append(summary)
-            head = _head(summary)
+            named = "a service without a name" if service is None else service
+            versions = ", ".join(f"{version} ({count} runs)" for version, count in list(summary.versions.items())[:5])
+            head = (
+                "",
+                f"{runs} runs with {usage.calls} calls of {named}" + (f"; versions: {versions}" if versions else ""),
+                f"A rule needs {needed.runs} runs. {alarms} of {runs} runs would fail what is learned from the others.",
+            )
             entries.extend(Commented(one, above=() if place else head) for place, one in enumerate(criteria))
         return yaml_text({"criteria": entries}, _HEADER if entries else _NOTHING_LEARNED), tuple(summaries)
 
@@ -297,17 +300,6 @@ def _slugs(services: Iterable[str | None]) -> Mapping[str | None, str]:
         taken[own] += 1
         slugs[name] = own if counts[own] == 1 else f"{own}-{taken[own]}"
     return slugs
-
-
-def _head(summary: ServiceSummary) -> tuple[str, ...]:
-    service = "a service without a name" if summary.service is None else summary.service
-    versions = ", ".join(f"{version} ({runs} runs)" for version, runs in list(summary.versions.items())[:5])
-    return (
-        "",
-        f"{summary.runs} runs with {summary.calls} calls of {service}"
-        + (f"; versions: {versions}" if versions else ""),
-        f"A rule needs {summary.needed} runs. {summary.alarms} of {summary.runs} runs would fail what is learned from the others.",
-    )
 
 
 @dataclass(slots=True)

@@ -61,24 +61,10 @@ def outwards(number: float, *, up: bool) -> float:
     return float(f"{steps * step:.2g}")
 
 
-TextForm: TypeAlias = Literal[
-    "empty",
-    "label",  # a word of a closed vocabulary, as `economy`, `USD`, `in_progress`, or of a language
-    "date",
-    "datetime",
-    "time",
-    "uuid",
-    "email",
-    "url",
-    "phone",
-    "card",
-    "secret",
-    "identifier",  # one word with digits: `A-1001`, `#W1234567`
-    "decimal",  # a number, written as text
-    "name",  # of a person, a place or a product
-    "address",
-    "text",
-]
+# An identifier is one word with digits (`A-1001`), a name is of a person, a place or a product.
+_Varying: TypeAlias = Literal["date", "datetime", "time", "uuid", "email", "url", "phone", "card", "secret"]
+# A label is a word of a closed vocabulary (`economy`, `USD`, `in_progress`), a decimal a number that is written as text.
+TextForm: TypeAlias = Literal[_Varying, "identifier", "name", "address", "text", "empty", "label", "decimal"]
 Form: TypeAlias = Literal["null", "boolean", "integer", "number", "list", "object"] | TextForm
 
 _PATTERNS: Mapping[Form, str] = {
@@ -326,10 +312,8 @@ class _Shape:
             self.texts.add(hash(text))
 
     def written(self, kinds: tuple[str, ...]) -> str:
-        return "".join(
-            kind + _times(kind, low, high) if kind in _CLASSES else re.escape(kind)
-            for kind, low, high in zip(kinds, self.shortest, self.longest, strict=True)
-        )
+        runs = zip(kinds, self.shortest, self.longest, strict=True)
+        return "".join(kind + _times(kind, *of) if kind in _CLASSES else re.escape(kind) for kind, *of in runs)
 
 
 @dataclass(slots=True)

@@ -105,7 +105,9 @@ class Cases:
         """Score one case; whatever is wrong with it becomes its outcome."""
         key = (case.evaluator, json.dumps(case.config, sort_keys=True))
         try:
-            evaluator = self._evaluator(case, key)
+            if key not in self._evaluators:
+                self._evaluators[key] = make_evaluator(case.evaluator, case.config)
+            evaluator = self._evaluators[key]
             if getattr(evaluator, "needs_trajectory", False) and not records_trajectory(case.actual):
                 return _broken(case, "Exception", "`actual` records no trajectory, not even an empty one")
             if not _is_for_cases(evaluator, case):
@@ -120,11 +122,6 @@ class Cases:
             # `_is_for_cases` has looked at what the evaluator is.
             between = self._written[*key, case.pass_at] = _WrittenCaseEvaluator(cast("CaseEvaluator", evaluator), case)
         return between.score(case)
-
-    def _evaluator(self, case: Case, key: tuple[str, str]) -> Evaluator | JudgeEvaluator:
-        if key not in self._evaluators:
-            self._evaluators[key] = make_evaluator(case.evaluator, case.config)
-        return self._evaluators[key]
 
     def _answered(self, evaluator: Evaluator | JudgeEvaluator, case: Case) -> Evaluator:
         """Give an evaluator that asks a judge one that answers."""

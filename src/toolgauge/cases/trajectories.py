@@ -36,6 +36,30 @@ class ActualCall:
     call_id: str | None = None
 
 
+def _call(made: ActualCall, span: SpanRef, *, order: int, turn: int, position: int, start_ns: int) -> ToolCall:
+    """Make a call that takes half a second, and whose result the next turn knows."""
+    return ToolCall(
+        order=order,
+        turn=turn,
+        position=position,
+        name=made.name,
+        arguments=made.arguments,
+        result=made.result,
+        error=made.error,
+        call_id=made.call_id,
+        agent=None,
+        agent_path=(),
+        state="executed",
+        span=span,
+        requested_by=None,
+        executed_by=span,
+        dialect=CASE_DIALECT,
+        start_ns=start_ns,
+        end_ns=start_ns + SECOND_NS // 2,
+        result_turn=turn + 1,
+    )
+
+
 class TrajectoryBuilder:
     """Calls and messages in their order; every `begin_turn` is one output of the model."""
 
@@ -56,28 +80,8 @@ class TrajectoryBuilder:
         order = len(self._calls)
         span = SpanRef(_TRACE_ID, f"{order + _FIRST_CALL:016x}")
         start_ns = order * SECOND_NS
-        self._calls.append(
-            ToolCall(
-                order=order,
-                turn=self._turns,
-                position=self._position,
-                name=made.name,
-                arguments=made.arguments,
-                result=made.result,
-                error=made.error or mcp_failure(made.result),
-                call_id=made.call_id,
-                agent=None,
-                agent_path=(),
-                state="executed",
-                span=span,
-                requested_by=None,
-                executed_by=span,
-                dialect=CASE_DIALECT,
-                start_ns=start_ns,
-                end_ns=start_ns + SECOND_NS // 2,
-                result_turn=self._turns + 1,
-            )
-        )
+        call = _call(made, span, order=order, turn=self._turns, position=self._position, start_ns=start_ns)
+        self._calls.append(replace(call, error=made.error or mcp_failure(made.result)))
         self._position += 1
 
     def answer(self, result: Content, call_id: str | None) -> None:
@@ -225,15 +229,24 @@ class _Session:
         self._turns += bool(spans)
         for number, span in enumerate(spans):
             knowing = [turn for turn, seen in zip(turns, known, strict=True) if number in seen]
+            answer, run, position = (
+                span.written.get("result"),
+                _run_above(span, by_id),
+                turns[:number].count(turns[number]),
+            )
+            content = result(answer) if isinstance(answer, str) else Recorded(answer)
+            made = ActualCall(
+                name=as_str(span.written.get("name")) or "",
+                arguments=given_arguments(span.written),
+                result=content if "result" in span.written else NOT_RECORDED,
+                call_id=identifier(span.written.get("call_id")),
+            )
+            order, turn, agent = len(self._calls), turns[number], _agent(run)
+            call = _call(made, span.ref, order=order, turn=turn, position=position, start_ns=span.start_ns)
+            path = () if agent is None else (agent,)
+            result_turn, above = min(knowing, default=self._turns), None if run is None else run.ref
             self._calls.append(
-                _call(
-                    span,
-                    order=len(self._calls),
-                    turn=turns[number],
-                    position=turns[:number].count(turns[number]),
-                    result_turn=min(knowing, default=self._turns),
-                    run=_run_above(span, by_id),
-                )
+                replace(call, end_ns=span.end_ns, result_turn=result_turn, agent=agent, agent_path=path, run=above)
             )
 
     def trajectory(self, traces: int) -> Trajectory:
@@ -304,30 +317,4 @@ def _tools(written: Json) -> tuple[ToolDefinition, ...] | None:
         )
         for tool in written
         if isinstance(tool, dict)
-    )
-
-
-def _call(span: _Timed, *, order: int, turn: int, position: int, result_turn: int, run: _Timed | None) -> ToolCall:
-    agent, answer = _agent(run), span.written.get("result")
-    content = result(answer) if isinstance(answer, str) else Recorded(answer)
-    return ToolCall(
-        order=order,
-        turn=turn,
-        position=position,
-        name=as_str(span.written.get("name")) or "",
-        arguments=given_arguments(span.written),
-        result=content if "result" in span.written else NOT_RECORDED,
-        error=None,
-        call_id=identifier(span.written.get("call_id")),
-        agent=agent,
-        agent_path=() if agent is None else (agent,),
-        state="executed",
-        span=span.ref,
-        requested_by=None,
-        executed_by=span.ref,
-        dialect=CASE_DIALECT,
-        start_ns=span.start_ns,
-        end_ns=span.end_ns,
-        result_turn=result_turn,
-        run=None if run is None else run.ref,
     )

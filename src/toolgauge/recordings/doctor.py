@@ -145,17 +145,16 @@ class Doctor:
         """Yield one diagnosis a producer, sorted."""
         for producer, sent in sorted(self._tally.producers.items(), key=lambda entry: entry[0]):
             calls = self._shortfalls.calls(producer)
-            found = self._shortfalls.of(producer, sent.dialects, sent.without_trace)
             missing = tuple(
                 Missing(
-                    fact=shortfall.fact,
-                    grade="problem" if shortfall.fact in PROBLEMS else "note",
-                    count=shortfall.count,
-                    of=shortfall.of,
-                    unit=_unit(shortfall.fact, sent, calls),
-                    remedy=shortfall.remedy,
+                    fact=one.fact,
+                    grade="problem" if one.fact in PROBLEMS else "note",
+                    count=one.count,
+                    of=one.of,
+                    unit=_unit(one.fact, sent, calls),
+                    remedy=one.remedy,
                 )
-                for shortfall in found
+                for one in self._shortfalls.of(producer, sent.dialects, sent.without_trace)
             )
             yield Diagnosis(
                 producer=producer,
@@ -173,7 +172,7 @@ def _unit(fact: Fact, sent: ProducerCounts, calls: int) -> str:
             return "log records" if sent.without_trace else "model calls"
         case "arguments" | "results" | "failures" | "call_ids":
             return "calls" if calls else "model calls"
-        case "tool_definitions" | "user_text" | "conversation_id":
+        case _:
             return "traces"
 
 

@@ -242,18 +242,15 @@ class Tally:
                 counts.add_unread(record)
             self.unread_tools.was_read(reading.ref)
         trace = self._traces.setdefault(reading.ref.trace_id, TraceCounts())
-        if not reading.is_log:
+        # Of some producers log records alone are read.
+        if not reading.is_log or reading.ref.span_id not in trace.spans:
             trace.spans[reading.ref.span_id] = producer
-        else:
-            # Of some producers log records alone are read.
-            trace.spans.setdefault(reading.ref.span_id, producer)
         for observation in reading.observations:
             if isinstance(observation, ModelCall | AgentRun):
                 trace.runs.add(producer)
             if isinstance(observation, ModelCall) and not reading.is_log:
                 trace.model_calls[producer] += 1
-            if isinstance(observation, _CONTENT):
-                trace.has_content = True
+            trace.has_content = trace.has_content or isinstance(observation, _CONTENT)
 
     def note_without_trace(self, record: Record, reading: Reading) -> None:
         """Take note of a log record that a dialect could read and that names no trace."""
@@ -279,7 +276,7 @@ class CountingRecognizer(Recognizer):
         self._note_without_trace = note_without_trace
 
     def operation(self, attributes: Mapping[str, Value], name: str, scope: str) -> None:
-        """Have all spans read when they arrive: that is where they are counted."""
+        """Have all spans read when they arrive, to count them."""
         del attributes, name, scope
 
     def read(self, record: Record) -> Reading | None:
@@ -379,11 +376,12 @@ class Stats:
         yield from _rows(self._trajectories)
         yield style.head(f"tool calls: {self._calls.total()} (states)")
         yield from _rows({state_words(state): count for state, count in self._states.items()})
-        for title, counts in (
-            ("arguments", self._arguments),
-            ("results", self._results),
-            ("not observable (traces, calls for call_id)", self._not_observable),
-        ):
+        unseen = "not observable (traces, calls for call_id)"
+        for title, counts in {
+            "arguments": self._arguments,
+            "results": self._results,
+            unseen: self._not_observable,
+        }.items():
             yield style.head(title)
             yield from _rows(_without_zeros(counts))
 

@@ -12,9 +12,7 @@ from toolgauge.report.explanations import ShownDifference, ShownVerdict, compari
 from toolgauge.report.html import Templates, static_file
 from toolgauge.report.trajectory_view import TrajectoryWriter
 
-_MAX_TRAJECTORIES = 20
-_MAX_OPEN = 3
-_CALLS = 50
+_MAX_TRAJECTORIES, _MAX_OPEN, _CALLS = 20, 3, 50
 _MAX_CALLS_NAMED = 10
 
 
@@ -51,8 +49,7 @@ class NotebookWriter:
         }
 
 
-_MAX_COMPARED = 5
-_MAX_NAMED = 20
+_MAX_COMPARED, _MAX_NAMED = 5, 20
 _FAILED = ("fail", "error")
 
 

@@ -182,10 +182,6 @@ def _title(criterion: Criterion) -> str:
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], style: Style) -> Iterator[str]:
     widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-    yield style.head(_line(heads, widths))
-    for row in rows:
-        yield _line(row, widths)
-
-
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    return "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+    for cells in (heads, *rows):
+        line = "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+        yield style.head(line) if cells is heads else line

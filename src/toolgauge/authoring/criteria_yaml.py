@@ -3,6 +3,7 @@
 Names in it come from traffic: texts are quoted and escaped, and `$` is doubled where it would begin a variable.
 """
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -106,21 +107,11 @@ def _flow(value: Written) -> str | None:
     if isinstance(value, Sequence) and not isinstance(value, str):
         items = [_flow(entry) for entry in value]
         return None if any(item is None for item in items) else "[" + ", ".join(map(str, items)) + "]"
-    return _scalar(value)
-
-
-def _scalar(value: str | float | bool | None) -> str:  # noqa: FBT001 (a value to write)
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "true" if value else "false"
-        case int():
-            return str(value)
-        case float():
-            return str(int(value)) if value.is_integer() else repr(value)
-        case str():
-            return _key(_VARIABLE.sub("$$", value))
+    if isinstance(value, str):
+        return _key(_VARIABLE.sub("$$", value))
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() else repr(value)
+    return json.dumps(value)
 
 
 def _key(text: str) -> str:

@@ -25,12 +25,8 @@ from toolgauge.score.selection import shown
 # Where a value stands: an argument, and the keys below it; `None` is any item of a list.
 Place: TypeAlias = tuple[str | None, ...]
 
-_MAX_VALUES = 500
-_MAX_DEPTH = 12
-_MAX_TEXT = 4000
-_MAX_KEY = 100
-_MAX_MADE = 10_000
-_LONGEST_PHRASE = 80
+_MAX_VALUES, _MAX_DEPTH, _MAX_TEXT = 500, 12, 4000
+_MAX_KEY, _MAX_MADE, _LONGEST_PHRASE = 100, 10_000, 80
 _MAX_PHRASES = 200
 _DAY_NS = 86_400 * 10**9
 # Seconds, milliseconds, microseconds and nanoseconds since 1970.

@@ -15,9 +15,7 @@ from toolgauge.recognize.feedback_reader import PLAIN_VERDICTS, verdict_of
 from toolgauge.report.terminal import printable, shortened
 
 _TRACE, _CONVERSATION, _VERDICT = "trace_id", "conversation_id", "verdict"
-_SHOWN_PROBLEMS = 10
-_SHOWN_LENGTH = 80
-_MOST_NAMES = 20
+_SHOWN_PROBLEMS, _SHOWN_LENGTH, _MOST_NAMES = 10, 80, 20
 _OTHER = "_other"
 
 

@@ -20,8 +20,7 @@ from toolgauge.score.selection import CUT_SHORT, without_code
 from toolgauge.service.criteria_factory import default_criteria
 from toolgauge.service.pipeline_factory import offline_pipeline, tool_kinds
 
-_MAX_SERVICES = 200
-_MAX_RULES = 100
+_MAX_SERVICES, _MAX_RULES = 200, 100
 # A limit is this much above the figures seen.
 _MARGIN = 1.25
 _QUANTILES = (0.5, 0.9, 0.99)

@@ -24,8 +24,7 @@ from toolgauge.report.terminal import shortened
 from toolgauge.service.criteria_factory import make_criteria
 from toolgauge.service.pipeline_factory import offline_pipeline
 
-_COMMENT_LENGTH = 1000
-_WIDTH = 110
+_COMMENT_LENGTH, _WIDTH = 1000, 110
 _STEP = "  "
 
 

@@ -21,8 +21,7 @@ from toolgauge.score.selection import CUT_SHORT, without_code
 CallKey: TypeAlias = tuple[SpanRef, str | None, str, int]
 Case: TypeAlias = str | int | float | bool
 
-_MAX_INPUTS = 20
-_MAX_INPUT = 1000
+_MAX_INPUTS, _MAX_INPUT = 20, 1000
 
 
 class Fault(Struct, frozen=True, kw_only=True):

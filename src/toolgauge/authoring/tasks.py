@@ -21,9 +21,7 @@ from toolgauge.service.pipeline_factory import offline_pipeline, redactor, tool_
 
 MAX_RUNS = 50
 MAX_TASKS = 10_000
-_MAX_SHOWN = 10
-_MAX_TRACES = 200_000
-_SHOWN_LENGTH = 80
+_MAX_SHOWN, _MAX_TRACES, _SHOWN_LENGTH = 10, 200_000, 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +103,12 @@ class Chooser:
     def tasks(self) -> list[Task]:
         """Return the tasks in the order in which they were first seen; raise `RecordingError` where there is none."""
         if self._missing:
-            raise self._no_such_trace(sorted(self._missing)[0])
+            trace = min(self._missing)
+            near = [one for one in self._traces if one.startswith(trace)] or get_close_matches(trace, self._traces, n=3)
+            hint = "`toolgauge inspect` lists the traces of a recording"
+            if near:
+                hint = f"there is {', '.join(f'`{one}`' for one in near[:3])}"
+            raise RecordingError(f"no trace `{shortened(trace, _SHOWN_LENGTH)}` in the recording", hint=hint)
         for task in self._tasks.values():
             # Raise `RecordingError` where parts of one run would be taken for several runs of a task.
             seen: dict[str, str] = {}
@@ -214,13 +217,6 @@ class Chooser:
         self.count_left_out += 1
         if len(self.left_out) < _MAX_SHOWN:
             self.left_out.append(f"trace {trace_id}: {why}")
-
-    def _no_such_trace(self, trace: str) -> RecordingError:
-        near = [one for one in self._traces if one.startswith(trace)] or get_close_matches(trace, self._traces, n=3)
-        hint = "`toolgauge inspect` lists the traces of a recording"
-        if near:
-            hint = f"there is {', '.join(f'`{one}`' for one in near[:3])}"
-        return RecordingError(f"no trace `{shortened(trace, _SHOWN_LENGTH)}` in the recording", hint=hint)
 
     def _several_tasks(self, tasks: Sequence[Task]) -> RecordingError:
         lines = ["the users of these runs wrote different texts, and no attribute names the tasks:"]

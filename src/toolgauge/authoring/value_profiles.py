@@ -76,12 +76,8 @@ _PATTERNS: Mapping[Form, str] = {
 VARYING: frozenset[Form] = frozenset[Form](get_args(TextForm)) - {"empty", "label", "decimal"}
 # A label is written down when at least so many conversations, or users, have it.
 MIN_SOURCES = 5
-_MAX_LABELS = 12
-_MAX_SHAPES = 8
-_MAX_SOURCES = 1000
-_LONGEST_TOKEN = 200
-_LONGEST_LABEL = 32
-_LONGEST_DECLARED = 48
+_MAX_LABELS, _MAX_SHAPES, _MAX_SOURCES = 12, 8, 1000
+_LONGEST_TOKEN, _LONGEST_LABEL, _LONGEST_DECLARED = 200, 32, 48
 # Beyond these an integer is a telephone number, a card or an id.
 _LARGEST_FIGURE = 10_000_000
 

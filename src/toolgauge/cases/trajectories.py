@@ -229,11 +229,7 @@ class _Session:
         self._turns += bool(spans)
         for number, span in enumerate(spans):
             knowing = [turn for turn, seen in zip(turns, known, strict=True) if number in seen]
-            answer, run, position = (
-                span.written.get("result"),
-                _run_above(span, by_id),
-                turns[:number].count(turns[number]),
-            )
+            answer, run, turn = span.written.get("result"), _run_above(span, by_id), turns[number]
             content = result(answer) if isinstance(answer, str) else Recorded(answer)
             made = ActualCall(
                 name=as_str(span.written.get("name")) or "",
@@ -241,13 +237,11 @@ class _Session:
                 result=content if "result" in span.written else NOT_RECORDED,
                 call_id=identifier(span.written.get("call_id")),
             )
-            order, turn, agent = len(self._calls), turns[number], _agent(run)
-            call = _call(made, span.ref, order=order, turn=turn, position=position, start_ns=span.start_ns)
+            agent, position = _agent(run), turns[:number].count(turn)
+            call = _call(made, span.ref, order=len(self._calls), turn=turn, position=position, start_ns=span.start_ns)
+            call = replace(call, end_ns=span.end_ns, result_turn=min(knowing, default=self._turns))
             path = () if agent is None else (agent,)
-            result_turn, above = min(knowing, default=self._turns), None if run is None else run.ref
-            self._calls.append(
-                replace(call, end_ns=span.end_ns, result_turn=result_turn, agent=agent, agent_path=path, run=above)
-            )
+            self._calls.append(replace(call, agent=agent, agent_path=path, run=None if run is None else run.ref))
 
     def trajectory(self, traces: int) -> Trajectory:
         outermost = [run for run in self._runs if run.above is None]

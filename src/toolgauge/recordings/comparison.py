@@ -151,11 +151,6 @@ def observe(
     return without
 
 
-def observe_as(observations: Observations, scored: Iterable[Scorecard], version: str) -> None:
-    """Take all results of a recording as those of one version: `BASE` or `NEW`."""
-    observe(observations, scored, lambda _trajectory: version)
-
-
 def set_beside(observations: Observations) -> TwoRecordings:
     """Set what was taken as `BASE` beside what was taken as `NEW`."""
     without = tuple(

@@ -14,8 +14,7 @@ from toolgauge.report.terminal import PLAIN, Style, counted, shortened
 
 Grade: TypeAlias = Literal["problem", "note"]
 
-_NAME_LENGTH = 200
-_MAX_UNREAD_LINES = 10
+_NAME_LENGTH, _MAX_UNREAD_LINES = 200, 10
 # The evaluators that score, or ask a judge, with a fact and not without it.
 _NEEDED_BY: Mapping[str, Sequence[str]] = {
     fact: names.split()
@@ -234,7 +233,15 @@ def diagnosis_lines(diagnosis: Diagnosis, style: Style = PLAIN) -> Iterator[str]
     for missing in diagnosis.missing:
         alike.setdefault((missing.grade, missing.remedy), []).append(missing)
     for (grade, shared), group in alike.items():
-        yield from _missing_lines(grade, shared, group, style)
+        word = style.bad("problem") if grade == "problem" else style.doubtful("note")
+        never = "; never recorded by this producer" if shared.never else ""
+        yield f"  {word}: {', '.join(missing.what for missing in group)}{never}"
+        # Where no call is seen, what is missing of it is not listed.
+        for missing in group[:1] if group[0].fact == "calls" else group:
+            lost = f"; not evaluated: {_named(missing.not_evaluated)}" if missing.not_evaluated else ""
+            less = f"; the judge is shown less: {_named(missing.shown_less)}" if missing.shown_less else ""
+            yield f"    {missing.cost}{lost}{less}"
+        yield f"    {'instead' if shared.never else 'do'}: {shared.how}"
     if sent.unread and not diagnosis.calls:
         # The calls may be on the spans from which nothing was read.
         spans, name = counted(sent.unread.total(), "span"), shortened(producer.scope or "(no scope)", _NAME_LENGTH)
@@ -247,18 +254,6 @@ def diagnosis_lines(diagnosis: Diagnosis, style: Style = PLAIN) -> Iterator[str]
         yield "    do: if calls are on these spans, map their attributes in the section `dialects` of the configuration"
     elif not diagnosis.missing:
         yield f"  {style.good('nothing is missing')}" if diagnosis.calls else "  no tool call: nothing to judge"
-
-
-def _missing_lines(grade: str, remedy: Remedy, group: Sequence[Missing], style: Style) -> Iterator[str]:
-    word = style.bad("problem") if grade == "problem" else style.doubtful("note")
-    never = "; never recorded by this producer" if remedy.never else ""
-    yield f"  {word}: {', '.join(missing.what for missing in group)}{never}"
-    # Where no call is seen, what is missing of it is not listed.
-    for missing in group[:1] if group[0].fact == "calls" else group:
-        lost = f"; not evaluated: {_named(missing.not_evaluated)}" if missing.not_evaluated else ""
-        less = f"; the judge is shown less: {_named(missing.shown_less)}" if missing.shown_less else ""
-        yield f"    {missing.cost}{lost}{less}"
-    yield f"    {'instead' if remedy.never else 'do'}: {remedy.how}"
 
 
 def _named(names: Sequence[str]) -> str:

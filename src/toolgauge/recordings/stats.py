@@ -50,8 +50,7 @@ _SERVICE = "service.name"
 _MAX_ATTRIBUTES = 128
 # Spans that wait to be read, and different names of a producer that are kept.
 _MAX_WAITING = 200_000
-_MAX_NAMES = 3
-_TOOL_NAME_LENGTH = 80
+_MAX_NAMES, _TOOL_NAME_LENGTH = 3, 80
 
 
 @dataclass(slots=True)

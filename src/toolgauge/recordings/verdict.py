@@ -16,8 +16,7 @@ Verdict: TypeAlias = Literal["better", "worse", "no_difference_seen", "not_enoug
 # All together. The exit codes of the command stand beside these.
 Answer: TypeAlias = Literal["no_worse", "worse", "not_enough_data"]
 
-_MOST_CONVERSATIONS = 1_000_000
-_STEPS = 20
+_MOST_CONVERSATIONS, _STEPS = 1_000_000, 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,7 @@ from toolgauge.model.ports import Receiver
 from toolgauge.testing.exporters import check_settings
 
 _R = TypeVar("_R", bound=Receiver)
-_PATIENCE_S = 5.0
-_GRACE_S = 0.5
+_PATIENCE_S, _GRACE_S = 5.0, 0.5
 
 
 class RecordingConsumer:

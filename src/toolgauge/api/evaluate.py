@@ -1,7 +1,4 @@
-"""`toolgauge.evaluate`: recorded or captured traffic, scored as `toolgauge replay` scores it, in a program's own process.
-
-No event loop is needed, so that it works in a notebook. Spans of the SDK go through its own OTLP encoder.
-"""
+"""`toolgauge.evaluate`: recorded or captured traffic, scored as `toolgauge replay` scores it, without an event loop."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,4 @@
-"""References as text: a criteria file with comments, and the lines of a reference file.
-
-Names and values come from spans: a YAML or JSON library writes them, and comments are printable lines.
-"""
+"""References as text, safe for any name and value of a span: a criteria file with comments, and lines of a reference file."""
 
 import json
 import os

@@ -26,10 +26,7 @@ _MAX_SHOWN, _MAX_TRACES, _SHOWN_LENGTH = 10, 200_000, 80
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """The runs to take: all without `traces` and `cases`, those that pass the `required` criteria, or `only_failing` ones.
-
-    Where there are `labels`, they decide which runs passed and failed.
-    """
+    """The runs to take: those that pass `required`, or `only_failing` ones; labels decide that where there are any."""
 
     scope: TrajectoryScope
     traces: tuple[str, ...] = ()

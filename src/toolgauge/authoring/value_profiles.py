@@ -166,8 +166,8 @@ _FIXED_FORMS: tuple[tuple[TextForm, re.Pattern[str]], ...] = (
     ("decimal", re.compile(r"[-+]?(?:\d{1,7}[.,]\d{1,6}|[1-9]\d{0,3}|0)")),
 )
 # Lower-case words in names, as in `van der Berg`.
-_PARTICLES = frozenset(("van", "von", "der", "den", "de", "del", "della", "di", "da", "dos", "la", "le", "bin", "ibn"))
-_PARTICLES |= {"al", "y", "zu", "of"}
+_ROMANCE = ("de", "del", "della", "di", "da", "dos", "la", "le", "y")
+_PARTICLES = frozenset((*_ROMANCE, "van", "von", "der", "den", "bin", "ibn", "al", "zu", "of"))
 
 
 def is_personal(name: str) -> bool:

@@ -135,8 +135,7 @@ class Shortfalls:
         """Take one trajectory."""
         calls_of_tools = [call for call in trajectory.calls if call.kind == "tool"]
         if not calls_of_tools:
-            # Nothing was called, or the calls that the model requested were not recorded. A run that failed before it
-            # asked for tools shows neither.
+            # Nothing was called, or the requested calls were not recorded. A run that failed before a call shows neither.
             has_failed = not trajectory.hidden_turns and any(run.error is not None for run in trajectory.runs)
             for producer, model_calls in () if has_failed else trace.model_calls.items():
                 counts = self._counts[producer]

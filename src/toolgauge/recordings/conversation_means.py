@@ -1,7 +1,4 @@
-"""Results become observations: the mean score of one conversation in one stream, under one version.
-
-A trace without a conversation id is a conversation of its own. Results without a score are counted.
-"""
+"""Results become observations: the mean score of one conversation, or trace without one, in a stream under a version."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping

@@ -60,10 +60,7 @@ class Missing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """One stream with its verdict. `difference` is `None` where one side has no observation.
-
-    `missing` is `None` where the stream is decided, and where a million conversations would not do.
-    """
+    """One stream with its verdict. `missing` is `None` where it is decided, or no million conversations would do."""
 
     pairing: Pairing
     difference: float | None = None

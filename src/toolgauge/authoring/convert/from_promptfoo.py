@@ -60,12 +60,12 @@ def _of_test(test: JsonObject, path: str, case: str | None, document: Document, 
             notes.add(document, place, carried.but)
         threshold = assertion.get("threshold")
         kind = str(assertion["type"]).removeprefix("trajectory:").replace("not-trajectory:", "not-")
-        is_number = isinstance(threshold, int | float) and not isinstance(threshold, bool)
+        pass_at = float(threshold) if isinstance(threshold, int | float) and not isinstance(threshold, bool) else None
         yield Draft(
             name=criterion_name(f"{kind}-{case or path}-{number + 1}"),
             evaluator=carried.evaluator,
             parameters=carried.parameters,
-            pass_at=float(threshold) if is_number else None,
+            pass_at=pass_at,
             only_case=case,
             cases=None if carried.expected is None else {"": {"expected": carried.expected}},
         )

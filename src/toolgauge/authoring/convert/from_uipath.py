@@ -40,7 +40,7 @@ def drafts(documents: Sequence[Document], notes: Notes) -> Iterator[Draft]:
         yield from _drafts_of(document, sets, notes)
 
 
-def _drafts_of(document: Document, sets: Sequence[Document], notes: Notes) -> Iterator[Draft]:
+def _drafts_of(document: Document, sets: list[Document], notes: Notes) -> Iterator[Draft]:
     written = document.entries["evaluatorTypeId"]
     kind = written.removeprefix("uipath-") if isinstance(written, str) else ""
     if kind not in _EVALUATORS:
@@ -84,9 +84,7 @@ def _id(document: Document) -> str:
     return found if isinstance(found, str) else ""
 
 
-def _cases(
-    document: Document, kind: str, default: Json, sets: Sequence[Document], notes: Notes
-) -> dict[str, JsonObject]:
+def _cases(document: Document, kind: str, default: Json, sets: list[Document], notes: Notes) -> dict[str, JsonObject]:
     cases: dict[str, JsonObject] = {}
     for place in sets:
         for number, evaluation in enumerate(as_list(place.entries["evaluations"]), 1):

@@ -138,8 +138,7 @@ def _indented(lines: Iterator[str], depth: int) -> Iterator[str]:
     return (f"{_STEP * depth}{line}" for line in lines)
 
 
-_REFERENCES = "references.jsonl"
-_MAX_SHOWN = 5
+_REFERENCES, _MAX_SHOWN = "references.jsonl", 5
 
 
 def acceptance_lines(

@@ -52,10 +52,8 @@ def learned(
     wanted = Wanted(labels=None if labels is None else read_labels(labels))
     learner = learn_recording(work.requests(files), wanted, scoring.load().config)
     if not learner.calls:
-        raise RecordingError(
-            wanted.why_none() or f"there is no tool call in this recording ({learner.runs} runs)",
-            hint="`diagnose_recording` looks for the reason",
-        )
+        why = wanted.why_none() or f"there is no tool call in this recording ({learner.runs} runs)"
+        raise RecordingError(why, hint="`diagnose_recording` looks for the reason")
     requirements = Evidence(runs=min_runs, tolerance=_TOLERANCE)
     text, summaries = learner.result(Options(requirements=requirements, most_alarms=_MOST_ALARMS))
     notes = [

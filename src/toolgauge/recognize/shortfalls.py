@@ -174,7 +174,6 @@ class Shortfalls:
                     of_traces=counts.traces[fact],
                     remedy=_remedy(fact, producer, dialects, counts),
                 )
-
         if counts.calls and not _UNMARKED_FAILURES.isdisjoint(dialects):
             traces = counts.traces["arguments"]
             found = remedy("failures", producer, dialects)

@@ -15,8 +15,9 @@ from tests.api.golden_spans import criterion_name, is_sendable, spans_of, writte
 from tests.api.sdk_spans import read_back
 from tests.golden.goldens import Golden, read_goldens
 from toolgauge import plugins
-from toolgauge.cases.scoring import Cases, value_and_reason
+from toolgauge.cases.scoring import Cases
 from toolgauge.cli.main import commands
+from toolgauge.report.explanations import figure
 
 GOLDENS = Path(__file__).parents[1] / "golden"
 CORPUS = Path(__file__).parents[1] / "corpus"
@@ -57,7 +58,7 @@ def test_golden_cases_give_what_score_gives(
     evaluation = toolgauge.evaluate(spans, by_objects, defaults=False)
     found = {result.criterion: (result.value, result.reason) for result in evaluation.results}
     cases = Cases()
-    scored = {criterion_name(golden): value_and_reason(cases.score(golden.case).outcome) for golden in goldens}
+    scored = {criterion_name(golden): figure(cases.score(golden.case).outcome) for golden in goldens}
     assert found == scored
 
     file = tmp_path / "criteria.yaml"

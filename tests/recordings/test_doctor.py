@@ -268,6 +268,16 @@ def test_silent_model_calls_are_no_riddle_where_calls_show_as_tool_spans(tmp_pat
     assert facts(together, "problem") == ["arguments", "results"]
 
 
+def test_a_run_whose_model_call_failed_is_no_sign_of_missing_content(tmp_path: Path):
+    path = Path(recorded(tmp_path, "acme", {"gen_ai.operation.name": "chat"}))
+    body = json.loads(path.read_text())
+    (span,) = body["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    span["status"] = {"code": 2, "message": "429 Too Many Requests"}
+    path.write_text(json.dumps(body))
+    (diagnosis,) = diagnosed([str(path)])
+    assert diagnosis.missing == ()
+
+
 def test_what_other_traces_of_a_producer_have_needs_no_switch():
     (diagnosis,) = diagnosed([*recordings("vercel-ai", "content_off"), *recordings("vercel-ai", "parallel")])
     (offer,) = [missing for missing in diagnosis.missing if missing.fact == "tool_definitions"]

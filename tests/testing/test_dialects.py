@@ -132,8 +132,11 @@ def test_broken_contract_is_named(fake: Fake, message: str):
 
 
 def test_dialect_without_a_record_of_its_own_is_told_so():
-    with pytest.raises(AssertionError, match="claims none of the 2 records"):
+    with pytest.raises(
+        AssertionError, match="claims none of the 2 records: pass spans or log records of its producer"
+    ) as found:
         check_dialect(Fake(), records()[1:])
+    assert "`tests/recognize/cases/<dialect>/*.otlp.pb`" in str(found.value)
 
 
 @pytest.mark.parametrize("value", [{"a": [1, None, "x"]}, True, None, 2.5])

@@ -1,8 +1,4 @@
-"""`toolgauge.evaluate`: recorded or captured traffic, scored as `toolgauge replay` scores it, in a program's own process.
-
-Nothing runs in the background and no event loop is needed, so that it works in a notebook and in a coroutine. Spans of the
-SDK go through its own OTLP encoder, one request a trace, so that they are read as they would be off the wire.
-"""
+"""`toolgauge.evaluate`: recorded or captured traffic, scored as `toolgauge replay` scores it, without an event loop."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -43,7 +39,7 @@ def requests(source: Source) -> Iterator[RecordedRequest]:
         raise TypeError(f"a source has paths and other objects: {_ALLOWED}, one kind at a time")
     if "" in paths:
         raise RecordingError("the path of a recording is empty")
-    return read(find_files(paths), _no_progress)
+    return read(find_files(paths), lambda _size: None)
 
 
 def is_path(value: object) -> TypeGuard[Path]:
@@ -82,10 +78,6 @@ def _of_objects(given: Iterable[object]) -> Sequence[RecordedRequest]:
     bodies.extend(("traces", trace_request(spans)) for spans in traces.values())
     recorded = [RecordedRequest(newest_time_ns(signal, body), signal, body) for signal, body in bodies]
     return sorted(recorded, key=lambda request: request.time_ns)
-
-
-def _no_progress(size: int) -> None:
-    del size
 
 
 def evaluate(

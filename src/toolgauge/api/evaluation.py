@@ -1,8 +1,4 @@
-"""The results of an evaluation, for programs and people: by trajectory and by criterion, expected beside actual.
-
-Texts are those of `toolgauge explain` and of the web view: bounded, and with secrets masked. The HTML for a notebook's cell stands
-alone: its style reaches nothing but itself, and it has no script and loads nothing. Texts come from spans and are escaped.
-"""
+"""The results of an evaluation, by trajectory and by criterion, with the texts of `toolgauge explain`; HTML for notebooks."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -10,35 +6,14 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import TypeAlias
 
-from toolgauge.model.outcomes import Enforce, Level, OutcomeWord, Result
+from toolgauge.model.outcomes import Enforce, Level, OutcomeWord
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.report.explanations import ShownDifference, ShownVerdict, comparison
 from toolgauge.report.html import Templates, static_file
-from toolgauge.report.trajectory_view import ShownTrajectory, TrajectoryWriter
+from toolgauge.report.trajectory_view import TrajectoryWriter
 
-_MAX_TRAJECTORIES = 20
-_MAX_OPEN = 3
-_CALLS = 50
+_MAX_TRAJECTORIES, _MAX_OPEN, _CALLS = 20, 3, 50
 _MAX_CALLS_NAMED = 10
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """One trajectory of a cell's output."""
-
-    trajectory: Trajectory
-    results: Sequence[Result]
-    passed: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Shown:
-    trajectory: Trajectory
-    shown: ShownTrajectory
-    calls: str
-    passed: bool
-    is_open: bool
-    prefix: str
 
 
 class NotebookWriter:
@@ -47,7 +22,7 @@ class NotebookWriter:
     def __init__(self, writer: TrajectoryWriter) -> None:
         self._writer = writer
 
-    def html(self, title: str, parts: Sequence[Part], *, passed: bool, note: str = "") -> str:
+    def html(self, title: str, parts: "Sequence[EvaluatedTrajectory]", *, passed: bool, note: str = "") -> str:
         """Write trajectories below a title; those that did not pass come first, and the first ones are open."""
         first = sorted(parts, key=lambda part: part.passed)[:_MAX_TRAJECTORIES]
         content = Templates().fragment(
@@ -60,30 +35,27 @@ class NotebookWriter:
         )
         return f'<div class="toolgauge"><style>{static_file("notebook.css").decode()}</style>\n{content}</div>'
 
-    def _shown(self, part: Part, *, is_open: bool) -> _Shown:
+    def _shown(self, part: "EvaluatedTrajectory", *, is_open: bool) -> dict[str, object]:
         names = [call.name for call in part.trajectory.calls[:_MAX_CALLS_NAMED]]
         more = len(part.trajectory.calls) - len(names)
-        return _Shown(
-            trajectory=part.trajectory,
-            shown=self._writer.shown(part.trajectory, part.results, per_page=_CALLS),
-            calls=", ".join([*names, f"and {more} more"] if more else names) or "no calls",
-            passed=part.passed,
-            is_open=is_open and (not part.passed or len(part.trajectory.calls) <= _MAX_CALLS_NAMED),
-            prefix=f"tg-{part.trajectory.trace_id[:16]}-",
-        )
+        results = [result.verdict.result for result in part.results]
+        return {
+            "trajectory": part.trajectory,
+            "shown": self._writer.shown(part.trajectory, results, per_page=_CALLS),
+            "calls": ", ".join([*names, f"and {more} more"] if more else names) or "no calls",
+            "passed": part.passed,
+            "is_open": is_open and (not part.passed or len(part.trajectory.calls) <= _MAX_CALLS_NAMED),
+            "prefix": f"tg-{part.trajectory.trace_id[:16]}-",
+        }
 
 
-_MAX_COMPARED = 5
-_MAX_NAMED = 20
+_MAX_COMPARED, _MAX_NAMED = 5, 20
 _FAILED = ("fail", "error")
 
 
 @dataclass(frozen=True, slots=True)
 class CriterionResult:
-    """What one criterion found of one trajectory, or of one call in it (`call`).
-
-    `is_deciding` is False where it fails nothing: the criterion is tried out (`enforce: shadow`).
-    """
+    """The result of one criterion for one trajectory, or for one call in it (`call`)."""
 
     verdict: ShownVerdict = field(repr=False)
     is_default: bool = field(default=False, repr=False)
@@ -200,7 +172,7 @@ class EvaluatedTrajectory:
         return "\n".join((head, *(f"  {result}" for result in self.results)))
 
     def _repr_html_(self) -> str:
-        return self.writer.html(_counts(self.results), [_part(self)], passed=self.passed, note=_note(self.results))
+        return self.writer.html(_counts(self.results), [self], passed=self.passed, note=_note(self.results))
 
     def __repr__(self) -> str:
         return f"<EvaluatedTrajectory {self.trajectory.trace_id} {_counts(self.results)}>"
@@ -258,7 +230,7 @@ class Evaluation:
 
     def _repr_html_(self) -> str:
         note = _note(self.results) if self.trajectories else self.why
-        return self.writer.html(self._totals(), [*map(_part, self.trajectories)], passed=self.passed, note=note)
+        return self.writer.html(self._totals(), self.trajectories, passed=self.passed, note=note)
 
     def __repr__(self) -> str:
         return f"<Evaluation {self._head()}>"
@@ -269,10 +241,6 @@ class Evaluation:
     def _totals(self) -> str:
         number = len(self.trajectories)
         return f"{number} {'trajectory' if number == 1 else 'trajectories'}, {_counts(self.results)}"
-
-
-def _part(one: EvaluatedTrajectory) -> Part:
-    return Part(trajectory=one.trajectory, results=[result.verdict.result for result in one.results], passed=one.passed)
 
 
 def _note(results: Sequence[CriterionResult]) -> str:

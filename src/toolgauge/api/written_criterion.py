@@ -1,7 +1,4 @@
-"""A criterion as a program writes it: the keys of a criteria file as arguments, the evaluator as an object or by its name.
-
-It is read as a criterion of a file is, so that both have the same revision and the same results.
-"""
+"""A criterion as a program writes it, with the revision and the results of the same criterion in a file."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -15,7 +12,6 @@ from toolgauge.config.criteria import CriterionConfig, read_criterion
 from toolgauge.config.problems import Place, written
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.expected import Expected
-from toolgauge.model.json import Json
 from toolgauge.model.judging import JudgeEvaluator
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import Trajectory
@@ -23,11 +19,7 @@ from toolgauge.service.criteria_factory import checked_evaluator, make_criterion
 
 
 class EvaluatorObject(Protocol):
-    """An evaluator that is made already: one of `toolgauge.evaluators`, or an object of any class.
-
-    It has `version` and `level` besides, as in `toolgauge.model.ports.Evaluator`. That is looked at when a criterion is made:
-    a type checker would ask for a `ClassVar` of just that type, which many write without.
-    """
+    """An evaluator object with `version` and `level`, which are checked later: type checkers would ask for `ClassVar`."""
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None, /) -> Iterable[Evaluation]:
         """Yield or return outcomes."""
@@ -126,21 +118,17 @@ def _read(
         made = checked_evaluator(evaluator, name)
     except ConfigError as error:
         raise ConfigError(f"{place}: {error.message}") from None
-    return replace(_from({**keys, **_fields(evaluator), "evaluator": name}, place), made_evaluator=made)
+    fields: dict[str, object] = {}
+    if isinstance(evaluator, BaseModel):
+        # The parameters that were given, as a file would have them.
+        fields = evaluator.model_dump(mode="json", exclude_unset=True, by_alias=True)
+    return replace(_from({**keys, **fields, "evaluator": name}, place), made_evaluator=made)
 
 
 def _from(values: Mapping[str, object], place: Place) -> CriterionConfig:
     try:
         node = written(values, place)
     except TypeError as error:
-        raise ConfigError(
-            f"{place}: {error}", hint="values are texts, numbers, lists and mappings, as in a file"
-        ) from None
+        hint = "values are texts, numbers, lists and mappings, as in a file"
+        raise ConfigError(f"{place}: {error}", hint=hint) from None
     return read_criterion(node)
-
-
-def _fields(evaluator: object) -> dict[str, Json]:
-    """Return the parameters as a file would have them: those that were given."""
-    if not isinstance(evaluator, BaseModel):
-        return {}
-    return evaluator.model_dump(mode="json", exclude_unset=True, by_alias=True)

@@ -96,12 +96,8 @@ class Report:
             if labels.contradicted:
                 parts.append(f"{labels.contradicted} with different verdicts, left out")
             yield f"labels `{_shown_name(labels.name)}`: {', '.join(parts)}"
-            rows = [
-                _agreement_row(_title(criterion), agreements[number])
-                for number, criterion in self._shown()
-                if criterion.pass_at > 0
-            ]
-            rows.append(_agreement_row(TOGETHER, agreements[-1]))
+            failing = [(_title(one), agreements[number]) for number, one in self._shown() if one.pass_at > 0]
+            rows = [_agreement_row(*row) for row in (*failing, (TOGETHER, agreements[-1]))]
             yield from _table(_LABEL_HEADS, rows, style)
         found = [(what, traces) for what, traces in self._traces() if traces]
         if found:
@@ -113,9 +109,8 @@ class Report:
         if any(self.judge_calls.values()):
             total = sum(self.judge_calls.values())
             yield ""
-            calls = ", ".join(
-                f"`{printable(name)}` {count}" for name, count in sorted(self.judge_calls.items()) if count
-            )
+            counts = sorted(self.judge_calls.items())
+            calls = ", ".join(f"`{printable(name)}` {count}" for name, count in counts if count)
             yield f"judge calls that `toolgauge serve` would make: at least {total} ({calls})"
 
     def _shown(self) -> Iterator[tuple[int, Criterion]]:
@@ -187,10 +182,6 @@ def _title(criterion: Criterion) -> str:
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], style: Style) -> Iterator[str]:
     widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-    yield style.head(_line(heads, widths))
-    for row in rows:
-        yield _line(row, widths)
-
-
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    return "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+    for cells in (heads, *rows):
+        line = "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+        yield style.head(line) if cells is heads else line

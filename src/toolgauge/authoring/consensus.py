@@ -1,16 +1,14 @@
-"""Finds the calls that are expected of the next run of a task, from several runs of it.
+"""Finds the calls that are expected of the next run of a task, from several runs of it, aligned one after the other.
 
-The calls of the runs are aligned one run after the other. A call that all runs have is expected, one that only some have is
-optional. Of each argument an `Agreement` holds the tightest rule that the values of all runs meet; a value that only one run shows
-is judged by that run alone.
+A call that all runs have is expected, others are optional. An `Agreement` holds the tightest rule that all values meet.
 """
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias
 
 from toolgauge.authoring.freedoms import Freedom, Place
-from toolgauge.authoring.runs import RecordedCall
+from toolgauge.authoring.runs import RecordedCall, RecordedRun
 from toolgauge.authoring.value_profiles import VARYING, form_of
 from toolgauge.model.json import Json
 from toolgauge.score.align import Item, align
@@ -24,15 +22,6 @@ RuleWord: TypeAlias = Literal["exact", "casefold", "datetime", "lenient", "one_o
 
 _MAX_ALTERNATIVES = 5
 _EXACT = Exact()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
-    """An argument as one run has it. `is_there` is False where the run left it out."""
-
-    value: Json
-    is_there: bool
-    free: Mapping[Place, Freedom]
 
 
 @dataclass(slots=True)
@@ -55,19 +44,18 @@ class Agreement:
         return self.rules.get(self.place, "exact")
 
 
-def agreement(place: Place, given: Sequence[Given]) -> Agreement:
+_Value: TypeAlias = tuple[Json, Mapping[Place, Freedom]]
+
+
+def agreement(place: Place, given: Sequence[_Value], runs: int) -> Agreement:
     """Find what the values of one argument have in common; `place` is the argument."""
     found = Agreement(place)
-    there = [one for one in given if one.is_there]
-    if len(there) < len(given):
-        found.why[place] = f"given in {len(there)} of {len(given)} runs"
+    if len(given) < runs:
+        found.why[place] = f"given in {len(given)} of {runs} runs"
         return found
-    _settle(found, place, [(one.value, one.free) for one in there])
-    found.values = _distinct([without(one.value, place, found.why) for one in there])
+    _settle(found, place, given)
+    found.values = _distinct([without(value, place, found.why) for value, _ in given])
     return found
-
-
-_Value: TypeAlias = tuple[Json, Mapping[Place, Freedom]]
 
 
 def _settle(found: Agreement, place: Place, values: Sequence[_Value]) -> None:
@@ -150,16 +138,6 @@ def without(value: Json, place: Place, free: Collection[Place]) -> Json:
 _MAX_SHOWN = 5
 # 500 by 500 calls that all differ take 3 s for each run without it.
 _MAX_PAIRS = 40_000
-_NOTHING = Given(value=None, is_there=False, free={})
-
-
-class HasCalls(Protocol):
-    """Anything with calls, which can be aligned."""
-
-    @property
-    def calls(self) -> tuple[RecordedCall, ...]:
-        """The calls in order."""
-        ...
 
 
 @dataclass(slots=True)
@@ -205,7 +183,7 @@ class ExpectedSlot:
     why: tuple[str, ...] = ()
 
 
-def expected_slots(runs: Sequence[HasCalls]) -> tuple[ExpectedSlot, ...]:
+def expected_slots(runs: Sequence[RecordedRun]) -> tuple[ExpectedSlot, ...]:
     """Find the calls that are expected of a run, in the order in which they were made."""
     # The longest run comes first: what others have beside it is then rare, and stands in its place.
     ordered = sorted(range(len(runs)), key=lambda number: (-len(_worked(runs[number])), number))
@@ -222,7 +200,7 @@ def slot_of(call: RecordedCall) -> ExpectedSlot:
     return _settled(Slot(call.name, {0: call}), 1)
 
 
-def _worked(run: HasCalls) -> list[RecordedCall]:
+def _worked(run: RecordedRun) -> list[RecordedCall]:
     return [call for call in run.calls if call.failure is None]
 
 
@@ -269,18 +247,13 @@ def _settled(slot: Slot, runs: int) -> ExpectedSlot:
     why = (f"in {len(calls)} of {runs} runs",) if is_optional else ()
     unread = next((call.unread for call in calls if call.args is None), None)
     if unread is not None:
-        return ExpectedSlot(
-            name=slot.name, is_optional=is_optional, arguments=None, why=(*why, f"any arguments: {unread}")
-        )
+        why = (*why, f"any arguments: {unread}")
+        return ExpectedSlot(name=slot.name, is_optional=is_optional, arguments=None, why=why)
     names = dict.fromkeys(name for call in calls for name in call.args or {})
-    given = {
-        name: [
-            Given(value=call.args[name], is_there=True, free=call.free) if call.args and name in call.args else _NOTHING
-            for call in calls
-        ]
-        for name in names
-    }
-    arguments = {name: agreement((name,), values) for name, values in given.items()}
+    arguments: dict[str, Agreement] = {}
+    for name in names:
+        given = [(call.args[name], call.free) for call in calls if call.args and name in call.args]
+        arguments[name] = agreement((name,), given, len(calls))
     args = calls[0].args or {}
     lengths = [len(value) for value in args.values() if isinstance(value, list)]
     for name, found in arguments.items() if len(calls) == 1 else ():

@@ -1,9 +1,9 @@
 """Writes YAML with comments, which PyYAML cannot: the same values give the same bytes.
 
-Names in it come from traffic. A text that is no plain word is quoted, control characters are escaped, comments stay on their
-line, and where `$` would begin a variable it is doubled, so that nothing is filled in from the environment of who runs the file.
+Names in it come from traffic: texts are quoted and escaped, and `$` is doubled where it would begin a variable.
 """
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -70,41 +70,29 @@ def yaml_text(document: Mapping[str, Written], header: Sequence[str] = ()) -> st
 
 def _block(value: Written, depth: int) -> Iterator[str]:
     pad = _INDENT * depth
+    entries: list[tuple[str, Written]] = []
     if isinstance(value, Mapping):
-        for key, entry in value.items():
-            yield from _entry(f"{pad}{_key(key)}:", entry, depth + 1)
+        entries = [(f"{_key(key)}:", entry) for key, entry in value.items()]
     elif isinstance(value, Sequence) and not isinstance(value, str):
-        for entry in value:
-            yield from _item(pad, entry, depth)
-
-
-def _entry(start: str, entry: Written, depth: int) -> Iterator[str]:
-    value, comment, above = _parts(entry)
-    yield from (f"{_INDENT * (depth - 1)}{_comment(line)}" for line in above)
-    flow = _flow(value)
-    if flow is not None and len(start) + len(flow) <= _LINE_LENGTH:
-        yield _with_comment(f"{start} {flow}", comment)
-    else:
-        yield _with_comment(start, comment)
-        yield from _block(value, depth)
-
-
-def _item(pad: str, entry: Written, depth: int) -> Iterator[str]:
-    value, comment, above = _parts(entry)
-    yield from (f"{pad}{_comment(line)}" for line in above)
-    flow = _flow(value)
-    if flow is not None and len(flow) <= _LINE_LENGTH:
-        yield _with_comment(f"{pad}- {flow}", comment)
-        return
-    lines = list(_block(value, depth + 1))
-    if comment:
-        yield f"{pad}{_comment(comment)}"
-    yield f"{pad}- {lines[0].lstrip()}"
-    yield from lines[1:]
-
-
-def _parts(entry: Written) -> tuple[Written, str, tuple[str, ...]]:
-    return (entry.value, entry.comment, entry.above) if isinstance(entry, Commented) else (entry, "", ())
+        entries = [("-", entry) for entry in value]
+    for start, entry in entries:
+        value, comment, above = entry, "", ()
+        if isinstance(entry, Commented):
+            value, comment, above = entry.value, entry.comment, entry.above
+        yield from (f"{pad}{_comment(line)}" for line in above)
+        flow = _flow(value)
+        room = _LINE_LENGTH if start == "-" else _LINE_LENGTH - len(pad) - len(start)
+        if flow is not None and (isinstance(value, str) or len(flow) <= room):
+            yield _with_comment(f"{pad}{start} {flow}", comment)
+        elif start == "-":
+            lines = list(_block(value, depth + 1))
+            if comment:
+                yield f"{pad}{_comment(comment)}"
+            yield f"{pad}- {lines[0].lstrip()}"
+            yield from lines[1:]
+        else:
+            yield _with_comment(f"{pad}{start}", comment)
+            yield from _block(value, depth + 1)
 
 
 def _flow(value: Written) -> str | None:
@@ -119,21 +107,11 @@ def _flow(value: Written) -> str | None:
     if isinstance(value, Sequence) and not isinstance(value, str):
         items = [_flow(entry) for entry in value]
         return None if any(item is None for item in items) else "[" + ", ".join(map(str, items)) + "]"
-    return _scalar(value)
-
-
-def _scalar(value: str | float | bool | None) -> str:  # noqa: FBT001 (a value to write)
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "true" if value else "false"
-        case int():
-            return str(value)
-        case float():
-            return str(int(value)) if value.is_integer() else repr(value)
-        case str():
-            return _key(_VARIABLE.sub("$$", value))
+    if isinstance(value, str):
+        return _key(_VARIABLE.sub("$$", value))
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() else repr(value)
+    return json.dumps(value)
 
 
 def _key(text: str) -> str:

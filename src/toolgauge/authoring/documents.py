@@ -1,13 +1,12 @@
-"""Makes a document of tasks: the expected calls of each case with notes for people, and the rules that all calls of a criterion share.
+"""Makes a document of tasks: the expected calls of each case with notes, and the rules that all calls of a criterion share.
 
-A criterion has its rules by tool and argument, not by call. An argument that no call of a tool expects gets the rule `ignore`; one
-that some calls expect and others leave free is left out of these others, and `volatile` keeps it from costing there. Of a failing
-run, calls that a criterion faults are not expected: its case fails, for any run that does the same, until a person has corrected it.
+An argument that no call of a tool expects gets the rule `ignore`; one that some calls leave free becomes `volatile`. Calls
+of a failing run that a criterion faults are not expected: the case fails until a person has corrected it.
 """
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TypeAlias
@@ -15,9 +14,9 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from toolgauge.authoring.consensus import Agreement, ExpectedSlot, RuleWord, expected_slots, slot_of, without
-from toolgauge.authoring.convert.draft import criterion_name
+from toolgauge.authoring.convert.draft import criterion_name, unique
 from toolgauge.authoring.freedoms import Place
-from toolgauge.authoring.runs import Case, RecordedCall, RecordedRun, case_text
+from toolgauge.authoring.runs import Case, RecordedRun, case_text
 from toolgauge.authoring.tasks import Task
 from toolgauge.model.errors import RecordingError
 from toolgauge.model.json import Json, JsonObject
@@ -39,6 +38,8 @@ class DraftCall:
     args: JsonObject | None
     is_optional: bool
     why: tuple[str, ...]
+    # Why a call of a failing run is not expected as it was made; empty for an expected call.
+    doubts: tuple[str, ...] = ()
 
     def as_json(self) -> Json:
         """Return it as it stands in a reference."""
@@ -74,19 +75,16 @@ class Drafter:
         for (tool, name), found in by_argument.items():
             self._decide(tool, name, found)
 
-    def calls(self, slots: Sequence[ExpectedSlot]) -> Iterator[DraftCall]:
-        """Yield the expected calls of one case."""
-        for slot in slots:
-            if slot.arguments is None or slot.name in self._unspelled:
-                why = (
-                    slot.why
-                    if slot.arguments is None
-                    else (*slot.why, "any arguments: their names cannot be written in a rule")
-                )
-                yield DraftCall(name=slot.name, args=None, is_optional=slot.is_optional, why=why)
-                continue
-            args, free = self._args(slot.name, slot.arguments)
-            yield DraftCall(name=slot.name, args=args, is_optional=slot.is_optional, why=(*slot.why, *free))
+    def calls(self, case: "_Slots") -> Iterator[DraftCall]:
+        """Yield the calls of one case."""
+        for slot, doubts in zip(case.slots, case.doubts, strict=True):
+            args, why = None, slot.why
+            if slot.arguments is not None and slot.name in self._unspelled:
+                why = (*why, "any arguments: their names cannot be written in a rule")
+            elif slot.arguments is not None:
+                args, free = self._args(slot.name, slot.arguments)
+                why = (*why, *free)
+            yield DraftCall(name=slot.name, args=args, is_optional=slot.is_optional, why=why, doubts=doubts)
 
     def _decide(self, tool: str, name: str, found: Sequence[Agreement]) -> None:
         """Find the rules for one argument of one tool, in all calls of it."""
@@ -180,39 +178,6 @@ def spelled(tool: str, place: Place) -> str:
 PLACEHOLDER = "correct_this_case"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
-    """The calls of a failing run, and for each why it may be wrong; empty for one that nothing faults."""
-
-    calls: tuple[RecordedCall, ...]
-    doubts: tuple[tuple[str, ...], ...]
-    # What failed of the run as a whole.
-    whole: tuple[str, ...]
-
-    @property
-    def needs_placeholder(self) -> bool:
-        """Whether nothing would be expected, or just what the run has done."""
-        doubted = [call for call, doubts in zip(self.calls, self.doubts, strict=True) if doubts]
-        return len(doubted) == len(self.calls) or all(call.failure is not None for call in doubted)
-
-
-def judged(run: RecordedRun) -> Judged:
-    """Find the calls of a run that are at fault."""
-    words = {fault: f"{fault.criterion}: {fault.explanation}" for fault in run.faults}
-    keys = {call.key for call in run.calls}
-    whole = dict.fromkeys(text for fault, text in words.items() if fault.call is None or fault.call not in keys)
-    calls: list[RecordedCall] = []
-    doubts: list[tuple[str, ...]] = []
-    for call in run.calls:
-        failure = () if call.failure is None else (call.failure,)
-        faults = dict.fromkeys(text for fault, text in words.items() if fault.call == call.key)
-        doubts.append((*failure, *faults))
-        # A call is shown as it was made, but for secrets: a value that came from nowhere may have to be corrected.
-        certain = {place: freedom for place, freedom in call.free.items() if freedom.is_certain}
-        calls.append(replace(call, free=certain) if doubts[-1] else call)
-    return Judged(calls=tuple(calls), doubts=tuple(doubts), whole=tuple(whole))
-
-
 _MAX_TRACES = 5
 _CORRECTION = DraftCall(
     name=PLACEHOLDER,
@@ -223,30 +188,22 @@ _CORRECTION = DraftCall(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DoubtfulCall:
-    """A call of a failing run that is not expected as it was made, and why."""
-
-    call: DraftCall
-    doubts: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DraftCase:
     """What one case expects. `case` is `None` where nothing names it, so that every run is meant."""
 
     case: Case | None
-    calls: tuple[DraftCall | DoubtfulCall, ...]
+    calls: tuple[DraftCall, ...]
     notes: tuple[str, ...]
 
     @property
     def expected(self) -> tuple[DraftCall, ...]:
         """The calls that are expected."""
-        return tuple(call for call in self.calls if isinstance(call, DraftCall))
+        return tuple(call for call in self.calls if not call.doubts)
 
     @property
-    def doubtful(self) -> tuple[DoubtfulCall, ...]:
+    def doubtful(self) -> tuple[DraftCall, ...]:
         """The calls that a person has to correct."""
-        return tuple(call for call in self.calls if isinstance(call, DoubtfulCall))
+        return tuple(call for call in self.calls if call.doubts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -293,15 +250,7 @@ def document(
     found: list[_Slots] = []
     for task in tasks:
         if is_promoted:
-            run = task.runs[0]
-            failing = judged(run)
-            case = _Slots(
-                case=run.case if run.case is not None else f"promoted-{run.trace_id[:16]}",
-                slots=tuple(slot_of(call) for call in failing.calls),
-                doubts=failing.doubts,
-                notes=tuple(_promotion_notes(run, failing)),
-                needs_placeholder=failing.needs_placeholder,
-            )
+            case = _promoted(task.runs[0])
         else:
             slots = expected_slots(task.runs)
             case = _Slots(case=task.case, slots=slots, doubts=((),) * len(slots), notes=tuple(_notes(task, slots)))
@@ -310,9 +259,10 @@ def document(
         _check_cases(found)
     runs = [run for task in tasks for run in task.runs]
     groups = [found] if is_one_criterion else [[one] for one in found]
-    names = _unique("expected-calls" if is_one_criterion else _name(one, is_promoted=is_promoted) for one in found)
+    taken: set[str] = set()
+    names = [unique(_name(one, is_promoted=is_promoted), taken) for one in found]
     if is_one_criterion:
-        names = names[:1]
+        names = ["expected-calls"]
     needs_placeholder = any(one.needs_placeholder for one in found)
     return Document(
         criteria=tuple(_criterion(name, group) for name, group in zip(names, groups, strict=True)),
@@ -324,17 +274,37 @@ def document(
     )
 
 
+def _promoted(run: RecordedRun) -> _Slots:
+    """Take the calls of a failing run, each with the reasons why it may be wrong."""
+    words = {fault: f"{fault.criterion}: {fault.explanation}" for fault in run.faults}
+    keys = {call.key for call in run.calls}
+    whole = dict.fromkeys(text for fault, text in words.items() if fault.call is None or fault.call not in keys)
+    slots: list[ExpectedSlot] = []
+    doubts: list[tuple[str, ...]] = []
+    for call in run.calls:
+        failure = () if call.failure is None else (call.failure,)
+        faults = dict.fromkeys(text for fault, text in words.items() if fault.call == call.key)
+        doubts.append((*failure, *faults))
+        # A call is shown as it was made, but for secrets: a value that came from nowhere may have to be corrected.
+        certain = {place: freedom for place, freedom in call.free.items() if freedom.is_certain}
+        slots.append(slot_of(replace(call, free=certain) if doubts[-1] else call))
+    doubted = [call for call, why in zip(run.calls, doubts, strict=True) if why]
+    return _Slots(
+        case=run.case if run.case is not None else f"promoted-{run.trace_id[:16]}",
+        slots=tuple(slots),
+        doubts=tuple(doubts),
+        notes=tuple(_promotion_notes(run, whole, is_faulted=bool(whole or doubted))),
+        # Nothing would be expected, or just the calls of the run.
+        needs_placeholder=len(doubted) == len(slots) or all(call.failure is not None for call in doubted),
+    )
+
+
 def _criterion(name: str, cases: Sequence[_Slots]) -> DraftCriterion:
     drafter = Drafter([case.slots for case in cases])
     drafts: list[DraftCase] = []
     for case in cases:
-        calls: list[DraftCall | DoubtfulCall] = [
-            DoubtfulCall(call=call, doubts=doubts) if doubts else call
-            for call, doubts in zip(drafter.calls(case.slots), case.doubts, strict=True)
-        ]
-        if case.needs_placeholder:
-            calls.append(_CORRECTION)
-        drafts.append(DraftCase(case=case.case, calls=tuple(calls), notes=case.notes))
+        calls = (*drafter.calls(case), *((_CORRECTION,) if case.needs_placeholder else ()))
+        drafts.append(DraftCase(case=case.case, calls=calls, notes=case.notes))
     return DraftCriterion(name=name, cases=tuple(drafts), rules=drafter.rules)
 
 
@@ -358,7 +328,7 @@ def _notes(task: Task, slots: Sequence[ExpectedSlot]) -> Iterator[str]:
         yield f"`{criterion}` fails on {which} (trace {failing[0].trace_id}): was it a good one?"
 
 
-def _promotion_notes(run: RecordedRun, found: Judged) -> Iterator[str]:
+def _promotion_notes(run: RecordedRun, whole: Iterable[str], *, is_faulted: bool) -> Iterator[str]:
     moment = datetime.fromtimestamp(run.start_ns / 1e9, UTC).isoformat(timespec="seconds")
     where = [f"service {run.service}"] if run.service else []
     version = [f"version {run.version}"] if run.version else []
@@ -367,9 +337,9 @@ def _promotion_notes(run: RecordedRun, found: Judged) -> Iterator[str]:
         yield "the run names no case: give the runs that are to do better the attribute of `when`, with its value"
     for text in run.inputs:
         yield f"user: {text}"
-    for text in found.whole:
+    for text in whole:
         yield f"failed: {text}"
-    if not found.whole and not any(found.doubts):
+    if not is_faulted:
         yield "no criterion fails on the run: which call is wrong has to be found by hand"
 
 
@@ -394,16 +364,5 @@ def _check_cases(found: Sequence[_Slots]) -> None:
 def _name(case: _Slots, *, is_promoted: bool) -> str:
     if case.case is None:
         return "expected-calls"
-    return criterion_name(
-        str(case.case) if is_promoted and str(case.case).startswith("promoted-") else f"expect-{case.case}"
-    )
-
-
-def _unique(names: Iterator[str]) -> list[str]:
-    found: dict[str, None] = {}
-    for name in names:
-        number, unique = 2, name
-        while unique in found:
-            number, unique = number + 1, f"{name}-{number}"
-        found[unique] = None
-    return list(found)
+    is_named = is_promoted and str(case.case).startswith("promoted-")
+    return criterion_name(str(case.case) if is_named else f"expect-{case.case}")

@@ -1,8 +1,6 @@
-"""How much speaks for a rule, and how often the rules would raise a false alarm.
+"""The evidence for a rule, and an estimate of its false alarms.
 
-A rule was made from some runs, and new runs are judged by it. A run that alone keeps a rule from being learned shows how that
-goes wrong: without that run the rule would have been learned, and the run would have failed. The share of such runs estimates
-how many new runs of the same kind fail (leave-one-out).
+Leave-one-out: without the one run that keeps a rule from being learned, the rule would be learned, and that run would fail.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,10 +14,7 @@ _STEPS = (1, 1.5, 2, 3, 5, 8, 13, 21, 34, 55, 100)
 
 @dataclass(slots=True)
 class Evidence:
-    """In how many runs a rule had something to judge, and which of them broke it; and how often it judged, and held.
-
-    Runs are numbered and come one after the other; one that breaks a rule once has broken it.
-    """
+    """How many runs a rule judged and which broke it, once or more often; runs are numbered and come one by one."""
 
     runs: int = 0
     broken: int = 0
@@ -108,12 +103,8 @@ class Requirements:
 
 def false_alarms(candidates: Iterable[Evidence], requirements: Requirements) -> set[int]:
     """Return the runs that fail some rule that is learned from the other runs."""
-    return {
-        run
-        for evidence in candidates
-        if evidence.runs >= requirements.runs
-        for run in evidence.alarms(requirements.tolerance)
-    }
+    judging = (evidence for evidence in candidates if evidence.runs >= requirements.runs)
+    return {run for evidence in judging for run in evidence.alarms(requirements.tolerance)}
 
 
 def raised(

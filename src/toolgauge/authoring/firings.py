@@ -1,8 +1,7 @@
-"""Counts on how many runs of a recording each criterion fired, against labels where there are any, and what criteria cost.
+"""Counts on how many runs of a recording each criterion fired, against labels where there are any, and its cost.
 
 A criterion fires on a run when any of its results there is a fail, and has judged it when any is a pass or a fail. A run is
-a labelled trace or conversation; without a label a conversation, or a trace where no producer recorded its id. Results of one
-run share their fate: counted one by one they would pretend to be more than they are.
+a labelled trace or conversation, else a conversation, or a trace without one.
 """
 
 import time
@@ -144,10 +143,7 @@ class Firings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
-    """One criterion beside the labels of one source. `passed` and `failed` are the runs labelled so: fired, of judged.
-
-    `false_alarms` are traces of passed runs on which it fired, `missed` of failed runs on which it did not.
-    """
+    """One criterion beside the labels of one source. `passed` and `failed` are the runs labelled so: fired, of judged."""
 
     passed: Share
     failed: Share
@@ -231,9 +227,8 @@ class Backtest:
     def firings(self) -> tuple[Firings, ...]:
         """Return on how many runs each criterion fired; the last one is of all criteria together."""
         runs, examples = self._folded(lambda unit: (_unlabelled(unit), None))
-        return tuple(
-            Firings(runs=_share(runs, bit), trace_ids=tuple(examples.get((bit, None), ()))) for bit in self._all_bits()
-        )
+        bits = self._all_bits()
+        return tuple(Firings(runs=_share(runs, bit), trace_ids=tuple(examples.get((bit, None), ()))) for bit in bits)
 
     def agreements(self, labels: LabelSet) -> tuple[Agreement, ...]:
         """Set each criterion beside labels; the last one is of all criteria together."""

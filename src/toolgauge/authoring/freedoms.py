@@ -1,7 +1,6 @@
-"""Which values of a call hold for one run only, as far as this run alone shows it: by their form, and by where they come from.
+"""Finds the values of a call that hold for one run only, by their form and by their origin.
 
-An id that the user gave is a part of the task, one that the run has made up or just created is not. What the next run will
-have in common can only be known of values that had been seen before the call. Secrets are left free whatever they mean.
+An id that the user gave is a part of the task; one that the run made up or created is not. Secrets are always left free.
 """
 
 import re
@@ -26,12 +25,8 @@ from toolgauge.score.selection import shown
 # Where a value stands: an argument, and the keys below it; `None` is any item of a list.
 Place: TypeAlias = tuple[str | None, ...]
 
-_MAX_VALUES = 500
-_MAX_DEPTH = 12
-_MAX_TEXT = 4000
-_MAX_KEY = 100
-_MAX_MADE = 10_000
-_LONGEST_PHRASE = 80
+_MAX_VALUES, _MAX_DEPTH, _MAX_TEXT = 500, 12, 4000
+_MAX_KEY, _MAX_MADE, _LONGEST_PHRASE = 100, 10_000, 80
 _MAX_PHRASES = 200
 _DAY_NS = 86_400 * 10**9
 # Seconds, milliseconds, microseconds and nanoseconds since 1970.
@@ -79,10 +74,8 @@ class Freedoms:
         """Take the ids that first appear in the result of a call which changed something: it has made them."""
         if not isinstance(call.result, Recorded):
             return
-        given = {
-            _text_of(value.content)
-            for value in values_of(call.arguments.value if isinstance(call.arguments, Recorded) else None)
-        }
+        arguments = call.arguments.value if isinstance(call.arguments, Recorded) else None
+        given = {_text_of(value.content) for value in values_of(arguments)}
         for value in values_of(result_value(call.result.value)):
             text = _text_of(value.content)
             if not is_id(value) or text in given or len(self._made) >= _MAX_MADE:
@@ -141,7 +134,8 @@ class Freedoms:
             return _UNWRITABLE
         if abs(content) >= _LONG_NUMBER and self._redactor.masked(str(int(content))) != str(int(content)):
             return _SECRET
-        if any(self._is_near(int(content) * unit) for unit in _CLOCK_UNITS_NS if content >= _FIRST_CLOCK):
+        moments = [int(content) * unit for unit in _CLOCK_UNITS_NS if content >= _FIRST_CLOCK]
+        if any(abs(moment_ns - one) < _DAY_NS for moment_ns in moments for one in self._times_ns):
             return _CLOCK
         if not (is_id(value) or is_id_name(value.name)) or self._is_known(value, tool):
             return None
@@ -158,7 +152,20 @@ class Freedoms:
             case "label" | "decimal" | "empty":
                 return None
             case "date" | "datetime" | "time":
-                return self._of_time(value, text, tool)
+                match origin(value, tool, self._seen):
+                    case "user":
+                        return None
+                    case "system":
+                        # What instructions say of days is mostly which day it is.
+                        return _CLOCK
+                    case _ if self._is_now(text):
+                        return _CLOCK
+                    case None:
+                        return _DAY
+                    case "derived":
+                        return _RELATIVE_DAY
+                    case _:
+                        return None
             case "text":
                 return None if self._is_agreed(text, tool) else _TEXT
             case "uuid":
@@ -168,22 +175,6 @@ class Freedoms:
                 return None if self._is_known(value, tool) else _UNSEEN_ID
             case _:
                 return None if self._is_known(value, tool) else _UNSEEN
-
-    def _of_time(self, value: Value, text: str, tool: str) -> Freedom | None:
-        match origin(value, tool, self._seen):
-            case "user":
-                return None
-            case "system":
-                # What instructions say of days is mostly which day it is.
-                return _CLOCK
-            case _ if self._is_now(text):
-                return _CLOCK
-            case None:
-                return _DAY
-            case "derived":
-                return _RELATIVE_DAY
-            case _:
-                return None
 
     def _is_known(self, value: Value, tool: str) -> bool:
         """Return whether a value had been seen, or could have been in what was not recorded."""
@@ -195,9 +186,6 @@ class Freedoms:
             return False
         days = (int(time_ns // _DAY_NS) + _EPOCH_DAY for time_ns in self._times_ns)
         return any(abs(found.day - day) <= 1 for day in days)
-
-    def _is_near(self, time_ns: int) -> bool:
-        return any(abs(time_ns - one) < _DAY_NS for one in self._times_ns)
 
     def _is_agreed(self, text: str, tool: str) -> bool:
         """Return whether a text is spelled in the tool's definition, or by the user or the instructions."""

@@ -1,7 +1,7 @@
 """Verdicts of people on runs, by trace and by conversation, and the CSV files that they come in."""
 
 import csv
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from io import StringIO
 from itertools import islice
@@ -15,9 +15,7 @@ from toolgauge.recognize.feedback_reader import PLAIN_VERDICTS, verdict_of
 from toolgauge.report.terminal import printable, shortened
 
 _TRACE, _CONVERSATION, _VERDICT = "trace_id", "conversation_id", "verdict"
-_SHOWN_PROBLEMS = 10
-_SHOWN_LENGTH = 80
-_MOST_NAMES = 20
+_SHOWN_PROBLEMS, _SHOWN_LENGTH, _MOST_NAMES = 10, 80, 20
 _OTHER = "_other"
 
 
@@ -162,22 +160,17 @@ def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
     reader = csv.reader(StringIO(text, newline=""), delimiter=max(",;\t", key=head.count), strict=True)
     try:
         columns = [name.strip().lower() for names in islice(reader, 1) for name in names]
-        _check_columns(path, columns)
+        ids = f"`{_TRACE}` or `{_CONVERSATION}`"
+        missing = [] if _VERDICT in columns else [f"`{_VERDICT}`"]
+        if _TRACE not in columns and _CONVERSATION not in columns:
+            missing.append(f"none {ids}" if missing else ids)
+        if missing:
+            known = ", ".join(f"`{shortened(name, _SHOWN_LENGTH)}`" for name in columns[:20]) or "none"
+            hint = f"the first line names the columns: {ids}, and `{_VERDICT}`; there is {known}"
+            raise ConfigError(f"`{path}`, line 1: no column {', and '.join(missing)}", hint=printable(hint))
         for cells in reader:
             if any(cell.strip() for cell in cells):
                 row = dict(zip(columns, (cell.strip() for cell in cells), strict=False))
                 yield reader.line_num, {_VERDICT: "", **row}
     except csv.Error as error:
         raise ConfigError(f"`{path}`, line {reader.line_num}: not CSV ({error})") from error
-
-
-def _check_columns(path: Path, columns: Sequence[str]) -> None:
-    ids = f"`{_TRACE}` or `{_CONVERSATION}`"
-    missing = f"`{_VERDICT}`" if _VERDICT not in columns else None
-    if _TRACE not in columns and _CONVERSATION not in columns:
-        missing = ids if missing is None else f"{missing}, and none {ids}"
-    if missing is None:
-        return
-    there = ", ".join(f"`{shortened(name, _SHOWN_LENGTH)}`" for name in columns[:20]) or "none"
-    hint = f"the first line names the columns: {ids}, and `{_VERDICT}`; there is {there}"
-    raise ConfigError(f"`{path}`, line 1: no column {missing}", hint=printable(hint))

@@ -1,7 +1,4 @@
-"""Recorded runs in, one criteria file for review out, each line with its evidence.
-
-Criteria are written in terms of the evaluators that anybody can name in a criterion: nothing in them depends on this module.
-"""
+"""Learns a criteria file for review from recorded runs, each line with its evidence."""
 
 import math
 from collections import Counter, defaultdict
@@ -9,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from toolgauge.authoring.criteria_yaml import Commented, Written, as_glob, is_plain, may_be_written, slug, yaml_text
-from toolgauge.authoring.evidence import Evidence, Largest, Requirements, raised
+from toolgauge.authoring.evidence import Evidence, Requirements, raised
 from toolgauge.authoring.labels import LabelSet
 from toolgauge.authoring.service_usage import Figure, ServiceUsage
 from toolgauge.authoring.tool_usage import ToolUsage
@@ -23,8 +20,7 @@ from toolgauge.score.selection import CUT_SHORT, without_code
 from toolgauge.service.criteria_factory import default_criteria
 from toolgauge.service.pipeline_factory import offline_pipeline, tool_kinds
 
-_MAX_SERVICES = 200
-_MAX_RULES = 100
+_MAX_SERVICES, _MAX_RULES = 200, 100
 # A limit is this much above the figures seen.
 _MARGIN = 1.25
 _QUANTILES = (0.5, 0.9, 0.99)
@@ -94,7 +90,10 @@ class Candidates:
                 yield Evidence(runs=runs, broken=1, breaking=list(tool.all.first))
             yield from tool.arguments.candidates()
         for figure in (*self.figures.values(), *(self._usage.calls_of[name] for name in self._plain)):
-            yield _of_largest(figure.largest)
+            # No run takes more than the limit; a single one may contradict that.
+            largest = figure.largest
+            is_alarm = largest.runs > 1 and largest.first > _above(largest.second, is_errors=False)
+            yield Evidence(runs=largest.runs, broken=int(is_alarm), breaking=[largest.run] * is_alarm)
 
     def criteria(self, prefix: str, service: str | None, requirements: Requirements) -> Iterator[Criterion]:
         """Yield the criteria that have enough evidence."""
@@ -103,14 +102,22 @@ class Candidates:
         order = [rule.written for rule in _met((*self.before, *self.confirmed), requirements)]
         origins = {rule.key: rule.written for rule in _met(self.sources, requirements)}
         always = {rule.key: rule.written for rule in _met(self.always, requirements)}
+        schemas = {
+            name: Commented(tool.schema(requirements), f"{tool.calls} calls in {tool.all.runs} runs")
+            for name, tool in self._tools.items()
+            if tool.arguments.objects.runs >= requirements.runs
+        }
+        globs = self._usage.error_results.globs() if self._usage.all.runs >= requirements.runs else []
+        shadow: Criterion = {"retries": "ignore", "enforce": "shadow"}
         for kind, evaluator, parameters in (
             ("tools", "policy", self._allowed(requirements)),
-            ("arguments", "arguments_schema", self._schemas(requirements)),
+            ("arguments", "arguments_schema", {"schemas": schemas} if schemas else {}),
             ("order", "order_rules", {"rules": order} if order else {}),
             ("origins", "data_flow", {"rules": origins} if origins else {}),
             ("always", "tool_call_count", {"counts": always} if always else {}),
             ("budget", "budget", self._budget(requirements)),
-            ("failures", "tool_success", self._failures(requirements)),
+            # In the shadow: the same words may be an answer elsewhere.
+            ("failures", "tool_success", shadow | {"failures": {"match": globs}} if globs else {}),
         ):
             if parameters:
                 yield {"name": f"{prefix}.{kind}", "evaluator": evaluator, **common, **parameters}
@@ -137,19 +144,6 @@ class Candidates:
         others = sum(1 for tool in usage.tools.values() if tool.calls) - len(self._tools)
         note = f"not allowed: {others} called in one run alone, or never on offer" if others else ""
         return {"allow_only": Commented(rules, note)}
-
-    def _schemas(self, requirements: Requirements) -> Criterion:
-        schemas = {
-            name: Commented(tool.schema(requirements), f"{tool.calls} calls in {tool.all.runs} runs")
-            for name, tool in self._tools.items()
-            if tool.arguments.objects.runs >= requirements.runs
-        }
-        return {"schemas": schemas} if schemas else {}
-
-    def _failures(self, requirements: Requirements) -> Criterion:
-        """Propose results that are failures: in the shadow, as the same words may be an answer elsewhere."""
-        globs = self._usage.error_results.globs() if self._usage.all.runs >= requirements.runs else []
-        return {"retries": "ignore", "enforce": "shadow", "failures": {"match": globs}} if globs else {}
 
     def _budget(self, requirements: Requirements) -> Criterion:
         limits: Criterion = {
@@ -205,12 +199,6 @@ def _spread(name: str, figure: Figure) -> str:
 
 def _short(number: float | None) -> str:
     return "?" if number is None else f"{number:.3g}" if abs(number) < 1000 else f"{number:.0f}"
-
-
-def _of_largest(largest: Largest) -> Evidence:
-    """Return the evidence that no run takes more than the limit, which a single one may contradict."""
-    is_alarm = largest.runs > 1 and largest.first > _above(largest.second, is_errors=False)
-    return Evidence(runs=largest.runs, broken=int(is_alarm), breaking=[largest.run] * is_alarm)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -290,7 +278,13 @@ class Learner:
                 versions=dict(sorted(usage.versions.items())),
             )
             summaries.append(summary)
-            head = _head(summary)
+            named = "a service without a name" if service is None else service
+            versions = ", ".join(f"{version} ({count} runs)" for version, count in list(summary.versions.items())[:5])
+            head = (
+                "",
+                f"{runs} runs with {usage.calls} calls of {named}" + (f"; versions: {versions}" if versions else ""),
+                f"A rule needs {needed.runs} runs. {alarms} of {runs} runs would fail what is learned from the others.",
+            )
             entries.extend(Commented(one, above=() if place else head) for place, one in enumerate(criteria))
         return yaml_text({"criteria": entries}, _HEADER if entries else _NOTHING_LEARNED), tuple(summaries)
 
@@ -305,17 +299,6 @@ def _slugs(services: Iterable[str | None]) -> Mapping[str | None, str]:
         taken[own] += 1
         slugs[name] = own if counts[own] == 1 else f"{own}-{taken[own]}"
     return slugs
-
-
-def _head(summary: ServiceSummary) -> tuple[str, ...]:
-    service = "a service without a name" if summary.service is None else summary.service
-    versions = ", ".join(f"{version} ({runs} runs)" for version, runs in list(summary.versions.items())[:5])
-    return (
-        "",
-        f"{summary.runs} runs with {summary.calls} calls of {service}"
-        + (f"; versions: {versions}" if versions else ""),
-        f"A rule needs {summary.needed} runs. {summary.alarms} of {summary.runs} runs would fail what is learned from the others.",
-    )
 
 
 @dataclass(slots=True)

@@ -1,8 +1,4 @@
-"""References as text: a criteria file with comments, and the lines of a reference file; and the criteria tried on their recording.
-
-Names and values come from spans. All of them are written by a YAML or JSON library, and comments are one printable line each,
-so that no text can end a value, a comment or the document.
-"""
+"""References as text, safe for any name and value of a span: a criteria file with comments, and lines of a reference file."""
 
 import json
 import os
@@ -13,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from textwrap import wrap
 
-from toolgauge.authoring.documents import Document, DoubtfulCall, DraftCall, DraftCase, DraftCriterion, Rules
+from toolgauge.authoring.documents import Document, DraftCall, DraftCase, DraftCriterion, Rules
 from toolgauge.authoring.runs import case_text
 from toolgauge.config.criteria import load_criteria_files
 from toolgauge.config.load import as_yaml_key, as_yaml_line
@@ -25,8 +21,7 @@ from toolgauge.report.terminal import shortened
 from toolgauge.service.criteria_factory import make_criteria
 from toolgauge.service.pipeline_factory import offline_pipeline
 
-_COMMENT_LENGTH = 1000
-_WIDTH = 110
+_COMMENT_LENGTH, _WIDTH = 1000, 110
 _STEP = "  "
 
 
@@ -67,13 +62,11 @@ def _case_notes(case: DraftCase) -> Iterator[str]:
     """Yield what a person should know of a case where there are no comments."""
     yield from (shortened(note, _COMMENT_LENGTH) for note in case.notes)
     for call in case.calls:
-        match call:
-            case DraftCall(why=why):
-                if why:
-                    yield shortened(f"{call.name}: {', '.join(why)}", _COMMENT_LENGTH)
-            case DoubtfulCall(call=doubtful, doubts=doubts):
-                made = json.dumps(doubtful.as_json())
-                yield shortened(f"CORRECT: {', '.join(doubts)}", _COMMENT_LENGTH) + f": {made}"
+        if call.doubts:
+            made = json.dumps(call.as_json())
+            yield shortened(f"CORRECT: {', '.join(call.doubts)}", _COMMENT_LENGTH) + f": {made}"
+        elif call.why:
+            yield shortened(f"{call.name}: {', '.join(call.why)}", _COMMENT_LENGTH)
 
 
 def _keys(document: Document, criterion: DraftCriterion, references: str | None) -> Iterator[str]:
@@ -102,36 +95,21 @@ def _keys(document: Document, criterion: DraftCriterion, references: str | None)
 
 
 def _expected(case: DraftCase) -> Iterator[str]:
-    if not case.expected:
-        yield "expected: []"
-    else:
-        yield "expected:"
+    yield "expected:" if case.expected else "expected: []"
     for call in case.calls:
-        match call:
-            case DraftCall():
-                yield from _indented(_call(call), 1)
-            case DoubtfulCall(call=doubtful, doubts=doubts):
-                marks = (_comments(f"CORRECT: {doubt}") for doubt in doubts)
-                yield from _indented(chain.from_iterable(marks), 1)
-                yield from _indented((f"# {line}" for line in _call(doubtful)), 1)
+        yield from _indented(chain.from_iterable(_comments(f"CORRECT: {doubt}") for doubt in call.doubts), 1)
+        mark = "# " if call.doubts else ""
+        yield from _indented((f"{mark}{line}" for line in _call(call)), 1)
 
 
 def _call(call: DraftCall) -> Iterator[str]:
     yield from chain.from_iterable(map(_comments, call.why))
     yield f"- name: {as_yaml_line(call.name)}"
     if call.args is not None:
-        yield from _indented(_args(call.args), 1)
+        yield f"{_STEP}args:" if call.args else f"{_STEP}args: {{}}"
+        yield from (f"{_STEP * 2}{as_yaml_key(name)}: {as_yaml_line(value)}" for name, value in call.args.items())
     if call.is_optional:
         yield f"{_STEP}optional: true"
-
-
-def _args(args: JsonObject) -> Iterator[str]:
-    if not args:
-        yield "args: {}"
-        return
-    yield "args:"
-    for name, value in args.items():
-        yield f"{_STEP}{as_yaml_key(name)}: {as_yaml_line(value)}"
 
 
 def _rules(rules: Rules) -> Iterator[str]:
@@ -160,8 +138,7 @@ def _indented(lines: Iterator[str], depth: int) -> Iterator[str]:
     return (f"{_STEP * depth}{line}" for line in lines)
 
 
-_REFERENCES = "references.jsonl"
-_MAX_SHOWN = 5
+_REFERENCES, _MAX_SHOWN = "references.jsonl", 5
 
 
 def acceptance_lines(

@@ -1,7 +1,4 @@
-"""A recorded run as far as a reference needs it: its calls that count, and which of their values hold for this run only.
-
-Arrives: a closed trajectory. Leaves: a `RecordedRun`, small enough to keep many of them; messages and results are let fall.
-"""
+"""A recorded run as far as a reference needs it, without messages and results: many of them are kept."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,8 +21,7 @@ from toolgauge.score.selection import CUT_SHORT, without_code
 CallKey: TypeAlias = tuple[SpanRef, str | None, str, int]
 Case: TypeAlias = str | int | float | bool
 
-_MAX_INPUTS = 20
-_MAX_INPUT = 1000
+_MAX_INPUTS, _MAX_INPUT = 20, 1000
 
 
 class Fault(Struct, frozen=True, kw_only=True):
@@ -38,10 +34,7 @@ class Fault(Struct, frozen=True, kw_only=True):
 
 
 class RecordedCall(Struct, frozen=True, kw_only=True):
-    """One call of a run. `args` is `None` where they cannot be compared; `unread` is the reason then.
-
-    `free` are the places in `args` whose value holds for this run only. `failure` is `None` for a call that worked.
-    """
+    """One call of a run. `args` is `None` where `unread` names a reason; `free` are places that hold for this run only."""
 
     key: CallKey
     name: str

@@ -52,7 +52,14 @@ class ErrorResults:
         begun = [(call, beginning) for call in trajectory.calls if (beginning := _beginning(call.result))]
         if not begun:
             return
-        repeated = set(_before_repeats(trajectory))
+        # The calls that failed by their results alone and whose tool was called again.
+        last: dict[str, ToolCall] = {}
+        repeated: set[int] = set()
+        for call in with_error_texts(trajectory).trajectory.calls:
+            before = last.get(call.name)
+            if before is not None and before.error is not None and before.error.kind == ERROR_TEXT:
+                repeated.add(before.order)
+            last[call.name] = call
         seen: set[str] = set()
         repeating: set[str] = set()
         for call, beginning in begun:
@@ -84,16 +91,6 @@ class ErrorResults:
         ]
 
 
-def _before_repeats(trajectory: Trajectory) -> Iterator[int]:
-    """Yield the orders of the calls that failed by their results alone and whose tool was called again."""
-    last: dict[str, ToolCall] = {}
-    for call in with_error_texts(trajectory).trajectory.calls:
-        before = last.get(call.name)
-        if before is not None and before.error is not None and before.error.kind == ERROR_TEXT:
-            yield before.order
-        last[call.name] = call
-
-
 def _beginning(result: Content) -> str | None:
     match result:
         case Recorded(value=str() as text) | Unparsed(text=text):
@@ -106,8 +103,7 @@ def _beginning(result: Content) -> str | None:
             return None
 
 
-_MAX_TOOLS = 300
-_MAX_NAMES = 100
+_MAX_TOOLS, _MAX_NAMES = 300, 100
 # With limits of 0 its parts are the figures themselves.
 _MEASURE = Budget.model_validate({"calls": 0, "errors": 0, "duration": "0s", "tokens": 0})
 FIGURES: Mapping[str, str] = {"calls": "calls", "errors": "errors", "duration": "seconds", "tokens": "tokens"}

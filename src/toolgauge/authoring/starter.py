@@ -65,9 +65,8 @@ def configuration(seen: SeenTraffic | None, *, config: str, criteria: str) -> st
     text = _CONFIGURATION.format(config=config, criteria=criteria, scope=scope)
     if seen is None or not (seen.writes or seen.read_only):
         return text
-    tools: dict[str, Written] = {
-        key: names for key, names in (("writes", seen.writes), ("read_only", seen.read_only)) if names
-    }
+    named = (("writes", seen.writes), ("read_only", seen.read_only))
+    tools: dict[str, Written] = {key: names for key, names in named if names}
     return text + _TOOLS + yaml_text({"tools": Commented(tools)})
 
 

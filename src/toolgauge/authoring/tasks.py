@@ -1,7 +1,6 @@
 """Chooses the runs of a recording that become references, and groups them by their task.
 
-An attribute of the runs names their task; runs without it that were asked for by trace are runs of one task, and so are runs in
-which the user wrote the same. A run that fails a criterion which it must pass is left out.
+An attribute names the task of a run; without it, runs asked for by trace, and runs with the same input, are of one task.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -22,18 +21,12 @@ from toolgauge.service.pipeline_factory import offline_pipeline, redactor, tool_
 
 MAX_RUNS = 50
 MAX_TASKS = 10_000
-_MAX_SHOWN = 10
-_MAX_TRACES = 200_000
-_SHOWN_LENGTH = 80
+_MAX_SHOWN, _MAX_TRACES, _SHOWN_LENGTH = 10, 200_000, 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """Which runs are asked for. With no `traces` and no `cases`, all are; `required` are the criteria that they must pass.
-
-    With `only_failing`, runs that were not asked for by trace have to fail a criterion. `labels` are verdicts of people, which
-    decide where there are any: good runs are those that passed, failing ones those that failed.
-    """
+    """The runs to take: those that pass `required`, or `only_failing` ones; labels decide that where there are any."""
 
     scope: TrajectoryScope
     traces: tuple[str, ...] = ()
@@ -61,14 +54,6 @@ class Task:
     more: int = 0
 
 
-@dataclass(slots=True)
-class _Conversation:
-    """What the traces of a conversation show before it closes."""
-
-    traces: list[str] = field(default_factory=list[str])
-    faults: list[Fault] = field(default_factory=list[Fault])
-
-
 class Chooser:
     """Picks runs among the scorecards of a recording. `left_out` names those that cannot stand for others, and why."""
 
@@ -79,7 +64,8 @@ class Chooser:
         self._choice = choice
         self._globs = Globs(choice.cases) if choice.cases else None
         self._missing = set(choice.traces)
-        self._open: dict[str, _Conversation] = {}
+        # The traces and faults of conversations that have not closed.
+        self._open: dict[str, tuple[list[str], list[Fault]]] = {}
         self._traces: dict[str, None] = {}
         self._cases: dict[Case, None] = {}
         self._tasks: dict[tuple[str, object], Task] = {}
@@ -99,22 +85,27 @@ class Chooser:
         conversation = trajectory.conversation_id
         if trajectory.scope == "conversation":
             if self._choice.scope == "conversation" and conversation is not None:
-                parts = self._open.pop(conversation, _Conversation())
-                self._consider(trajectory, parts.traces or [trajectory.trace_id], [*parts.faults, *faults])
+                traces, earlier = self._open.pop(conversation, ((), ()))
+                self._consider(trajectory, traces or [trajectory.trace_id], [*earlier, *faults])
             return
         if len(self._traces) < _MAX_TRACES:
             self._traces[trajectory.trace_id] = None
         if self._choice.scope == "conversation" and conversation is not None:
-            parts = self._open.setdefault(conversation, _Conversation())
-            parts.traces.append(trajectory.trace_id)
-            parts.faults += faults
+            traces, earlier = self._open.setdefault(conversation, ([], []))
+            traces.append(trajectory.trace_id)
+            earlier += faults
             return
         self._consider(trajectory, [trajectory.trace_id], faults)
 
     def tasks(self) -> list[Task]:
         """Return the tasks in the order in which they were first seen; raise `RecordingError` where there is none."""
         if self._missing:
-            raise self._no_such_trace(sorted(self._missing)[0])
+            trace = min(self._missing)
+            near = [one for one in self._traces if one.startswith(trace)] or get_close_matches(trace, self._traces, n=3)
+            hint = "`toolgauge inspect` lists the traces of a recording"
+            if near:
+                hint = f"there is {', '.join(f'`{one}`' for one in near[:3])}"
+            raise RecordingError(f"no trace `{shortened(trace, _SHOWN_LENGTH)}` in the recording", hint=hint)
         for task in self._tasks.values():
             # Raise `RecordingError` where parts of one run would be taken for several runs of a task.
             seen: dict[str, str] = {}
@@ -160,27 +151,24 @@ class Chooser:
         task = None if case is None else self._tasks.get(_key_of_case(case))
         if task is None or len(task.runs) < MAX_RUNS:
             run = self._reader.read(trajectory, traces, faults)
-            task = self._task_of(run)
+            key: tuple[str, object] = ("input", run.inputs or run.trace_id)
+            if self._choice.only_failing:
+                # A failing run says nothing about another one.
+                key = ("run", run.trace_id)
+            elif run.case is not None:
+                key = _key_of_case(run.case)
+            elif self._choice.traces:
+                key = ("asked", None)
+            if key not in self._tasks and len(self._tasks) >= MAX_TASKS:
+                raise RecordingError(
+                    f"the recording holds runs of more than {MAX_TASKS} tasks",
+                    hint="choose some with `--case` or `--trace`",
+                )
+            task = self._tasks.setdefault(key, Task(run.case))
             if len(task.runs) < MAX_RUNS:
                 task.runs.append(run)
                 return
         task.more += 1
-
-    def _task_of(self, run: RecordedRun) -> Task:
-        key: tuple[str, object] = ("input", run.inputs or run.trace_id)
-        if self._choice.only_failing:
-            # A failing run says nothing about another one.
-            key = ("run", run.trace_id)
-        elif run.case is not None:
-            key = _key_of_case(run.case)
-        elif self._choice.traces:
-            key = ("asked", None)
-        if key not in self._tasks and len(self._tasks) >= MAX_TASKS:
-            raise RecordingError(
-                f"the recording holds runs of more than {MAX_TASKS} tasks",
-                hint="choose some with `--case` or `--trace`",
-            )
-        return self._tasks.setdefault(key, Task(run.case))
 
     def _why_not(
         self, trajectory: Trajectory, traces: Sequence[str], faults: Sequence[Fault], *, is_asked: bool
@@ -202,12 +190,10 @@ class Chooser:
 
     def _contrary_label(self, trajectory: Trajectory, traces: Sequence[str]) -> str | None:
         """Return how the labels speak against a run; `None` where they are as it has to be."""
-        verdicts = set[bool]()
+        verdicts, comes_first = set[bool](), trajectory.scope == "conversation"
         for labels in self._choice.label_sets:
             for trace in traces:
-                label = labels.label_of(
-                    trace, trajectory.conversation_id, conversation_first=trajectory.scope == "conversation"
-                )
+                label = labels.label_of(trace, trajectory.conversation_id, conversation_first=comes_first)
                 verdict = None if label is None else labels.verdicts[label]
                 verdicts |= set() if verdict is None else {verdict}
         if not verdicts:
@@ -215,11 +201,9 @@ class Chooser:
         if len(verdicts) > 1:
             return "its labels differ"
         has_failed = verdicts == {False}
-        return (
-            None
-            if has_failed is self._choice.only_failing
-            else f"its label is `{'failed' if has_failed else 'passed'}`"
-        )
+        if has_failed is self._choice.only_failing:
+            return None
+        return f"its label is `{'failed' if has_failed else 'passed'}`"
 
     def _unnamed(self) -> list[Task]:
         if self._choice.only_failing or self._choice.traces:
@@ -230,13 +214,6 @@ class Chooser:
         self.count_left_out += 1
         if len(self.left_out) < _MAX_SHOWN:
             self.left_out.append(f"trace {trace_id}: {why}")
-
-    def _no_such_trace(self, trace: str) -> RecordingError:
-        near = [one for one in self._traces if one.startswith(trace)] or get_close_matches(trace, self._traces, n=3)
-        hint = "`toolgauge inspect` lists the traces of a recording"
-        if near:
-            hint = f"there is {', '.join(f'`{one}`' for one in near[:3])}"
-        return RecordingError(f"no trace `{shortened(trace, _SHOWN_LENGTH)}` in the recording", hint=hint)
 
     def _several_tasks(self, tasks: Sequence[Task]) -> RecordingError:
         lines = ["the users of these runs wrote different texts, and no attribute names the tasks:"]
@@ -252,9 +229,8 @@ class Chooser:
         if self.left_out:
             return RecordingError("\n  ".join(["no run of the recording can be a reference:", *self.left_out]))
         if not self._seen:
-            return RecordingError(
-                "the recording holds no trajectory", hint="`toolgauge doctor` shows what was read and what was not"
-            )
+            hint = "`toolgauge doctor` shows what was read and what was not"
+            return RecordingError("the recording holds no trajectory", hint=hint)
         known, asked = [case_text(case) for case in self._cases], self._choice.cases[0]
         near = get_close_matches(asked, known, n=3) or known[:3]
         hint = f"there is {', '.join(f'`{shortened(one, _SHOWN_LENGTH)}`' for one in near)}" if near else None
@@ -293,12 +269,8 @@ def choose_runs(
 ) -> Chooser:
     """Take the runs of a recording that are asked for. They have to pass the criteria that people wrote."""
     required = frozenset(criterion.name for criterion in criteria if not criterion.is_default)
-    reader = RunReader(
-        counts=counted.matcher(config),
-        kinds=tool_kinds(config),
-        redactor=redactor(config),
-        case_key=counted.case_key,
-    )
+    counts, masks = counted.matcher(config), redactor(config)
+    reader = RunReader(counts=counts, kinds=tool_kinds(config), redactor=masks, case_key=counted.case_key)
     labels = () if choice.label_attribute is None else (choice.label_attribute.name,)
     chooser = Chooser(reader, replace(choice, required=required))
     make = offline_pipeline(config, criteria, attributes=(counted.case_key, *labels))

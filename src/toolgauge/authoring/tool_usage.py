@@ -1,7 +1,4 @@
-"""The calls of one tool in the runs of a service: arguments, the tools called before, and where values come from.
-
-Keys of arguments are data, too: one that is no plain name, or that few runs have, is never written.
-"""
+"""The calls of one tool in the runs of a service: arguments, the tools called before, and where values come from."""
 
 import json
 import math
@@ -28,9 +25,7 @@ from toolgauge.score.recorded_values import leaves
 from toolgauge.score.rules import Exact
 from toolgauge.score.selection import readable_arguments
 
-_MAX_DEPTH = 6
-_MAX_KEYS = 60
-_MAX_NODES = 1000
+_MAX_DEPTH, _MAX_KEYS, _MAX_NODES = 6, 60, 1000
 _KEY = re.compile(r"[A-Za-z_][A-Za-z_-]{0,60}\d{0,2}")
 _TYPES: Mapping[Form, str] = {
     "null": "null",
@@ -186,11 +181,8 @@ class ArgumentNode:
         return f"in {present.held} of {present.judged} calls: {forms}{varied}"
 
 
-_MAX_SETS = 500
-_MAX_ALTERNATIVES = 3
-_MAX_ARGUMENTS = 60
-_MAX_DEFINITION = 20_000
-_SHORTEST_VALUE = 3
+_MAX_SETS, _MAX_ALTERNATIVES, _MAX_ARGUMENTS = 500, 3, 60
+_MAX_DEFINITION, _SHORTEST_VALUE = 20_000, 3
 _ANYWHERE = Subject("", Place(tool=Step(), path="", steps=(), specificity=()), Exact())
 
 

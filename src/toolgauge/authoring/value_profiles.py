@@ -1,8 +1,7 @@
-"""The form of JSON values, one by one and of all values at one place, and what of them may be written into a file.
+"""The form of JSON values, one by one and of all values at one place, and the parts of them that a file may hold.
 
-Arrives: argument values of recorded traffic, which belong to people. Leaves: a `Profile` holds no value but those that may stand
-in a file that is committed and mailed around: truth values, the spread of numbers in rounded figures, and labels that many
-sources share. Names, addresses, ids, dates, secrets and free text never leave, however often they were seen.
+A `Profile` keeps truth values, rounded spreads of numbers, and labels that many sources share. Names, addresses, ids,
+dates, secrets and free text never leave it: they belong to people.
 """
 
 import math
@@ -10,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from toolgauge.export.redact import Redactor
 from toolgauge.model.json import Json
@@ -34,7 +33,8 @@ class Quantiles:
     def add(self, number: float) -> None:
         """Count a number, unless it is infinite or no number."""
         if math.isfinite(number):
-            self._counts[_rounded(number)] += 1
+            bounded = max(-_LARGEST, min(_LARGEST, number))
+            self._counts[0.0 if abs(number) < _SMALLEST else float(f"{bounded:.{_DIGITS}g}")] += 1
 
     def quantile(self, share: float) -> float | None:
         """Return the smallest number that at least this share of all does not exceed; `None` without numbers."""
@@ -61,30 +61,10 @@ def outwards(number: float, *, up: bool) -> float:
     return float(f"{steps * step:.2g}")
 
 
-def _rounded(number: float) -> float:
-    if abs(number) < _SMALLEST:
-        return 0.0
-    return float(f"{max(-_LARGEST, min(_LARGEST, number)):.{_DIGITS}g}")
-
-
-TextForm: TypeAlias = Literal[
-    "empty",
-    "label",  # a word of a closed vocabulary, as `economy`, `USD`, `in_progress`, or of a language
-    "date",
-    "datetime",
-    "time",
-    "uuid",
-    "email",
-    "url",
-    "phone",
-    "card",
-    "secret",
-    "identifier",  # one word with digits: `A-1001`, `#W1234567`
-    "decimal",  # a number, written as text
-    "name",  # of a person, a place or a product
-    "address",
-    "text",
-]
+# An identifier is one word with digits (`A-1001`), a name is of a person, a place or a product.
+_Varying: TypeAlias = Literal["date", "datetime", "time", "uuid", "email", "url", "phone", "card", "secret"]
+# A label is a word of a closed vocabulary (`economy`, `USD`, `in_progress`), a decimal a number that is written as text.
+TextForm: TypeAlias = Literal[_Varying, "identifier", "name", "address", "text", "empty", "label", "decimal"]
 Form: TypeAlias = Literal["null", "boolean", "integer", "number", "list", "object"] | TextForm
 
 _PATTERNS: Mapping[Form, str] = {
@@ -93,43 +73,16 @@ _PATTERNS: Mapping[Form, str] = {
     "email": r"[^@\s]+@[^@\s]+",
 }
 # What differs from one conversation to the next, and has to be left free where one conversation stands for others.
-VARYING: frozenset[Form] = frozenset[Form](
-    (
-        "date",
-        "datetime",
-        "time",
-        "uuid",
-        "email",
-        "url",
-        "phone",
-        "card",
-        "secret",
-        "identifier",
-        "name",
-        "address",
-        "text",
-    )
-)
+VARYING: frozenset[Form] = frozenset[Form](get_args(TextForm)) - {"empty", "label", "decimal"}
 # A label is written down when at least so many conversations, or users, have it.
 MIN_SOURCES = 5
-_MAX_LABELS = 12
-_MAX_SHAPES = 8
-_MAX_SOURCES = 1000
-_LONGEST_TOKEN = 200
-_LONGEST_LABEL = 32
-_LONGEST_DECLARED = 48
+_MAX_LABELS, _MAX_SHAPES, _MAX_SOURCES = 12, 8, 1000
+_LONGEST_TOKEN, _LONGEST_LABEL, _LONGEST_DECLARED = 200, 32, 48
 # Beyond these an integer is a telephone number, a card or an id.
 _LARGEST_FIGURE = 10_000_000
 
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}|\d{4}/\d{1,2}/\d{1,2}|\d{1,2}[./]\d{1,2}[./](?:\d{4}|\d{2})")
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
-_DATETIME = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)? ?(?:Z|UTC|[+-]\d{2}:?\d{2})?")
-_TIME = re.compile(r"\d{1,2}:\d{2}(?::\d{2})?(?: ?[AaPp][Mm])?")
-_UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
-_EMAIL = re.compile(r"[^@\s]{1,64}@[^@\s]{1,190}\.[^@\s.]{1,60}")
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,20}://\S+|www\.\S+")
 _PHONE = re.compile(r"\+?\(?\d(?:[ ()./-]{0,3}\d){6,14}")
-_DECIMAL = re.compile(r"[-+]?(?:\d{1,7}[.,]\d{1,6}|[1-9]\d{0,3}|0)")
 _NUMERAL = re.compile(r"\d{1,15}")
 # Lower case or upper case throughout, joined by `_` or `-`, at the end at most two digits: `v2`, `round_trip`, `USD`.
 _LABEL = re.compile(r"(?:[a-z]+(?:[_-][a-z]+)*|[A-Z]+(?:[_-][A-Z]+)*)\d{0,2}|[a-z]+(?:[A-Z][a-z]+)+")
@@ -187,44 +140,6 @@ def _form_of_text(text: str) -> TextForm:
         return "card" if masked == "[card]" else "secret"
     if _PHONE.fullmatch(text) and not _NUMERAL.fullmatch(text):
         return "phone"
-    return _form_of_words(text)
-
-
-_FIXED_FORMS: tuple[tuple[TextForm, re.Pattern[str]], ...] = (
-    ("date", _DATE),
-    ("datetime", _DATETIME),
-    ("time", _TIME),
-    ("uuid", _UUID),
-    ("email", _EMAIL),
-    ("url", _URL),
-    ("decimal", _DECIMAL),
-)
-# Lower-case words in names, as in `van der Berg`.
-_PARTICLES = frozenset(
-    [
-        "van",
-        "von",
-        "der",
-        "den",
-        "de",
-        "del",
-        "della",
-        "di",
-        "da",
-        "dos",
-        "la",
-        "le",
-        "bin",
-        "ibn",
-        "al",
-        "y",
-        "zu",
-        "of",
-    ]
-)
-
-
-def _form_of_words(text: str) -> TextForm:
     words = text.split()
     if len(words) == 1:
         if len(text) <= _LONGEST_LABEL and _LABEL.fullmatch(text):
@@ -236,6 +151,23 @@ def _form_of_words(text: str) -> TextForm:
         return "address"
     is_name = len(words) <= 5 and all(_CAPITAL.match(word) or word in _PARTICLES for word in words)
     return "name" if is_name else "text"
+
+
+_FIXED_FORMS: tuple[tuple[TextForm, re.Pattern[str]], ...] = (
+    ("date", re.compile(r"\d{4}-\d{2}-\d{2}|\d{4}/\d{1,2}/\d{1,2}|\d{1,2}[./]\d{1,2}[./](?:\d{4}|\d{2})")),
+    (
+        "datetime",
+        re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)? ?(?:Z|UTC|[+-]\d{2}:?\d{2})?"),
+    ),
+    ("time", re.compile(r"\d{1,2}:\d{2}(?::\d{2})?(?: ?[AaPp][Mm])?")),
+    ("uuid", re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")),
+    ("email", re.compile(r"[^@\s]{1,64}@[^@\s]{1,190}\.[^@\s.]{1,60}")),
+    ("url", re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,20}://\S+|www\.\S+")),
+    ("decimal", re.compile(r"[-+]?(?:\d{1,7}[.,]\d{1,6}|[1-9]\d{0,3}|0)")),
+)
+# Lower-case words in names, as in `van der Berg`.
+_ROMANCE = ("de", "del", "della", "di", "da", "dos", "la", "le", "y")
+_PARTICLES = frozenset((*_ROMANCE, "van", "von", "der", "den", "bin", "ibn", "al", "zu", "of"))
 
 
 def is_personal(name: str) -> bool:
@@ -257,11 +189,9 @@ def is_declared(text: str, definition: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """The common features of all values at one place; all of it may be written down.
+    """The common features of all values at one place, all fit for a file; `None` where the values share none.
 
-    `form` is that of all values but null, `None` where they differ. `labels` are all values where they are few labels that many
-    sources share, else `None`. `pattern` is an RE2 pattern that all ids, days, UUIDs or e-mail addresses match, `None` where
-    their shapes differ. `low` and `high` are rounded outwards, `None` where numbers are ids. `distinct` is counted up to a bound.
+    `form` leaves null out, `pattern` is an RE2 pattern, `low` and `high` are rounded outwards, `distinct` is bounded.
     """
 
     observations: int
@@ -276,10 +206,7 @@ class Summary:
 
 
 class Profile:
-    """Collects the values at one place in bounded memory; the order in which they come makes no difference.
-
-    `name` is that of the argument, or the last key of a path.
-    """
+    """Collects the values at one place in bounded memory, in any order; `name` is the argument, or the last key of a path."""
 
     def __init__(self, name: str = "") -> None:
         self._is_personal = is_personal(name)
@@ -326,11 +253,7 @@ class Profile:
             sources.add(source)
 
     def summary(self, definition: str = "") -> Summary:
-        """Return what may be written down of the values so far.
-
-        `definition` is the text of the tool's definition as its producer recorded it: labels that stand in it may be written
-        down after one observation.
-        """
+        """Return the features of the values so far; labels in `definition`, the tool's recorded one, need no second source."""
         present: dict[Form, int] = {form: count for form, count in self._forms.items() if form != "null"}
         if present.keys() == {"integer", "number"}:
             present = {"number": sum(present.values())}
@@ -385,10 +308,8 @@ class _Shape:
             self.texts.add(hash(text))
 
     def written(self, kinds: tuple[str, ...]) -> str:
-        return "".join(
-            kind + _times(kind, low, high) if kind in _CLASSES else re.escape(kind)
-            for kind, low, high in zip(kinds, self.shortest, self.longest, strict=True)
-        )
+        runs = zip(kinds, self.shortest, self.longest, strict=True)
+        return "".join(kind + _times(kind, *of) if kind in _CLASSES else re.escape(kind) for kind, *of in runs)
 
 
 @dataclass(slots=True)

@@ -1,19 +1,10 @@
-"""What the agent of a case did, in any of the documented shapes, as a trajectory.
-
-The shape is known by its key and not by the evaluator, so that every evaluator runs on every shape.
-"""
+"""Reads the `actual` of a case, whose key shows its shape, as a trajectory."""
 
 from collections.abc import Callable, Iterator
 from difflib import get_close_matches
 
 from toolgauge.cases.case import CaseError
-from toolgauge.cases.trajectories import (
-    ARGUMENT_KEYS,
-    ActualCall,
-    TrajectoryBuilder,
-    given_arguments,
-    trajectory_of_traces,
-)
+from toolgauge.cases.trajectories import ARGUMENT_KEYS, ActualCall, TrajectoryBuilder, given_arguments, of_traces
 from toolgauge.model.content import NOT_RECORDED, Recorded
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import CallError
@@ -33,11 +24,11 @@ _CALL_KEYS = ("name", "id", "output", "error", *ARGUMENT_KEYS)
 def trajectory_of(actual: JsonObject) -> Trajectory:
     """Make a trajectory of a case's `actual`; raise `CaseError` when it has none of the known shapes."""
     if "traces" in actual:
-        return trajectory_of_traces(actual["traces"])
+        return of_traces(actual["traces"])
     shapes = [key for key in _SHAPES if key in actual]
     if not shapes and "output" not in actual:
         known = "`, `".join([*_SHAPES, "traces", "output"])
-        raise CaseError("invalid_case", f"`actual` has none of the known keys: `{known}`")
+        raise CaseError(f"`actual` has none of the known keys: `{known}`")
     builder = TrajectoryBuilder()
     asked = actual.get("input")
     if asked is not None:
@@ -106,7 +97,7 @@ def _messages(builder: TrajectoryBuilder, written: Json) -> None:
             case "system" | "developer":
                 builder.system(text)
             case _:
-                raise CaseError("invalid_case", "`role` of a message must be user, assistant, tool or system")
+                raise CaseError("`role` of a message must be user, assistant, tool or system")
 
 
 def message_calls(message: JsonObject) -> Iterator[ActualCall]:
@@ -130,32 +121,28 @@ def _calls(builder: TrajectoryBuilder, written: Json) -> None:
         for key in item:
             meant = () if key in _CALL_KEYS else get_close_matches(key.lower(), _CALL_KEYS, n=1, cutoff=0.85)
             if meant:
-                raise CaseError(
-                    "invalid_case", f"unknown key `{key[:80]}` of call `{name}` (did you mean `{meant[0]}`?)"
-                )
-        builder.begin_turn()
+                raise CaseError(f"unknown key `{key[:80]}` of call `{name}` (did you mean `{meant[0]}`?)")
         output, error = item.get("output"), item.get("error")
         # The reason why a call failed is a text, or true where there is none.
         if error is not None and not isinstance(error, bool | str):
-            raise CaseError("invalid_case", "`error` of a call must be a text, or true")
+            raise CaseError("`error` of a call must be a text, or true")
         content = result(output) if isinstance(output, str) else Recorded(output)
-        builder.call(
-            ActualCall(
-                name=call_name(item),
-                call_id=identifier(item.get("id")),
-                arguments=given_arguments(item),
-                result=content if "output" in item else NOT_RECORDED,
-                error=CallError(kind="", message=error if isinstance(error, str) else "")
-                if error is not None and error is not False
-                else None,
-            )
+        failed = error is not None and error is not False
+        made = ActualCall(
+            name=name,
+            call_id=identifier(item.get("id")),
+            arguments=given_arguments(item),
+            result=content if "output" in item else NOT_RECORDED,
+            error=CallError(kind="", message=error if isinstance(error, str) else "") if failed else None,
         )
+        builder.begin_turn()
+        builder.call(made)
 
 
 def _trajectory(builder: TrajectoryBuilder, written: Json) -> None:
     """Add items of any JSON: a text is a tool's name, an object with a name is a call, the rest stands for itself."""
     if written is not None and not isinstance(written, list):
-        raise CaseError("invalid_case", "`trajectory` must be a list")
+        raise CaseError("`trajectory` must be a list")
     for item in as_list(written):
         builder.begin_turn()
         builder.call(item_call(item))
@@ -172,7 +159,7 @@ def call_name(call: JsonObject) -> str:
     """Return the name of a written call; raise `CaseError` without one."""
     name = call.get("name")
     if not isinstance(name, str):
-        raise CaseError("invalid_case", "`name` of a call must be a text")
+        raise CaseError("`name` of a call must be a text")
     return name
 
 
@@ -181,7 +168,7 @@ def _objects(key: str, written: Json) -> list[JsonObject]:
         return []
     items = [item for item in as_list(written) if isinstance(item, dict)]
     if not isinstance(written, list) or len(items) != len(written):
-        raise CaseError("invalid_case", f"`{key}` must be a list of objects")
+        raise CaseError(f"`{key}` must be a list of objects")
     return items
 
 

@@ -1,8 +1,4 @@
-"""Offline cases: files or standard input in, one `Case` a line out, or the reason why a line is none.
-
-One bad line never keeps the others from being scored. `1`, `1.0` and `true` stay three different values: evaluators
-distinguish them.
-"""
+"""Reads offline cases: one `Case` a line, or the problem of the line, so that a bad line never stops the others."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -18,12 +14,7 @@ from toolgauge.recordings.recorded_requests import STDIN, UNREADABLE, decompress
 
 
 class CaseError(Exception):
-    """A case cannot be scored; `error_type` is for programs, the message names the key and the allowed values."""
-
-    def __init__(self, error_type: str, message: str) -> None:
-        super().__init__(message)
-        self.error_type = error_type
-        self.message = message
+    """A case cannot be scored; the message names the key and the allowed values."""
 
 
 _MAX_DEPTH = 100
@@ -83,8 +74,7 @@ def parse(line: Line) -> Case | Unreadable:
         return Unreadable(place=line.place, problem=_TOO_DEEP)
     if not isinstance(written, dict):
         return Unreadable(place=line.place, problem="a case is a JSON object")
-    problem = _problem(written)
-    if problem is not None:
+    if (problem := _problem(written)) is not None:
         return Unreadable(place=line.place, problem=problem)
     expected = _object(written, "expected")
     return Case(
@@ -152,10 +142,7 @@ def _object(written: JsonObject, key: str) -> JsonObject:
 
 
 def lines(files: Sequence[str]) -> Iterator[Line]:
-    """Yield the lines of all files that hold something; `-` is standard input.
-
-    Raise `RecordingError` for a file that cannot be read, or not to its end.
-    """
+    """Yield the lines with content of all files (`-` is standard input); raise `RecordingError` for an unreadable file."""
     for file in files:
         shown = "standard input" if file == STDIN else file
         try:

@@ -28,11 +28,11 @@ def expected_of(written: JsonObject) -> Expected | None:
     answers = [ExpectedOutput(value=written[key]) for key in _ANSWERS if key in written]
     known = (*_SHAPES, "invocations", *_ANSWERS)
     if not shapes and not answers:
-        raise CaseError("invalid_case", f"`expected` has none of the known keys: `{'`, `'.join(known)}`")
+        raise CaseError(f"`expected` has none of the known keys: `{'`, `'.join(known)}`")
     _refuse_unknown("`expected`", written, known)
     if len(shapes) > 1:
         given = "` and `".join(shapes)
-        raise CaseError("invalid_case", f"`expected` has `{given}`, of which only one can hold")
+        raise CaseError(f"`expected` has `{given}`, of which only one can hold")
     answer = answers[0] if answers else None
     if shapes == ["invocations"]:
         turns = _invocations(written["invocations"])
@@ -71,13 +71,13 @@ def _call(item: JsonObject, group: int | None = None) -> ExpectedCall:
     given = [key for key in ARGUMENT_KEYS if key in item]
     if len(given) > 1:
         keys = "` and `".join(given)
-        raise CaseError("invalid_case", f"expected call `{name}` has `{keys}`, of which only one can hold")
+        raise CaseError(f"expected call `{name}` has `{keys}`, of which only one can hold")
     arguments = item[given[0]] if given else None
     if arguments is not None and not isinstance(arguments, dict):
-        raise CaseError("invalid_case", "`args` of an expected call must be an object")
+        raise CaseError("`args` of an expected call must be an object")
     optional = item.get("optional", False)
     if not isinstance(optional, bool):
-        raise CaseError("invalid_case", f"`optional` of expected call `{name}` must be true or false")
+        raise CaseError(f"`optional` of expected call `{name}` must be true or false")
     return ExpectedCall(
         name=name,
         call_id=identifier(item.get("id")),
@@ -90,13 +90,10 @@ def _call(item: JsonObject, group: int | None = None) -> ExpectedCall:
 
 
 def _refuse_unknown(owner: str, item: JsonObject, known: Sequence[str]) -> None:
-    """Raise `CaseError` for a key that would be ignored: an expected call without its arguments is met by any.
-
-    A key is one that evaluators compare with, or one that people and other packages write for other purposes.
-    """
+    """Raise `CaseError` for a key that would be ignored: an expected call without its arguments is met by any."""
     for key in item:
         if key not in known and key not in _NOT_COMPARED:
-            raise CaseError("invalid_case", f"unknown key `{key[:80]}` of {owner} ({suggestion(key.lower(), known)})")
+            raise CaseError(f"unknown key `{key[:80]}` of {owner} ({suggestion(key.lower(), known)})")
 
 
 def _repeat(written: Json) -> tuple[int, int]:
@@ -107,22 +104,19 @@ def _repeat(written: Json) -> tuple[int, int]:
         ):
             return least, most
         case _:
-            raise CaseError("invalid_case", f"`repeat` must be 1 to {_MANY}, or `[least, most]`")
+            raise CaseError(f"`repeat` must be 1 to {_MANY}, or `[least, most]`")
 
 
 def _order(written: Json) -> tuple[ExpectedCall, ...]:
-    return tuple(ExpectedCall(name=_name(item)) for item in _list("tool_calls_order", written))
-
-
-def _name(item: Json) -> str:
-    if not isinstance(item, str):
-        raise CaseError("invalid_case", "`tool_calls_order` must be a list of names")
-    return item
+    names = [item for item in _list("tool_calls_order", written) if isinstance(item, str)]
+    if len(names) < len(as_list(written)):
+        raise CaseError("`tool_calls_order` must be a list of names")
+    return tuple(ExpectedCall(name=name) for name in names)
 
 
 def _counts(written: Json) -> tuple[ExpectedCall, ...]:
     if not isinstance(written, dict):
-        raise CaseError("invalid_case", "`tool_calls_count` must be an object of names and `[comparator, number]`")
+        raise CaseError("`tool_calls_count` must be an object of names and `[comparator, number]`")
     return tuple(_count(name, rule) for name, rule in written.items())
 
 
@@ -133,11 +127,9 @@ def _count(name: str, rule: Json) -> ExpectedCall:
             least, most = _RANGES[comparator](number)
         case _:
             known = "`, `".join(_RANGES)
-            raise CaseError(
-                "invalid_case", f"a rule of `tool_calls_count` must be a comparator (`{known}`) and a number"
-            )
+            raise CaseError(f"a rule of `tool_calls_count` must be a comparator (`{known}`) and a number")
     if not 0 <= least <= most:
-        raise CaseError("invalid_case", f"the rule of `tool_calls_count` for `{name}` allows no number of calls")
+        raise CaseError(f"the rule of `tool_calls_count` for `{name}` allows no number of calls")
     return ExpectedCall(name=name, optional=least == 0, repeat=(least, most))
 
 
@@ -175,7 +167,7 @@ def _made(call: ActualCall, group: int | None = None) -> ExpectedCall:
     """Expect a call that is written as one that was made."""
     arguments = call.arguments.value if isinstance(call.arguments, Recorded) else None
     if isinstance(call.arguments, Unparsed) or not isinstance(arguments, dict | None):
-        raise CaseError("invalid_case", f"the arguments of expected call `{call.name}` are no JSON object")
+        raise CaseError(f"the arguments of expected call `{call.name}` are no JSON object")
     return ExpectedCall(name=call.name, call_id=call.call_id, args=arguments, group=group)
 
 
@@ -183,7 +175,7 @@ def _list(key: str, written: Json) -> list[Json]:
     if written is None:
         return []
     if not isinstance(written, list):
-        raise CaseError("invalid_case", f"`{key}` must be a list")
+        raise CaseError(f"`{key}` must be a list")
     return written
 
 

@@ -1,8 +1,6 @@
-"""Scores cases with the scorer that scores live traffic, so that an evaluator gives the same outcome in both places.
+"""Scores cases with the scorer of live traffic; the verdicts in a case answer the questions to a judge.
 
-Arrives: a case. Leaves: its result, also as a JSON object: offline, nothing is hidden, so values are shown. An evaluator
-that breaks, a parameter that does not exist and a case of an unknown shape are the result `error` of that one case. The
-questions of evaluators that ask a judge are answered by the verdicts in the case.
+A broken evaluator, an unknown parameter and a case of unknown shape give that one case the outcome `error`.
 """
 
 import json
@@ -26,6 +24,7 @@ from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Result, Scored, outcome_word
 from toolgauge.model.ports import CaseEvaluator, Evaluation, Evaluator
 from toolgauge.model.trajectory import Trajectory
+from toolgauge.report.explanations import figure
 from toolgauge.score.criterion import Criterion, Inline, NoReference, ToolKinds
 from toolgauge.score.scorer import Scorer
 from toolgauge.service.criteria_factory import make_evaluator
@@ -105,7 +104,9 @@ class Cases:
         """Score one case; whatever is wrong with it becomes its outcome."""
         key = (case.evaluator, json.dumps(case.config, sort_keys=True))
         try:
-            evaluator = self._evaluator(case, key)
+            if key not in self._evaluators:
+                self._evaluators[key] = make_evaluator(case.evaluator, case.config)
+            evaluator = self._evaluators[key]
             if getattr(evaluator, "needs_trajectory", False) and not records_trajectory(case.actual):
                 return _broken(case, "Exception", "`actual` records no trajectory, not even an empty one")
             if not _is_for_cases(evaluator, case):
@@ -114,32 +115,27 @@ class Cases:
             hint = f" ({error.hint})" if error.hint else ""
             return _broken(case, "invalid_config", f"{error.message}{hint}")
         except CaseError as error:
-            return _broken(case, error.error_type, error.message)
+            return _broken(case, "invalid_case", str(error))
         between = self._written.get((*key, case.pass_at))
         if between is None:
             # `_is_for_cases` has looked at what the evaluator is.
             between = self._written[*key, case.pass_at] = _WrittenCaseEvaluator(cast("CaseEvaluator", evaluator), case)
         return between.score(case)
 
-    def _evaluator(self, case: Case, key: tuple[str, str]) -> Evaluator | JudgeEvaluator:
-        if key not in self._evaluators:
-            self._evaluators[key] = make_evaluator(case.evaluator, case.config)
-        return self._evaluators[key]
-
     def _answered(self, evaluator: Evaluator | JudgeEvaluator, case: Case) -> Evaluator:
         """Give an evaluator that asks a judge one that answers."""
         if not hasattr(evaluator, "questions"):
             return cast("Evaluator", evaluator)  # of the two kinds it is the other one
         asking = cast("JudgeEvaluator", evaluator)  # what has `questions` is of this kind
-        return cast(
-            "Evaluator", ScriptedEvaluator(asking, self._judge(answers(case.verdicts)))
-        )  # its version and level are its own
+        scripted_evaluator = ScriptedEvaluator(asking, self._judge(answers(case.verdicts)))
+        return cast("Evaluator", scripted_evaluator)  # its version and level are its own
 
     def _on_trajectory(self, case: Case, evaluator: Evaluator) -> CaseResult:
         trajectory = trajectory_of(case.actual)
         if self._registered_tools:
             trajectory = replace(trajectory, registered_tools=self._registered_tools)
-        results = _results(_scorer(case, evaluator, trajectory, expected_of(case.expected)), trajectory)
+        scorer = _scorer(case, evaluator, trajectory, expected_of(case.expected))
+        results = scorer.score(trajectory, trajectory.end_ns)
         if evaluator.level == "trajectory":
             outcome = results[-1].outcome
             original = evaluator.original(outcome) if isinstance(evaluator, ScriptedEvaluator) else {}
@@ -164,7 +160,7 @@ class _WrittenCaseEvaluator:
     def score(self, case: Case) -> CaseResult:
         """Score a case with the evaluator and the `pass_at` of the first one."""
         self._case, self._original = case, {}
-        (*_, result) = _results(self._scorer, _NOTHING)
+        (*_, result) = self._scorer.score(_NOTHING, _NOTHING.end_ns)
         return CaseResult(case=case, outcome=result.outcome, original=self._original)
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
@@ -205,10 +201,6 @@ def _scorer(case: Case, evaluator: Evaluator, trajectory: Trajectory, expected: 
     return Scorer([criterion], _KINDS)
 
 
-def _results(scorer: Scorer, trajectory: Trajectory) -> tuple[Result, ...]:
-    return scorer.score(trajectory, trajectory.end_ns)
-
-
 def _of_calls(results: Sequence[Result], pass_at: float) -> Outcome:
     """Make one outcome of those of the calls: the mean of what could be scored, an error if one broke."""
     outcomes = [result.outcome for result in results]
@@ -217,8 +209,7 @@ def _of_calls(results: Sequence[Result], pass_at: float) -> Outcome:
     if errors:
         return errors[0]
     if not scored:
-        unscored = [outcome for outcome in outcomes if isinstance(outcome, NotEvaluated)]
-        return unscored[0]
+        return outcomes[0]
     value = sum(outcome.value for outcome in scored) / len(scored)
     return Scored(
         value=value,
@@ -247,17 +238,6 @@ def result_object(result: CaseResult) -> JsonObject:
     return {"id": result.case.name, **found, "details": details}
 
 
-def value_and_reason(outcome: Outcome) -> tuple[float | None, str | None]:
-    """Return the score, or why there is none."""
-    match outcome:
-        case Scored(value=value):
-            return float(value), None
-        case NotEvaluated(reason=reason):
-            return None, reason
-        case Errored(error_type=error_type):
-            return None, error_type
-
-
 def explanation(outcome: Outcome) -> str:
     """Return the explanation or message of an outcome."""
     match outcome:
@@ -279,9 +259,9 @@ def sendable(value: Json) -> Json:
 
 
 def _outcome_object(outcome: Outcome) -> JsonObject:
-    value, reason = value_and_reason(outcome)
-    details: JsonObject = {"outcome": outcome_word(outcome), "value": value, "reason": reason}
-    details["explanation"] = explanation(outcome)
+    value, reason = figure(outcome)
+    details: JsonObject = {"outcome": outcome_word(outcome), "value": value if value is None else float(value)}
+    details |= {"reason": reason, "explanation": explanation(outcome)}
     if isinstance(outcome, Scored):
         details["parts"] = dict(outcome.parts)
         details["differences"] = [

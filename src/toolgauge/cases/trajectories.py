@@ -1,7 +1,6 @@
 """Trajectories of cases: built call by call, or read from sessions as Strands writes them (one trace a user turn).
 
-In a session, a call could have known all that ended at or before its start; at the same instant the order of the list decides.
-A turn of calls ends where something more is known.
+In a session, a call knows the results that ended at or before its start; a turn of calls ends where more is known.
 """
 
 from collections.abc import Sequence
@@ -37,6 +36,30 @@ class ActualCall:
     call_id: str | None = None
 
 
+def _call(made: ActualCall, span: SpanRef, *, order: int, turn: int, position: int, start_ns: int) -> ToolCall:
+    """Make a call that takes half a second, and whose result the next turn knows."""
+    return ToolCall(
+        order=order,
+        turn=turn,
+        position=position,
+        name=made.name,
+        arguments=made.arguments,
+        result=made.result,
+        error=made.error,
+        call_id=made.call_id,
+        agent=None,
+        agent_path=(),
+        state="executed",
+        span=span,
+        requested_by=None,
+        executed_by=span,
+        dialect=CASE_DIALECT,
+        start_ns=start_ns,
+        end_ns=start_ns + SECOND_NS // 2,
+        result_turn=turn + 1,
+    )
+
+
 class TrajectoryBuilder:
     """Calls and messages in their order; every `begin_turn` is one output of the model."""
 
@@ -57,28 +80,8 @@ class TrajectoryBuilder:
         order = len(self._calls)
         span = SpanRef(_TRACE_ID, f"{order + _FIRST_CALL:016x}")
         start_ns = order * SECOND_NS
-        self._calls.append(
-            ToolCall(
-                order=order,
-                turn=self._turns,
-                position=self._position,
-                name=made.name,
-                arguments=made.arguments,
-                result=made.result,
-                error=made.error or mcp_failure(made.result),
-                call_id=made.call_id,
-                agent=None,
-                agent_path=(),
-                state="executed",
-                span=span,
-                requested_by=None,
-                executed_by=span,
-                dialect=CASE_DIALECT,
-                start_ns=start_ns,
-                end_ns=start_ns + SECOND_NS // 2,
-                result_turn=self._turns + 1,
-            )
-        )
+        call = _call(made, span, order=order, turn=self._turns, position=self._position, start_ns=start_ns)
+        self._calls.append(replace(call, error=made.error or mcp_failure(made.result)))
         self._position += 1
 
     def answer(self, result: Content, call_id: str | None) -> None:
@@ -143,14 +146,18 @@ def given_arguments(call: dict[str, Json]) -> Content:
 _MAX_SECONDS = 1e12
 
 
-def trajectory_of_traces(written: Json) -> Trajectory:
+def of_traces(written: Json) -> Trajectory:
     """Make one trajectory of a session; of several traces it is a conversation."""
     session = _Session()
     traces = as_list(written)
     if not isinstance(written, list) or not all(isinstance(trace, dict) for trace in traces):
-        raise CaseError("invalid_case", "`traces` must be a list of objects with `spans`")
+        raise CaseError("`traces` must be a list of objects with `spans`")
     for number, trace in enumerate(traces, 1):
-        session.add(f"{number:032x}", _spans(trace))
+        spans = as_list(as_object(trace).get("spans"))
+        found = [span for span in spans if isinstance(span, dict) and span.get("type") in ("agent", "tool")]
+        if len(found) != len(spans):
+            raise CaseError("`type` of a span of a trace must be agent or tool")
+        session.add(f"{number:032x}", found)
     return session.trajectory(len(traces))
 
 
@@ -167,14 +174,6 @@ class _Timed:
     @property
     def is_tool(self) -> bool:
         return self.written.get("type") == "tool"
-
-
-def _spans(trace: Json) -> list[JsonObject]:
-    spans = as_object(trace).get("spans")
-    found = [span for span in as_list(spans) if isinstance(span, dict) and span.get("type") in ("agent", "tool")]
-    if len(found) != len(as_list(spans)):
-        raise CaseError("invalid_case", "`type` of a span of a trace must be agent or tool")
-    return found
 
 
 class _Session:
@@ -202,7 +201,8 @@ class _Session:
                 error=CallError(kind=OTHER_ERROR, message=error) if above is None and error is not None else None,
             )
             self._runs.append(run)
-        root = min((span for span in agents if span.parent_id not in by_id), key=_start, default=None)
+        roots = (span for span in agents if span.parent_id not in by_id)
+        root = min(roots, key=lambda span: span.start_ns, default=None)
         if root is not None:
             self._add_message("user", root.written.get("user"))
         self._add_calls([span for span in spans if span.is_tool], by_id)
@@ -215,7 +215,10 @@ class _Session:
 
     def _add_calls(self, spans: Sequence[_Timed], by_id: dict[str | None, _Timed]) -> None:
         """Add the calls in the order of the list, each in the turn that its time gives it."""
-        known = [_known(spans, number) for number in range(len(spans))]
+        starts = [(span.start_ns, number) for number, span in enumerate(spans)]
+        ends = [(span.end_ns, number) for number, span in enumerate(spans)]
+        # The calls that had ended when each call started.
+        known = [{end[1] for end in ends if end[1] != start[1] and end < start} for start in starts]
         turns = [self._turns] * len(spans)
         before: int | None = None
         for number in sorted(range(len(spans)), key=lambda number: spans[number].start_ns):
@@ -226,16 +229,19 @@ class _Session:
         self._turns += bool(spans)
         for number, span in enumerate(spans):
             knowing = [turn for turn, seen in zip(turns, known, strict=True) if number in seen]
-            self._calls.append(
-                _call(
-                    span,
-                    order=len(self._calls),
-                    turn=turns[number],
-                    position=turns[:number].count(turns[number]),
-                    result_turn=min(knowing, default=self._turns),
-                    run=_run_above(span, by_id),
-                )
+            answer, run, turn = span.written.get("result"), _run_above(span, by_id), turns[number]
+            content = result(answer) if isinstance(answer, str) else Recorded(answer)
+            made = ActualCall(
+                name=as_str(span.written.get("name")) or "",
+                arguments=given_arguments(span.written),
+                result=content if "result" in span.written else NOT_RECORDED,
+                call_id=identifier(span.written.get("call_id")),
             )
+            agent, position = _agent(run), turns[:number].count(turn)
+            call = _call(made, span.ref, order=len(self._calls), turn=turn, position=position, start_ns=span.start_ns)
+            call = replace(call, end_ns=span.end_ns, result_turn=min(knowing, default=self._turns))
+            path = () if agent is None else (agent,)
+            self._calls.append(replace(call, agent=agent, agent_path=path, run=None if run is None else run.ref))
 
     def trajectory(self, traces: int) -> Trajectory:
         outermost = [run for run in self._runs if run.above is None]
@@ -274,18 +280,8 @@ def _timed(trace_id: str, number: int, written: JsonObject) -> _Timed:
 def _nanoseconds(written: JsonObject, key: str) -> int:
     seconds = written.get(key)
     if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not abs(seconds) < _MAX_SECONDS:
-        raise CaseError("invalid_case", f"`{key}` of a span of a trace must be a number of seconds")
+        raise CaseError(f"`{key}` of a span of a trace must be a number of seconds")
     return round(seconds * SECOND_NS)
-
-
-def _known(spans: Sequence[_Timed], target: int) -> frozenset[int]:
-    """Find the calls that had ended when a call started."""
-    moment = (spans[target].start_ns, target)
-    return frozenset(number for number, span in enumerate(spans) if number != target and (span.end_ns, number) < moment)
-
-
-def _start(span: _Timed) -> int:
-    return span.start_ns
 
 
 def _run_above(span: _Timed, by_id: dict[str | None, _Timed]) -> _Timed | None:
@@ -315,30 +311,4 @@ def _tools(written: Json) -> tuple[ToolDefinition, ...] | None:
         )
         for tool in written
         if isinstance(tool, dict)
-    )
-
-
-def _call(span: _Timed, *, order: int, turn: int, position: int, result_turn: int, run: _Timed | None) -> ToolCall:
-    agent, answer = _agent(run), span.written.get("result")
-    content = result(answer) if isinstance(answer, str) else Recorded(answer)
-    return ToolCall(
-        order=order,
-        turn=turn,
-        position=position,
-        name=as_str(span.written.get("name")) or "",
-        arguments=given_arguments(span.written),
-        result=content if "result" in span.written else NOT_RECORDED,
-        error=None,
-        call_id=identifier(span.written.get("call_id")),
-        agent=agent,
-        agent_path=() if agent is None else (agent,),
-        state="executed",
-        span=span.ref,
-        requested_by=None,
-        executed_by=span.ref,
-        dialect=CASE_DIALECT,
-        start_ns=span.start_ns,
-        end_ns=span.end_ns,
-        result_turn=result_turn,
-        run=None if run is None else run.ref,
     )

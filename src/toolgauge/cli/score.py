@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from toolgauge.cases.case import Unreadable, check_files, lines, parse
-from toolgauge.cases.scoring import CaseResult, Cases, explanation, result_object, value_and_reason
+from toolgauge.cases.scoring import CaseResult, Cases, explanation, result_object
 from toolgauge.cli.main import configuration_options
 from toolgauge.cli.output import terminal_style
 from toolgauge.cli.report_files import CaseRows, Reports, report_options
@@ -21,7 +21,7 @@ from toolgauge.export.redact import Redactor
 from toolgauge.model.errors import RecordingError
 from toolgauge.model.outcomes import Errored, Scored, outcome_word
 from toolgauge.recordings.recorded_requests import STDIN
-from toolgauge.report.explanations import comparison, shown_difference
+from toolgauge.report.explanations import comparison, figure, shown_difference
 from toolgauge.report.findings import Report
 from toolgauge.report.terminal import Style, indented, printable
 from toolgauge.service.pipeline_factory import redactor
@@ -97,12 +97,12 @@ def command(
 
 def _lines(result: CaseResult, style: Style, shown: Redactor) -> Iterator[str]:
     """Write a row; below that of a failed case, the expected beside the actual calls."""
-    value, reason = value_and_reason(result.outcome)
+    value, reason = figure(result.outcome)
     word = outcome_word(result.outcome)
     colour = {"pass": style.good, "not_evaluated": style.doubtful}.get(word, style.bad)
-    figure = f"{value:.3f}" if value is not None else printable(reason or "")
+    score = f"{value:.3f}" if value is not None else printable(reason or "")
     why = "\n".join(map(style.aside, indented(explanation(result.outcome), _INDENT).split("\n")))
-    yield f"{colour(f'{word:<13}')} {figure:<16} {printable(result.case.name)}  {why}".rstrip()
+    yield f"{colour(f'{word:<13}')} {score:<16} {printable(result.case.name)}  {why}".rstrip()
     if word == "fail" and isinstance(result.outcome, Scored):
         compared = [one for one in result.outcome.differences if one.expected is not None]
         for one in compared[:_MAX_DIFFERENCES]:

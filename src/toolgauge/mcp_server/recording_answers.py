@@ -17,7 +17,7 @@ from toolgauge.config.model import Config
 from toolgauge.mcp_server.plain_text import more, within_room
 from toolgauge.mcp_server.scored_recordings import ScoredRecordings, Scoring, ScoringFiles, Work
 from toolgauge.model.errors import ConfigError, RecordingError
-from toolgauge.recordings.comparison import BASE, NEW, Filters, compare, observe_as, set_beside
+from toolgauge.recordings.comparison import BASE, NEW, Filters, compare, set_beside
 from toolgauge.recordings.comparison_tables import comparison_object, conclusion, table_lines
 from toolgauge.recordings.conversation_means import Observations
 from toolgauge.recordings.doctor import Doctor, diagnosis_lines, diagnosis_object
@@ -52,10 +52,8 @@ def learned(
     wanted = Wanted(labels=None if labels is None else read_labels(labels))
     learner = learn_recording(work.requests(files), wanted, scoring.load().config)
     if not learner.calls:
-        raise RecordingError(
-            wanted.why_none() or f"there is no tool call in this recording ({learner.runs} runs)",
-            hint="`diagnose_recording` looks for the reason",
-        )
+        why = wanted.why_none() or f"there is no tool call in this recording ({learner.runs} runs)"
+        raise RecordingError(why, hint="`diagnose_recording` looks for the reason")
     requirements = Evidence(runs=min_runs, tolerance=_TOLERANCE)
     text, summaries = learner.result(Options(requirements=requirements, most_alarms=_MOST_ALARMS))
     notes = [
@@ -229,7 +227,8 @@ def compare_recordings(
     """Compare two recordings as `toolgauge compare` does; return the answer and lines for it."""
     observations = Observations()
     for files, version in ((baseline, BASE), (candidate, NEW)):
-        observe_as(observations, recordings.results(files, scoring, work), version)
+        for scorecard in recordings.results(files, scoring, work):
+            observations.add(scorecard, version)
     both = set_beside(observations)
     compared = compare(both.observed, both.versions, filters, question)
     notes = [f"no `{name}` is in both recordings: streams are compared without it" for name in both.without]

@@ -245,8 +245,9 @@ class Shortfalls:
         """Take one trajectory."""
         calls_of_tools = [call for call in trajectory.calls if call.kind == "tool"]
         if not calls_of_tools:
-            # Nothing was called, or the calls that the model requested were not recorded.
-            for producer, model_calls in trace.model_calls.items():
+            # Nothing was called, or the requested calls were not recorded. A run that failed before a call shows neither.
+            has_failed = not trajectory.hidden_turns and any(run.error is not None for run in trajectory.runs)
+            for producer, model_calls in () if has_failed else trace.model_calls.items():
                 counts = self._counts[producer]
                 counts.add("calls", model_calls, 0 if trace.has_content else model_calls)
                 counts.hidden += trajectory.hidden_turns
@@ -283,7 +284,6 @@ class Shortfalls:
                     of_traces=counts.traces[fact],
                     remedy=_remedy(fact, producer, dialects, counts),
                 )
-
         if counts.calls and not _UNMARKED_FAILURES.isdisjoint(dialects):
             traces = counts.traces["arguments"]
             found = remedy("failures", producer, dialects)

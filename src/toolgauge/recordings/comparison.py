@@ -1,8 +1,6 @@
-"""Chooses the versions to compare and the streams that stand side by side, and has them judged.
+"""Chooses the versions to compare, by default the newest of each service and the one before it, and pairs their streams.
 
-Without a choice, the newest version of each service is compared with the one seen before it. A criterion that was changed in
-between measures differently: its two revisions are never compared. Of two recordings, one is the old version and the other the
-new one; a service or an environment that only one of them has is left out of the streams.
+Two revisions of a criterion are never compared. A service or environment that only one of two recordings has is left out.
 """
 
 from collections import defaultdict
@@ -33,19 +31,15 @@ class Versions:
 
 
 class Filters:
-    """Which streams are looked at: `only` holds `(field of a stream, value)`; values of one field are alternatives.
-
-    An empty value means streams without it.
-    """
+    """The streams to compare, by `(field, value)`: values of one field are alternatives, an empty one means none."""
 
     def __init__(self, only: Iterable[tuple[str, str]] = ()) -> None:
         """Raise `ConfigError` for a name that is no field of a stream."""
         self._wanted: dict[str, set[str]] = {}
         for name, value in only:
             if name not in FILTERED:
-                raise ConfigError(
-                    f"no streams by `{name}`", hint=f"there is {', '.join(f'`{each}`' for each in FILTERED)}"
-                )
+                known = ", ".join(f"`{each}`" for each in FILTERED)
+                raise ConfigError(f"no streams by `{name}`", hint=f"there is {known}")
             self._wanted.setdefault(name, set()).add(value)
 
     @property
@@ -68,10 +62,7 @@ class ChangedCriterion:
 
 
 def choose_versions(observed: Observed, base: str | None, new: str | None) -> Iterator[Versions]:
-    """Yield the two versions of each service that has them.
-
-    A version that is named and that no service has shown yet may be one of any service.
-    """
+    """Yield the two versions of each service that has them; a named version not seen yet may be one of any service."""
     is_shown = any(new in seen for seen in observed.first_seen_ns.values())
     for service, seen in sorted(observed.first_seen_ns.items(), key=lambda item: item[0] or ""):
         by_age = sorted(seen, key=lambda version: (seen[version], version))
@@ -160,11 +151,6 @@ def observe(
     return without
 
 
-def observe_as(observations: Observations, scored: Iterable[Scorecard], version: str) -> None:
-    """Take all results of a recording as those of one version: `BASE` or `NEW`."""
-    observe(observations, scored, lambda _trajectory: version)
-
-
 def set_beside(observations: Observations) -> TwoRecordings:
     """Set what was taken as `BASE` beside what was taken as `NEW`."""
     without = tuple(
@@ -191,6 +177,5 @@ def compare(observed: Observed, versions: Sequence[Versions], filters: Filters, 
     """Compare the streams of two versions of each service."""
     pairings, changed = pair_streams(observed, versions, filters)
     judged = judge_streams(pairings, question)
-    return Comparison(
-        question=question, versions=tuple(versions), streams=judged, changed=changed, answer=answer_of(judged)
-    )
+    answer = answer_of(judged)
+    return Comparison(question=question, versions=tuple(versions), streams=judged, changed=changed, answer=answer)

@@ -1,7 +1,4 @@
-"""A comparison as one JSON object, as a table for a person, and as Markdown for a pull request.
-
-Names come from clients: on a terminal control characters are shown and not sent, and in Markdown they are code.
-"""
+"""A comparison as one JSON object, as a table for a person, and as Markdown for a pull request; names are escaped."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby

@@ -1,8 +1,4 @@
-"""Results become observations: the mean score of one conversation in one stream, under one version.
-
-Results of one conversation share their fate; fed one by one they would pretend to be more than they are. The trace stands in
-for the conversation where no producer told its id. What was not evaluated, or failed to be, is counted and is no score.
-"""
+"""Results become observations: the mean score of one conversation, or trace without one, in a stream under a version."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping

@@ -13,111 +13,56 @@ from toolgauge.report.terminal import PLAIN, Style, counted, shortened
 
 Grade: TypeAlias = Literal["problem", "note"]
 
-_NAME_LENGTH = 200
-_MAX_UNREAD_LINES = 10
+_NAME_LENGTH, _MAX_UNREAD_LINES = 200, 10
 # The evaluators that score, or ask a judge, with a fact and not without it.
-_NEEDED_BY: Mapping[Fact, Sequence[str]] = {
-    "calls": [
-        "adk.tool_parameter_match",
-        "adk.tool_trajectory",
-        "agentevals.trajectory_match",
-        "arguments_schema",
-        "coverage",
-        "deepeval.argument_correctness",
-        "deepeval.tool_correctness",
-        "faithfulness",
-        "grounded_arguments",
-        "known_tool",
-        "output_judge",
-        "ragas.tool_call_accuracy",
-        "ragas.tool_call_f1",
-        "repeated_calls",
-        "run_completed",
-        "strands.any_order_match_scorer",
-        "strands.exact_match_scorer",
-        "strands.faithfulness",
-        "strands.in_order_match_scorer",
-        "strands.tool_called",
-        "strands.tool_parameter_accuracy",
-        "strands.tool_selection_accuracy",
-        "strands.trajectory_judge",
-        "tool_call_accuracy",
-        "tool_call_args",
-        "tool_call_f1",
-        "tool_call_order",
-        "tool_call_output",
-        "tool_parameter_accuracy",
-        "tool_parameter_match",
-        "tool_selection_accuracy",
-        "tool_success",
-        "tool_trajectory",
-        "tool_use",
-        "trajectory_judge",
-        "uipath.tool_call_args",
-        "uipath.tool_call_count",
-        "uipath.tool_call_order",
-        "uipath.tool_call_output",
-    ],
-    "arguments": [
-        "adk.tool_parameter_match",
-        "adk.tool_trajectory",
-        "agentevals.trajectory_match",
-        "arguments_schema",
-        "grounded_arguments",
-        "ragas.tool_call_accuracy",
-        "ragas.tool_call_f1",
-        "repeated_calls",
-        "tool_call_accuracy",
-        "tool_call_args",
-        "tool_call_f1",
-        "tool_parameter_accuracy",
-        "tool_parameter_match",
-        "tool_trajectory",
-        "uipath.tool_call_args",
-    ],
-    "results": ("grounded_arguments", "tool_call_output", "uipath.tool_call_output"),
-    "tool_definitions": ("arguments_schema", "known_tool"),
-    "user_text": ("tool_parameter_accuracy", "tool_selection_accuracy"),
+_NEEDED_BY: Mapping[str, Sequence[str]] = {
+    fact: names.split()
+    for fact, names in {
+        "calls": """
+            adk.tool_parameter_match adk.tool_trajectory agentevals.trajectory_match arguments_schema coverage
+            deepeval.argument_correctness deepeval.tool_correctness faithfulness grounded_arguments known_tool
+            output_judge ragas.tool_call_accuracy ragas.tool_call_f1 repeated_calls run_completed
+            strands.any_order_match_scorer strands.exact_match_scorer strands.faithfulness
+            strands.in_order_match_scorer strands.tool_called strands.tool_parameter_accuracy
+            strands.tool_selection_accuracy strands.trajectory_judge tool_call_accuracy tool_call_args tool_call_f1
+            tool_call_order tool_call_output tool_parameter_accuracy tool_parameter_match tool_selection_accuracy
+            tool_success tool_trajectory tool_use trajectory_judge uipath.tool_call_args uipath.tool_call_count
+            uipath.tool_call_order uipath.tool_call_output
+        """,
+        "arguments": """
+            adk.tool_parameter_match adk.tool_trajectory agentevals.trajectory_match arguments_schema
+            grounded_arguments ragas.tool_call_accuracy ragas.tool_call_f1 repeated_calls tool_call_accuracy
+            tool_call_args tool_call_f1 tool_parameter_accuracy tool_parameter_match tool_trajectory
+            uipath.tool_call_args
+        """,
+        "results": "grounded_arguments tool_call_output uipath.tool_call_output",
+        "tool_definitions": "arguments_schema known_tool",
+        "user_text": "tool_parameter_accuracy tool_selection_accuracy",
+    }.items()
 }
 # The evaluators that ask a judge without the fact, too, and show it less.
-_SHOWN_LESS: Mapping[Fact, Sequence[str]] = {
-    "arguments": [
-        "deepeval.argument_correctness",
-        "faithfulness",
-        "strands.faithfulness",
-        "strands.tool_parameter_accuracy",
-        "strands.tool_selection_accuracy",
-        "strands.trajectory_judge",
-        "tool_selection_accuracy",
-        "trajectory_judge",
-    ],
-    "results": [
-        "deepeval.argument_correctness",
-        "faithfulness",
-        "strands.faithfulness",
-        "strands.tool_parameter_accuracy",
-        "strands.tool_selection_accuracy",
-        "strands.trajectory_judge",
-        "tool_parameter_accuracy",
-        "tool_selection_accuracy",
-        "trajectory_judge",
-    ],
-    "tool_definitions": [
-        "strands.tool_parameter_accuracy",
-        "strands.tool_selection_accuracy",
-        "tool_parameter_accuracy",
-        "tool_selection_accuracy",
-    ],
-    "user_text": [
-        "deepeval.argument_correctness",
-        "faithfulness",
-        "output_judge",
-        "strands.faithfulness",
-        "strands.tool_parameter_accuracy",
-        "strands.tool_selection_accuracy",
-        "strands.trajectory_judge",
-        "trajectory_judge",
-    ],
+_SHOWN_LESS: Mapping[str, Sequence[str]] = {
+    fact: names.split()
+    for fact, names in {
+        "arguments": """
+            deepeval.argument_correctness faithfulness strands.faithfulness strands.tool_parameter_accuracy
+            strands.tool_selection_accuracy strands.trajectory_judge tool_selection_accuracy trajectory_judge
+        """,
+        "results": """
+            deepeval.argument_correctness faithfulness strands.faithfulness strands.tool_parameter_accuracy
+            strands.tool_selection_accuracy strands.trajectory_judge tool_parameter_accuracy tool_selection_accuracy
+            trajectory_judge
+        """,
+        "tool_definitions": """
+            strands.tool_parameter_accuracy strands.tool_selection_accuracy tool_parameter_accuracy
+            tool_selection_accuracy
+        """,
+        "user_text": """
+            deepeval.argument_correctness faithfulness output_judge strands.faithfulness
+            strands.tool_parameter_accuracy strands.tool_selection_accuracy strands.trajectory_judge
+            trajectory_judge
+        """,
+    }.items()
 }
 
 
@@ -155,10 +100,7 @@ class Missing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
-    """One producer: what it sent and what it leaves out. `calls` counts those it recorded itself.
-
-    `code_steps` are the steps in which its agents ran code, `failed_code_steps` those that failed by their own code.
-    """
+    """One producer: its records and the facts it leaves out. `failed_code_steps` failed by their own code."""
 
     producer: Producer
     sent: ProducerCounts
@@ -201,17 +143,16 @@ class Doctor:
         """Yield one diagnosis a producer, sorted."""
         for producer, sent in sorted(self._tally.producers.items(), key=lambda entry: entry[0]):
             calls = self._shortfalls.calls(producer)
-            found = self._shortfalls.of(producer, sent.dialects, sent.without_trace)
             missing = tuple(
                 Missing(
-                    fact=shortfall.fact,
-                    grade="problem" if shortfall.fact in PROBLEMS else "note",
-                    count=shortfall.count,
-                    of=shortfall.of,
-                    unit=_unit(shortfall.fact, sent, calls),
-                    remedy=shortfall.remedy,
+                    fact=one.fact,
+                    grade="problem" if one.fact in PROBLEMS else "note",
+                    count=one.count,
+                    of=one.of,
+                    unit=_unit(one.fact, sent, calls),
+                    remedy=one.remedy,
                 )
-                for shortfall in found
+                for one in self._shortfalls.of(producer, sent.dialects, sent.without_trace)
             )
             yield Diagnosis(
                 producer=producer,
@@ -229,7 +170,7 @@ def _unit(fact: Fact, sent: ProducerCounts, calls: int) -> str:
             return "log records" if sent.without_trace else "model calls"
         case "arguments" | "results" | "failures" | "call_ids":
             return "calls" if calls else "model calls"
-        case "tool_definitions" | "user_text" | "conversation_id":
+        case _:
             return "traces"
 
 
@@ -291,7 +232,15 @@ def diagnosis_lines(diagnosis: Diagnosis, style: Style = PLAIN) -> Iterator[str]
     for missing in diagnosis.missing:
         alike.setdefault((missing.grade, missing.remedy), []).append(missing)
     for (grade, shared), group in alike.items():
-        yield from _missing_lines(grade, shared, group, style)
+        word = style.bad("problem") if grade == "problem" else style.doubtful("note")
+        never = "; never recorded by this producer" if shared.never else ""
+        yield f"  {word}: {', '.join(missing.what for missing in group)}{never}"
+        # Where no call is seen, what is missing of it is not listed.
+        for missing in group[:1] if group[0].fact == "calls" else group:
+            lost = f"; not evaluated: {_named(missing.not_evaluated)}" if missing.not_evaluated else ""
+            less = f"; the judge is shown less: {_named(missing.shown_less)}" if missing.shown_less else ""
+            yield f"    {missing.cost}{lost}{less}"
+        yield f"    {'instead' if shared.never else 'do'}: {shared.how}"
     if sent.unread and not diagnosis.calls:
         # The calls may be on the spans from which nothing was read.
         spans, name = counted(sent.unread.total(), "span"), shortened(producer.scope or "(no scope)", _NAME_LENGTH)
@@ -304,18 +253,6 @@ def diagnosis_lines(diagnosis: Diagnosis, style: Style = PLAIN) -> Iterator[str]
         yield "    do: if calls are on these spans, map their attributes in the section `dialects` of the configuration"
     elif not diagnosis.missing:
         yield f"  {style.good('nothing is missing')}" if diagnosis.calls else "  no tool call: nothing to judge"
-
-
-def _missing_lines(grade: str, remedy: Remedy, group: Sequence[Missing], style: Style) -> Iterator[str]:
-    word = style.bad("problem") if grade == "problem" else style.doubtful("note")
-    never = "; never recorded by this producer" if remedy.never else ""
-    yield f"  {word}: {', '.join(missing.what for missing in group)}{never}"
-    # Where no call is seen, what is missing of it is not listed.
-    for missing in group[:1] if group[0].fact == "calls" else group:
-        lost = f"; not evaluated: {_named(missing.not_evaluated)}" if missing.not_evaluated else ""
-        less = f"; the judge is shown less: {_named(missing.shown_less)}" if missing.shown_less else ""
-        yield f"    {missing.cost}{lost}{less}"
-    yield f"    {'instead' if remedy.never else 'do'}: {remedy.how}"
 
 
 def _named(names: Sequence[str]) -> str:

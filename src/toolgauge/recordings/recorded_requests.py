@@ -1,9 +1,7 @@
 """Recorded traffic: files in, export requests in order of recorded time out, and through the pipeline of live traffic.
 
-A file is one request (`*.otlp.pb`, `*.logs.otlp.pb`), OTLP JSON (one request, or one a line), or a stream of
-length-delimited requests (`*.otlp`), each optionally compressed (`.gz`, `.xz`). Files given together are one
-recording: their requests are merged by time. Streams are read as they are used. The first bytes of a file show its
-compression: standard input has no name, and names may be wrong.
+Files given together are one recording: their requests are merged by time. Streams are read as they are used. The first
+bytes of a file show its compression: standard input has no name, and names may be wrong.
 """
 
 import gzip
@@ -73,10 +71,7 @@ class RecordedRequest:
 
 
 def find_files(paths: Sequence[str]) -> list[str]:
-    """Expand directories to the recordings in them; `-` is standard input. Raise `RecordingError` for a wrong path.
-
-    In a directory, empty files and JSON files that speak of no OTLP signal are left alone.
-    """
+    """Expand directories to the recordings in them; `-` is standard input. Raise `RecordingError` for a wrong path."""
     files: list[str] = []
     for path in paths:
         if path == STDIN:
@@ -90,9 +85,8 @@ def find_files(paths: Sequence[str]) -> list[str]:
             continue
         found = sorted(str(file) for file in place.rglob("*") if is_recording(file))
         if not found:
-            raise RecordingError(
-                f"no recordings in directory `{path}`", hint=f"looked for {', '.join(f'`*{e}`' for e in _ENDINGS)}"
-            )
+            hint = f"looked for {', '.join(f'`*{ending}`' for ending in _ENDINGS)}"
+            raise RecordingError(f"no recordings in directory `{path}`", hint=hint)
         files.extend(found)
     return files
 
@@ -101,16 +95,12 @@ def read(files: Sequence[str], progress: Callable[[int], None]) -> Iterator[Reco
     """Yield the requests of all files in order of recorded time; `progress` gets the size of each request in bytes."""
     single = [file for file in files if _without_compression(file).endswith(".otlp.pb")]
     streams = [_requests(file) for file in files if file not in set(single)]
-    for request in heapq.merge(_by_time(single), *streams, key=lambda request: request.time_ns):
+    # Files of one request are read twice, so that a large folder is never in memory as a whole.
+    times = sorted(((request.time_ns, file) for file in single for request in _requests(file)), key=lambda one: one[0])
+    by_time = (request for _, file in times for request in _requests(file))
+    for request in heapq.merge(by_time, *streams, key=lambda request: request.time_ns):
         progress(len(request.body))
         yield request
-
-
-def _by_time(files: Sequence[str]) -> Iterator[RecordedRequest]:
-    """Yield single requests by time; each is read twice, so that a large folder is never in memory as a whole."""
-    times = [(request.time_ns, file) for file in files for request in _requests(file)]
-    for _, file in sorted(times, key=lambda entry: entry[0]):
-        yield from _requests(file)
 
 
 def is_recording(file: Path) -> bool:
@@ -135,10 +125,7 @@ def _without_compression(name: str) -> str:
 
 
 def _requests(file: str) -> Iterator[RecordedRequest]:
-    """Yield the requests of a file. A request that cannot be read is logged and skipped, so that the others are read.
-
-    Before the first request with a time the file may be something else: if none follows, it is an error.
-    """
+    """Yield the requests of a file; log an unreadable one, or raise `RecordingError` where no request with a time follows."""
     newest = 0
     is_otlp = False
     first_problem: str | None = None
@@ -273,11 +260,7 @@ class Collected:
 
 
 def scorecards(recording: Iterable[RecordedRequest], make: Callable[[Collected], Pipeline]) -> Iterator[Scorecard]:
-    """Yield the scorecards of a recording in the order in which its trajectories close.
-
-    The clock is stepped to each moment at which something is due, so trajectories close as they would have closed live.
-    After the last request time runs on until nothing is open.
-    """
+    """Yield the scorecards of a recording in the order in which its trajectories close, as they would have closed live."""
     collected = Collected()
     pipeline = make(collected)
     now_ns = 0

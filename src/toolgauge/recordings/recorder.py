@@ -1,8 +1,4 @@
-"""A service that receives OTLP as `toolgauge serve` does, writes it to a file, and reads it to show what it is.
-
-Reading may lag behind; requests that it cannot keep up with are written unread. The worker's thread reads and counts, the event
-loop counts requests and shows the counts.
-"""
+"""A service that receives OTLP, writes it to a file, and counts its readings; where reading lags behind, it only writes."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -44,10 +40,7 @@ class ServiceCounts:
 
 
 class Recognized:
-    """Counts the readings and trajectories of one pipeline, whose `pipeline.ScorecardSink` it is.
-
-    `on_first` gets a line for each new pair of a service and a dialect.
-    """
+    """A `pipeline.ScorecardSink` that counts; `on_first` gets a line for each new pair of a service and a dialect."""
 
     def __init__(self, on_first: Callable[[str], None]) -> None:
         self._on_first = on_first

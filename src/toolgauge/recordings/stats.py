@@ -1,8 +1,4 @@
-"""A recording in figures: what was read, by which dialects, from which producers, and what was not observed and why.
-
-A recording's spans pass as they do live; `CountingRecognizer` reports each reading. Of a trace only the producer of each span
-is kept, until the trace is taken. Spans that look like tool calls and that no dialect reads are listed by producer.
-"""
+"""A recording in figures: records read by dialect and producer, facts not observed, and unread spans like tool calls."""
 
 import re
 from collections import Counter
@@ -53,8 +49,7 @@ _SERVICE = "service.name"
 _MAX_ATTRIBUTES = 128
 # Spans that wait to be read, and different names of a producer that are kept.
 _MAX_WAITING = 200_000
-_MAX_NAMES = 3
-_TOOL_NAME_LENGTH = 80
+_MAX_NAMES, _TOOL_NAME_LENGTH = 3, 80
 
 
 @dataclass(slots=True)
@@ -110,11 +105,8 @@ class UnreadToolSpans:
 
     def add(self, trajectory: Trajectory) -> None:
         """Take note of the traces of a trajectory in which it was seen what became of calls."""
-        self._seen.update(
-            call.span.trace_id
-            for call in trajectory.calls
-            if (call.state != "requested_only" or not isinstance(call.result, NotRecorded))
-        )
+        known = (c for c in trajectory.calls if c.state != "requested_only" or not isinstance(c.result, NotRecorded))
+        self._seen.update(call.span.trace_id for call in known)
 
     def left_over(self) -> list[UnreadTools]:
         """Return what was not read, by producer, the most first."""
@@ -248,18 +240,15 @@ class Tally:
                 counts.add_unread(record)
             self.unread_tools.was_read(reading.ref)
         trace = self._traces.setdefault(reading.ref.trace_id, TraceCounts())
-        if not reading.is_log:
+        # Of some producers log records alone are read.
+        if not reading.is_log or reading.ref.span_id not in trace.spans:
             trace.spans[reading.ref.span_id] = producer
-        else:
-            # Of some producers log records alone are read.
-            trace.spans.setdefault(reading.ref.span_id, producer)
         for observation in reading.observations:
             if isinstance(observation, ModelCall | AgentRun):
                 trace.runs.add(producer)
             if isinstance(observation, ModelCall) and not reading.is_log:
                 trace.model_calls[producer] += 1
-            if isinstance(observation, _CONTENT):
-                trace.has_content = True
+            trace.has_content = trace.has_content or isinstance(observation, _CONTENT)
 
     def note_without_trace(self, record: Record, reading: Reading) -> None:
         """Take note of a log record that a dialect could read and that names no trace."""
@@ -285,7 +274,7 @@ class CountingRecognizer(Recognizer):
         self._note_without_trace = note_without_trace
 
     def operation(self, attributes: Mapping[str, Value], name: str, scope: str) -> None:
-        """Have all spans read when they arrive: that is where they are counted."""
+        """Have all spans read when they arrive, to count them."""
         del attributes, name, scope
 
     def read(self, record: Record) -> Reading | None:
@@ -385,11 +374,12 @@ class Stats:
         yield from _rows(self._trajectories)
         yield style.head(f"tool calls: {self._calls.total()} (states)")
         yield from _rows({state_words(state): count for state, count in self._states.items()})
-        for title, counts in (
-            ("arguments", self._arguments),
-            ("results", self._results),
-            ("not observable (traces, calls for call_id)", self._not_observable),
-        ):
+        unseen = "not observable (traces, calls for call_id)"
+        for title, counts in {
+            "arguments": self._arguments,
+            "results": self._results,
+            unseen: self._not_observable,
+        }.items():
             yield style.head(title)
             yield from _rows(_without_zeros(counts))
 

@@ -1,9 +1,7 @@
-"""Is one mean below another? Two samples of scores in [0, 1] come in as sums, p-values and intervals go out.
+"""Compares the means of two samples of scores in [0, 1], of any distribution.
 
-`fixed_sample_p` is for samples that are looked at once, `always_valid_p` for samples that are looked at early and often: with
-it, the chance of ever being wrong stays at the level that was asked for, whatever makes somebody look or stop.
-Neither assumes a distribution within [0, 1]. Both take the difference of the means under test, so that an interval is the
-set of differences that are not rejected.
+`fixed_sample_p` is for samples that are looked at once, `always_valid_p` for samples that are looked at early and often.
+Both take the difference under test, so that an interval is the set of differences that are not rejected.
 """
 
 from collections.abc import Callable
@@ -53,11 +51,9 @@ class Sample:
 
 
 def fixed_sample_p(first: Sample, second: Sample, difference: float) -> float:
-    """Return the p-value for samples that are looked at once.
+    """Return the p-value for samples that are looked at once: the larger one of two tests by quasi-likelihood.
 
-    The larger of two: of Miettinen and Nurminen's score test, which is too bold where the smaller of two samples has a
-    failure by chance, and of the likelihood ratio, which is too bold where a sample has none. Both by
-    quasi-likelihood: a sample whose scores vary less than 0 and 1 would counts as a larger one.
+    Miettinen and Nurminen's score test is too bold for a chance failure, the likelihood ratio for a sample without any.
     """
     gap = second.mean - first.mean - difference
     if not first.count or not second.count or abs(gap) < _ROUNDING:
@@ -67,19 +63,16 @@ def fixed_sample_p(first: Sample, second: Sample, difference: float) -> float:
     total = first.count + second.count
     variance = (phi * mean * (1 - mean) / first.count + psi * other * (1 - other) / second.count) * total / (total - 1)
     score = abs(gap) / sqrt(variance) if variance > 0 else inf
-    deviance = 2 * (
-        first.count / phi * _divergence(first.mean, mean) + second.count / psi * _divergence(second.mean, other)
-    )
+    deviance = 2 * first.count / phi * _divergence(first.mean, mean)
+    deviance += 2 * second.count / psi * _divergence(second.mean, other)
     return erfc(min(score, sqrt(max(deviance, 0.0))) / sqrt(2))
 
 
 def always_valid_p(first: Sample, second: Sample, difference: float) -> float:
     """Return a p-value that may be looked at after every observation of either sample.
 
-    For scores in [0, 1] with mean m, (p/m)^x ((1-p)/(1-m))^(1-x) is convex in x, so its expectation is at most the one of a
-    score of 0 or 1: 1. Its products, mixed over p, are a supermartingale that starts at 1, and so is the product of both
-    samples' in whatever order they grow. That exceeds 1/alpha with a chance of at most alpha, ever, at the true means; the
-    smallest value over all means with this difference is no larger.
+    For scores in [0, 1] with mean m, (p/m)^x ((1-p)/(1-m))^(1-x) is convex in x with an expectation of at most 1. Its
+    products, mixed over p, are a supermartingale that starts at 1: the chance to ever exceed 1/alpha is at most alpha.
     """
     if not first.count or not second.count:
         return 1.0

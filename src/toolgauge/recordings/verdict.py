@@ -1,8 +1,7 @@
-"""Streams under two versions in, a verdict for each stream and one for all out.
+"""Judges streams under two versions: a verdict for each stream and one for all.
 
-Many streams are compared at once, so *worse* and *better* are decided by Holm's method: however many there are, the chance
-that any of them is called so by accident is at most 1 - confidence. *No worse* has to hold for all streams together, so each
-shows it by itself, without a correction: the lower end of its interval lies above -margin.
+*Worse* and *better* are decided by Holm's method for all streams together; *no worse* has to hold for each stream by
+itself: the lower end of its interval lies above -margin.
 """
 
 from collections.abc import Sequence
@@ -17,8 +16,7 @@ Verdict: TypeAlias = Literal["better", "worse", "no_difference_seen", "not_enoug
 # All together. The exit codes of the command stand beside these.
 Answer: TypeAlias = Literal["no_worse", "worse", "not_enough_data"]
 
-_MOST_CONVERSATIONS = 1_000_000
-_STEPS = 20
+_MOST_CONVERSATIONS, _STEPS = 1_000_000, 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,11 +60,7 @@ class Missing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """One stream with its verdict. `difference` is `None` where one side has no observation.
-
-    `within_margin` is whether it was shown to be no worse than the margin allows, `missing` is `None` where the stream is
-    decided, and where a million conversations would not do.
-    """
+    """One stream with its verdict. `missing` is `None` where it is decided, or no million conversations would do."""
 
     pairing: Pairing
     difference: float | None = None
@@ -110,9 +104,7 @@ def answer_of(judged: Sequence[Judged]) -> Answer:
     if any(one.is_too_bad for one in judged):
         return "worse"
     deciding = [one for one in judged if one.pairing.decides]
-    if not deciding or any(one.is_open for one in deciding):
-        return "not_enough_data"
-    return "no_worse"
+    return "not_enough_data" if not deciding or any(one.is_open for one in deciding) else "no_worse"
 
 
 def _judged(pairing: Pairing, p_value: float, question: Question, *, differs: bool, level: float) -> Judged:
@@ -160,6 +152,5 @@ def _missing(base: Sample, new: Sample, question: Question, level: float) -> Mis
     for _ in range(_STEPS):
         middle = (low + high) / 2
         low, high = (low, middle) if is_decided(middle) else (middle, high)
-    return Missing(
-        base=max(0, base.repeated(high).count - base.count), new=max(0, grown.repeated(high).count - new.count)
-    )
+    more = base.repeated(high).count - base.count, grown.repeated(high).count - new.count
+    return Missing(base=max(0, more[0]), new=max(0, more[1]))

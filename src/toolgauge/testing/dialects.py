@@ -1,8 +1,4 @@
-"""Checks a dialect against its contract on records of its producer.
-
-Arrive: a dialect and recorded spans and log records. Leaves: nothing, or an `AssertionError` that says what
-would go wrong in a running toolgauge.
-"""
+"""Checks a dialect against its contract on recorded spans and log records of its producer."""
 
 import math
 import re
@@ -40,7 +36,10 @@ def check_dialect(dialect: Dialect, records: Sequence[Record]) -> None:
     assert dialect.marks or dialect.scopes, f"dialect `{dialect.name}` has neither marks nor scopes: it sees nothing"
     grounds = _grounds(dialect)
     claimed = [record for record in records if _claims(dialect, record)]
-    assert claimed, f"dialect `{dialect.name}` claims none of the {len(records)} records"
+    assert claimed, (
+        f"dialect `{dialect.name}` claims none of the {len(records)} records: pass spans or log records of its producer, "
+        "or for a dialect of toolgauge itself, add a recording as `tests/recognize/cases/<dialect>/*.otlp.pb`"
+    )
     read = 0
     for record in claimed:
         assert _is_decoded_for(dialect, record), (
@@ -63,11 +62,7 @@ def check_dialect(dialect: Dialect, records: Sequence[Record]) -> None:
                 _check_deferring(dialect, dialect, record)
 
 
-_SHOWN_BY: dict[Operation, type[Observation]] = {
-    "agent_run": AgentRun,
-    "model_call": ModelCall,
-    "tool_call": CallExecuted,
-}
+_SHOWN_BY: dict[Operation, type] = {"agent_run": AgentRun, "model_call": ModelCall, "tool_call": CallExecuted}
 
 
 def _check_deferring(dialect: Dialect, deferring: Deferring, span: Span) -> None:

@@ -1,17 +1,13 @@
-"""Checks an evaluator against its contract: on trajectories from empty to full, with and without a reference.
-
-Arrives: an evaluator with its parameters. Leaves: nothing, or an `AssertionError` that says which promise a score of
-this evaluator would break.
-"""
+"""Checks an evaluator against its contract: on trajectories from empty to full, with and without a reference."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from typing import get_args
 
 from toolgauge.model.expected import Expected
 from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Reason, Scored
-from toolgauge.model.ports import Evaluation, Evaluator
+from toolgauge.model.ports import Evaluator
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.testing.samples import SECRET, sample_expectations, sample_trajectories
 
@@ -38,9 +34,8 @@ def _check_once(evaluator: Evaluator, name: str, trajectory: Trajectory, expecte
     before = deepcopy((trajectory, expected, evaluator))
     outcomes = _outcomes(evaluator, case, trajectory, expected)
     assert (trajectory, expected) == before[:2], f"{case} changes the trajectory or the reference"
-    assert _state(evaluator) == _state(before[2]), (
-        f"{case} changes itself: the next trajectory would be scored differently"
-    )
+    is_same = _state(evaluator) == _state(before[2])
+    assert is_same, f"{case} changes itself: the next trajectory would be scored differently"
     assert outcomes, f"{case} yields no outcome: it must say `NotEvaluated` when there is nothing to judge"
     judged = [None if call is None else call.order for call, _ in outcomes]
     assert len(judged) == len(set(judged)), f"{case} judges the same target twice: {judged}"
@@ -72,26 +67,20 @@ def _state(evaluator: Evaluator) -> object:
 def _outcomes(
     evaluator: Evaluator, case: str, trajectory: Trajectory, expected: Expected | None
 ) -> list[tuple[ToolCall | None, Outcome]]:
-    return list(_judged(case, _evaluations(evaluator, case, trajectory, expected)))
-
-
-def _evaluations(
-    evaluator: Evaluator, case: str, trajectory: Trajectory, expected: Expected | None
-) -> Iterator[Evaluation]:
+    outcomes: list[tuple[ToolCall | None, Outcome]] = []
+    ignored = 0
     try:
-        yield from evaluator.evaluate(trajectory, expected)
+        for evaluation in evaluator.evaluate(trajectory, expected):
+            if evaluation is not None:
+                outcomes.append(evaluation)
+                continue
+            ignored += 1
+            if ignored > _MAX_IGNORED:
+                break
     except Exception as error:
         raise AssertionError(f"{case} raises {error!r}: it must say `NotEvaluated` instead") from error
-
-
-def _judged(case: str, evaluations: Iterable[Evaluation]) -> Iterator[tuple[ToolCall | None, Outcome]]:
-    ignored = 0
-    for evaluation in evaluations:
-        if evaluation is None:
-            ignored += 1
-            assert ignored <= _MAX_IGNORED, f"{case} yields `None` more than {_MAX_IGNORED} times: it would be cut off"
-        else:
-            yield evaluation
+    assert ignored <= _MAX_IGNORED, f"{case} yields `None` more than {_MAX_IGNORED} times: it would be cut off"
+    return outcomes
 
 
 def _check_score(case: str, outcome: Scored) -> None:

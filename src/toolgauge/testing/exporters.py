@@ -1,8 +1,4 @@
-"""Checks an exporter against its contract.
-
-Arrives: how to make one that can deliver. Leaves: nothing, or an `AssertionError` that says what would go wrong in a
-running toolgauge.
-"""
+"""Checks an exporter that can deliver against its contract."""
 
 from collections.abc import Callable, Mapping
 
@@ -43,7 +39,6 @@ def check_settings(plug_in: type) -> None:
     settings: object = getattr(plug_in, "Settings", None)
     assert hasattr(settings, "model_validate"), f"`{plug_in.__name__}` has no pydantic model called `Settings`"
     config: Mapping[str, object] = getattr(settings, "model_config", {})
-    refuses = config.get("extra") == "forbid"
-    assert refuses, (
+    assert config.get("extra") == "forbid", (
         f"`Settings` of `{plug_in.__name__}` take any key: set `extra` to `forbid`, or typing errors go unseen"
     )

@@ -1,8 +1,4 @@
-"""Checks an evaluator that asks a judge against its contract: what it asks, and what it makes of answers.
-
-Arrives: an evaluator with its parameters. Leaves: nothing, or an `AssertionError` that says which promise is broken.
-Nobody is asked: answers are made up that fit the form of each question.
-"""
+"""Checks an evaluator that asks a judge against its contract, with made-up answers that fit the form of each question."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field

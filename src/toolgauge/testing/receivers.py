@@ -1,8 +1,4 @@
-"""Checks a receiver against its contract.
-
-Arrive: how to make one, and how to send it a request. Leaves: nothing, or an `AssertionError` that says what would go
-wrong in a running toolgauge.
-"""
+"""Checks a receiver against its contract."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -13,8 +9,7 @@ from toolgauge.model.ports import Receiver
 from toolgauge.testing.exporters import check_settings
 
 _R = TypeVar("_R", bound=Receiver)
-_PATIENCE_S = 5.0
-_GRACE_S = 0.5
+_PATIENCE_S, _GRACE_S = 5.0, 0.5
 
 
 class RecordingConsumer:
@@ -44,10 +39,7 @@ class RecordingConsumer:
 
 
 async def check_receiver(make: Callable[[Consumer], _R], send: Callable[[_R], Awaitable[object]]) -> None:
-    """Raise `AssertionError` unless the receiver keeps its contract.
-
-    `make` returns a new receiver each time, and `send` has it receive a request of one or more spans.
-    """
+    """Raise `AssertionError` unless new receivers of `make` keep the contract; `send` has one receive one or more spans."""
     consumer = RecordingConsumer()
     check_settings(type(make(consumer)))
     await make(consumer).stop(0)
@@ -72,14 +64,10 @@ async def _received(
     receiver: _R, send: Callable[[_R], Awaitable[object]], consumer: RecordingConsumer, what: str
 ) -> tuple[Signal, bytes]:
     try:
-        sending = asyncio.ensure_future(_completed(send(receiver)))
+        # Whether the sender takes a refusal for an error is not the receiver's matter.
+        sending = asyncio.gather(send(receiver), return_exceptions=True)
         received = await consumer.another()
         await asyncio.wait((sending,), timeout=_PATIENCE_S)
     except TimeoutError:
         raise AssertionError(f"the receiver does not hand on {what}") from None
     return received
-
-
-async def _completed(sending: Awaitable[object]) -> None:
-    # Whether the sender takes a refusal for an error is not the receiver's matter.
-    await asyncio.gather(sending, return_exceptions=True)

@@ -7,7 +7,7 @@ from itertools import chain
 from pathlib import Path
 
 from toolgauge.authoring.convert import from_adk, from_promptfoo, from_samples, from_uipath
-from toolgauge.authoring.convert.draft import Document, Draft, Format, Notes
+from toolgauge.authoring.convert.draft import Document, Draft, Format, Notes, unique
 from toolgauge.config.references import read_references
 from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.model.json import Json, JsonObject
@@ -32,10 +32,9 @@ class Converted:
 
 
 def convert(documents: Sequence[Document], references: Path | None, key: str) -> Converted:
-    """Convert all documents together.
+    """Convert all documents together; `key` is the attribute of a trace that holds its case.
 
-    `key` is the attribute of a trace that holds its case. Raises `RecordingError` when nothing can be carried over and
-    `ConfigError` when there are several cases and no file for them.
+    Raise `RecordingError` where nothing can be converted, `ConfigError` for several cases without a file for them.
     """
     notes = Notes()
     claimed: dict[str, list[Document]] = {name: [] for name in FORMATS}
@@ -103,13 +102,7 @@ class _Writer:
         self._names: set[str] = set()
 
     def criterion(self, draft: Draft) -> JsonObject:
-        number = 1
-        unique = draft.name
-        while unique in self._names:
-            number += 1
-            unique = f"{draft.name}-{number}"
-        self._names.add(unique)
-        name = unique
+        name = unique(draft.name, self._names)
         written: JsonObject = {"name": name, "evaluator": draft.evaluator}
         if draft.only_case is not None:
             written["when"] = {"attributes": {self._key: draft.only_case}}

@@ -11,6 +11,7 @@ from toolgauge.config.parse import parse_yaml
 from toolgauge.config.problems import plain
 from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.model.json import Json, JsonObject
+from toolgauge.recognize.values import as_object
 
 _MAX_NAME = 60
 
@@ -30,10 +31,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """One criterion. Its expectations stand by case (`cases`); `None` when it has none.
-
-    What a case expects are keys of a criterion: `expected`, `expected_turns`, `expected_output`.
-    """
+    """One criterion. `cases` holds the keys `expected`, `expected_turns` and `expected_output` of each case."""
 
     name: str
     evaluator: str
@@ -71,14 +69,14 @@ def criterion_name(text: str) -> str:
     return name if name[:1].isalpha() else f"criterion-{name}".rstrip("-")
 
 
-def as_object(value: Json) -> JsonObject:
-    """Take an object; anything else has no keys."""
-    return value if isinstance(value, dict) else {}
-
-
-def as_list(value: Json) -> list[Json]:
-    """Take a list; anything else has no items."""
-    return value if isinstance(value, list) else []
+def unique(name: str, taken: set[str]) -> str:
+    """Return the name, with a number where it is taken already, and add it to those taken."""
+    number, found = 1, name
+    while found in taken:
+        number += 1
+        found = f"{name}-{number}"
+    taken.add(found)
+    return found
 
 
 def either(entries: JsonObject, *keys: str) -> Json:

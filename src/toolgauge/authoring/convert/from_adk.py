@@ -4,8 +4,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from toolgauge.authoring.convert.draft import Document, Draft, Notes, as_list, as_object, call_item, either, unique_case
+from toolgauge.authoring.convert.draft import Document, Draft, Notes, call_item, either, unique_case
 from toolgauge.model.json import Json, JsonObject
+from toolgauge.recognize.values import as_list, as_object
 
 _MATCH_TYPES = ("EXACT", "IN_ORDER", "ANY_ORDER")
 _NO_CASES = "no eval set is given: add `expected`, `expected_turns` or `reference`, or convert it with its eval sets"
@@ -22,18 +23,12 @@ def claims(content: Json) -> bool:
 
 
 def drafts(documents: Sequence[Document], notes: Notes) -> Iterator[Draft]:
-    """Make one criterion of each configured metric that compares calls, else of ADK's default metric.
-
-    All have the cases of all eval sets. A configuration alone gives criteria that lack expected calls, with a note.
-    """
+    """Make one criterion of each configured metric that compares calls, else of ADK's default metric, with all cases."""
     configs = [document for document in documents if "criteria" in document.entries]
     sets = [
         document
         for document in documents
-        if (
-            isinstance(document.content, list)
-            or either(as_object(document.content), "eval_cases", "evalCases") is not None
-        )
+        if isinstance(document.content, list) or either(document.entries, "eval_cases", "evalCases") is not None
     ]
     cases: dict[str, JsonObject] = {}
     for document in sets:

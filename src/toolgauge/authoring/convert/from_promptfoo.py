@@ -3,17 +3,9 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from toolgauge.authoring.convert.draft import (
-    Document,
-    Draft,
-    Notes,
-    as_list,
-    as_object,
-    call_item,
-    criterion_name,
-    either,
-)
+from toolgauge.authoring.convert.draft import Document, Draft, Notes, call_item, criterion_name, either
 from toolgauge.model.json import Json, JsonObject
+from toolgauge.recognize.values import as_list, as_object
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +60,12 @@ def _of_test(test: JsonObject, path: str, case: str | None, document: Document, 
             notes.add(document, place, carried.but)
         threshold = assertion.get("threshold")
         kind = str(assertion["type"]).removeprefix("trajectory:").replace("not-trajectory:", "not-")
+        pass_at = float(threshold) if isinstance(threshold, int | float) and not isinstance(threshold, bool) else None
         yield Draft(
             name=criterion_name(f"{kind}-{case or path}-{number + 1}"),
             evaluator=carried.evaluator,
             parameters=carried.parameters,
-            pass_at=float(threshold)
-            if isinstance(threshold, int | float) and not isinstance(threshold, bool)
-            else None,
+            pass_at=pass_at,
             only_case=case,
             cases=None if carried.expected is None else {"": {"expected": carried.expected}},
         )

@@ -3,8 +3,9 @@
 import json
 from collections.abc import Iterator, Sequence
 
-from toolgauge.authoring.convert.draft import Document, Draft, Notes, as_list, as_object, call_item, either, unique_case
+from toolgauge.authoring.convert.draft import Document, Draft, Notes, call_item, either, unique_case
 from toolgauge.model.json import Json, JsonObject
+from toolgauge.recognize.values import as_list, as_object
 
 _PARAMETERS = ("trajectory_match_mode", "tool_args_match_mode", "tool_args_match_overrides")
 _KNOWN_AGENTEVALS = (*_PARAMETERS, "reference_outputs", "outputs", "inputs", "id", "name", "config", "examples")
@@ -52,11 +53,12 @@ def agentevals_drafts(documents: Sequence[Document], notes: Notes) -> Iterator[D
                     notes.add(document, f"{place}{key}", "is not compared")
             parameters = {**shared, **_parameters(example)}
             _, cases = found.setdefault(json.dumps(parameters, sort_keys=True), (parameters, {}))
-            messages = _messages(example.get("reference_outputs"))
-            if messages is None:
+            written = example.get("reference_outputs")
+            messages = as_object(written).get("messages", written)
+            if not isinstance(messages, list):
                 notes.add(document, f"{place}reference_outputs", "no list of messages: the example is left out")
                 continue
-            expectation = _expectation(messages, document, place, notes)
+            expectation = _expectation(list(map(as_object, messages)), document, place, notes)
             cases[unique_case(cases, either(example, "id", "name"), len(cases) + 1)] = expectation
     for number, (parameters, cases) in enumerate(found.values(), 1):
         if cases:
@@ -79,11 +81,6 @@ def _parameters(entries: JsonObject) -> JsonObject:
     return {key: given[key] for key in _PARAMETERS if given.get(key) is not None}
 
 
-def _messages(written: Json) -> list[JsonObject] | None:
-    messages = as_object(written).get("messages", written)
-    return [as_object(message) for message in messages] if isinstance(messages, list) else None
-
-
 def _expectation(messages: Sequence[JsonObject], document: Document, place: str, notes: Notes) -> JsonObject:
     """Write the calls of one message as a group, and user turns apart where there are several."""
     turns: list[Json] = []
@@ -99,11 +96,9 @@ def _expectation(messages: Sequence[JsonObject], document: Document, place: str,
         if not turns:
             turns.append(open_turn)
         open_turn += [group] if len(group) > 1 else group
-    return (
-        {"expected_turns": turns}
-        if len(turns) > 1
-        else {"expected": [item for turn in turns for item in as_list(turn)]}
-    )
+    if len(turns) > 1:
+        return {"expected_turns": turns}
+    return {"expected": [item for turn in turns for item in as_list(turn)]}
 
 
 def _call(written: JsonObject, document: Document, path: str, notes: Notes) -> JsonObject:

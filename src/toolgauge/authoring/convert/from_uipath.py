@@ -4,26 +4,19 @@ import re
 from collections.abc import Iterator, Sequence
 
 from toolgauge import plugins
-from toolgauge.authoring.convert.draft import (
-    Document,
-    Draft,
-    Notes,
-    as_list,
-    as_object,
-    call_item,
-    criterion_name,
-    either,
-    unique_case,
-)
+from toolgauge.authoring.convert.draft import Document, Draft, Notes, call_item, criterion_name, either, unique_case
 from toolgauge.model.json import Json, JsonObject
+from toolgauge.recognize.values import as_list, as_object
 
-_EVALUATORS = {
-    "tool-call-args": "uipath.tool_call_args",
-    "tool-call-output": "uipath.tool_call_output",
-    "tool-call-order": "uipath.tool_call_order",
-    "tool-call-count": "uipath.tool_call_count",
-    "json-similarity": "uipath.json_similarity",
+# By kind of evaluator, the key of what it expects in both spellings.
+_EXPECTED_KEYS = {
+    "tool-call-args": ("toolCalls", "tool_calls"),
+    "tool-call-output": ("toolOutputs", "tool_outputs"),
+    "tool-call-order": ("toolCallsOrder", "tool_calls_order"),
+    "tool-call-count": ("toolCallsCount", "tool_calls_count"),
+    "json-similarity": ("expectedOutput", "expected_output"),
 }
+_EVALUATORS = {kind: f"uipath.{kind.replace('-', '_')}" for kind in _EXPECTED_KEYS}
 # Of the keys of a configuration, those that are not parameters here.
 _NOT_PARAMETERS = ("name", "description", "defaultEvaluationCriteria", "default_evaluation_criteria")
 
@@ -47,7 +40,7 @@ def drafts(documents: Sequence[Document], notes: Notes) -> Iterator[Draft]:
         yield from _drafts_of(document, sets, notes)
 
 
-def _drafts_of(document: Document, sets: Sequence[Document], notes: Notes) -> Iterator[Draft]:
+def _drafts_of(document: Document, sets: list[Document], notes: Notes) -> Iterator[Draft]:
     written = document.entries["evaluatorTypeId"]
     kind = written.removeprefix("uipath-") if isinstance(written, str) else ""
     if kind not in _EVALUATORS:
@@ -91,9 +84,7 @@ def _id(document: Document) -> str:
     return found if isinstance(found, str) else ""
 
 
-def _cases(
-    document: Document, kind: str, default: Json, sets: Sequence[Document], notes: Notes
-) -> dict[str, JsonObject]:
+def _cases(document: Document, kind: str, default: Json, sets: list[Document], notes: Notes) -> dict[str, JsonObject]:
     cases: dict[str, JsonObject] = {}
     for place in sets:
         for number, evaluation in enumerate(as_list(place.entries["evaluations"]), 1):
@@ -112,26 +103,20 @@ def _cases(
 
 
 def _expectation(kind: str, criteria: Json) -> JsonObject | None:
-    entries = as_object(criteria)
-    calls: list[Json]
-    match kind:
-        case "tool-call-args":
-            found = either(entries, "toolCalls", "tool_calls")
-            calls = [_call(as_object(call)) for call in as_list(found)]
-        case "tool-call-output":
-            found = either(entries, "toolOutputs", "tool_outputs")
-            outputs = map(as_object, as_list(found))
-            calls = [{**_call(call), "output": call.get("output")} for call in outputs]
-        case "tool-call-order":
-            found = either(entries, "toolCallsOrder", "tool_calls_order")
-            calls = as_list(found)
-        case "tool-call-count":
-            found = either(entries, "toolCallsCount", "tool_calls_count")
-            return {"tool_calls_count": found} if isinstance(found, dict) else None
-        case _:
-            found = either(entries, "expectedOutput", "expected_output")
+    found = either(as_object(criteria), *_EXPECTED_KEYS[kind])
+    match kind, found:
+        case "json-similarity", _:
             return None if found is None else {"expected_output": found}
-    return {"expected": calls} if isinstance(found, list) else None
+        case "tool-call-count", dict():
+            return {"tool_calls_count": found}
+        case "tool-call-args", list():
+            return {"expected": [_call(as_object(call)) for call in found]}
+        case "tool-call-output", list():
+            return {"expected": [{**_call(call), "output": call.get("output")} for call in map(as_object, found)]}
+        case "tool-call-order", list():
+            return {"expected": found}
+        case _:
+            return None
 
 
 def _call(call: JsonObject) -> JsonObject:

@@ -10,6 +10,7 @@ import base64
 import binascii
 import contextlib
 import hmac
+import logging
 from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
@@ -18,6 +19,8 @@ from typing import Self
 from toolgauge.model.errors import StartError
 from toolgauge.net.settings import Auth, is_loopback
 from toolgauge.settings import file_path, split_address
+
+_LOG = logging.getLogger("toolgauge")
 
 
 def is_own_host(header: str, endpoint_host: str) -> bool:
@@ -54,7 +57,7 @@ class TokenGuard:
     """Admits requests whose header `header` is `<scheme> <token>` with one of the tokens (RFC 6750 for `Bearer`).
 
     Without a scheme the header is the token alone. A file holds one token a line and is read again when it changes;
-    while it cannot be read, the tokens that were read last are valid.
+    while it is empty or cannot be read, the tokens that were read last are valid.
     """
 
     def __init__(self, auth: Auth) -> None:
@@ -125,6 +128,7 @@ class TokenFile:
         self._path = path
         self._seen: tuple[int, int, int] | None = None
         self._tokens: tuple[str, ...] = ()
+        self._is_warned = False
         try:
             self._read()
         except (OSError, UnicodeDecodeError) as error:
@@ -134,8 +138,8 @@ class TokenFile:
         """Return the tokens as they are in the file now."""
         try:
             self._read()
-        except (OSError, UnicodeDecodeError):
-            return self._tokens
+        except (OSError, UnicodeDecodeError) as error:
+            self._warn(_reason(error))
         return self._tokens
 
     def _read(self) -> None:
@@ -145,8 +149,17 @@ class TokenFile:
             return
         # Some editors begin a file with a mark, which would become part of the first token.
         text = self._path.read_text("utf-8-sig")
-        self._tokens = tuple(line.strip() for line in text.splitlines() if line.strip())
         self._seen = seen
+        tokens = tuple(line.strip() for line in text.splitlines() if line.strip())
+        if tokens or not self._tokens:
+            self._tokens, self._is_warned = tokens, False
+        else:
+            self._warn("it is empty")
+
+    def _warn(self, reason: str) -> None:
+        if not self._is_warned:
+            self._is_warned = True
+            _LOG.warning("cannot use the token file `%s`, its last tokens stay valid: %s", self._path, reason)
 
 
 def _password(value: str) -> str:

@@ -13,7 +13,7 @@ from toolgauge.config.criteria import (
     parameter_problems,
     unknown_evaluator,
 )
-from toolgauge.config.problems import config_error
+from toolgauge.config.problems import config_error, suggestion
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.expected import Expected, ExpectedCall, ExpectedOutput
 
@@ -411,3 +411,7 @@ def test_another_packages_word_for_the_evaluator_is_found_where_it_is_missing(tm
 def test_another_packages_key_of_an_expected_call_is_answered_with_ours(tmp_path: Path, key: str, ours: str):
     said = complaint(tmp_path, f"- {{name: x, evaluator: e, expected: [{{name: a, {key}: b}}]}}")
     assert said == f"criteria.yaml:1: unknown key `expected[0].{key}` in criterion `x` [did you mean `{ours}`?]"
+
+
+def test_a_near_match_wins_over_another_packages_word():
+    assert suggestion("tool", ("name", "tools")) == "did you mean `tools`?"

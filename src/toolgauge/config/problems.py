@@ -156,7 +156,9 @@ def config_error(problems: Sequence[Problem]) -> ConfigError:
 def suggestion(word: str, known: Iterable[str]) -> str | None:
     """Name the known word that was probably meant, else all of them."""
     words = sorted(known)
-    meant = [name for name in _ELSEWHERE if name in words and _is_elsewhere(word, name)]
+    # A near match, such as `tool` for `tools`, says more than a word of other packages.
+    meant = get_close_matches(word, words, n=1, cutoff=0.8)
+    meant += [name for name in _ELSEWHERE if name in words and _is_elsewhere(word, name)]
     meant += get_close_matches(word, words, n=1, cutoff=0.6)
     if meant:
         return f"did you mean `{meant[0]}`?"

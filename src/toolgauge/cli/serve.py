@@ -34,7 +34,7 @@ from toolgauge.service.service import Service
 from toolgauge.service.workers.front import make_front, number_of_workers
 from toolgauge.service.workers.redistribution import take_over_journals
 from toolgauge.service.workers.worker_observations import Viewers
-from toolgauge.settings import redacted_url, split_address
+from toolgauge.settings import file_path, redacted_url, split_address
 from toolgauge.web.view import WebView
 
 _LOG = logging.getLogger("toolgauge")
@@ -279,7 +279,8 @@ def _announce(service: Runtime, config: Config, criteria: Sequence[Criterion], v
     for file in evaluator_files(criteria):
         _LOG.info("running the evaluators in %s", file, extra={"file": file})
     if config.state.directory is not None:
-        _LOG.info("requests are acknowledged when they are in the journal in %s", config.state.directory)
+        directory = file_path(config.state.directory).absolute()
+        _LOG.info("requests are acknowledged when they are in the journal in %s", directory)
     urls = _destinations(config)
     if urls:
         _LOG.info("sending on to %s", ", ".join(urls), extra={"endpoints": urls})

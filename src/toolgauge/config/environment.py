@@ -14,7 +14,7 @@ from toolgauge.config.problems import Node, Place, Problem, config_error, merged
 from toolgauge.export.settings import SIGNALS
 from toolgauge.model.delivery import Signal
 
-_PREFIX = "OTEL_EXPORTER_OTLP_"
+PREFIX = "OTEL_EXPORTER_OTLP_"
 _ENDPOINT_KEYS = ("endpoint", *(f"{signal}_endpoint" for signal in SIGNALS))
 _FILES = {"CERTIFICATE": "ca_file", "CLIENT_KEY": "key_file", "CLIENT_CERTIFICATE": "cert_file"}
 
@@ -116,18 +116,18 @@ class _Variables:
     def _endpoint(self, *, is_grpc: bool) -> tuple[str, Node] | None:
         chosen = self._chosen("ENDPOINT")
         if chosen is not None:
-            is_whole = not is_grpc and chosen.place.source != f"{_PREFIX}ENDPOINT"
+            is_whole = not is_grpc and chosen.place.source != f"{PREFIX}ENDPOINT"
             return f"{self._signal}_endpoint" if is_whole else "endpoint", chosen
-        traces = self._environment.get(f"{_PREFIX}TRACES_ENDPOINT", "").strip()
+        traces = self._environment.get(f"{PREFIX}TRACES_ENDPOINT", "").strip()
         # Events and metrics belong where the traces go, and the usual path shows where that is.
         if traces and (is_grpc or traces.endswith("/v1/traces")):
             base = traces if is_grpc else traces.removesuffix("/v1/traces")
-            return "endpoint", Node(base, Place(f"{_PREFIX}TRACES_ENDPOINT"))
+            return "endpoint", Node(base, Place(f"{PREFIX}TRACES_ENDPOINT"))
         return None
 
     def _chosen(self, name: str) -> Node | None:
         """Read a setting: the form of the signal first. An empty variable counts as unset."""
-        for variable in (f"{_PREFIX}{self._signal.upper()}_{name}", f"{_PREFIX}{name}"):
+        for variable in (f"{PREFIX}{self._signal.upper()}_{name}", f"{PREFIX}{name}"):
             value = self._environment.get(variable, "").strip()
             if value:
                 return Node(_converted(name, value, Place(variable)), Place(variable))

@@ -9,7 +9,7 @@ import math
 import os
 import platform
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -19,7 +19,7 @@ import yaml
 from pydantic import ValidationError
 
 from toolgauge.config.criteria import EvaluatorFile, criteria_problems, evaluator_file
-from toolgauge.config.environment import filled_in
+from toolgauge.config.environment import PREFIX, filled_in
 from toolgauge.config.model import Config, config_model
 from toolgauge.config.parse import CORE_SCALARS, parse_yaml, read_file
 from toolgauge.config.problems import Node, Place, Problem, config_error, merged, nearest, plain, problems_of, spelled
@@ -29,12 +29,33 @@ from toolgauge.net.settings import ListenerSettings
 from toolgauge.settings import AS_WRITTEN, split_address
 
 
-def load(paths: Sequence[Path], overrides: Sequence[str], environment: Mapping[str, str]) -> Config:
-    """Merge the files from left to right, then the overrides (`a.b=c`), then what the environment fills in.
+def load(
+    paths: Sequence[Path],
+    overrides: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    sends: bool = True,
+    warn: Callable[[ConfigError], None] | None = None,
+) -> Config:
+    """Merge the files from left to right, then the overrides (`a.b=c`); where it `sends`, fill in `OTEL_EXPORTER_OTLP_*`.
 
-    Raises ConfigError with every problem found, wrong keys and values of its criteria included.
+    Raises ConfigError with every problem found, wrong keys and values of its criteria included; with `warn`, it gets the
+    problems that only these variables have, and the configuration is without them.
     """
-    root = filled_in(read(paths, overrides, environment), environment)
+    root = read(paths, overrides, environment)
+    if not sends:
+        return _validated(root, environment)
+    try:
+        return _validated(filled_in(root, environment), environment)
+    except ConfigError as error:
+        if warn is None:
+            raise
+        config = _validated(root, environment)
+        warn(error)
+        return config
+
+
+def _validated(root: Node, environment: Mapping[str, str]) -> Config:
     model = config_model(root)
     config: Config | None = None
     try:
@@ -275,7 +296,10 @@ def _loops(config: Config, node: Node) -> Iterator[Problem]:
                 if _is_at(target, receiver):
                     place = nearest(node, ("exporters", "otlp", number, key)).place
                     message = f"`exporters.otlp` sends to `{target[0]}:{target[1]}`, which is our own `{spelled(path)}`"
-                    yield Problem(place, message, "send to the next hop, or receive what comes back on another port")
+                    hint = "send to the next hop, or receive what comes back on another port"
+                    if place.source.startswith(PREFIX):
+                        hint = f"`unset {place.source}` in this shell, or set `exporters.otlp.endpoint`"
+                    yield Problem(place, message, hint)
 
 
 def _is_at(target: tuple[str, int], receiver: tuple[str, int]) -> bool:

@@ -96,9 +96,11 @@ def evaluator_files(criteria: Sequence[Criterion]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one.evaluator_file for one in criteria if one.evaluator_file is not None))
 
 
-def load_configuration(paths: Sequence[str], overrides: Sequence[str]) -> tuple[Config, tuple[Criterion, ...]]:
-    """Load configuration and criteria as at the start; raise `ConfigError` with every problem found."""
-    config = load([Path(path) for path in paths], overrides, os.environ)
+def load_configuration(
+    paths: Sequence[str], overrides: Sequence[str], warn: Callable[[ConfigError], None] | None = None
+) -> tuple[Config, tuple[Criterion, ...]]:
+    """Load configuration and criteria as at the start, `warn` as in `load`; raise `ConfigError` with every problem found."""
+    config = load([Path(path) for path in paths], overrides, os.environ, warn=warn)
     # One list for all that is wrong: a criterion with a wrong key or name hides no problem of the others.
     problems: list[Problem] = []
     written = read_criteria(config, os.environ, problems)
@@ -119,13 +121,14 @@ def load_for_replay(
     written: Sequence[CriterionConfig] = (),
     defaults: bool = True,
     evaluators: EvaluatorFiles | None = None,
+    sends: bool = False,
 ) -> tuple[Config, tuple[Criterion, ...]]:
     """Load configuration and criteria as `load_configuration` does, with the criteria of further files and `written` ones.
 
     Without `defaults`, the default criteria are off, whatever the configuration has. `evaluators` remembers the files that it
-    has run.
+    has run. Only where it `sends` do the variables `OTEL_EXPORTER_OTLP_*` count.
     """
-    config = load([Path(path) for path in paths], overrides, environment)
+    config = load([Path(path) for path in paths], overrides, environment, sends=sends)
     if not defaults:
         config = config.model_copy(update={"defaults": config.defaults.model_copy(update={"enabled": False})})
     problems: list[Problem] = []

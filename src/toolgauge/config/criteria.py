@@ -1,7 +1,6 @@
 """Criteria as they were written, inline and in files, checked as far as no evaluator is needed.
 
-What is not a key of every criterion is a parameter of its evaluator and stays as it is, with its line: only
-`service` knows the evaluators, and its problems (`parameter_problems`) must name the file too.
+Other keys are parameters of the evaluator and keep their lines: only `service` knows the evaluators.
 """
 
 import contextlib
@@ -148,11 +147,7 @@ class CriterionConfig:
         return str(self.node.place)
 
     def canonical(self) -> JsonObject:
-        """Write what decides about a score, references included, with defaults spelled out.
-
-        `sample` and `enforce` are left out: they decide how many are scored and where scores are sent, so that a
-        criterion keeps its revision, and with it its history, when it goes from shadow to live.
-        """
+        """Write what decides about a score, with defaults spelled out; `sample` and `enforce` change no revision."""
         reference: Json = None
         if self.references is not None:
             cases = self.references.cases.items()

@@ -1,10 +1,7 @@
 """The configuration, criteria files and reference lines as JSON Schema (2020-12), for editors.
 
-It comes from the models that read them, so that a key or a parameter of an evaluator is known as soon as it exists. What an
-editor checks is what was typed: `${env:NAME}` may stand for any value, and durations and sizes are texts with a unit.
-
-Only what editors know of older drafts is used: a criterion is one of the objects under `criterion.<evaluator>`, chosen by
-`if` and `then`, each with all of its keys.
+Made from the models that read them. `${env:NAME}` may stand for any value, and durations and sizes are texts with a unit. Only
+features that editors know of older drafts are used.
 """
 
 import contextlib

@@ -1,10 +1,7 @@
 """`OTEL_EXPORTER_OTLP_*` fills what the file leaves out of `exporters.otlp`.
 
-The form of a signal (`OTEL_EXPORTER_OTLP_LOGS_HEADERS`) wins over the general one. A destination appears when an
-endpoint comes from here; where signals have different settings, there is one for each. The meanings are those of
-the OpenTelemetry specification ("OpenTelemetry Protocol Exporter"): the general endpoint is a base URL for HTTP, that of
-a signal is used as it is, a timeout is a number of milliseconds, headers are percent-encoded, and gRPC without a scheme
-means TLS unless `INSECURE` is true.
+The meanings are those of the OpenTelemetry specification ("OpenTelemetry Protocol Exporter"). The form of a signal
+(`OTEL_EXPORTER_OTLP_LOGS_HEADERS`) wins over the general one; signals with different settings get a destination each.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,4 @@
-"""Files, `--set` and environment variables -> one `Config`, or one `ConfigError` that lists all problems; a `Config` as YAML.
-
-Some problems no single key shows: functions that do not exist yet, and addresses that contradict each other.
-"""
+"""Files, `--set` and environment variables -> one `Config`, or one `ConfigError` that lists all problems; a `Config` as YAML."""
 
 import contextlib
 import glob
@@ -39,8 +36,7 @@ def load(
 ) -> Config:
     """Merge the files from left to right, then the overrides (`a.b=c`); where it `sends`, fill in `OTEL_EXPORTER_OTLP_*`.
 
-    Raises ConfigError with every problem found, wrong keys and values of its criteria included; with `warn`, it gets the
-    problems that only these variables have, and the configuration is without them.
+    Raises ConfigError with every problem found; problems of these variables alone go to `warn`, where given.
     """
     root = read(paths, overrides, environment)
     if not sends:
@@ -170,10 +166,7 @@ class Sources:
 def find_sources(
     paths: Sequence[Path], overrides: Sequence[str], environment: Mapping[str, str], criteria_paths: Sequence[Path] = ()
 ) -> Sources:
-    """Find the files of a configuration: its own, criteria, references, evaluators and definitions of tools.
-
-    `criteria_paths` are criteria files beside those that it names. What cannot be read names no further files.
-    """
+    """Find the files of a configuration: its own, criteria (`criteria_paths` too), references, evaluators and tools."""
     # A pipe can be read once, and is not ours.
     if not all(path.is_file() for path in paths):
         return Sources((*paths, *criteria_paths), ())

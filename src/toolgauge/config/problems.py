@@ -1,8 +1,7 @@
 """A configuration as it was written, each value with its place, and the problems found in it.
 
-Files, `--set` and environment variables all become the same tree of nodes, so that every complaint can name file and line:
-about the YAML text, about values (pydantic, through `problems_of`) and about evaluators (through `parameter_problems`). All
-leave as one `ConfigError` that lists every one of them, because a person who fixes one line at a time gives up.
+Files, `--set` and environment variables become one tree of nodes, so that every complaint can name file and line. One
+`ConfigError` lists all problems.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,9 +1,7 @@
 """Expected calls as people write them, in criteria and in reference files (JSONL), and as evaluators get them.
 
-A list inside the list is a group: its calls have no order among themselves, as in `[search, [book, pay], confirm]`. A
-reference file has one line a case: `{"case": "refund-17", "expected": [...]}`, or `expected_turns` with one list a user
-turn; `expected_output`, the agent's final answer, beside them or alone. The same case twice is an error: whichever line
-won, scores would be wrong without a trace.
+A list inside the list is a group of calls without an order: `[search, [book, pay], confirm]`. A reference file has one line a
+case: `{"case": "refund-17", "expected": [...]}`, `expected_turns` or `expected_output`. The same case twice is an error.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,6 @@
-"""Tools that the configuration registers (`tools.definitions`), for traffic that does not record what was on offer.
+"""Registered tools (`tools.definitions`), for traffic that does not record the tools on offer.
 
-A file is a list of tools as OpenAI, Anthropic or MCP have it (with `tools` or a JSON-RPC answer around it), in JSON or YAML. A tool that is registered twice is an error: whichever won, calls of the other
-would be judged by the wrong schema.
+A file is a list of tools as OpenAI, Anthropic or MCP write it, in JSON or YAML. A tool registered twice is an error.
 """
 
 import glob

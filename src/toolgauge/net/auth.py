@@ -1,9 +1,7 @@
-"""Authentication of clients: a token in a header, compared in constant time; and requests of browsers that are our own.
+"""Authentication of clients: a token in a header, compared in constant time; and requests of browsers.
 
-The same for OTLP over gRPC and HTTP, for the admin endpoint, for metrics and for the web view. Tokens are never shown,
-logged or counted. A page elsewhere can have a browser ask what only this machine, or this network, can reach. It reads no
-answer of another origin, unless it points a name of its own here (DNS rebinding); the Host header names it then, and pages
-cannot choose that. Ports decide nothing: tunnels and published ports change them.
+Tokens are never shown, logged or counted. A page elsewhere can have a browser ask this machine, and reads the answer if it points
+a name of its own here (DNS rebinding); the Host header names it then. Ports decide nothing: tunnels change them.
 """
 
 import base64
@@ -26,8 +24,7 @@ _LOG = logging.getLogger("toolgauge")
 def is_own_host(header: str, endpoint_host: str) -> bool:
     """Return whether a Host header names an endpoint that listens on `endpoint_host`, and cannot be another's name.
 
-    On loopback that is this machine. Elsewhere it may also be an address, or a name without a dot, which the public DNS
-    does not have.
+    Beyond loopback, addresses and names without a dot, which the public DNS does not have, count too.
     """
     try:
         host, _ = split_address(header if ":" in header.rpartition("]")[2] else f"{header}:0")
@@ -54,10 +51,9 @@ def is_of_another_site(headers: Mapping[str, str]) -> bool:
 
 
 class TokenGuard:
-    """Admits requests whose header `header` is `<scheme> <token>` with one of the tokens (RFC 6750 for `Bearer`).
+    """Admits requests whose header `header` is `<scheme> <token>`, or the token alone without a scheme.
 
-    Without a scheme the header is the token alone. A file holds one token a line and is read again when it changes;
-    while it is empty or cannot be read, the tokens that were read last are valid.
+    A file holds one token a line and is read again when it changes; while it is empty or unreadable, its last tokens are valid.
     """
 
     def __init__(self, auth: Auth) -> None:
@@ -101,10 +97,7 @@ class TokenGuard:
 
 
 class BrowserGuard(TokenGuard):
-    """Admits browsers, too, which can send no token of their own: one is the password that they ask for (RFC 7617).
-
-    The name of the user is not looked at. Where the token is not in `Authorization`, something in front of us puts it there.
-    """
+    """Admits browsers, too: a token is the password that they ask for, whatever the name of the user (RFC 7617)."""
 
     @property
     def challenge(self) -> str:

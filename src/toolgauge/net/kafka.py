@@ -1,7 +1,4 @@
-"""What people write about Kafka brokers, with the Collector's names, and the same as properties of librdkafka.
-
-Nothing here loads the client: the extra `kafka` is needed where a section is used.
-"""
+"""Settings of Kafka brokers, with the Collector's names, and the same as properties of librdkafka. Loads no client."""
 
 from importlib.util import find_spec
 from typing import Annotated, Literal, TypeAlias

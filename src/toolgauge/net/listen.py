@@ -1,10 +1,7 @@
 """Listening sockets of an endpoint such as `localhost:4317`, and connections on the event loop.
 
-Everything that listens binds through here, so that a taken port, an unknown host and an ephemeral port mean the same
-everywhere. `localhost` is two addresses: clients that resolve it to ::1 would otherwise be refused. A certificate that was
-renewed is used for the connections that come next; the sockets stay bound meanwhile. asyncio's own servers try again a
-hundred times over, with a stack trace each, when the process has no descriptor left for a connection: what should be a
-wait would fill the log and the core.
+`localhost` is two addresses: clients that resolve it to ::1 would otherwise be refused. A renewed certificate serves the next
+connections. asyncio's own servers fill the log and the core when there is no descriptor left; here that is a wait.
 """
 
 import asyncio
@@ -145,10 +142,7 @@ def _ignore(_error: ssl.SSLError, _peer: str | None) -> None: ...
 
 
 class Listeners:
-    """Accepts connections at `endpoint` (`host:port`; port 0 takes any free one) and makes a protocol for each.
-
-    Failed TLS handshakes go to `on_failure`, with the peer's address.
-    """
+    """Accepts connections at `endpoint` and makes a protocol for each; failed TLS handshakes go to `on_failure`."""
 
     def __init__(
         self,
@@ -258,10 +252,7 @@ IDLE_TIMEOUT_S = 120.0
 
 
 class HttpEndpoint(ABC):
-    """An HTTP server of ours: metrics, health, pages. With `auth`, only requests with a token are answered.
-
-    It is read from, but for `post_paths`, which take POST alone. Every answer has `headers`, refusals too.
-    """
+    """An HTTP server of ours, read-only but for `post_paths`. With `auth`, only requests with a token are answered."""
 
     guard_type: type[TokenGuard] = TokenGuard
 

@@ -123,10 +123,9 @@ def load_for_replay(
     evaluators: EvaluatorFiles | None = None,
     sends: bool = False,
 ) -> tuple[Config, tuple[Criterion, ...]]:
-    """Load configuration and criteria as `load_configuration` does, with the criteria of further files and `written` ones.
+    """Load configuration and criteria, with those of further files and `written` ones.
 
-    Without `defaults`, the default criteria are off, whatever the configuration has. `evaluators` remembers the files that it
-    has run. Only where it `sends` do the variables `OTEL_EXPORTER_OTLP_*` count.
+    `evaluators` remembers the files it has run. `OTEL_EXPORTER_OTLP_*` counts only where it `sends`.
     """
     config = load([Path(path) for path in paths], overrides, environment, sends=sends)
     if not defaults:

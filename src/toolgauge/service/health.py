@@ -1,12 +1,8 @@
 """Health and the admin endpoint, in the words of the Collector's health check extensions.
 
-Ready means: the ports are bound and the process is not stopping. A destination that is away is shown and is no reason for
-a restart, which would only lose what waits for it.
-
-Health is for everybody. The small API about regressions is not: names of services, agents and tools, and the means to silence
-an alarm, are not for every page in a browser and every pod in a cluster. On loopback the Host header must name this machine (a
-page elsewhere can point its own name here, DNS rebinding, but cannot choose that header), and beyond loopback a token is
-asked for. With a token any Host will do, because no page has it.
+Ready means: the ports are bound and the process is not stopping. A destination that is away is no reason for a restart.
+Health is for everybody. The API about regressions asks on loopback for a Host header of this machine (a page elsewhere can point
+its own name here, DNS rebinding, but cannot choose that header), and beyond loopback for a token.
 """
 
 import asyncio
@@ -161,10 +157,7 @@ def make_health(
     journal: Journal | None = None,
     messages: MessageReceiver | None = None,
 ) -> Health:
-    """Make the health of a service; receivers are well as long as the process takes requests.
-
-    `clock` is the service's, so that a wall clock that is set makes neither the uptime nor an outage longer or negative.
-    """
+    """Make the health of a service; `clock` is the service's, which never goes back."""
     started_ns = clock()
     stuck = "the worker is stuck in an evaluator or a trajectory: requests go on unread when the inbox is full"
 
@@ -272,10 +265,7 @@ class _Refused(Exception):  # noqa: N818 (an answer, no fault)
 
 
 class AdminEndpoint(HttpEndpoint):
-    """Serves `GET /` and `GET /status[?verbose]`, and of regressions `GET /streams`, `GET /comparison` and `POST /ack`.
-
-    `watching` is `None` where nothing is watched.
-    """
+    """Serves health, and the API about regressions unless `watching` is `None`."""
 
     def __init__(
         self,

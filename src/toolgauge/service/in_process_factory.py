@@ -1,7 +1,6 @@
 """Config -> the pipeline inside an application, fed with spans of the SDK; no receiver, no port, no thread.
 
-The application's own exporter has had the spans already, so nothing is held and nothing is sent on. Our own
-telemetry goes the ways that the application has (`Ways`).
+Nothing is held or sent on: the application's own exporter has had the spans already. Our own telemetry leaves by `Ways`.
 """
 
 import asyncio

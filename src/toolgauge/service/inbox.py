@@ -1,6 +1,6 @@
-"""Requests between the event loop and the worker thread: acknowledged, and waiting to be read.
+"""Acknowledged requests between the event loop and the worker thread, bounded in bytes.
 
-Bounded in bytes. The loop puts, the worker takes; each side writes a number of its own, so that neither waits for a lock.
+Each side writes a number of its own, so that neither waits for a lock.
 """
 
 import asyncio

@@ -1,7 +1,6 @@
 """Config -> the judges, and the pool that stays while they change.
 
-The worker puts inquiries in and takes answers out; the judges are tasks of the event loop. Judges that go answer what they
-were asked, others are asked from then on.
+The worker puts inquiries in and takes answers out; the judges are tasks of the event loop.
 """
 
 import asyncio

@@ -106,9 +106,8 @@ def make_pipeline(
 ) -> Pipeline:
     """Put the stages together; without `judging`, criteria that ask a judge are answered with `judge_budget`.
 
-    Criteria that judge nothing for an hour go to `on_unmatched`. With `content`, results and messages are read although no
-    criterion looks at them; so are `attributes`. A run that began before `live_since_ns` may have been received in part by
-    another process; so may traces of the same conversations where it `is_divided`. Verdicts of others go to `feedback`; without one they are compared with what criteria find.
+    With `content`, results and messages are read even if no criterion needs them; so are `attributes`. Runs that began before
+    `live_since_ns`, and conversations where it `is_divided`, may have been received in part by another process.
     """
     late = config.assemble.late_memory
     scorer = _scorer(config, criteria, metrics, deadline, on_unmatched)
@@ -171,10 +170,7 @@ def make_rules(
     labels: Collection[str] = (),
     deadline: Deadline = no_deadline,
 ) -> Rules:
-    """Make what a running pipeline may go on by; `read` are the attributes that it looks for by now.
-
-    `running` is the configuration that it goes by until then. `labels` are the attributes of resources that are labels since the start.
-    """
+    """Make the next rules of a running pipeline, which reads the attributes `read` and goes by `running` until then."""
     scorer = _scorer(config, criteria, metrics, deadline, _log_unmatched)
     reading = None
     if scorer.wanted != frozenset(read) or config.dialects != running.dialects:
@@ -253,10 +249,7 @@ def offline_pipeline(
     deadline: Deadline = no_deadline,
     feedback: FeedbackSink | None = None,
 ) -> Callable[[ScorecardSink], Pipeline]:
-    """Return what makes a pipeline for recorded traffic: nothing is held, nothing is sent on.
-
-    `attributes` are kept in trajectories although no criterion asks for them. `judging` and `feedback` are for one pipeline only.
-    """
+    """Return a function that makes pipelines for recorded traffic; `judging` and `feedback` serve one pipeline only."""
     offline = config.model_copy(update={"annotate": "off"})
 
     def make(sink: ScorecardSink) -> Pipeline:

@@ -56,10 +56,7 @@ _LARGEST_THRESHOLD = (1 << 31) - 1
 
 
 def keep_freed_memory(limit_bytes: int) -> None:
-    """Have this process keep a share of its memory limit when it is freed, for any of its threads.
-
-    For a process that is ours alone, before it has threads.
-    """
+    """Have this process keep a share of its memory limit when it is freed. Call before there are threads."""
     allocator = Allocator()
     allocator.share()
     allocator.keep(int(limit_bytes * _KEPT))
@@ -96,11 +93,7 @@ class Allocator:
         self._mallopt = getattr(library, "mallopt", None)
 
     def keep(self, size_bytes: int) -> None:
-        """Keep so much freed memory for later requests; the next `trim` returns the rest.
-
-        By itself the C library gives the memory of each large request back and asks for it anew, and the system clears
-        every page of it: a fifth of what such requests cost.
-        """
+        """Keep so much freed memory for later requests: clearing new pages costs a fifth of large requests."""
         if self._mallopt is not None:
             # A request that is a large part of all that is kept goes back at once: it would only crowd out the others.
             self._mallopt(_M_MMAP_THRESHOLD, min(size_bytes // 4, _LARGEST_MMAP_THRESHOLD))
@@ -122,10 +115,7 @@ class Allocator:
 
 
 class MemoryGuard:
-    """Refuses above 80 % of the limit, asks for relief above the limit, and ends by itself.
-
-    `resident` reads the memory in use; `None` means that it cannot be known, and nothing is refused then.
-    """
+    """Refuses above 80 % of the limit and asks for relief above it; a `resident` of `None` refuses nothing."""
 
     def __init__(
         self,
@@ -197,7 +187,11 @@ class MemoryGuard:
         else:
             if self._short_since_ns is None:
                 self._short_since_ns = now_ns
-            self._log_shortage(resident, now_ns)
+            # Log a shortage, unless one was logged a moment ago; a long one is then logged late.
+            if not self._is_logged and _is_due(self._logged_ns, now_ns, _BETWEEN_LINES_NS):
+                others = repetitions(self._unlogged - 1)
+                self._is_logged, self._logged_ns, self._unlogged = True, now_ns, 0
+                _LOG.warning("%s in use: requests are refused with a retryable status%s", self._share(resident), others)
             if is_empty:
                 # Nothing would become less by waiting: what is taken in one at a time still leaves one at a time.
                 if resident >= self._resume and _is_due(self._relieved_ns, now_ns, _BETWEEN_RELIEFS_NS):
@@ -248,13 +242,6 @@ class MemoryGuard:
         if resident >= self._soft and not self._is_short:
             self._is_short = True
             self._unlogged += 1
-
-    def _log_shortage(self, resident: int, now_ns: int) -> None:
-        """Log a shortage, unless one was logged a moment ago; a long one is then logged late."""
-        if not self._is_logged and _is_due(self._logged_ns, now_ns, _BETWEEN_LINES_NS):
-            others = repetitions(self._unlogged - 1)
-            self._is_logged, self._logged_ns, self._unlogged = True, now_ns, 0
-            _LOG.warning("%s in use: requests are refused with a retryable status%s", self._share(resident), others)
 
     def _log_too_small(self, resident: int, now_ns: int) -> None:
         if resident < self._soft:
@@ -416,11 +403,7 @@ def measure_process(registry: MetricRegistry) -> None:
 
 
 class Faults:
-    """Faults of our own in timed work: counted, logged once a minute by kind and place, and survived.
-
-    Without this, one trajectory that trips a bug would end closing and scoring for everybody until the restart,
-    while receivers go on taking spans as if all were well.
-    """
+    """Our own faults in timed work: counted, logged once a minute by kind and place, and survived, so that closing goes on."""
 
     def __init__(self, metrics: SelfMetrics) -> None:
         self._count = metrics.faults

@@ -1,7 +1,6 @@
 """The shared half of a single process and of the front of several: one start, one stop, one set of timers.
 
-At the start everything that people look at comes first, then scoring, and the receivers last. The end goes the other way
-round: announce the stop, stop receiving, score what is open, send what is queued, stop being observable, health last.
+The start goes from the views over scoring to the receivers; the stop goes the other way round, health last.
 """
 
 import asyncio
@@ -36,12 +35,7 @@ _WEBHOOKS_TIMEOUT_S = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Losses:
-    """The cost of an end. `undelivered` has the names of destinations; `held` found no room in any queue.
-
-    Trajectories that were `dropped` have no result; `incomplete` ones are `not_evaluated`, which is no loss of data. `kept` by
-    the journal, undelivered, and `open` trajectories are no loss either: the next start continues with them. `died` counts
-    the spans that were lost with workers.
-    """
+    """The cost of a stop. `incomplete` trajectories are `not_evaluated`; `kept` and `open` ones wait in the journal: neither is lost."""
 
     undelivered: tuple[tuple[str, Undelivered], ...] = ()
     held: Undelivered = field(default_factory=Undelivered)

@@ -126,11 +126,10 @@ def make_service(
     on_accepted: OnAccepted = ignore_request,
     put_together: Callable[..., Pipeline] = make_pipeline,
 ) -> Service:
-    """Put a service together; `observing` may wrap the sink of scorecards to look at them in passing.
+    """Put a service together; raise `ConfigError` when a criterion asks a judge and there is no such model.
 
-    `is_live` where senders were running before: another process may have received what they sent then. With a `worker` it is one
-    of several processes, and receives from the front alone. A `recording` stands in for `exporters.file`.
-    Raise `ConfigError` when a criterion asks a judge and there is no such model.
+    `is_live` where senders were running before. With a `worker` link it receives from the front alone. A `recording` stands in
+    for `exporters.file`.
     """
     check_messages(config, criteria)
     clock = SteadyClock()

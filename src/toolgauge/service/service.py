@@ -31,10 +31,7 @@ from toolgauge.state.store import StateStore
 
 
 class Persistence:
-    """The state directory of one service. `clock` is the service's.
-
-    Raises `StartError` when the directory cannot be used.
-    """
+    """The state directory of one service. Raises `StartError` when it cannot be used."""
 
     def __init__(
         self,
@@ -65,10 +62,9 @@ class Persistence:
         return None if store is None else cls(store, settings, late, metrics, clock)
 
     def recover(self, pipeline: Pipeline, faults: Faults) -> None:
-        """Have the pipeline take up what an earlier process left, before anything else reaches it; then begin to write.
+        """Have the pipeline take up the journal of an earlier process before anything else; then begin to write.
 
-        A fault in reading a request is survived, as when it came: else no process could start ever again. What cannot be
-        read is counted and logged, and what there is no time for stays for the next start.
+        Faults are survived: else no process could ever start again. Requests that there is no time for stay for the next start.
         """
         began_ns = self._clock()
         count = spoilt = 0
@@ -178,10 +174,7 @@ class Service(Runtime):
 
     @property
     def _keeps_open(self) -> bool:
-        """Whether the next start continues with open trajectories and undelivered requests.
-
-        Not while any of them came when the journal could not be written.
-        """
+        """Whether the next start continues with open trajectories: not while the journal could not be written."""
         persistence = self.persistence
         return persistence is not None and persistence.journal.failure is None and not persistence.journal.unwritten
 
@@ -256,10 +249,7 @@ class Service(Runtime):
     # -- the end of reading and scoring -----------------------------------------------------------------------------
 
     async def _end_reading(self) -> tuple[int, int]:
-        """Read the inbox, and score open trajectories or leave them to the journal.
-
-        Return how many trajectories are incomplete, and how many were dropped.
-        """
+        """Read the inbox, and score open trajectories or leave them to the journal; count the incomplete and the dropped."""
         self.pipeline.admission.close()
         until_ns = self.clock() + int(_SCORING_DEADLINE_S * 1e9)
         keeps = self._keeps_open

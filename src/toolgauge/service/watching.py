@@ -1,8 +1,7 @@
-"""Regressions on their way out, and what the detectors know on its way to the store.
+"""Regressions on their way out, and the state of the detectors on its way to the store.
 
-The worker finds regressions; here they are saved first and announced then, on the event loop: an alarm that was announced is
-known after a restart, and is not raised again. What the detectors learn otherwise is saved every few seconds; what is lost
-with the process is at most the conversations of these seconds.
+Regressions are saved first and announced then, so that a restart knows every announced alarm. Other state is saved every few
+seconds; at most the conversations of these seconds are lost.
 """
 
 import asyncio
@@ -77,10 +76,7 @@ def announce(
 
 
 class Watching:
-    """The watcher of a running service. `regressed` is called by the worker, everything else on the event loop.
-
-    `streams` names the criteria at the start, with their revisions: what is known of others is forgotten.
-    """
+    """The watcher of a running service. `regressed` belongs to the worker; `streams` are the criteria with their revisions."""
 
     def __init__(
         self,
@@ -111,10 +107,7 @@ class Watching:
         self._stored: set[bytes] = set()
 
     def restore(self) -> Sequence[Regression]:
-        """Read what an earlier process saved, before the worker starts; return the regressions that are on.
-
-        Raise `StartError` when the store cannot be read.
-        """
+        """Read the saved state before the worker starts; return active regressions. Raise `StartError` when it cannot be read."""
         self._metrics.state_saved.set(float(self._store is not None))
         if self._store is None:
             return ()

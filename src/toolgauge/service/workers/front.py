@@ -65,8 +65,7 @@ class Taking(Protocol):
 class DividedIntake:
     """Divides a request between the workers, and acknowledges it when every part is accepted.
 
-    When one part is refused the sender is to come back with all of it; the parts that were taken are remembered for a while,
-    so that they are not handed over a second time. `refused` counts spans that are refused here, for a reason.
+    A sender whose request is refused comes back with all of it: parts that were taken are remembered and not taken twice.
     """
 
     def __init__(
@@ -256,10 +255,7 @@ def conversation_keys(criteria: Sequence[Criterion]) -> tuple[str, ...]:
 def make_front(
     config: Config, criteria: Sequence[Criterion], config_options: Sequence[str], *, viewers: Viewers
 ) -> Front:
-    """Put the front together; `config_options` are what its workers read the same configuration from.
-
-    `viewers` are given scorecards of all workers.
-    """
+    """Put the front together; its workers read the configuration from `config_options`, `viewers` see their scorecards."""
     clock = SteadyClock()
     hop_id = uuid.uuid4().hex
     count = number_of_workers(config)

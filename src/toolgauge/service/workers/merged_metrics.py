@@ -63,10 +63,7 @@ class MergedRegistry(MetricRegistry):
             self._of_workers[worker] = metrics
 
     def bury(self, worker: int, *, accepted: int, refused: int, keeps: bool) -> float:
-        """Keep what a worker had counted that has died; return how many spans are lost.
-
-        Of all that it was handed it had `accepted` and `refused` so many spans, by its answers. `keeps`: the next process has what it held.
-        """
+        """Keep the counts of a dead worker; return how many spans are lost: none where its journal `keeps` them."""
         with self.lock:
             metrics = self._of_workers.pop(worker, {})
             spans = _counter(metrics.get(SPANS))
@@ -114,10 +111,7 @@ class MergedRegistry(MetricRegistry):
         return {HELD: gauges, QUEUED: replace(gauges, name=QUEUED, labels=("toolgauge.destination",), cells=queued)}
 
     def _settle(self, worker: int, held: float, queued: Mapping[str, float], *, recovered: float) -> None:
-        """Hand the spans that a dead worker left over to its successor, which counts those as received that it took up.
-
-        What it did not take up had been sent between the last look at the dead worker and its death.
-        """
+        """Hand a dead worker's spans to its successor, which counts as received those it took up; the others had been sent."""
         lefts = [held + value for value in queued.values()] or [held]
         counted_again = min(recovered, *lefts)
         self._add(worker, _RECEIVED, -counted_again)

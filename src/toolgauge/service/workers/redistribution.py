@@ -35,10 +35,7 @@ def directory_of(state: Path, number: int) -> Path:
 
 
 def redistribute(state: Path, top: StateStore, divider: Divider, workers: int, sync: Sync) -> None:
-    """Move each request to the journal of its worker; with one worker `top` is its journal.
-
-    Raise `StartError` when a directory cannot be used.
-    """
+    """Move each request to the journal of its worker. Raise `StartError` when a directory cannot be used."""
     found = sorted(state.glob("worker-*"))
     if workers == 1 and not found:
         return
@@ -132,10 +129,7 @@ def _move_entry(source: StateStore, targets: Sequence[StateStore], divider: Divi
 
 
 def _move_closed(source: StateStore, targets: Sequence[StateStore], divider: Divider) -> None:
-    """Have each worker know which of its traces have closed, and all of them which conversations.
-
-    What conversations have shown goes to all workers, as a part: their next traces may be on any of them.
-    """
+    """Tell each worker its closed traces; closed conversations and their shown values go to all workers."""
     closed: list[ClosedId] = []
     shown: list[ShownValues] = []
     with source.reading() as connection:

@@ -1,9 +1,7 @@
 """The scorecards of all workers at the front: one watch, one web view, one summary.
 
-Of every trajectory a worker hands over the scores that are watched, and of some the whole scorecard: as many as pages and
-lines can show. A tenth of a second goes in one message; without room on its way a message is counted and dropped, and no
-score or span waits for it. The front reads messages on a thread of its own, which owns the watcher: a drop in many streams
-at once keeps no receiver waiting.
+A worker sends all watched scores, and as many whole scorecards as pages and lines can show, ten messages a second. Without room
+a message is counted and dropped. The front reads messages on a thread of its own, which owns the watcher.
 """
 
 import asyncio
@@ -46,10 +44,7 @@ _COUNT_BYTES = 4
 
 
 class Wanted(Struct, array_like=True, frozen=True):
-    """The front's wishes: scores for the detectors, and whole scorecards, the `shown` first and `shown_per_second` later.
-
-    The rate holds for those that failed, and for the others. With `counts`, the rest is counted.
-    """
+    """The front's wishes: scores, `shown` scorecards at first, then a rate each for failed and other ones, and `counts` of the rest."""
 
     scores: bool = False
     shown: int = 0
@@ -85,10 +80,7 @@ class Viewers:
 
 
 class Observations:
-    """The front's side. `take`, `start`, `stop` and `run` belong to the event loop.
-
-    `on_regressions` is called on the observing thread.
-    """
+    """The front's side. `take`, `start`, `stop` and `run` belong to the event loop, the rest to the observing thread."""
 
     def __init__(
         self,
@@ -210,10 +202,9 @@ class Observations:
 
 
 class WorkerObserver:
-    """A worker's side: hands over the scorecards that pass through a sink. `send` never waits; False without room.
+    """A worker's side: sends the scorecards that pass through a sink. `send` never waits; False without room.
 
-    `observe` before the service is made, `start` after it. Everything but `start` and `control` belongs to the worker's
-    thread.
+    All but `start` and `control` belong to the worker's thread.
     """
 
     def __init__(self, send: Callable[[bytes], bool], *, clock: Callable[[], int] = time.monotonic_ns) -> None:

@@ -1,6 +1,6 @@
-"""Workers as the front sees them, over all of their lives: spawned, handed requests, and started again when they have died.
+"""Workers as the front sees them: spawned, handed requests, and started again when they die.
 
-What a worker was handed and has not answered when it dies is refused with a retryable status: its senders come back.
+Requests that a dead worker has not answered are refused with a retryable status.
 """
 
 import asyncio

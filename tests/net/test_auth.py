@@ -1,5 +1,4 @@
 from base64 import b64encode
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -55,14 +54,15 @@ def test_file_that_is_gone_leaves_the_last_tokens_valid(tmp_path: Path):
     assert guard.admits("Bearer one")
 
 
-@pytest.mark.parametrize("spoil", [Path.unlink, lambda file: file.write_text("")], ids=["gone", "emptied"])
-def test_token_file_without_tokens_is_logged_once(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, spoil: Callable[[Path], object]
-):
+@pytest.mark.parametrize("is_gone", [True, False])
+def test_token_file_without_tokens_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture, *, is_gone: bool):
     file = tmp_path / "tokens"
     file.write_text("one")
     guard = TokenGuard(Auth(filename=str(file)))
-    spoil(file)
+    if is_gone:
+        file.unlink()
+    else:
+        file.write_text("")
     assert guard.admits("Bearer one")
     assert not guard.admits("Bearer ")
     (record,) = caplog.records

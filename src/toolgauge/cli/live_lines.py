@@ -16,8 +16,7 @@ from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.export.redact import Redactor
 from toolgauge.model.outcomes import OutcomeWord, Scorecard
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.pipeline.stages import ScorecardSink
-from toolgauge.report.kept import ObservedSink
+from toolgauge.pipeline.stages import ObservedSink, ScorecardSink
 from toolgauge.report.terminal import Style, counted, outcome_styled, printable, shortened, shortened_error
 from toolgauge.report.trajectory_rows import TrajectoryRow, row
 from toolgauge.score.failing_calls import SHADOW, ResultCounts

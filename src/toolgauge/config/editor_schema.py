@@ -132,7 +132,6 @@ class _Definitions:
         }
 
     def _of_evaluator(self, name: str) -> _Schema:
-        """Describe the criteria of an evaluator."""
         parameters, model = self._parameters[name], self._evaluators[name]
         keys = {key: {"$ref": f"{_DEFS}{_CRITERION}/properties/{key}"} for key in self._criterion["properties"]}
         schema: _Schema = {"type": "object", "properties": keys}
@@ -178,7 +177,6 @@ def _both(first: str, second: str) -> _Schema:
 
 
 def _names_in(schema: object) -> Iterator[str]:
-    """Yield the definitions that a schema refers to."""
     match schema:
         case dict():
             for key, value in cast("Mapping[str, object]", schema).items():

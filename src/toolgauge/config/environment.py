@@ -72,8 +72,6 @@ def _ways(by_signal: Mapping[Signal, dict[str, Node]]) -> list[dict[str, Node]]:
 
 
 class _Variables:
-    """The variables of the environment about one signal."""
-
     def __init__(self, environment: Mapping[str, str], signal: Signal, given: Mapping[str, Node]) -> None:
         self._environment = environment
         self._signal = signal

@@ -327,8 +327,6 @@ def as_yaml(values: Json) -> str:
 
 
 class _LineDumper(_Dumper):
-    """Writes every text on one line."""
-
     def represent_str(self, data: str) -> yaml.ScalarNode:
         """Escape the ends of lines, of which Unicode has more than one, and what else does not print."""
         style = None if data.isprintable() else '"'
@@ -365,7 +363,6 @@ def _line(value: Json, style: str | None = None) -> str:
 
 
 def _escaped(value: Json) -> Json:
-    """Protect dollar signs from being taken for variables."""
     match value:
         case str():
             return value.replace("$", "$$")

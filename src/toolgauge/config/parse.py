@@ -4,6 +4,7 @@ Scalars follow the YAML 1.2 core rules: `annotate: off`, `12:30` and numbers wit
 a scalar and can never add structure. Aliases are expanded up to a limit: nine lines of them can stand for a billion values.
 """
 
+import glob
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -49,6 +50,16 @@ def read_file(path: Path) -> bytes:
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise ConfigError(f"cannot read `{path}`: {reason}") from error
+
+
+def files_matching(pattern: str, kind: str, key: str) -> list[str]:
+    """Find the files that a glob of the key matches. Raises ConfigError where there is none."""
+    found = sorted(name for name in glob.glob(pattern, recursive=True) if not Path(name).is_dir())  # noqa: PTH207 (`Path.glob` takes no absolute pattern)
+    if not found:
+        raise ConfigError(
+            f"no {kind} matches `{pattern}`", hint=f"`{key}` are relative to the file they are written in"
+        )
+    return found
 
 
 def parse_yaml(

@@ -165,7 +165,6 @@ def suggestion(word: str, known: Iterable[str]) -> str | None:
 
 
 def _is_elsewhere(word: str, name: str) -> bool:
-    """Return whether another package uses the word for our key `name`."""
     return word.replace("_", "").replace("-", "").lower() in _ELSEWHERE.get(name, ())
 
 

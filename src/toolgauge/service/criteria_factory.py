@@ -19,8 +19,7 @@ from toolgauge.config.criteria import (
     load_default_criteria,
     parameter_problems,
     read_criteria,
-    read_criteria_files,
-    unknown_evaluator,
+    read_nodes,
 )
 from toolgauge.config.load import listener_sections, load
 from toolgauge.config.model import Config, Defaults
@@ -132,7 +131,7 @@ def load_for_replay(
         config = config.model_copy(update={"defaults": config.defaults.model_copy(update={"enabled": False})})
     problems: list[Problem] = []
     read = read_criteria(config, environment, problems)
-    extra = read_criteria_files([Path(file) for file in criteria_files], environment, problems)
+    extra = read_nodes((), map(Path, criteria_files), environment, problems)
     criteria = _criteria(config, (*read, *extra, *written), evaluators or EvaluatorFiles(), problems)
     if problems:
         raise config_error(problems)
@@ -236,7 +235,8 @@ def _evaluator(
     if in_file is None:
         known = plugins.names(plugins.EVALUATORS)
         if entry.evaluator not in known:
-            problems.append(unknown_evaluator(entry, known))
+            message = f"no evaluator called `{entry.evaluator}` in criterion `{entry.name}`"
+            problems.append(criterion_problem(entry, message, suggestion(entry.evaluator, known), at=("evaluator",)))
             return None
         loaded: type[object] = plugins.evaluator(entry.evaluator)
         if not issubclass(loaded, BaseModel):

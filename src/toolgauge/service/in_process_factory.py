@@ -35,18 +35,9 @@ _Found: TypeAlias = list[tuple[socket.AddressFamily, socket.SocketKind, int, str
 
 
 class _Loop(asyncio.SelectorEventLoop):
-    async def getaddrinfo(
-        self,
-        host: bytes | str | None,
-        port: bytes | str | int | None,
-        *,
-        family: int = 0,
-        type: int = 0,
-        proto: int = 0,
-        flags: int = 0,
-    ) -> _Found:
+    async def getaddrinfo(self, host: bytes | str | None, port: bytes | str | int | None, **hints: int) -> _Found:
         """Look the address up here and now: asyncio would ask an executor."""
-        return socket.getaddrinfo(host, port, family, type, proto, flags)
+        return socket.getaddrinfo(host, port, **hints)
 
 
 class Push:
@@ -136,7 +127,7 @@ class InProcess:
             metrics=self.metrics,
             content=ways.on_scorecard is not None,
             watcher=make_watcher(config, self.metrics),
-            on_regressions=partial(announce, emitter=self._emitter, outbox=self, metrics=self.metrics),
+            on_regressions=partial(announce, emitter=self._emitter, put=self.put, metrics=self.metrics),
             on_split=ignore_split,
         )
         instruments.observe(registry)

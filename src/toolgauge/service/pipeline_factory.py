@@ -51,7 +51,6 @@ MakeRecognizer: TypeAlias = Callable[[Sequence[Dialect], SelfMetrics, Collection
 
 
 def _log_unmatched(unmatched: Unmatched) -> None:
-    """Warn of a criterion that judges nothing."""
     _LOG.warning(
         "criterion %s %s for an hour: look at %s",
         unmatched.criterion.name,
@@ -62,7 +61,6 @@ def _log_unmatched(unmatched: Unmatched) -> None:
 
 
 def _log_missing_parents(service: str | None) -> None:
-    """Log that parents of a service's spans never come."""
     _LOG.info(
         "spans of service %s have parents that never come (traced elsewhere, or filtered out): its trajectories are scored "
         "without them, `assemble.open_idle_timeout` after their last span",
@@ -72,7 +70,6 @@ def _log_missing_parents(service: str | None) -> None:
 
 
 def _log_split(share: float) -> None:
-    """Warn of traces that seem to be split over several processes."""
     _LOG.warning(
         "%.0f %% of the last trajectories lack spans inside: traces seem to be split over several toolgauges, and what judges "
         "such a trajectory as a whole is not evaluated (incomplete); route by trace id, in a Collector with `routing_key: "

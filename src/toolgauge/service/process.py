@@ -24,7 +24,7 @@ from traceback import extract_tb
 from typing import TypeVar
 
 from toolgauge.model.errors import StartError
-from toolgauge.model.metrics import Histogram, Labels, MetricRegistry
+from toolgauge.model.metrics import Histogram, MetricRegistry
 from toolgauge.net.throttle import Throttle, repetitions
 from toolgauge.selfmetrics import SelfMetrics
 
@@ -53,13 +53,20 @@ _LARGEST_MMAP_THRESHOLD = 32 * _MIB
 _ARENAS = 2
 # Thresholds are of the type `int`: of a larger number the lower half would be taken.
 _LARGEST_THRESHOLD = (1 << 31) - 1
+# glibc alone has `mallopt` and `malloc_trim`.
+_C_LIBRARY = ctypes.CDLL(None) if os.name == "posix" else None
 
 
 def keep_freed_memory(limit_bytes: int) -> None:
     """Have this process keep a share of its memory limit when it is freed. Call before there are threads."""
-    allocator = Allocator()
-    allocator.share()
-    allocator.keep(int(limit_bytes * _KEPT))
+    mallopt = getattr(_C_LIBRARY, "mallopt", None)
+    if mallopt is not None:
+        # Freed memory is shared by all threads: those of gRPC otherwise hold a few megabytes each.
+        mallopt(_M_ARENA_MAX, _ARENAS)
+        # Clearing new pages costs a fifth of large requests. One that is a large part of all that is kept goes back at once.
+        size_bytes = int(limit_bytes * _KEPT)
+        mallopt(_M_MMAP_THRESHOLD, min(size_bytes // 4, _LARGEST_MMAP_THRESHOLD))
+        mallopt(_M_TRIM_THRESHOLD, min(size_bytes, _LARGEST_THRESHOLD))
 
 
 def resident_bytes() -> int | None:
@@ -84,30 +91,13 @@ def _pages(statm: Path) -> tuple[int, int] | None:
 
 
 class Allocator:
-    """Tunes the C library, to which CPython returns freed memory."""
-
-    def __init__(self) -> None:
-        library = ctypes.CDLL(None) if os.name == "posix" else None
-        # glibc alone has them.
-        self._malloc_trim = getattr(library, "malloc_trim", None)
-        self._mallopt = getattr(library, "mallopt", None)
-
-    def keep(self, size_bytes: int) -> None:
-        """Keep so much freed memory for later requests: clearing new pages costs a fifth of large requests."""
-        if self._mallopt is not None:
-            # A request that is a large part of all that is kept goes back at once: it would only crowd out the others.
-            self._mallopt(_M_MMAP_THRESHOLD, min(size_bytes // 4, _LARGEST_MMAP_THRESHOLD))
-            self._mallopt(_M_TRIM_THRESHOLD, min(size_bytes, _LARGEST_THRESHOLD))
-
-    def share(self) -> None:
-        """Have future threads share freed memory: those of gRPC otherwise hold a few megabytes each."""
-        if self._mallopt is not None:
-            self._mallopt(_M_ARENA_MAX, _ARENAS)
+    """Returns memory that is free but kept."""
 
     def trim(self) -> None:
-        """Return the memory that is free at this moment."""
-        if self._malloc_trim is not None:
-            self._malloc_trim(0)
+        """Return the memory that the C library keeps."""
+        trim = getattr(_C_LIBRARY, "malloc_trim", None)
+        if trim is not None:
+            trim(0)
 
     def collect(self) -> None:
         """Free what refers to itself; takes time that grows with everything that is in memory."""
@@ -377,26 +367,18 @@ def measure_process(registry: MetricRegistry) -> None:
     """Register metrics that are read from the system whenever they are written out."""
     started_s = time.monotonic()
 
-    def cpu_seconds() -> dict[Labels, float]:
-        spent = os.times()
-        return {("user",): spent.user, ("system",): spent.system}
-
-    def memory() -> dict[Labels, float]:
-        resident = resident_bytes()
-        return {} if resident is None else {(): resident}
-
     registry.counter(
         "process.cpu.time",
         "s",
         "CPU seconds of this process. Near one second a second, a core is full: run more processes behind a Collector "
         "that balances by trace id.",
         ("cpu.mode",),
-    ).observe = cpu_seconds
+    ).observe = lambda: {("user",): (spent := os.times()).user, ("system",): spent.system}
     registry.gauge(
         "process.memory.usage",
         "By",
         "Physical memory in use. When it nears `memory.limit`, look at the queue, at open trajectories and at held spans.",
-    ).observe = memory
+    ).observe = lambda: {} if (resident := resident_bytes()) is None else {(): resident}
     registry.gauge(
         "process.uptime", "s", "Time since the start. When it falls back to 0, look for what ended the process."
     ).observe = lambda: {(): time.monotonic() - started_s}

@@ -20,7 +20,7 @@ from toolgauge.score.scorer import reading_scope
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.destinations import USER_AGENT, make_outbox, make_recording
 from toolgauge.service.health import AdminEndpoint, make_health
-from toolgauge.service.inbox import Inbox, Intake, OnAccepted, ignore_request
+from toolgauge.service.inbox import Inbox, Intake, OnAccepted
 from toolgauge.service.judge_pool import JudgePool, asks_judge, make_judges, open_client
 from toolgauge.service.pipeline_factory import (
     VERSION,
@@ -38,7 +38,7 @@ from toolgauge.service.receiver_factory import (
     make_receivers,
 )
 from toolgauge.service.service import Persistence, Service, WorkerLink
-from toolgauge.service.watching import Sending, Watching, announce
+from toolgauge.service.watching import Watching, announce
 from toolgauge.service.worker import EvaluationLimit, Worker
 from toolgauge.state.ledger import Ledger
 from toolgauge.state.offsets import OffsetJournal
@@ -84,7 +84,7 @@ class Telemetry:
         watcher: Watcher | None,
         store: StateStore | None,
         criteria: Sequence[Criterion],
-        outbox: Sending,
+        put: Callable[[Outgoing], bool],
         journaled: Callable[[Outgoing], Outgoing] = lambda outgoing: outgoing,
     ) -> Watching | None:
         """Put the watcher and its store together; `None` without a watcher."""
@@ -98,7 +98,7 @@ class Telemetry:
             announce=partial(
                 announce,
                 emitter=self.emitter,
-                outbox=outbox,
+                put=put,
                 metrics=self.metrics,
                 webhooks=self.webhooks,
                 journaled=journaled,
@@ -123,7 +123,7 @@ def make_service(
     is_live: bool = False,
     worker: WorkerLink | None = None,
     recording: RecordingFile | None = None,
-    on_accepted: OnAccepted = ignore_request,
+    on_accepted: OnAccepted = lambda _request: None,
     put_together: Callable[..., Pipeline] = make_pipeline,
 ) -> Service:
     """Put a service together; raise `ConfigError` when a criterion asks a judge and there is no such model.
@@ -156,15 +156,15 @@ def make_service(
     memory = MemoryGuard(config.memory.limit, metrics, resident=resident_bytes if worker is None else worker.resident)
     evaluation_limit = EvaluationLimit()
 
-    def deadline(_criterion: Criterion) -> EvaluationLimit:
-        return evaluation_limit
-
     watcher = make_watcher(config, metrics)
 
-    def journaled(event: Outgoing) -> Outgoing:
-        return event if persistence is None else persistence.ledger.journaled(event, clock())
-
-    watching = telemetry.watching(watcher, store, criteria, outbox, journaled)
+    watching = telemetry.watching(
+        watcher,
+        store,
+        criteria,
+        outbox.put,
+        lambda event: event if persistence is None else persistence.ledger.journaled(event, clock()),
+    )
     pipeline = put_together(
         config,
         criteria,
@@ -173,7 +173,7 @@ def make_service(
         metrics=metrics,
         judging=judges,
         has_memory=memory.admits,
-        deadline=deadline,
+        deadline=lambda _criterion: evaluation_limit,
         watcher=watcher,
         live_since_ns=telemetry.start_ns if is_live else None,
         on_regressions=ignore_regressions if watching is None else watching.regressed,

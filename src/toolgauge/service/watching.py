@@ -47,19 +47,11 @@ class OnWorker(Protocol):
 _Batch: TypeAlias = tuple[dict[bytes, bytes], set[bytes], tuple[Regression, ...]]
 
 
-class Sending(Protocol):
-    """Where events leave."""
-
-    def put(self, outgoing: Outgoing) -> bool:
-        """Have the request sent; False when there is no room."""
-        ...
-
-
 def announce(
     regressions: Sequence[Regression],
     *,
     emitter: Emitter,
-    outbox: Sending,
+    put: Callable[[Outgoing], bool],
     metrics: SelfMetrics,
     webhooks: Webhooks | None = None,
     journaled: Callable[[Outgoing], Outgoing] = lambda outgoing: outgoing,
@@ -69,7 +61,7 @@ def announce(
         level = logging.WARNING if regression.phase == "began" else logging.INFO
         _LOG.log(level, "%s", sentence(regression), extra={"incident": regression.incident})
     for outgoing in emitter.regressions(regressions):
-        if not outbox.put(journaled(outgoing)):
+        if not put(journaled(outgoing)):
             metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))
     if webhooks is not None:
         webhooks.put(regressions)

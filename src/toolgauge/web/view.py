@@ -23,9 +23,9 @@ from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.net.auth import BrowserGuard, is_of_another_site, is_own_host
 from toolgauge.net.listen import IDLE_TIMEOUT_S, HttpEndpoint, accepts_gzip
-from toolgauge.pipeline.stages import ScorecardSink
+from toolgauge.pipeline.stages import ObservedSink, ScorecardSink
 from toolgauge.report.html import static_file
-from toolgauge.report.kept import ObservedSink, TrajectoryStore, trajectory_id
+from toolgauge.report.kept import TrajectoryStore, trajectory_id
 from toolgauge.score.scorer import ReadingScope
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.health import Health

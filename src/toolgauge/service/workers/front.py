@@ -271,7 +271,7 @@ def make_front(
     memory = MemoryGuard(config.memory.limit, metrics, resident=workers.resident)
     watcher = make_watcher(config, metrics)
     store = StateStore.of(config.state)
-    watching = telemetry.watching(watcher, store, criteria, workers)
+    watching = telemetry.watching(watcher, store, criteria, workers.put)
     recording = make_recording(config, metrics)
     divided = DividedIntake(
         Divider(count, conversation_keys(criteria)),

@@ -66,13 +66,13 @@ class MergedRegistry(MetricRegistry):
         """Keep the counts of a dead worker; return how many spans are lost: none where its journal `keeps` them."""
         with self.lock:
             metrics = self._of_workers.pop(worker, {})
-            spans = _counter(metrics.get(SPANS))
+            spans = _cells(metrics.get(SPANS))
             counted_refused = sum(value for labels, value in spans.items() if labels[0] == "refused")
             counted = spans.get(_RECEIVED, 0) - counted_refused - _value(metrics, RECOVERED)
             unseen = max(0.0, accepted - counted)
             unseen_refused = max(0.0, refused - counted_refused)
             held = _value(metrics, HELD) + unseen
-            queued = {labels[0]: value for labels, value in _gauge(metrics.get(QUEUED)).items()}
+            queued = {labels[0]: value for labels, value in _cells(metrics.get(QUEUED)).items()}
             dead = self._of_dead.setdefault(worker, {})
             for name, metric in metrics.items():
                 if not isinstance(metric, Gauge):
@@ -129,17 +129,12 @@ class MergedRegistry(MetricRegistry):
             dead[SPANS] = _merged(dead[SPANS], more) if SPANS in dead else more
 
 
-def _counter(metric: Metric | None) -> dict[Labels, float]:
-    return metric.cells if isinstance(metric, Counter) else {}
-
-
-def _gauge(metric: Metric | None) -> dict[Labels, float]:
-    return metric.cells if isinstance(metric, Gauge) else {}
+def _cells(metric: Metric | None) -> dict[Labels, float]:
+    return {} if metric is None or isinstance(metric, Histogram) else metric.cells
 
 
 def _value(metrics: Mapping[str, Metric], name: str) -> float:
-    metric = metrics.get(name)
-    return 0.0 if metric is None or isinstance(metric, Histogram) else metric.cells.get((), 0.0)
+    return _cells(metrics.get(name)).get((), 0.0)
 
 
 def _of_all(name: str, metrics: list[Metric]) -> Metric:
@@ -149,7 +144,7 @@ def _of_all(name: str, metrics: list[Metric]) -> Metric:
     if name in _LEAST:
         if not isinstance(first, Gauge):
             return first
-        of_workers = [_gauge(other) for other in others]
+        of_workers = [_cells(other) for other in others]
         names = of_workers[0] if of_workers else {}
         return replace(first, cells={labels: min(each.get(labels, 0.0) for each in of_workers) for labels in names})
     for other in others:

@@ -92,7 +92,6 @@ def _sizes(store: StateStore) -> journal_rows.Sizes:
 
 
 def _move(source: StateStore, targets: Sequence[StateStore], divider: Divider) -> int:
-    """Move the requests for other workers; return how many were moved."""
     moved, after, newest = 0, -1, _sizes(source).newest
     while True:
         with source.reading() as connection:

@@ -9,7 +9,7 @@ import pickle
 import queue
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
@@ -18,10 +18,9 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
-from toolgauge.model.delivery import Outgoing
 from toolgauge.model.outcomes import Scorecard, outcome_word
 from toolgauge.model.regressions import Regression
-from toolgauge.pipeline.stages import ScorecardSink
+from toolgauge.pipeline.stages import ObservedSink, ScorecardSink
 from toolgauge.score.failing_calls import ResultCounts
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.process import Faults
@@ -232,7 +231,7 @@ class WorkerObserver:
 
     def observe(self, sink: ScorecardSink) -> ScorecardSink:
         """Wrap a sink: scorecards that pass through it are handed over."""
-        return _ObservedSink(sink, self)
+        return ObservedSink(sink, self.add)
 
     def add(self, scorecard: Scorecard) -> None:
         """Take note of a scorecard; send when it is time."""
@@ -285,20 +284,3 @@ class WorkerObserver:
         while True:
             await asyncio.sleep(_TICK_S)
             worker.post(self.flush)
-
-
-class _ObservedSink:
-    """A sink of scorecards that are handed over, too."""
-
-    def __init__(self, sink: ScorecardSink, observer: WorkerObserver) -> None:
-        self._sink = sink
-        self._observer = observer
-
-    def record(self, scorecard: Scorecard) -> None:
-        """Pass the scorecard on, and hand it over."""
-        self._sink.record(scorecard)
-        self._observer.add(scorecard)
-
-    def requests(self, scorecards: Sequence[Scorecard]) -> Iterable[Outgoing]:
-        """Pass the requests on."""
-        return self._sink.requests(scorecards)

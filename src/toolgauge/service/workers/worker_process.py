@@ -44,8 +44,6 @@ class _Waiting:
 
 @dataclass(slots=True)
 class _Life:
-    """One process."""
-
     process: asyncio.subprocess.Process
     channel: Channel
     ready: asyncio.Future[None]

@@ -221,7 +221,7 @@ def load_criteria_files(files: Iterable[Path], environment: Mapping[str, str]) -
     return _without(problems, read_nodes((), files, environment, problems))
 
 
-def criteria_problems(root: Node, patterns: Iterable[object], environment: Mapping[str, str]) -> tuple[Problem, ...]:
+def criteria_problems(root: Node, patterns: Iterable[str], environment: Mapping[str, str]) -> tuple[Problem, ...]:
     """List the wrong keys and values of the criteria of a configuration that is wrong itself; `patterns` are of files."""
     problems: list[Problem] = []
     inline = _criteria_node(root)
@@ -229,9 +229,8 @@ def criteria_problems(root: Node, patterns: Iterable[object], environment: Mappi
     for pattern in patterns:
         # A file that is missing is an error of its own, once the configuration is right.
         with contextlib.suppress(ConfigError):
-            files += _files(pattern) if isinstance(pattern, str) else ()
-    nodes = inline.value if inline is not None and isinstance(inline.value, list) else []
-    read_nodes(nodes, map(Path, files), environment, problems)
+            files += _files(pattern)
+    read_nodes(() if inline is None else inline.items(), map(Path, files), environment, problems)
     return tuple(problems)
 
 

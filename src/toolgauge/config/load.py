@@ -60,9 +60,7 @@ def _validated(root: Node, environment: Mapping[str, str]) -> Config:
     except ValidationError as error:
         problems = problems_of(error, root, model)
     if config is None or problems:
-        files = root.child("criteria_files")
-        globs = files.value if files is not None and isinstance(files.value, list) else ()
-        raise config_error((*problems, *criteria_problems(root, map(absolute_glob, globs), environment)))
+        raise config_error((*problems, *criteria_problems(root, _patterns(root, "criteria_files"), environment)))
     return config
 
 
@@ -117,15 +115,11 @@ def _prepared(root: Node) -> object:
         prepared["defaults"] = {
             key: entry if isinstance(entry.value, dict) else plain(entry) for key, entry in defaults.value.items()
         }
-    files = root.child("criteria_files")
-    if files is not None and isinstance(files.value, list):
-        prepared["criteria_files"] = tuple(absolute_glob(node) for node in files.value)
-    tools = root.child("tools")
-    definitions = tools.child("definitions") if tools is not None else None
-    if tools is not None and definitions is not None and isinstance(definitions.value, list):
-        of_tools = plain(tools)
-        absolute = tuple(absolute_glob(node) for node in definitions.value)
-        prepared["tools"] = {**of_tools, "definitions": absolute} if isinstance(of_tools, dict) else of_tools
+    if files := root.items("criteria_files"):
+        prepared["criteria_files"] = tuple(map(absolute_glob, files))
+    tools = values.get("tools")
+    if isinstance(tools, dict) and (definitions := root.items("tools", "definitions")):
+        prepared["tools"] = {**tools, "definitions": tuple(map(absolute_glob, definitions))}
     return prepared
 
 
@@ -174,10 +168,9 @@ def find_sources(
         root = read(paths, overrides, environment)
     except ConfigError:
         return Sources((*paths, *criteria_paths), ())
-    tools = root.child("tools")
-    criteria_files = tuple(_patterns(root.child("criteria_files")))
-    definitions = tuple(_patterns(tools.child("definitions") if tools is not None else None))
-    named = [*criteria_paths, *_named(root.child("criteria"))]
+    criteria_files = tuple(_patterns(root, "criteria_files"))
+    definitions = tuple(_patterns(root, "tools", "definitions"))
+    named = [*criteria_paths, *_named(root.child("criteria") or Node(None, root.place))]
     matched = (Path(name) for pattern in criteria_files for name in sorted(glob.glob(pattern, recursive=True)))  # noqa: PTH207 (as above)
     for path in (*criteria_paths, *matched):
         with contextlib.suppress(ConfigError):
@@ -187,19 +180,12 @@ def find_sources(
     return Sources(tuple(dict.fromkeys((*paths, *named))), (*criteria_files, *definitions))
 
 
-def _patterns(node: Node | None) -> Iterator[str]:
-    if node is None or not isinstance(node.value, list):
-        return
-    for entry in node.value:
-        pattern = absolute_glob(entry)
-        if isinstance(pattern, str):
-            yield pattern
+def _patterns(root: Node, *path: str) -> Iterator[str]:
+    return (pattern for entry in root.items(*path) if isinstance(pattern := absolute_glob(entry), str))
 
 
-def _named(criteria: Node | None) -> Iterator[Path]:
-    if criteria is None or not isinstance(criteria.value, list):
-        return
-    for criterion in criteria.value:
+def _named(criteria: Node) -> Iterator[Path]:
+    for criterion in criteria.items():
         code = evaluator_file(criterion)
         if isinstance(code, EvaluatorFile):
             yield code.path
@@ -248,11 +234,7 @@ def listener_sections(config: Config) -> Iterator[tuple[tuple[str, ...], Listene
 
 def listener_endpoints(config: Config) -> dict[str, str]:
     """Return where everything listens, by configuration key."""
-    return {spelled(path): endpoint for path, endpoint in _listeners(config)}
-
-
-def _listeners(config: Config) -> Iterator[tuple[tuple[str, ...], str]]:
-    return (((*path, "endpoint"), listener.endpoint) for path, listener in listener_sections(config))
+    return {spelled((*path, "endpoint")): listener.endpoint for path, listener in listener_sections(config)}
 
 
 def _listener_problems(config: Config, node: Node) -> Iterator[Problem]:
@@ -264,18 +246,19 @@ def _listener_problems(config: Config, node: Node) -> Iterator[Problem]:
                 f"`{spelled(path)}` listens on `{listener.endpoint}`, and anybody who reaches it gets in",
                 "give it `auth`, or `tls` with `client_ca_file`; `insecure: true` says that the network is trusted",
             )
-    taken: list[tuple[tuple[str, int], tuple[str, ...]]] = []
-    for path, address in _listeners(config):
+    taken: list[tuple[tuple[str, int], str]] = []
+    for key, address in listener_endpoints(config).items():
         for other, by in taken:
             if _is_at(split_address(address), other):
-                message = f"`{spelled(path)}` is `{address}`, where `{spelled(by)}` listens already"
-                yield Problem(nearest(node, path).place, message)
-        taken.append((split_address(address), path))
+                message = f"`{key}` is `{address}`, where `{by}` listens already"
+                yield Problem(nearest(node, key.split(".")).place, message)
+        taken.append((split_address(address), key))
 
 
 def _loops(config: Config, node: Node) -> Iterator[Problem]:
     """A destination that is our own receiver would send every span round for ever."""
-    own = [(split_address(address), path) for path, address in _listeners(config) if path[0] == "receivers"]
+    endpoints = listener_endpoints(config).items()
+    own = [(split_address(address), name) for name, address in endpoints if name.startswith("receivers.")]
     for number, exporter in enumerate(config.exporters.otlp):
         for key in ("endpoint", "traces_endpoint", "metrics_endpoint", "logs_endpoint"):
             url: str | None = getattr(exporter, key)
@@ -285,10 +268,10 @@ def _loops(config: Config, node: Node) -> Iterator[Problem]:
                 target = (parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80))
             elif url:
                 target = split_address(url)
-            for receiver, path in own:
+            for receiver, name in own:
                 if _is_at(target, receiver):
                     place = nearest(node, ("exporters", "otlp", number, key)).place
-                    message = f"`exporters.otlp` sends to `{target[0]}:{target[1]}`, which is our own `{spelled(path)}`"
+                    message = f"`exporters.otlp` sends to `{target[0]}:{target[1]}`, which is our own `{name}`"
                     hint = "send to the next hop, or receive what comes back on another port"
                     if place.source.startswith(PREFIX):
                         hint = f"`unset {place.source}` in this shell, or set `exporters.otlp.endpoint`"

@@ -53,6 +53,13 @@ class Node:
             case _:
                 return None
 
+    def items(self, *path: PathStep) -> "list[Node]":
+        """Return the entries of the list below this path; none where there is no list."""
+        node: Node | None = self
+        for step in path:
+            node = node.child(step) if node is not None else None
+        return node.value if node is not None and isinstance(node.value, list) else []
+
 
 def plain(node: Node) -> Json:
     """Strip the places."""

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Literal, Protocol, TypeAlias, TypeVar
+from typing import Literal, Protocol, TypeAlias
 
 import msgspec
 from aiohttp import web
@@ -225,8 +225,6 @@ _BODY_TIMEOUT_S = 10.0
 # The worker is asked between two pieces of its work; one that is stuck would never answer.
 _ANSWER_TIMEOUT_S = 15.0
 _JSON = "application/json"
-_T = TypeVar("_T")
-_Asked = TypeVar("_Asked", bound=Struct)
 
 
 class Watching(Protocol):

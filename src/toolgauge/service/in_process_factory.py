@@ -135,8 +135,6 @@ class InProcess:
         self._push_interval_ns = config.metrics.interval
         self._next_push_ns = self._clock() + self._push_interval_ns
 
-    # -- what the pipeline needs: a sink of scorecards, and an outbox -----------------------------------------------
-
     def record(self, scorecard: Scorecard) -> None:
         """Count the scorecard and show it to the application."""
         self._emitter.record(scorecard)
@@ -182,8 +180,6 @@ class InProcess:
     def works_without_threads(self) -> bool:
         """Return whether the destination can be reached where Python starts no more threads."""
         return self._push is None or not self._push.is_grpc
-
-    # -- work -------------------------------------------------------------------------------------------------------
 
     def take(self, spans: Sequence[ReadableSpan]) -> None:
         """Read spans."""

@@ -4,7 +4,6 @@ The worker puts inquiries in and takes answers out; the judges are tasks of the 
 """
 
 import asyncio
-import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -23,6 +22,7 @@ from toolgauge.model.judging import Answers, Inquiry, JudgeEvaluator
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.criterion import Criterion
 from toolgauge.selfmetrics import JudgeMetrics
+from toolgauge.service.process import cancelled
 
 # What the client of `toolgauge.judges` stands on; the extra brings both.
 _EXTRA = ("pydantic_ai", "openai")
@@ -83,7 +83,6 @@ def make_judges(settings: JudgeSettings, client: Client, metrics: JudgeMetrics, 
     return Judges(client, asker, settings, metrics)
 
 
-_LOG = logging.getLogger("toolgauge")
 # How long judges that go may take for what they were asked.
 _HANDOVER_S = 300.0
 
@@ -157,10 +156,7 @@ class JudgePool:
 
     async def close(self) -> None:
         """Stop asking; open inquiries end as `incomplete`. May be called twice and without a start."""
-        tasks = tuple(self._leaving.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancelled(*self._leaving.values())
         await asyncio.gather(*(judges.close() for judges in self._all()))
         self.collect()
 

@@ -125,7 +125,8 @@ class MemoryGuard:
         self._is_logged = False
         self._logged_ns: int | None = None
         self._unlogged = 0
-        self._short_since_ns: int | None = None
+        # Since when requests have been refused, by the clock of `look`; `None` while they are not.
+        self.short_since_ns: int | None = None
         self._relieved_ns: int | None = None
         self._collected_ns: int | None = None
         self._last_known: int | None = None
@@ -138,11 +139,6 @@ class MemoryGuard:
         metrics.memory_limit.set(limit_bytes)
         metrics.memory_state.observe = lambda: {(): float(self._is_short)}
         metrics.memory_resident.observe = lambda: {} if (known := self._resident()) is None else {(): known}
-
-    @property
-    def short_since_ns(self) -> int | None:
-        """Since when requests have been refused, by the clock of `look`; `None` while they are not."""
-        return self._short_since_ns
 
     def check(self) -> None:
         """Raise `StartError` when the limit leaves no room for requests beside what the process needs by itself."""
@@ -175,8 +171,8 @@ class MemoryGuard:
         if not self._is_short:
             self._full_since_ns = None
         else:
-            if self._short_since_ns is None:
-                self._short_since_ns = now_ns
+            if self.short_since_ns is None:
+                self.short_since_ns = now_ns
             # Log a shortage, unless one was logged a moment ago; a long one is then logged late.
             if not self._is_logged and _is_due(self._logged_ns, now_ns, _BETWEEN_LINES_NS):
                 others = repetitions(self._unlogged - 1)
@@ -198,9 +194,9 @@ class MemoryGuard:
                     self._collected_ns = now_ns
                     self._allocator.collect()
                 self._allocator.trim()
-                return resident >= self._limit or now_ns - self._short_since_ns >= _PATIENCE_NS
+                return resident >= self._limit or now_ns - self.short_since_ns >= _PATIENCE_NS
         self._is_short = False
-        self._short_since_ns = None
+        self.short_since_ns = None
         if resident < self._resume and self._is_logged:
             self._is_logged = False
             _LOG.info("%s in use: requests are taken again", self._share(resident))
@@ -415,11 +411,21 @@ async def beside(work: Callable[[], _T], name: str) -> _T:
     # From here on giving up is our business alone: the thread may still hand in what nobody wants any more.
     outcome.set_running_or_notify_cancel()
 
-    def run() -> None:
-        try:
-            outcome.set_result(work())
-        except Exception as error:  # noqa: BLE001 (raised again where it is waited for)
-            outcome.set_exception(error)
-
-    threading.Thread(target=run, name=f"toolgauge-{name}", daemon=True).start()
+    threading.Thread(target=settle, args=(outcome, work), name=f"toolgauge-{name}", daemon=True).start()
     return await asyncio.wrap_future(outcome)
+
+
+def settle(outcome: Future[_T], work: Callable[[], _T]) -> None:
+    """Do the work, and hand its result or its error to whoever waits for the outcome."""
+    try:
+        outcome.set_result(work())
+    except Exception as error:  # noqa: BLE001 (raised again where it is waited for)
+        outcome.set_exception(error)
+
+
+async def cancelled(*tasks: asyncio.Task[None] | None) -> None:
+    """Cancel the tasks that there are, and wait for their end."""
+    started = [task for task in tasks if task is not None]
+    for task in started:
+        task.cancel()
+    await asyncio.gather(*started, return_exceptions=True)

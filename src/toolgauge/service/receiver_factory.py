@@ -106,9 +106,6 @@ async def _again(start: Callable[[], Awaitable[None]]) -> None:
     await start()
 
 
-# -- messages of a broker ---------------------------------------------------------------------------------------------
-
-
 def check_messages(config: Config, criteria: Sequence[Criterion]) -> None:
     """Raise `ConfigError` when a criterion judges conversations while messages, keyed by trace, are read from Kafka."""
     if config.receivers.kafka is None:

@@ -4,7 +4,6 @@ The start goes from the views over scoring to the receivers; the stop goes the o
 """
 
 import asyncio
-import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack
@@ -23,10 +22,9 @@ from toolgauge.receive.http import HttpReceiver
 from toolgauge.score.scorer import ReadingScope
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.health import AdminEndpoint, Health
-from toolgauge.service.process import Faults, GarbageRounds, MemoryGuard, SteadyClock, measure_loop_lag
+from toolgauge.service.process import Faults, GarbageRounds, MemoryGuard, SteadyClock, cancelled, measure_loop_lag
 from toolgauge.service.watching import Watching
 
-_LOG = logging.getLogger("toolgauge")
 _T = TypeVar("_T")
 _TIMER_S = 0.1
 _RECEIVER_GRACE_S = 2.0
@@ -118,7 +116,13 @@ class Runtime(ABC):
     push_interval_s: float
     clock: SteadyClock
     hop_id: str
+    # Lets another process have the state directory. Works twice.
+    close_store: Callable[[], None]
     reading_scope: ReadingScope
+    # Whether metrics are pushed: a worker's are part of the front's.
+    is_pushing: bool = True
+    # The work of each tenth of a second, on the event loop.
+    looks: Sequence[Callable[[], object]] = ()
 
     def __post_init__(self) -> None:
         self.faults = Faults(self.metrics)
@@ -148,10 +152,6 @@ class Runtime(ABC):
         """Score, send and end everything behind the receivers, within 28 s of `began_ns`; `_stop_watching` on the way."""
 
     @abstractmethod
-    def _close_store(self) -> None:
-        """Let another process have the state directory. Works twice."""
-
-    @abstractmethod
     def _shed(self) -> None:
         """Give up open state: memory is short."""
 
@@ -160,17 +160,9 @@ class Runtime(ABC):
         """Have metrics sent; False when there is no room."""
 
     @property
-    def _is_pushing(self) -> bool:
-        return True
-
-    @property
     def _is_quiet(self) -> bool:
         """Whether the process has time to look for garbage."""
         return self.is_empty
-
-    def _looks(self) -> Sequence[Callable[[], object]]:
-        """The work of each tenth of a second, on the event loop."""
-        return ()
 
     def hurry(self) -> None:  # noqa: B027 (a front reads no journal)
         """Leave the rest of a journal that is being read to the next start."""
@@ -184,7 +176,7 @@ class Runtime(ABC):
     async def start(self) -> None:
         """Open the ports. Raise `StartError` when one is taken, or memory is too small; nothing stays open then."""
         async with AsyncExitStack() as undo:
-            undo.callback(self._close_store)
+            undo.callback(self.close_store)
             for endpoint in (self.admin, self.endpoint):
                 if endpoint is not None:
                     await endpoint.start()
@@ -206,7 +198,7 @@ class Runtime(ABC):
         if self.watching is not None:
             self.watching.start(self.run)
         timers = [measure_loop_lag(self.metrics.loop_lag), self._look_regularly()]
-        if self._is_pushing:
+        if self.is_pushing:
             timers.append(self._push_regularly())
         self._timers = tuple(map(asyncio.create_task, timers))
         self.health.enter("running")
@@ -217,9 +209,7 @@ class Runtime(ABC):
         self.health.enter("stopping")
         receivers = (*self.receivers, *self.additional_receivers)
         await asyncio.gather(*(receiver.stop(_RECEIVER_GRACE_S) for receiver in receivers))
-        for timer in self._timers:
-            timer.cancel()
-        await asyncio.gather(*self._timers, return_exceptions=True)
+        await cancelled(*self._timers)
         await self._end_recording()
         losses = await self._stop_scoring(began_ns)
         if self.endpoint is not None:
@@ -227,7 +217,7 @@ class Runtime(ABC):
         self.health.enter("stopped")
         if self.admin is not None:
             await self.admin.stop()
-        await asyncio.to_thread(self._close_store)
+        await asyncio.to_thread(self.close_store)
         return losses
 
     async def _stop_watching(self) -> None:
@@ -241,7 +231,7 @@ class Runtime(ABC):
 
     async def _look_regularly(self) -> None:
         while True:
-            for look in (*self._looks(), self._look_at_memory):
+            for look in (*self.looks, self._look_at_memory):
                 with self.faults.survived():
                     look()
             await asyncio.sleep(_TIMER_S)

@@ -156,6 +156,9 @@ def make_service(
     memory = MemoryGuard(config.memory.limit, metrics, resident=resident_bytes if worker is None else worker.resident)
     evaluation_limit = EvaluationLimit()
 
+    def deadline(_criterion: Criterion) -> EvaluationLimit:
+        return evaluation_limit
+
     watcher = make_watcher(config, metrics)
 
     watching = telemetry.watching(
@@ -173,7 +176,7 @@ def make_service(
         metrics=metrics,
         judging=judges,
         has_memory=memory.admits,
-        deadline=lambda _criterion: evaluation_limit,
+        deadline=deadline,
         watcher=watcher,
         live_since_ns=telemetry.start_ns if is_live else None,
         on_regressions=ignore_regressions if watching is None else watching.regressed,
@@ -227,7 +230,10 @@ def make_service(
         push_interval_s=config.metrics.interval / 1e9,
         clock=clock,
         hop_id=hop_id,
+        close_store=(lambda: None) if persistence is None else persistence.close,
         reading_scope=reading_scope(criteria),
+        is_pushing=listens,
+        looks=(evaluation_limit.watch, judges.collect),
         pipeline=pipeline,
         inbox=inbox,
         judges=judges,

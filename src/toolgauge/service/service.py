@@ -6,7 +6,7 @@ Sockets and timers are tasks of one event loop; everything between receiving and
 import asyncio
 import functools
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
@@ -237,16 +237,10 @@ class Service(Runtime):
         self.outbox.hurry()
         return await super().stop(began_ns)
 
-    def _close_store(self) -> None:
-        if self.persistence is not None:
-            self.persistence.close()
-
     async def _leave_messages(self, timeout_s: float) -> None:
         if self.messages is not None:
             await self.messages.stop(0)
             await self.messages.leave(timeout_s)
-
-    # -- the end of reading and scoring -----------------------------------------------------------------------------
 
     async def _end_reading(self) -> tuple[int, int]:
         """Read the inbox, and score open trajectories or leave them to the journal; count the incomplete and the dropped."""
@@ -312,21 +306,12 @@ class Service(Runtime):
     def _held(self) -> Undelivered:
         return Undelivered(spans=self.pipeline.admission.spans_held, requests=self.pipeline.egress.other_requests)
 
-    # -- regular work -----------------------------------------------------------------------------------------------
-
-    def _looks(self) -> Sequence[Callable[[], object]]:
-        return self.evaluation_limit.watch, self.judges.collect
-
     @property
     def _is_quiet(self) -> bool:
         return self.worker.is_idle
 
     def _shed(self) -> None:
         self.worker.post(self.pipeline.shed)
-
-    @property
-    def _is_pushing(self) -> bool:
-        return self.link is None
 
     def _put(self, outgoing: Outgoing) -> bool:
         return self.outbox.put(outgoing)

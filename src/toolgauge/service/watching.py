@@ -16,7 +16,7 @@ from toolgauge.model.delivery import Outgoing
 from toolgauge.model.errors import StartError, StateError
 from toolgauge.model.regressions import Arm, Regression, Stream, StreamHistory, StreamStatus
 from toolgauge.selfmetrics import SelfMetrics, WatchMetrics
-from toolgauge.service.process import Faults
+from toolgauge.service.process import Faults, cancelled
 from toolgauge.watch.watcher import Watcher
 
 _LOG = logging.getLogger("toolgauge")
@@ -123,15 +123,17 @@ class Watching:
             )
         self._on_worker = on_worker
         self._loop = asyncio.get_running_loop()
-        self._tasks = (asyncio.create_task(self._work()), asyncio.create_task(self._save_regularly()))
+        self._tasks = (
+            asyncio.create_task(self._work()),
+            asyncio.create_task(self._save_regularly()),
+        )
 
     async def stop(self) -> None:
         """Save and announce the rest. Works twice and without a start."""
         if self._tasks:
             work, saving = self._tasks
             self._tasks = ()
-            saving.cancel()
-            await asyncio.gather(saving, return_exceptions=True)
+            await cancelled(saving)
             await self._put_changes()
             self._batches.put_nowait(None)
             await work
@@ -141,8 +143,6 @@ class Watching:
         batch = (*self._watcher.changes(), tuple(regressions))
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._batches.put_nowait, batch)
-
-    # -- what people ask and say ------------------------------------------------------------------------------------
 
     async def statuses(self) -> Sequence[StreamStatus]:
         """Describe all streams, those in alarm first."""
@@ -162,8 +162,6 @@ class Watching:
 
     async def _ask(self, question: Callable[[], _T]) -> _T:
         return question() if self._on_worker is None else await self._on_worker(question)
-
-    # -- tasks ------------------------------------------------------------------------------------------------------
 
     async def _put_changes(self) -> None:
         with self._faults.survived():

@@ -26,7 +26,7 @@ from toolgauge.score.scorer import reading_scope
 from toolgauge.service.destinations import make_recording
 from toolgauge.service.health import AdminEndpoint, make_front_health
 from toolgauge.service.pipeline_factory import make_watcher
-from toolgauge.service.process import MemoryGuard, SteadyClock
+from toolgauge.service.process import MemoryGuard, SteadyClock, cancelled
 from toolgauge.service.receiver_factory import make_additional_receivers, make_receivers
 from toolgauge.service.runtime import Losses, Runtime
 from toolgauge.service.serve import Telemetry
@@ -182,11 +182,11 @@ class Front(Runtime):
         await asyncio.gather(*(process.start() for process in processes))
         self.memory.check()
         self._refreshing = asyncio.create_task(self._refresh_regularly())
-        undo.push_async_callback(self._end_refreshing)
+        undo.push_async_callback(cancelled, self._refreshing)
 
     async def _stop_scoring(self, began_ns: int) -> Losses:
         self.divided.close()
-        await self._end_refreshing()
+        await cancelled(self._refreshing)
         processes = self.workers.processes
         for process in processes:
             process.begin_to_stop(began_ns)
@@ -216,21 +216,11 @@ class Front(Runtime):
     async def _end_workers(self, timeout_s: float) -> None:
         await asyncio.gather(*(process.end(timeout_s) for process in self.workers.processes))
 
-    def _close_store(self) -> None:
-        if self.store is not None:
-            self.store.close()
-
     async def _refresh_regularly(self) -> None:
         while True:
             with self.faults.survived():
                 await self.refresh()
             await asyncio.sleep(_SNAPSHOT_EVERY_S)
-
-    async def _end_refreshing(self) -> None:
-        refreshing, self._refreshing = self._refreshing, None
-        if refreshing is not None:
-            refreshing.cancel()
-            await asyncio.gather(refreshing, return_exceptions=True)
 
     def _shed(self) -> None:
         for process in self.workers.processes:
@@ -304,6 +294,7 @@ def make_front(
         push_interval_s=config.metrics.interval / 1e9,
         clock=clock,
         hop_id=hop_id,
+        close_store=(lambda: None) if store is None else store.close,
         reading_scope=reading_scope(criteria),
         workers=workers,
         divided=divided,

@@ -23,7 +23,7 @@ from toolgauge.model.regressions import Regression
 from toolgauge.pipeline.stages import ObservedSink, ScorecardSink
 from toolgauge.score.failing_calls import ResultCounts
 from toolgauge.selfmetrics import SelfMetrics
-from toolgauge.service.process import Faults
+from toolgauge.service.process import Faults, settle
 from toolgauge.service.worker import Worker
 from toolgauge.service.workers.channel import packed
 from toolgauge.watch.tallies import TrajectoryScores, trajectory_scores
@@ -142,17 +142,8 @@ class Observations:
             return work()
         outcome: Future[_T] = Future()
         outcome.set_running_or_notify_cancel()
-
-        def do() -> None:
-            try:
-                outcome.set_result(work())
-            except Exception as error:  # noqa: BLE001 (raised again where it is waited for)
-                outcome.set_exception(error)
-
-        self._work.put(do)
+        self._work.put(partial(settle, outcome, work))
         return await asyncio.wrap_future(outcome)
-
-    # -- on the observing thread --------------------------------------------------------------------------------------
 
     def _run(self) -> None:
         next_tick_ns = self._clock()

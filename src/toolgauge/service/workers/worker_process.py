@@ -173,8 +173,6 @@ class WorkerProcess:
         if self._life is not None and self._life.process.returncode is None:
             self._life.process.kill()
 
-    # -- its lives --------------------------------------------------------------------------------------------------
-
     def _number(self) -> int:
         return next(self._numbers) % (1 << 32)
 

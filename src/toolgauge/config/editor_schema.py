@@ -20,8 +20,7 @@ from toolgauge.config.references import ReferenceLine
 from toolgauge.model.json import JsonObject
 from toolgauge.settings import WRITTEN_DURATION, WRITTEN_SIZE, duration_text, size_text
 
-# Any JSON Schema; its values are looked at one by one.
-_Schema: TypeAlias = dict[str, Any]
+_Schema: TypeAlias = dict[str, Any]  # Any JSON Schema; its values are looked at one by one
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _DEFS = "#/$defs/"

@@ -172,8 +172,7 @@ class ReferenceLine(BaseModel):
     expected: ExpectedItems | None = None
     expected_turns: tuple[ExpectedItems, ...] | None = None
     expected_output: JsonValue = None
-    # For people; nothing is compared with it.
-    note: str | None = None
+    note: str | None = None  # For people; nothing is compared with it
 
 
 def read_references(text: bytes, source: str) -> tuple[Mapping[str, Expected], tuple[Problem, ...]]:

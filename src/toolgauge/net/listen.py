@@ -124,10 +124,8 @@ def _bind(family: int, address: str, port: int) -> socket.socket:
 
 _log = logging.getLogger("toolgauge.listeners")
 _HANDSHAKE_TIMEOUT_S = 10.0
-# So many connections are accepted before other tasks of the loop run.
-_AT_ONCE = 100
-# Without a free descriptor nothing can be accepted; connections wait in the system's queue meanwhile.
-_PAUSE_S = 0.5
+_AT_ONCE = 100  # So many connections are accepted before other tasks of the loop run
+_PAUSE_S = 0.5  # Without a free descriptor nothing can be accepted; connections wait in the system's queue meanwhile
 
 
 def peer_address(name: tuple[str, int] | tuple[str, int, int, int] | None) -> str | None:
@@ -245,10 +243,8 @@ class Listeners:
             _log.info("TLS files of `%s` have changed and are in use", self._endpoint)
 
 
-# The service stops two of these, one after the other.
-STOP_TIMEOUT_S = 1.5
-# Scrapes and probes come more often; a client that is silent for longer keeps no descriptor.
-IDLE_TIMEOUT_S = 120.0
+STOP_TIMEOUT_S = 1.5  # The service stops two of these, one after the other
+IDLE_TIMEOUT_S = 120.0  # Scrapes and probes come more often; a client that is silent for longer keeps no descriptor
 
 
 class HttpEndpoint(ABC):

@@ -214,8 +214,7 @@ def _part(started_ns: int, error: str | None, since_ns: int | None) -> Component
     return ComponentHealth(status="StatusRecoverableError", since_ns=since_ns, error=error)
 
 
-# By field of `Stream`; an empty text asks for streams without it.
-Filters: TypeAlias = Mapping[str, str]
+Filters: TypeAlias = Mapping[str, str]  # By field of `Stream`; an empty text asks for streams without it
 
 _HEALTH = frozenset({"/", "/status"})
 _ACK = "/ack"

@@ -19,8 +19,7 @@ from toolgauge.pipeline.pipeline import Pipeline
 from toolgauge.state.journal import Journal
 from toolgauge.state.ledger import Ledger
 
-# What a request takes in memory beside its body.
-_REQUEST_BYTES = 512
+_REQUEST_BYTES = 512  # What a request takes in memory beside its body
 
 
 class Inbox:

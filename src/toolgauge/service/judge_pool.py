@@ -83,8 +83,7 @@ def make_judges(settings: JudgeSettings, client: Client, metrics: JudgeMetrics, 
     return Judges(client, asker, settings, metrics)
 
 
-# How long judges that go may take for what they were asked.
-_HANDOVER_S = 300.0
+_HANDOVER_S = 300.0  # How long judges that go may take for what they were asked
 
 
 class JudgePool:

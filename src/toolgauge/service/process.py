@@ -33,28 +33,21 @@ _S = 1_000_000_000
 _MIB = 1 << 20
 _STATM = Path("/proc/self/statm")
 _SOFT = 0.8
-# Taking in again right below the soft limit would end in a refusal at the next request.
-_RESUME = 0.9 * _SOFT
+_RESUME = 0.9 * _SOFT  # Taking in again right below the soft limit would end in a refusal at the next request
 # Between two looks of the timer, this share of the limit may come in before there is another look.
 _UNSEEN = 0.02
 _BETWEEN_RELIEFS_NS = 1 * _S
-# Senders may have to wait this long for what ends by itself; after that, open trajectories go.
-_PATIENCE_NS = 5 * _S
-# A shortage that comes and goes is logged once; the metric has it all.
-_BETWEEN_LINES_NS = 60 * _S
-# Collecting garbage walks over every object there is.
-_BETWEEN_COLLECTIONS_NS = 30 * _S
-# Of the limit, for requests to come.
-_KEPT = 1 / 16
+_PATIENCE_NS = 5 * _S  # Senders may have to wait this long for what ends by itself; after that, open trajectories go
+_BETWEEN_LINES_NS = 60 * _S  # A shortage that comes and goes is logged once; the metric has it all
+_BETWEEN_COLLECTIONS_NS = 30 * _S  # Collecting garbage walks over every object there is
+_KEPT = 1 / 16  # Of the limit, for requests to come
 # As <malloc.h> has them; a larger threshold is not taken.
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 _LARGEST_MMAP_THRESHOLD = 32 * _MIB
 # By itself each thread has one, up to eight a core: memory that one thread has freed another must ask for anew.
 _ARENAS = 2
-# Thresholds are of the type `int`: of a larger number the lower half would be taken.
-_LARGEST_THRESHOLD = (1 << 31) - 1
-# glibc alone has `mallopt` and `malloc_trim`.
-_C_LIBRARY = ctypes.CDLL(None) if os.name == "posix" else None
+_LARGEST_THRESHOLD = (1 << 31) - 1  # Thresholds are of the type `int`: of a larger number the lower half would be taken
+_C_LIBRARY = ctypes.CDLL(None) if os.name == "posix" else None  # glibc alone has `mallopt` and `malloc_trim`
 
 
 def keep_freed_memory(limit_bytes: int) -> None:
@@ -261,10 +254,8 @@ async def measure_loop_lag(histogram: Histogram) -> None:
 
 
 _EVERY_NS = 60 * _S
-# Under load without an end there is no quiet moment.
-_AT_LATEST_NS = 600 * _S
-# Of all time, looks may take one part in so many.
-_SHARE = 500
+_AT_LATEST_NS = 600 * _S  # Under load without an end there is no quiet moment
+_SHARE = 500  # Of all time, looks may take one part in so many
 
 
 class GarbageRounds:

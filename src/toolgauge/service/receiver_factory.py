@@ -30,8 +30,7 @@ from toolgauge.state.ledger import Ledger
 from toolgauge.state.offsets import OffsetJournal
 
 OtlpReceiver: TypeAlias = GrpcReceiver | HttpReceiver
-# For requests that a receiver is handling when it stops.
-_GRACE_S = 2.0
+_GRACE_S = 2.0  # For requests that a receiver is handling when it stops
 # The system frees a port a moment after it was closed.
 _ATTEMPTS = 10
 _WAIT_S = 0.1

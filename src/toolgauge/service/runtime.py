@@ -111,18 +111,14 @@ class Runtime(ABC):
     memory: MemoryGuard
     endpoint: MetricsEndpoint | None
     recording: RecordingFile | None
-    # For writing the requests that wait, unless the disk is stuck.
-    recording_deadline_s: float = 2.0
+    recording_deadline_s: float = 2.0  # For writing the requests that wait, unless the disk is stuck
     push_interval_s: float
     clock: SteadyClock
     hop_id: str
-    # Lets another process have the state directory. Works twice.
-    close_store: Callable[[], None]
+    close_store: Callable[[], None]  # Lets another process have the state directory. Works twice.
     reading_scope: ReadingScope
-    # Whether metrics are pushed: a worker's are part of the front's.
-    is_pushing: bool = True
-    # The work of each tenth of a second, on the event loop.
-    looks: Sequence[Callable[[], object]] = ()
+    is_pushing: bool = True  # Whether metrics are pushed: a worker's are part of the front's
+    looks: Sequence[Callable[[], object]] = ()  # The work of each tenth of a second, on the event loop
 
     def __post_init__(self) -> None:
         self.faults = Faults(self.metrics)

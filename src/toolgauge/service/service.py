@@ -107,16 +107,14 @@ _T = TypeVar("_T")
 # Orchestrators kill after 30 s. Sending ends in time for the worker (1 s), the endpoints (3 s) and the interpreter to end. It goes
 # on all the while, and has to itself what receivers, scoring (8 s with an evaluator that is stuck), judges (9 s) and webhooks leave.
 _SENDING_UNTIL_S = 24.0
-# What the journal keeps is sent by the next process.
-_SENDING_WITH_JOURNAL_UNTIL_S = 10.0
+_SENDING_WITH_JOURNAL_UNTIL_S = 10.0  # What the journal keeps is sent by the next process
 # For reading what is in the inbox, and scoring what is open.
 _READING_DEADLINE_S = 2.5
 _SCORING_DEADLINE_S = 5.0
 # For closing, unscored, what is then still open.
 _CLOSING_DEADLINE_S = 2.0
 _JUDGING_DEADLINE_S = 7.0
-# For committing what has been sent.
-_LEAVING_DEADLINE_S = 2.0
+_LEAVING_DEADLINE_S = 2.0  # For committing what has been sent
 # Between two looks whether the queues have room for what was held.
 _ROOM_WAIT_S = 0.02
 _WORKER_GRACE_S = 1.0

@@ -95,8 +95,7 @@ class Watching:
         # Rows that could not be written yet.
         self._unsaved: dict[bytes, bytes] = {}
         self._unremoved: set[bytes] = set()
-        # Keys of the rows that the store holds: only these need to be removed.
-        self._stored: set[bytes] = set()
+        self._stored: set[bytes] = set()  # Keys of the rows that the store holds: only these need to be removed
 
     def restore(self) -> Sequence[Regression]:
         """Read the saved state before the worker starts; return active regressions. Raise `StartError` when it cannot be read."""

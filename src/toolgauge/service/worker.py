@@ -125,10 +125,8 @@ def _raise_in(thread_id: int) -> None:
 _T = TypeVar("_T")
 _TICK_NS = 100_000_000
 _LOOK_S = 0.01
-# A trace of a hundred thousand spans takes a few seconds.
-_STUCK_AFTER_NS = 15_000_000_000
-# Each request to a destination costs as much as a few spans.
-_FLUSH_EVERY_NS = 500_000_000
+_STUCK_AFTER_NS = 15_000_000_000  # A trace of a hundred thousand spans takes a few seconds
+_FLUSH_EVERY_NS = 500_000_000  # Each request to a destination costs as much as a few spans
 
 
 class Worker:

@@ -41,17 +41,14 @@ from toolgauge.state.store import StateStore
 
 _T = TypeVar("_T")
 _SNAPSHOT_EVERY_S = 1.0
-# A scrape waits so long for workers that are busy; then it has their last snapshots.
-_SNAPSHOT_WITHIN_S = 1.0
+_SNAPSHOT_WITHIN_S = 1.0  # A scrape waits so long for workers that are busy; then it has their last snapshots
 # What a worker may take until it has scored and judged what is open.
 _LAST_METRICS_WITHIN_S = 17.0
 _ENDED_WITHIN_S = 27.0
-# Of the inbox of a worker, this part may wait to be put there.
-_IN_FLIGHT_PART = 2
+_IN_FLIGHT_PART = 2  # Of the inbox of a worker, this part may wait to be put there
 # The envelope of a body of this size may take tens of milliseconds to divide, for which other senders should not wait.
 _LARGE_BYTES = 1024 * 1024
-# Requests of which parts were taken. Beyond them the oldest are forgotten, and taken twice.
-_MAX_TAKEN = 1000
+_MAX_TAKEN = 1000  # Requests of which parts were taken. Beyond them the oldest are forgotten, and taken twice.
 
 
 class Taking(Protocol):

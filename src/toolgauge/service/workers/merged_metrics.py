@@ -22,10 +22,8 @@ _REFUSED = ("refused", "worker", "")
 _DIED = "worker_died"
 # Measured by the front for all, or said of one process alone.
 _OF_THE_FRONT = ("toolgauge.memory.", "process.uptime", "toolgauge.state.durable")
-# 1 as long as no worker has seen otherwise.
-_LEAST = ("toolgauge.criteria.unmatched",)
-# Of these the largest is shown: 1 when it is so for any worker.
-_STATE = "{state}"
+_LEAST = ("toolgauge.criteria.unmatched",)  # 1 as long as no worker has seen otherwise
+_STATE = "{state}"  # Of these the largest is shown: 1 when it is so for any worker
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +46,7 @@ class MergedRegistry(MetricRegistry):
     def __init__(self, clock: Callable[[], int]) -> None:
         super().__init__(clock)
         self._of_workers: dict[int, Mapping[str, Metric]] = {}
-        # What workers that are dead had counted.
-        self._of_dead: dict[int, dict[str, Metric]] = {}
+        self._of_dead: dict[int, dict[str, Metric]] = {}  # What workers that are dead had counted
         # Spans that the journal of a dead worker has for its successor, and those that waited for each destination.
         self._left: dict[int, tuple[float, dict[str, float]]] = {}
 

@@ -22,8 +22,7 @@ from toolgauge.state.settings import StateSettings, Sync
 from toolgauge.state.store import FILE_NAME, StateStore
 
 _LOG = logging.getLogger("toolgauge.state")
-# How many workers the journals are for.
-_MARK = "workers"
+_MARK = "workers"  # How many workers the journals are for
 # Workers of a front that was killed end in order, and have their journals until then.
 _FREE_WITHIN_S = 30.0
 _LOOK_S = 0.1

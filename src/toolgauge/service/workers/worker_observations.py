@@ -38,8 +38,7 @@ _MAX_WAITING_BYTES = 32 * 1024 * 1024
 # A worker sends a larger message at once.
 _MAX_MESSAGE_BYTES = 256 * 1024
 _SCORES_BYTES = 2048
-# The number of trajectories comes first: a message that is dropped is counted without being read.
-_COUNT_BYTES = 4
+_COUNT_BYTES = 4  # The number of trajectories comes first: a message that is dropped is counted without being read
 
 
 class Wanted(Struct, array_like=True, frozen=True):

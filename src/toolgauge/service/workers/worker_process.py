@@ -26,10 +26,8 @@ from toolgauge.service.workers.worker_observations import Observations
 
 _LOG = logging.getLogger("toolgauge")
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-# One that starts again and again is given more time each time.
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
-# One that has run so long had no trouble with its start.
-_WELL_AFTER_S = 60.0
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0  # One that starts again and again is given more time each time
+_WELL_AFTER_S = 60.0  # One that has run so long had no trouble with its start
 # As long as a request waits for room in the inbox of a single process, and for the worker to see that there is.
 _PATIENCE_S = 1.0
 _ENDS_WITHIN_S = 5.0
@@ -75,8 +73,7 @@ class WorkerProcess:
         self._last: asyncio.Event = asyncio.Event()
         self.is_ready = False
         self.losses: Losses | None = None
-        # Its health where it does not run; `None` while it does.
-        self.down: ComponentHealth | None = None
+        self.down: ComponentHealth | None = None  # Its health where it does not run; `None` while it does
 
     @property
     def pid(self) -> int | None:

@@ -19,8 +19,7 @@ from toolgauge.settings import file_path
 
 _LOG = logging.getLogger("toolgauge")
 _MAX_OBSERVED_BYTES = 8 * 1024 * 1024
-# The front waits for the last metrics of all workers, some of which score until then.
-_LAST_METRICS_WITHIN_S = 12.0
+_LAST_METRICS_WITHIN_S = 12.0  # The front waits for the last metrics of all workers, some of which score until then
 
 
 class FrontLink:

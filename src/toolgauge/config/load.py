@@ -300,8 +300,7 @@ class _Dumper(yaml.SafeDumper):
 
 def shown(config: Config) -> str:
     """Write the configuration so that reading it again gives the same, secrets aside."""
-    values: Json = config.model_dump(mode="json")
-    return as_yaml(values)
+    return as_yaml(config.model_dump(mode="json"))
 
 
 def as_yaml(values: Json) -> str:

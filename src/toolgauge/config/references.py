@@ -33,9 +33,7 @@ _MOST = 1_000_000
 def _range(value: object) -> object:
     """Read `3` as exactly three, `[0, 3]` as a range."""
     bounds = cast("Sequence[object]", value) if isinstance(value, list | tuple) else (value, value)
-    if len(bounds) != 2:
-        raise ValueError("must be a whole number or `[least, most]`")
-    if not all(isinstance(bound, int) and not isinstance(bound, bool) for bound in bounds):
+    if len(bounds) != 2 or not all(isinstance(bound, int) and not isinstance(bound, bool) for bound in bounds):
         raise ValueError("must be a whole number or `[least, most]`")
     low, high = cast("Sequence[int]", bounds)
     if not 0 <= low <= high <= _MOST or high == 0:

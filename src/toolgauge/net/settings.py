@@ -131,15 +131,11 @@ class KafkaClientSettings(Section):
     auth: KafkaAuth = KafkaAuth()
 
     @model_validator(mode="after")
-    def _has_its_client(self) -> "KafkaClientSettings":
+    def _has_a_client_that_can_do_it(self) -> "KafkaClientSettings":
         if find_spec(CLIENT) is None:
             raise ValueError(
                 "needs the extra `toolgauge[kafka]`, which is not installed: `pip install 'toolgauge[kafka]'`"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _client_can_do_it(self) -> "KafkaClientSettings":
         if self.tls is not None and self.tls.server_name_override is not None:
             raise ValueError("cannot check certificates against `tls.server_name_override`: brokers name their hosts")
         if self.tls is not None and self.tls.min_version != "1.2":

@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from traceback import extract_tb
 from typing import TypeVar
@@ -283,6 +284,12 @@ class GarbageRounds:
         self._done_ns = now_ns
 
 
+# The monotonic clock stands still while the machine is suspended.
+_passed_ns = (
+    partial(time.clock_gettime_ns, time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic_ns
+)
+
+
 class SteadyClock:
     """Nanoseconds since the epoch as they were at the start, plus what has passed since."""
 
@@ -292,16 +299,6 @@ class SteadyClock:
     def __call__(self) -> int:
         """Return the current time in nanoseconds since the epoch."""
         return self._offset_ns + _passed_ns()
-
-
-if hasattr(time, "CLOCK_BOOTTIME"):
-
-    def _passed_ns() -> int:
-        # The monotonic clock stands still while the machine is suspended; all we say afterwards would be of the past.
-        return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-
-else:
-    _passed_ns = time.monotonic_ns
 
 
 if sys.platform == "win32":

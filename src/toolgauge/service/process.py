@@ -19,7 +19,6 @@ import time
 from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from traceback import extract_tb
 from typing import TypeVar
@@ -285,8 +284,8 @@ class GarbageRounds:
 
 
 # The monotonic clock stands still while the machine is suspended.
-_passed_ns = (
-    partial(time.clock_gettime_ns, time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic_ns
+_passed_ns: Callable[[], int] = (
+    (lambda: time.clock_gettime_ns(time.CLOCK_BOOTTIME)) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic_ns
 )
 
 

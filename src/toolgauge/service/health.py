@@ -231,12 +231,15 @@ class Watching(Protocol):
 
     async def statuses(self) -> Sequence[StreamStatus]:
         """Return what the detector of each stream knows."""
+        ...
 
     async def arms(self) -> Sequence[Arm]:
         """Return the observations of each stream by version."""
+        ...
 
     async def acknowledge(self, filters: Filters) -> int:
         """Accept the scores of the matching streams as their new normal; return how many streams matched."""
+        ...
 
 
 class _Filters(Struct, forbid_unknown_fields=True, omit_defaults=True):

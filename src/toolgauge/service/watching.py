@@ -29,6 +29,7 @@ class WatchStore(Protocol):
 
     def load_watch(self) -> dict[bytes, bytes]:
         """Return all rows."""
+        ...
 
     def save_watch(self, changed: Mapping[bytes, bytes], removed: Collection[bytes]) -> None:
         """Write and delete these rows, all or none."""
@@ -39,6 +40,7 @@ class OnWorker(Protocol):
 
     async def __call__(self, work: Callable[[], _T]) -> _T:
         """Return what came of it."""
+        ...
 
 
 _Batch: TypeAlias = tuple[dict[bytes, bytes], set[bytes], tuple[Regression, ...]]

@@ -56,6 +56,7 @@ class Taking(Protocol):
 
     async def consume(self, signal: Signal, body: bytes, sender: str | None, spans: int) -> Answer:
         """Answer whether it has taken the request of so many spans."""
+        ...
 
 
 class DividedIntake:

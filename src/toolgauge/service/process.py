@@ -403,7 +403,7 @@ async def beside(work: Callable[[], _T], name: str) -> _T:
 
 
 def settle(outcome: Future[_T], work: Callable[[], _T]) -> None:
-    """Do the work, and hand its result or its error to whoever waits for the outcome."""
+    """Do the work, and set its result or its error as the outcome."""
     try:
         outcome.set_result(work())
     except Exception as error:  # noqa: BLE001 (raised again where it is waited for)

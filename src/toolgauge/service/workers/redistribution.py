@@ -127,7 +127,7 @@ def _move_entry(source: StateStore, targets: Sequence[StateStore], divider: Divi
 
 
 def _move_closed(source: StateStore, targets: Sequence[StateStore], divider: Divider) -> None:
-    """Tell each worker its closed traces; closed conversations and their shown values go to all workers."""
+    """Write the closed traces of each worker to its journal; closed conversations and their shown values go to all workers."""
     closed: list[ClosedId] = []
     shown: list[ShownValues] = []
     with source.reading() as connection:

@@ -75,7 +75,7 @@ class ToolgaugeSpanExporter(SpanExporter):
     ) -> None:
         self._exporter = exporter
         environment = {key: value for key, value in os.environ.items() if exporter is None or key not in _OUR_ENDPOINTS}
-        loaded, self._criteria = load_for_replay(_paths(config), overrides, _paths(criteria), environment)
+        loaded, self._criteria = load_for_replay(_paths(config), overrides, _paths(criteria), environment, sends=True)
         self._config = _in_process(loaded, self._criteria)
         for file in evaluator_files(self._criteria):
             _LOG.info("running the evaluators in %s", file)

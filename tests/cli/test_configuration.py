@@ -187,6 +187,31 @@ def test_print_config_merges_files_overrides_and_environment(tmp_path: Path):
     assert "hunter2" not in ended.out
 
 
+@pytest.mark.parametrize(
+    "variable",
+    [
+        {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://localhost:4318"},
+        {"OTEL_EXPORTER_OTLP_PROTOCOL": "http/json"},
+        {"OTEL_EXPORTER_OTLP_TIMEOUT": "5s"},
+    ],
+)
+def test_variables_of_agents_fail_no_command_that_sends_nothing(tmp_path: Path, variable: dict[str, str]):
+    file = str(tmp_path / "cases.jsonl")
+    write(Path(file), "")
+    assert "OTEL_" not in run("inspect", file, environment=variable).err
+    assert "OTEL_" not in run("replay", file, environment=variable).err
+    assert "OTEL_" not in run("score", file, environment=variable).err
+    for command in ("validate", "print-config"):
+        ended = run(command, environment=variable)
+        assert ended.code == 0
+        assert ended.err.startswith(f"warning: {next(iter(variable))}: ")
+    ended = run("serve", environment=variable)
+    assert ended.code == 2
+    assert ended.err.startswith(f"error: {next(iter(variable))}: ")
+    hint = "`unset OTEL_EXPORTER_OTLP_ENDPOINT` in this shell, or set `exporters.otlp.endpoint`"
+    assert (hint in ended.err) == ("ENDPOINT" in next(iter(variable)))
+
+
 def test_print_config_can_be_read_again(tmp_path: Path):
     printed = run("print-config").out
     (tmp_path / "printed.yaml").write_text(printed)

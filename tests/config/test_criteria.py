@@ -11,11 +11,11 @@ from toolgauge.config.criteria import (
     CriterionConfig,
     load_criteria_files,
     parameter_problems,
-    unknown_evaluator,
 )
-from toolgauge.config.problems import config_error
+from toolgauge.config.problems import config_error, suggestion
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.expected import Expected, ExpectedCall, ExpectedOutput
+from toolgauge.service.criteria_factory import make_criterion
 
 
 def read(path: Path, text: str) -> CriterionConfig:
@@ -375,9 +375,10 @@ def test_a_wrong_parameter_is_reported_in_the_same_way_as_a_wrong_key(tmp_path: 
 
 def test_an_unknown_evaluator_is_reported_where_it_is_named(tmp_path: Path):
     criterion = read(tmp_path, "- name: x\n  evaluator: tool_call_arg\n")
-    error = config_error([unknown_evaluator(criterion, ["tool_call_args", "tool_call_f1"])])
-    assert error.message == f"{tmp_path}/criteria.yaml:2: no evaluator called `tool_call_arg` in criterion `x`"
-    assert error.hint == "did you mean `tool_call_args`?"
+    with pytest.raises(ConfigError) as refused:
+        make_criterion(criterion)
+    assert refused.value.message == f"{tmp_path}/criteria.yaml:2: no evaluator called `tool_call_arg` in criterion `x`"
+    assert refused.value.hint == "did you mean `tool_call_args`?"
 
 
 @pytest.mark.parametrize(
@@ -411,3 +412,7 @@ def test_another_packages_word_for_the_evaluator_is_found_where_it_is_missing(tm
 def test_another_packages_key_of_an_expected_call_is_answered_with_ours(tmp_path: Path, key: str, ours: str):
     said = complaint(tmp_path, f"- {{name: x, evaluator: e, expected: [{{name: a, {key}: b}}]}}")
     assert said == f"criteria.yaml:1: unknown key `expected[0].{key}` in criterion `x` [did you mean `{ours}`?]"
+
+
+def test_a_near_match_wins_over_another_packages_word():
+    assert suggestion("tool", ("name", "tools")) == "did you mean `tools`?"

@@ -24,7 +24,7 @@ from toolgauge.export.sender import Permanent, Transient
 from toolgauge.export.settings import KafkaExporterSettings, KafkaProducerSettings
 from toolgauge.model.errors import ConfigError, StartError
 from toolgauge.model.metrics import MetricRegistry
-from toolgauge.net.kafka import client_properties
+from toolgauge.net.settings import client_properties
 from toolgauge.selfmetrics import SelfMetrics
 
 RECORDED = sorted(Path("tests/corpus/openai-agents").glob("**/*.otlp.pb"))[0].read_bytes()
@@ -246,6 +246,6 @@ def test_an_unknown_key_names_its_place(tmp_path: Path):
 
 
 def test_without_the_extra_the_section_names_it(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("toolgauge.net.kafka.CLIENT", "no_such_client")
+    monkeypatch.setattr("toolgauge.net.settings.CLIENT", "no_such_client")
     with pytest.raises(ValidationError, match=r"pip install 'toolgauge\[kafka\]'"):
         exporter("localhost:9092")

@@ -54,13 +54,20 @@ def test_file_that_is_gone_leaves_the_last_tokens_valid(tmp_path: Path):
     assert guard.admits("Bearer one")
 
 
-def test_file_that_was_emptied_lets_nobody_in(tmp_path: Path):
+@pytest.mark.parametrize("is_gone", [True, False])
+def test_token_file_without_tokens_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture, *, is_gone: bool):
     file = tmp_path / "tokens"
     file.write_text("one")
     guard = TokenGuard(Auth(filename=str(file)))
-    file.write_text("")
-    assert not guard.admits("Bearer one")
+    if is_gone:
+        file.unlink()
+    else:
+        file.write_text("")
+    assert guard.admits("Bearer one")
     assert not guard.admits("Bearer ")
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert str(file) in record.getMessage()
 
 
 def test_missing_file_is_named_at_the_start(tmp_path: Path):

@@ -36,18 +36,23 @@ def validate(config_paths: Sequence[str], overrides: Sequence[str], *, strict: b
     from toolgauge.config.tool_definitions import load_tool_definitions
     from toolgauge.service.criteria_factory import load_configuration, unusable_files
 
-    config, criteria = load_configuration(config_paths, overrides)
+    config, criteria = load_configuration(config_paths, overrides, _warn)
     print_evaluator_files(criteria)
     tools = load_tool_definitions(config)
     unusable = tuple(unusable_files(config))
     for error in unusable:
-        hint = "" if error.hint is None else f"\nhint: {error.hint}"
-        click.echo(f"warning: {error.message}{hint}", err=True)
+        _warn(error)
     names = ", ".join(criterion.name for criterion in criteria)
     registered = f"; {len(tools)} registered tools" if tools else ""
     click.echo(f"the configuration is valid; {len(criteria)} criteria: {names or 'none'}{registered}")
     if strict and unusable:
         sys.exit(1)
+
+
+def _warn(error: ToolgaugeError) -> None:
+    click.echo(f"warning: {error.message}", err=True)
+    if error.hint is not None:
+        click.echo(f"hint: {error.hint}", err=True)
 
 
 @click.command("schema", epilog=EXIT_CODES)
@@ -82,7 +87,7 @@ def print_config(config_paths: Sequence[str], overrides: Sequence[str]) -> None:
     """
     from toolgauge.config.load import load, shown
 
-    config = load([Path(path) for path in config_paths], overrides, os.environ)
+    config = load([Path(path) for path in config_paths], overrides, os.environ, warn=_warn)
     click.echo(shown(config), nl=False)
 
 

@@ -32,7 +32,7 @@ def doctor(files: tuple[str, ...], config_paths: tuple[str, ...], overrides: tup
     recognised at all is a problem too, and so are spans that look like tool calls and are not read, unless other spans of
     their traces show calls. Of a configuration, `dialects` and the times after which trajectories close count.
     """
-    config = load([Path(path) for path in config_paths], overrides, os.environ)
+    config = load([Path(path) for path in config_paths], overrides, os.environ, sends=False)
     tally = Tally()
     diagnosing = Doctor(tally)
     with reading_progress(files) as recording:
@@ -93,7 +93,7 @@ def command(
     observed and why; `toolgauge doctor` tells what to do about it. Of a configuration, `dialects` and the times after which
     trajectories close count.
     """
-    config = load([Path(path) for path in config_paths], overrides, os.environ)
+    config = load([Path(path) for path in config_paths], overrides, os.environ, sends=False)
     if stats:
         tally = Tally()
         figures = Stats(tally)

@@ -61,7 +61,7 @@ def command(
     Cases with the same `id` are all scored, with a warning, as only their order tells their results apart.
     """
     check_files(files)
-    config = load([Path(path) for path in config_paths], overrides, os.environ)
+    config = load([Path(path) for path in config_paths], overrides, os.environ, sends=False)
     cases = Cases(registered_tools=load_tool_definitions(config))
     words: Counter[str] = Counter()
     places: dict[str, str] = {}

@@ -20,8 +20,8 @@ from toolgauge.config.model import Config
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.net.listen import check_endpoints
 from toolgauge.net.settings import ListenerSettings
-from toolgauge.pipeline.stages import ScorecardSink
-from toolgauge.report.kept import ADMITTED_PER_SECOND, ObservedSink
+from toolgauge.pipeline.stages import ObservedSink, ScorecardSink
+from toolgauge.report.kept import ADMITTED_PER_SECOND
 from toolgauge.score.criterion import Criterion
 from toolgauge.service.criteria_factory import evaluator_files, load_configuration, unusable_files
 from toolgauge.service.pipeline_factory import VERSION, redactor
@@ -32,7 +32,7 @@ from toolgauge.service.serve import make_service
 from toolgauge.service.workers.front import Front, make_front, number_of_workers
 from toolgauge.service.workers.redistribution import take_over_journals
 from toolgauge.service.workers.worker_observations import Viewers
-from toolgauge.settings import redacted_url, split_address
+from toolgauge.settings import file_path, redacted_url, split_address
 from toolgauge.web.view import WebView
 
 _LOG = logging.getLogger("toolgauge")
@@ -277,7 +277,8 @@ def _announce(service: Runtime, config: Config, criteria: Sequence[Criterion], v
     for file in evaluator_files(criteria):
         _LOG.info("running the evaluators in %s", file, extra={"file": file})
     if config.state.directory is not None:
-        _LOG.info("requests are acknowledged when they are in the journal in %s", config.state.directory)
+        directory = file_path(config.state.directory).absolute()
+        _LOG.info("requests are acknowledged when they are in the journal in %s", directory)
     urls = _destinations(config)
     if urls:
         _LOG.info("sending on to %s", ", ".join(urls), extra={"endpoints": urls})

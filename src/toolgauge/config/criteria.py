@@ -1,12 +1,9 @@
 """Criteria as they were written, inline and in files, checked as far as no evaluator is needed.
 
-What is not a key of every criterion is a parameter of its evaluator and stays as it is, with its line: only
-`service` knows the evaluators, and its problems (`parameter_problems`) must name the file too.
+Other keys are parameters of the evaluator and keep their lines: only `service` knows the evaluators.
 """
 
 import contextlib
-import glob
-import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +14,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from toolgauge.config.model import Config, Defaults
-from toolgauge.config.parse import parse_yaml, read_file
+from toolgauge.config.parse import files_matching, parse_yaml, read_file
 from toolgauge.config.problems import (
     Node,
     PathStep,
@@ -29,7 +26,6 @@ from toolgauge.config.problems import (
     nearest,
     plain,
     problems_of,
-    suggestion,
     written,
 )
 from toolgauge.config.references import (
@@ -148,11 +144,7 @@ class CriterionConfig:
         return str(self.node.place)
 
     def canonical(self) -> JsonObject:
-        """Write what decides about a score, references included, with defaults spelled out.
-
-        `sample` and `enforce` are left out: they decide how many are scored and where scores are sent, so that a
-        criterion keeps its revision, and with it its history, when it goes from shadow to live.
-        """
+        """Write what decides about a score, with defaults spelled out; `sample` and `enforce` change no revision."""
         reference: Json = None
         if self.references is not None:
             cases = self.references.cases.items()
@@ -220,23 +212,16 @@ def read_criteria(
 ) -> tuple[CriterionConfig, ...]:
     """Read the criteria of a configuration, inline and from files; return the valid ones, and add to `problems`."""
     files = [Path(name) for pattern in config.criteria_files for name in _files(pattern)]
-    return _read(config.criteria, files, environment, problems)
+    return read_nodes(config.criteria, files, environment, problems)
 
 
 def load_criteria_files(files: Iterable[Path], environment: Mapping[str, str]) -> tuple[CriterionConfig, ...]:
     """Read the criteria of some files. Raises ConfigError with every problem found."""
     problems: list[Problem] = []
-    return _without(problems, _read((), files, environment, problems))
+    return _without(problems, read_nodes((), files, environment, problems))
 
 
-def read_criteria_files(
-    files: Iterable[Path], environment: Mapping[str, str], problems: list[Problem]
-) -> tuple[CriterionConfig, ...]:
-    """Read the criteria of some files; return the valid ones, and add to `problems`."""
-    return _read((), files, environment, problems)
-
-
-def criteria_problems(root: Node, patterns: Iterable[object], environment: Mapping[str, str]) -> tuple[Problem, ...]:
+def criteria_problems(root: Node, patterns: Iterable[str], environment: Mapping[str, str]) -> tuple[Problem, ...]:
     """List the wrong keys and values of the criteria of a configuration that is wrong itself; `patterns` are of files."""
     problems: list[Problem] = []
     inline = _criteria_node(root)
@@ -244,16 +229,15 @@ def criteria_problems(root: Node, patterns: Iterable[object], environment: Mappi
     for pattern in patterns:
         # A file that is missing is an error of its own, once the configuration is right.
         with contextlib.suppress(ConfigError):
-            files += _files(pattern) if isinstance(pattern, str) else ()
-    nodes = inline.value if inline is not None and isinstance(inline.value, list) else []
-    _read(nodes, map(Path, files), environment, problems)
+            files += _files(pattern)
+    read_nodes(() if inline is None else inline.items(), map(Path, files), environment, problems)
     return tuple(problems)
 
 
 def read_criterion(node: Node) -> CriterionConfig:
     """Read one criterion. Raises ConfigError with every problem found."""
     problems: list[Problem] = []
-    return _without(problems, _read([node], (), {}, problems))[0]
+    return _without(problems, read_nodes([node], (), {}, problems))[0]
 
 
 def _without(problems: Sequence[Problem], criteria: tuple[CriterionConfig, ...]) -> tuple[CriterionConfig, ...]:
@@ -303,26 +287,14 @@ def criterion_problem(
     return Problem(nearest(criterion.node, at).place, message, hint)
 
 
-def unknown_evaluator(criterion: CriterionConfig, known: Iterable[str]) -> Problem:
-    """Make the problem of an evaluator that is not registered."""
-    message = f"no evaluator called `{criterion.evaluator}` in criterion `{criterion.name}`"
-    return criterion_problem(criterion, message, suggestion(criterion.evaluator, known), at=("evaluator",))
-
-
 def _files(pattern: str) -> list[str]:
-    # Not `Path.glob`: it takes no absolute pattern.
-    found = sorted(name for name in glob.glob(pattern, recursive=True) if not os.path.isdir(name))  # noqa: PTH112, PTH207
-    if not found:
-        raise ConfigError(
-            f"no criteria file matches `{pattern}`",
-            hint="`criteria_files` are relative to the file they are written in",
-        )
-    return found
+    return files_matching(pattern, "criteria file", "criteria_files")
 
 
-def _read(
+def read_nodes(
     inline: Iterable[Node], files: Iterable[Path], environment: Mapping[str, str], problems: list[Problem]
 ) -> tuple[CriterionConfig, ...]:
+    """Read criteria inline and from files; return the valid ones, and add to `problems`."""
     nodes = [*inline]
     for file in dict.fromkeys(files):
         nodes.extend(_nodes(file, environment, problems))

@@ -1,10 +1,7 @@
 """The configuration, criteria files and reference lines as JSON Schema (2020-12), for editors.
 
-It comes from the models that read them, so that a key or a parameter of an evaluator is known as soon as it exists. What an
-editor checks is what was typed: `${env:NAME}` may stand for any value, and durations and sizes are texts with a unit.
-
-Only what editors know of older drafts is used: a criterion is one of the objects under `criterion.<evaluator>`, chosen by
-`if` and `then`, each with all of its keys.
+Made from the models that read them. `${env:NAME}` may stand for any value, and durations and sizes are texts with a unit. Only
+features that editors know of older drafts are used.
 """
 
 import contextlib
@@ -23,8 +20,7 @@ from toolgauge.config.references import ReferenceLine
 from toolgauge.model.json import JsonObject
 from toolgauge.settings import WRITTEN_DURATION, WRITTEN_SIZE, duration_text, size_text
 
-# Any JSON Schema; its values are looked at one by one.
-_Schema: TypeAlias = dict[str, Any]
+_Schema: TypeAlias = dict[str, Any]  # Any JSON Schema; its values are looked at one by one
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _DEFS = "#/$defs/"
@@ -135,7 +131,6 @@ class _Definitions:
         }
 
     def _of_evaluator(self, name: str) -> _Schema:
-        """Describe the criteria of an evaluator."""
         parameters, model = self._parameters[name], self._evaluators[name]
         keys = {key: {"$ref": f"{_DEFS}{_CRITERION}/properties/{key}"} for key in self._criterion["properties"]}
         schema: _Schema = {"type": "object", "properties": keys}
@@ -181,7 +176,6 @@ def _both(first: str, second: str) -> _Schema:
 
 
 def _names_in(schema: object) -> Iterator[str]:
-    """Yield the definitions that a schema refers to."""
     match schema:
         case dict():
             for key, value in cast("Mapping[str, object]", schema).items():

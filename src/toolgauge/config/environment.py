@@ -1,10 +1,7 @@
 """`OTEL_EXPORTER_OTLP_*` fills what the file leaves out of `exporters.otlp`.
 
-The form of a signal (`OTEL_EXPORTER_OTLP_LOGS_HEADERS`) wins over the general one. A destination appears when an
-endpoint comes from here; where signals have different settings, there is one for each. The meanings are those of
-the OpenTelemetry specification ("OpenTelemetry Protocol Exporter"): the general endpoint is a base URL for HTTP, that of
-a signal is used as it is, a timeout is a number of milliseconds, headers are percent-encoded, and gRPC without a scheme
-means TLS unless `INSECURE` is true.
+The meanings are those of the OpenTelemetry specification ("OpenTelemetry Protocol Exporter"). The form of a signal
+(`OTEL_EXPORTER_OTLP_LOGS_HEADERS`) wins over the general one; signals with different settings get a destination each.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,7 +11,7 @@ from toolgauge.config.problems import Node, Place, Problem, config_error, merged
 from toolgauge.export.settings import SIGNALS
 from toolgauge.model.delivery import Signal
 
-_PREFIX = "OTEL_EXPORTER_OTLP_"
+PREFIX = "OTEL_EXPORTER_OTLP_"
 _ENDPOINT_KEYS = ("endpoint", *(f"{signal}_endpoint" for signal in SIGNALS))
 _FILES = {"CERTIFICATE": "ca_file", "CLIENT_KEY": "key_file", "CLIENT_CERTIFICATE": "cert_file"}
 
@@ -75,8 +72,6 @@ def _ways(by_signal: Mapping[Signal, dict[str, Node]]) -> list[dict[str, Node]]:
 
 
 class _Variables:
-    """The variables of the environment about one signal."""
-
     def __init__(self, environment: Mapping[str, str], signal: Signal, given: Mapping[str, Node]) -> None:
         self._environment = environment
         self._signal = signal
@@ -116,18 +111,18 @@ class _Variables:
     def _endpoint(self, *, is_grpc: bool) -> tuple[str, Node] | None:
         chosen = self._chosen("ENDPOINT")
         if chosen is not None:
-            is_whole = not is_grpc and chosen.place.source != f"{_PREFIX}ENDPOINT"
+            is_whole = not is_grpc and chosen.place.source != f"{PREFIX}ENDPOINT"
             return f"{self._signal}_endpoint" if is_whole else "endpoint", chosen
-        traces = self._environment.get(f"{_PREFIX}TRACES_ENDPOINT", "").strip()
+        traces = self._environment.get(f"{PREFIX}TRACES_ENDPOINT", "").strip()
         # Events and metrics belong where the traces go, and the usual path shows where that is.
         if traces and (is_grpc or traces.endswith("/v1/traces")):
             base = traces if is_grpc else traces.removesuffix("/v1/traces")
-            return "endpoint", Node(base, Place(f"{_PREFIX}TRACES_ENDPOINT"))
+            return "endpoint", Node(base, Place(f"{PREFIX}TRACES_ENDPOINT"))
         return None
 
     def _chosen(self, name: str) -> Node | None:
         """Read a setting: the form of the signal first. An empty variable counts as unset."""
-        for variable in (f"{_PREFIX}{self._signal.upper()}_{name}", f"{_PREFIX}{name}"):
+        for variable in (f"{PREFIX}{self._signal.upper()}_{name}", f"{PREFIX}{name}"):
             value = self._environment.get(variable, "").strip()
             if value:
                 return Node(_converted(name, value, Place(variable)), Place(variable))

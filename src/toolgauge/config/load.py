@@ -1,7 +1,4 @@
-"""Files, `--set` and environment variables -> one `Config`, or one `ConfigError` that lists all problems; a `Config` as YAML.
-
-Some problems no single key shows: functions that do not exist yet, and addresses that contradict each other.
-"""
+"""Files, `--set` and environment variables -> one `Config`, or one `ConfigError` that lists all problems; a `Config` as YAML."""
 
 import contextlib
 import glob
@@ -9,7 +6,7 @@ import math
 import os
 import platform
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -19,7 +16,7 @@ import yaml
 from pydantic import ValidationError
 
 from toolgauge.config.criteria import EvaluatorFile, criteria_problems, evaluator_file
-from toolgauge.config.environment import filled_in
+from toolgauge.config.environment import PREFIX, filled_in
 from toolgauge.config.model import Config, config_model
 from toolgauge.config.parse import CORE_SCALARS, parse_yaml, read_file
 from toolgauge.config.problems import Node, Place, Problem, config_error, merged, nearest, plain, problems_of, spelled
@@ -29,12 +26,32 @@ from toolgauge.net.settings import ListenerSettings
 from toolgauge.settings import AS_WRITTEN, split_address
 
 
-def load(paths: Sequence[Path], overrides: Sequence[str], environment: Mapping[str, str]) -> Config:
-    """Merge the files from left to right, then the overrides (`a.b=c`), then what the environment fills in.
+def load(
+    paths: Sequence[Path],
+    overrides: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    sends: bool = True,
+    warn: Callable[[ConfigError], None] | None = None,
+) -> Config:
+    """Merge the files from left to right, then the overrides (`a.b=c`); where it `sends`, fill in `OTEL_EXPORTER_OTLP_*`.
 
-    Raises ConfigError with every problem found, wrong keys and values of its criteria included.
+    Raises ConfigError with every problem found; problems of these variables alone go to `warn`, where given.
     """
-    root = filled_in(read(paths, overrides, environment), environment)
+    root = read(paths, overrides, environment)
+    if not sends:
+        return _validated(root, environment)
+    try:
+        return _validated(filled_in(root, environment), environment)
+    except ConfigError as error:
+        if warn is None:
+            raise
+        config = _validated(root, environment)
+        warn(error)
+        return config
+
+
+def _validated(root: Node, environment: Mapping[str, str]) -> Config:
     model = config_model(root)
     config: Config | None = None
     try:
@@ -43,9 +60,7 @@ def load(paths: Sequence[Path], overrides: Sequence[str], environment: Mapping[s
     except ValidationError as error:
         problems = problems_of(error, root, model)
     if config is None or problems:
-        files = root.child("criteria_files")
-        globs = files.value if files is not None and isinstance(files.value, list) else ()
-        raise config_error((*problems, *criteria_problems(root, map(absolute_glob, globs), environment)))
+        raise config_error((*problems, *criteria_problems(root, _patterns(root, "criteria_files"), environment)))
     return config
 
 
@@ -100,15 +115,11 @@ def _prepared(root: Node) -> object:
         prepared["defaults"] = {
             key: entry if isinstance(entry.value, dict) else plain(entry) for key, entry in defaults.value.items()
         }
-    files = root.child("criteria_files")
-    if files is not None and isinstance(files.value, list):
-        prepared["criteria_files"] = tuple(absolute_glob(node) for node in files.value)
-    tools = root.child("tools")
-    definitions = tools.child("definitions") if tools is not None else None
-    if tools is not None and definitions is not None and isinstance(definitions.value, list):
-        of_tools = plain(tools)
-        absolute = tuple(absolute_glob(node) for node in definitions.value)
-        prepared["tools"] = {**of_tools, "definitions": absolute} if isinstance(of_tools, dict) else of_tools
+    if files := root.items("criteria_files"):
+        prepared["criteria_files"] = tuple(map(absolute_glob, files))
+    tools = values.get("tools")
+    if isinstance(tools, dict) and (definitions := root.items("tools", "definitions")):
+        prepared["tools"] = {**tools, "definitions": tuple(map(absolute_glob, definitions))}
     return prepared
 
 
@@ -149,10 +160,7 @@ class Sources:
 def find_sources(
     paths: Sequence[Path], overrides: Sequence[str], environment: Mapping[str, str], criteria_paths: Sequence[Path] = ()
 ) -> Sources:
-    """Find the files of a configuration: its own, criteria, references, evaluators and definitions of tools.
-
-    `criteria_paths` are criteria files beside those that it names. What cannot be read names no further files.
-    """
+    """Find the files of a configuration: its own, criteria (`criteria_paths` too), references, evaluators and tools."""
     # A pipe can be read once, and is not ours.
     if not all(path.is_file() for path in paths):
         return Sources((*paths, *criteria_paths), ())
@@ -160,10 +168,9 @@ def find_sources(
         root = read(paths, overrides, environment)
     except ConfigError:
         return Sources((*paths, *criteria_paths), ())
-    tools = root.child("tools")
-    criteria_files = tuple(_patterns(root.child("criteria_files")))
-    definitions = tuple(_patterns(tools.child("definitions") if tools is not None else None))
-    named = [*criteria_paths, *_named(root.child("criteria"))]
+    criteria_files = tuple(_patterns(root, "criteria_files"))
+    definitions = tuple(_patterns(root, "tools", "definitions"))
+    named = [*criteria_paths, *_named(root.child("criteria") or Node(None, root.place))]
     matched = (Path(name) for pattern in criteria_files for name in sorted(glob.glob(pattern, recursive=True)))  # noqa: PTH207 (as above)
     for path in (*criteria_paths, *matched):
         with contextlib.suppress(ConfigError):
@@ -173,19 +180,12 @@ def find_sources(
     return Sources(tuple(dict.fromkeys((*paths, *named))), (*criteria_files, *definitions))
 
 
-def _patterns(node: Node | None) -> Iterator[str]:
-    if node is None or not isinstance(node.value, list):
-        return
-    for entry in node.value:
-        pattern = absolute_glob(entry)
-        if isinstance(pattern, str):
-            yield pattern
+def _patterns(root: Node, *path: str) -> Iterator[str]:
+    return (pattern for entry in root.items(*path) if isinstance(pattern := absolute_glob(entry), str))
 
 
-def _named(criteria: Node | None) -> Iterator[Path]:
-    if criteria is None or not isinstance(criteria.value, list):
-        return
-    for criterion in criteria.value:
+def _named(criteria: Node) -> Iterator[Path]:
+    for criterion in criteria.items():
         code = evaluator_file(criterion)
         if isinstance(code, EvaluatorFile):
             yield code.path
@@ -234,11 +234,7 @@ def listener_sections(config: Config) -> Iterator[tuple[tuple[str, ...], Listene
 
 def listener_endpoints(config: Config) -> dict[str, str]:
     """Return where everything listens, by configuration key."""
-    return {spelled(path): endpoint for path, endpoint in _listeners(config)}
-
-
-def _listeners(config: Config) -> Iterator[tuple[tuple[str, ...], str]]:
-    return (((*path, "endpoint"), listener.endpoint) for path, listener in listener_sections(config))
+    return {spelled((*path, "endpoint")): listener.endpoint for path, listener in listener_sections(config)}
 
 
 def _listener_problems(config: Config, node: Node) -> Iterator[Problem]:
@@ -250,18 +246,19 @@ def _listener_problems(config: Config, node: Node) -> Iterator[Problem]:
                 f"`{spelled(path)}` listens on `{listener.endpoint}`, and anybody who reaches it gets in",
                 "give it `auth`, or `tls` with `client_ca_file`; `insecure: true` says that the network is trusted",
             )
-    taken: list[tuple[tuple[str, int], tuple[str, ...]]] = []
-    for path, address in _listeners(config):
+    taken: list[tuple[tuple[str, int], str]] = []
+    for key, address in listener_endpoints(config).items():
         for other, by in taken:
             if _is_at(split_address(address), other):
-                message = f"`{spelled(path)}` is `{address}`, where `{spelled(by)}` listens already"
-                yield Problem(nearest(node, path).place, message)
-        taken.append((split_address(address), path))
+                message = f"`{key}` is `{address}`, where `{by}` listens already"
+                yield Problem(nearest(node, key.split(".")).place, message)
+        taken.append((split_address(address), key))
 
 
 def _loops(config: Config, node: Node) -> Iterator[Problem]:
     """A destination that is our own receiver would send every span round for ever."""
-    own = [(split_address(address), path) for path, address in _listeners(config) if path[0] == "receivers"]
+    endpoints = listener_endpoints(config).items()
+    own = [(split_address(address), name) for name, address in endpoints if name.startswith("receivers.")]
     for number, exporter in enumerate(config.exporters.otlp):
         for key in ("endpoint", "traces_endpoint", "metrics_endpoint", "logs_endpoint"):
             url: str | None = getattr(exporter, key)
@@ -271,11 +268,14 @@ def _loops(config: Config, node: Node) -> Iterator[Problem]:
                 target = (parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80))
             elif url:
                 target = split_address(url)
-            for receiver, path in own:
+            for receiver, name in own:
                 if _is_at(target, receiver):
                     place = nearest(node, ("exporters", "otlp", number, key)).place
-                    message = f"`exporters.otlp` sends to `{target[0]}:{target[1]}`, which is our own `{spelled(path)}`"
-                    yield Problem(place, message, "send to the next hop, or receive what comes back on another port")
+                    message = f"`exporters.otlp` sends to `{target[0]}:{target[1]}`, which is our own `{name}`"
+                    hint = "send to the next hop, or receive what comes back on another port"
+                    if place.source.startswith(PREFIX):
+                        hint = f"`unset {place.source}` in this shell, or set `exporters.otlp.endpoint`"
+                    yield Problem(place, message, hint)
 
 
 def _is_at(target: tuple[str, int], receiver: tuple[str, int]) -> bool:
@@ -300,8 +300,7 @@ class _Dumper(yaml.SafeDumper):
 
 def shown(config: Config) -> str:
     """Write the configuration so that reading it again gives the same, secrets aside."""
-    values: Json = config.model_dump(mode="json")
-    return as_yaml(values)
+    return as_yaml(config.model_dump(mode="json"))
 
 
 def as_yaml(values: Json) -> str:
@@ -310,8 +309,6 @@ def as_yaml(values: Json) -> str:
 
 
 class _LineDumper(_Dumper):
-    """Writes every text on one line."""
-
     def represent_str(self, data: str) -> yaml.ScalarNode:
         """Escape the ends of lines, of which Unicode has more than one, and what else does not print."""
         style = None if data.isprintable() else '"'
@@ -348,7 +345,6 @@ def _line(value: Json, style: str | None = None) -> str:
 
 
 def _escaped(value: Json) -> Json:
-    """Protect dollar signs from being taken for variables."""
     match value:
         case str():
             return value.replace("$", "$$")

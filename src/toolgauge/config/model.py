@@ -1,8 +1,7 @@
 """The whole configuration, key for key as people write it, with its defaults.
 
-Durations are integer nanoseconds and sizes bytes once they are here. A section left empty (`grpc:`) has its
-defaults, as in the Collector; under `exporters`, null means none. Keys whose function does not exist are
-listed in `load.py`, so that setting one is an error rather than a wish.
+Durations are nanoseconds and sizes bytes here. A section left empty (`grpc:`) has its defaults, as in the Collector; under
+`exporters`, null means none.
 """
 
 import re

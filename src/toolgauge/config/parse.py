@@ -1,11 +1,10 @@
 """Files of YAML -> nodes with their places; `${env:NAME}` is filled in on the way.
 
-Scalars follow the YAML 1.2 core rules, not PyYAML's 1.1: `annotate: off` is a word, `12:30` and `2024-05-01` are
-texts, and so is a number with leading zeros (an order id would change its value otherwise). What a variable
-holds is read as a scalar and can never add structure. Aliases are expanded up to a limit: nine lines of them
-can stand for a billion values.
+Scalars follow the YAML 1.2 core rules: `annotate: off`, `12:30` and numbers with leading zeros are texts. A variable is read as
+a scalar and can never add structure. Aliases are expanded up to a limit: nine lines of them can stand for a billion values.
 """
 
+import glob
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -53,14 +52,22 @@ def read_file(path: Path) -> bytes:
         raise ConfigError(f"cannot read `{path}`: {reason}") from error
 
 
+def files_matching(pattern: str, kind: str, key: str) -> list[str]:
+    """Find the files that a glob of the key matches. Raises ConfigError where there is none."""
+    found = sorted(name for name in glob.glob(pattern, recursive=True) if not Path(name).is_dir())  # noqa: PTH207 (`Path.glob` takes no absolute pattern)
+    if not found:
+        raise ConfigError(
+            f"no {kind} matches `{pattern}`", hint=f"`{key}` are relative to the file they are written in"
+        )
+    return found
+
+
 def parse_yaml(
     text: str | bytes, source: str, environment: Mapping[str, str] | None, *, first_line: int | None = 1
 ) -> Node:
-    """Read one document; empty text is null. `first_line` is `None` for text without lines (an option).
+    """Read one document; empty text is null. Raises ConfigError with every problem found.
 
-    Without an `environment` nothing is filled in, and dollar signs stay as they are.
-
-    Raises ConfigError with every problem found.
+    `first_line` is `None` for text without lines (an option); without an `environment` dollar signs stay as they are.
     """
     reader = _Reader(source, environment, first_line)
     try:

@@ -1,8 +1,7 @@
 """A configuration as it was written, each value with its place, and the problems found in it.
 
-Files, `--set` and environment variables all become the same tree of nodes, so that every complaint can name file and line:
-about the YAML text, about values (pydantic, through `problems_of`) and about evaluators (through `parameter_problems`). All
-leave as one `ConfigError` that lists every one of them, because a person who fixes one line at a time gives up.
+Files, `--set` and environment variables become one tree of nodes, so that every complaint can name file and line. One
+`ConfigError` lists all problems.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -53,6 +52,13 @@ class Node:
                 return items[step]
             case _:
                 return None
+
+    def items(self, *path: PathStep) -> "list[Node]":
+        """Return the entries of the list below this path; none where there is no list."""
+        node: Node | None = self
+        for step in path:
+            node = node.child(step) if node is not None else None
+        return node.value if node is not None and isinstance(node.value, list) else []
 
 
 def plain(node: Node) -> Json:
@@ -156,7 +162,9 @@ def config_error(problems: Sequence[Problem]) -> ConfigError:
 def suggestion(word: str, known: Iterable[str]) -> str | None:
     """Name the known word that was probably meant, else all of them."""
     words = sorted(known)
-    meant = [name for name in _ELSEWHERE if name in words and _is_elsewhere(word, name)]
+    # A near match, such as `tool` for `tools`, says more than a word of other packages.
+    meant = get_close_matches(word, words, n=1, cutoff=0.8)
+    meant += [name for name in _ELSEWHERE if name in words and _is_elsewhere(word, name)]
     meant += get_close_matches(word, words, n=1, cutoff=0.6)
     if meant:
         return f"did you mean `{meant[0]}`?"
@@ -164,7 +172,6 @@ def suggestion(word: str, known: Iterable[str]) -> str | None:
 
 
 def _is_elsewhere(word: str, name: str) -> bool:
-    """Return whether another package uses the word for our key `name`."""
     return word.replace("_", "").replace("-", "").lower() in _ELSEWHERE.get(name, ())
 
 

@@ -1,9 +1,7 @@
 """Expected calls as people write them, in criteria and in reference files (JSONL), and as evaluators get them.
 
-A list inside the list is a group: its calls have no order among themselves, as in `[search, [book, pay], confirm]`. A
-reference file has one line a case: `{"case": "refund-17", "expected": [...]}`, or `expected_turns` with one list a user
-turn; `expected_output`, the agent's final answer, beside them or alone. The same case twice is an error: whichever line
-won, scores would be wrong without a trace.
+A list inside the list is a group of calls without an order: `[search, [book, pay], confirm]`. A reference file has one line a
+case: `{"case": "refund-17", "expected": [...]}`, `expected_turns` or `expected_output`. The same case twice is an error.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,9 +33,7 @@ _MOST = 1_000_000
 def _range(value: object) -> object:
     """Read `3` as exactly three, `[0, 3]` as a range."""
     bounds = cast("Sequence[object]", value) if isinstance(value, list | tuple) else (value, value)
-    if len(bounds) != 2:
-        raise ValueError("must be a whole number or `[least, most]`")
-    if not all(isinstance(bound, int) and not isinstance(bound, bool) for bound in bounds):
+    if len(bounds) != 2 or not all(isinstance(bound, int) and not isinstance(bound, bool) for bound in bounds):
         raise ValueError("must be a whole number or `[least, most]`")
     low, high = cast("Sequence[int]", bounds)
     if not 0 <= low <= high <= _MOST or high == 0:
@@ -174,8 +170,7 @@ class ReferenceLine(BaseModel):
     expected: ExpectedItems | None = None
     expected_turns: tuple[ExpectedItems, ...] | None = None
     expected_output: JsonValue = None
-    # For people; nothing is compared with it.
-    note: str | None = None
+    note: str | None = None  # For people; nothing is compared with it
 
 
 def read_references(text: bytes, source: str) -> tuple[Mapping[str, Expected], tuple[Problem, ...]]:

@@ -1,17 +1,15 @@
-"""Tools that the configuration registers (`tools.definitions`), for traffic that does not record what was on offer.
+"""Registered tools (`tools.definitions`), for traffic that does not record the tools on offer.
 
-A file is a list of tools as OpenAI, Anthropic or MCP have it (with `tools` or a JSON-RPC answer around it), in JSON or YAML. A tool that is registered twice is an error: whichever won, calls of the other
-would be judged by the wrong schema.
+A file is a list of tools as OpenAI, Anthropic or MCP write it, in JSON or YAML. A tool registered twice is an error.
 """
 
-import glob
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from toolgauge.config.model import Config
-from toolgauge.config.parse import parse_yaml, read_file
+from toolgauge.config.parse import files_matching, parse_yaml, read_file
 from toolgauge.config.problems import Node, PathStep, Place, Problem, config_error, nearest, plain, spelled, written
 from toolgauge.model.errors import ConfigError, SchemaError
 from toolgauge.model.json import Json
@@ -27,27 +25,14 @@ def load_tool_definitions(config: Config) -> Mapping[str, ToolDefinition]:
     """Read the registered tools by their names. Raises ConfigError with every problem found."""
     reader = _Reader()
     for pattern in config.tools.definitions:
-        for name in _files(pattern):
+        for name in files_matching(pattern, "file of tool definitions", "tools.definitions"):
             reader.read(Path(name))
     if reader.problems:
         raise config_error(reader.problems)
     return reader.tools
 
 
-def _files(pattern: str) -> list[str]:
-    # Not `Path.glob`: it takes no absolute pattern.
-    found = sorted(name for name in glob.glob(pattern, recursive=True) if not Path(name).is_dir())  # noqa: PTH207
-    if not found:
-        raise ConfigError(
-            f"no file of tool definitions matches `{pattern}`",
-            hint="`tools.definitions` are relative to the file they are written in",
-        )
-    return found
-
-
 class _Reader:
-    """Reads file after file; `problems` are those of all of them."""
-
     def __init__(self) -> None:
         self.tools: dict[str, ToolDefinition] = {}
         self.problems: list[Problem] = []

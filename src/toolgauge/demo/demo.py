@@ -37,9 +37,9 @@ from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.net.listen import check_endpoints
 from toolgauge.otlp.envelope import count_items
+from toolgauge.pipeline.stages import ObservedSink
 from toolgauge.receive.grpc import GrpcReceiver
 from toolgauge.receive.settings import GrpcSettings
-from toolgauge.report.kept import ObservedSink
 from toolgauge.report.terminal import PLAIN, Style, counted, printable
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.criteria_factory import load_for_replay

@@ -15,7 +15,7 @@ from toolgauge.export.sender import DELIVERED, Delivered, Permanent, Transient, 
 from toolgauge.export.settings import KafkaExporterSettings
 from toolgauge.model.delivery import Signal
 from toolgauge.model.errors import DecodeError, StartError
-from toolgauge.net.kafka import client_properties
+from toolgauge.net.settings import client_properties
 from toolgauge.net.tls import read_pem
 from toolgauge.otlp.request import TraceRequest, split_by_trace
 

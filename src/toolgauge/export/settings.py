@@ -11,8 +11,7 @@ from toolgauge.export.recording_file import recording_ending
 from toolgauge.model.delivery import Signal
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.records import ENVIRONMENT, VERSION
-from toolgauge.net.kafka import KafkaClientSettings, Topic
-from toolgauge.net.settings import ClientTls, ListenerSettings
+from toolgauge.net.settings import ClientTls, KafkaClientSettings, ListenerSettings, Topic
 from toolgauge.settings import (
     MIB,
     REDACTED,

@@ -1,9 +1,8 @@
 """Asks the admin endpoint of a running process, for commands that do so once and end."""
 
 import json
-from http.client import HTTPException, HTTPMessage
+from http.client import HTTPException
 from pathlib import Path
-from typing import IO
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
@@ -18,17 +17,8 @@ _MAX_REFUSAL_BYTES = 64 * 1024
 class _NoRedirects(HTTPRedirectHandler):
     """Follows no redirect: the token is for the endpoint that was named."""
 
-    def redirect_request(
-        self,
-        req: Request,  # noqa: ARG002 (urllib's signature)
-        fp: IO[bytes],  # noqa: ARG002
-        code: int,  # noqa: ARG002
-        msg: str,  # noqa: ARG002
-        headers: HTTPMessage,  # noqa: ARG002
-        newurl: str,  # noqa: ARG002
-    ) -> Request | None:
+    def redirect_request(self, *_args: object, **_named: object) -> None:
         """Follow nothing."""
-        return None
 
 
 def ask(admin: str, path: str, *, token: str | None, max_bytes: int, body: bytes | None = None) -> bytes:

@@ -1,15 +1,14 @@
-"""Authentication of clients: a token in a header, compared in constant time; and requests of browsers that are our own.
+"""Authentication of clients: a token in a header, compared in constant time; and requests of browsers.
 
-The same for OTLP over gRPC and HTTP, for the admin endpoint, for metrics and for the web view. Tokens are never shown,
-logged or counted. A page elsewhere can have a browser ask what only this machine, or this network, can reach. It reads no
-answer of another origin, unless it points a name of its own here (DNS rebinding); the Host header names it then, and pages
-cannot choose that. Ports decide nothing: tunnels and published ports change them.
+Tokens are never shown, logged or counted. A page elsewhere can have a browser ask this machine, and reads the answer if it points
+a name of its own here (DNS rebinding); the Host header names it then. Ports decide nothing: tunnels change them.
 """
 
 import base64
 import binascii
 import contextlib
 import hmac
+import logging
 from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
@@ -19,12 +18,13 @@ from toolgauge.model.errors import StartError
 from toolgauge.net.settings import Auth, is_loopback
 from toolgauge.settings import file_path, split_address
 
+_LOG = logging.getLogger("toolgauge")
+
 
 def is_own_host(header: str, endpoint_host: str) -> bool:
     """Return whether a Host header names an endpoint that listens on `endpoint_host`, and cannot be another's name.
 
-    On loopback that is this machine. Elsewhere it may also be an address, or a name without a dot, which the public DNS
-    does not have.
+    Beyond loopback, addresses and names without a dot, which the public DNS does not have, count too.
     """
     try:
         host, _ = split_address(header if ":" in header.rpartition("]")[2] else f"{header}:0")
@@ -51,10 +51,9 @@ def is_of_another_site(headers: Mapping[str, str]) -> bool:
 
 
 class TokenGuard:
-    """Admits requests whose header `header` is `<scheme> <token>` with one of the tokens (RFC 6750 for `Bearer`).
+    """Admits requests whose header `header` is `<scheme> <token>`, or the token alone without a scheme.
 
-    Without a scheme the header is the token alone. A file holds one token a line and is read again when it changes;
-    while it cannot be read, the tokens that were read last are valid.
+    A file holds one token a line and is read again when it changes; while it is empty or unreadable, its last tokens are valid.
     """
 
     def __init__(self, auth: Auth) -> None:
@@ -98,10 +97,7 @@ class TokenGuard:
 
 
 class BrowserGuard(TokenGuard):
-    """Admits browsers, too, which can send no token of their own: one is the password that they ask for (RFC 7617).
-
-    The name of the user is not looked at. Where the token is not in `Authorization`, something in front of us puts it there.
-    """
+    """Admits browsers, too: a token is the password that they ask for, whatever the name of the user (RFC 7617)."""
 
     @property
     def challenge(self) -> str:
@@ -125,6 +121,7 @@ class TokenFile:
         self._path = path
         self._seen: tuple[int, int, int] | None = None
         self._tokens: tuple[str, ...] = ()
+        self._is_warned = False
         try:
             self._read()
         except (OSError, UnicodeDecodeError) as error:
@@ -134,8 +131,8 @@ class TokenFile:
         """Return the tokens as they are in the file now."""
         try:
             self._read()
-        except (OSError, UnicodeDecodeError):
-            return self._tokens
+        except (OSError, UnicodeDecodeError) as error:
+            self._warn(_reason(error))
         return self._tokens
 
     def _read(self) -> None:
@@ -145,8 +142,17 @@ class TokenFile:
             return
         # Some editors begin a file with a mark, which would become part of the first token.
         text = self._path.read_text("utf-8-sig")
-        self._tokens = tuple(line.strip() for line in text.splitlines() if line.strip())
         self._seen = seen
+        tokens = tuple(line.strip() for line in text.splitlines() if line.strip())
+        if tokens or not self._tokens:
+            self._tokens, self._is_warned = tokens, False
+        else:
+            self._warn("it is empty")
+
+    def _warn(self, reason: str) -> None:
+        if not self._is_warned:
+            self._is_warned = True
+            _LOG.warning("cannot use the token file `%s`, its last tokens stay valid: %s", self._path, reason)
 
 
 def _password(value: str) -> str:

@@ -1,10 +1,7 @@
 """Listening sockets of an endpoint such as `localhost:4317`, and connections on the event loop.
 
-Everything that listens binds through here, so that a taken port, an unknown host and an ephemeral port mean the same
-everywhere. `localhost` is two addresses: clients that resolve it to ::1 would otherwise be refused. A certificate that was
-renewed is used for the connections that come next; the sockets stay bound meanwhile. asyncio's own servers try again a
-hundred times over, with a stack trace each, when the process has no descriptor left for a connection: what should be a
-wait would fill the log and the core.
+`localhost` is two addresses: clients that resolve it to ::1 would otherwise be refused. A renewed certificate serves the next
+connections. asyncio's own servers fill the log and the core when there is no descriptor left; here that is a wait.
 """
 
 import asyncio
@@ -127,10 +124,8 @@ def _bind(family: int, address: str, port: int) -> socket.socket:
 
 _log = logging.getLogger("toolgauge.listeners")
 _HANDSHAKE_TIMEOUT_S = 10.0
-# So many connections are accepted before other tasks of the loop run.
-_AT_ONCE = 100
-# Without a free descriptor nothing can be accepted; connections wait in the system's queue meanwhile.
-_PAUSE_S = 0.5
+_AT_ONCE = 100  # So many connections are accepted before other tasks of the loop run
+_PAUSE_S = 0.5  # Without a free descriptor nothing can be accepted; connections wait in the system's queue meanwhile
 
 
 def peer_address(name: tuple[str, int] | tuple[str, int, int, int] | None) -> str | None:
@@ -145,10 +140,7 @@ def _ignore(_error: ssl.SSLError, _peer: str | None) -> None: ...
 
 
 class Listeners:
-    """Accepts connections at `endpoint` (`host:port`; port 0 takes any free one) and makes a protocol for each.
-
-    Failed TLS handshakes go to `on_failure`, with the peer's address.
-    """
+    """Accepts connections at `endpoint` and makes a protocol for each; failed TLS handshakes go to `on_failure`."""
 
     def __init__(
         self,
@@ -251,17 +243,12 @@ class Listeners:
             _log.info("TLS files of `%s` have changed and are in use", self._endpoint)
 
 
-# The service stops two of these, one after the other.
-STOP_TIMEOUT_S = 1.5
-# Scrapes and probes come more often; a client that is silent for longer keeps no descriptor.
-IDLE_TIMEOUT_S = 120.0
+STOP_TIMEOUT_S = 1.5  # The service stops two of these, one after the other
+IDLE_TIMEOUT_S = 120.0  # Scrapes and probes come more often; a client that is silent for longer keeps no descriptor
 
 
 class HttpEndpoint(ABC):
-    """An HTTP server of ours: metrics, health, pages. With `auth`, only requests with a token are answered.
-
-    It is read from, but for `post_paths`, which take POST alone. Every answer has `headers`, refusals too.
-    """
+    """An HTTP server of ours, read-only but for `post_paths`. With `auth`, only requests with a token are answered."""
 
     guard_type: type[TokenGuard] = TokenGuard
 

@@ -1,7 +1,4 @@
-"""Keeps a fault that repeats from filling the log: logged at once, then once in a while with how often it came since.
-
-Keys must come from a small set (a kind of exception, a place in the code), never from what senders send.
-"""
+"""Keeps a repeated fault from filling the log. Keys must come from a small set, never from what senders send."""
 
 import time
 from collections.abc import Callable

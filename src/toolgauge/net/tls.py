@@ -1,7 +1,6 @@
-"""TLS from files: certificates, trusted authorities, and whether the files have changed since.
+"""TLS from files: certificates and trusted authorities, and whether the files have changed since.
 
-Certificates are renewed while we run, so nothing read here is kept for good: its users ask `WatchedFiles` now
-and then. Files that are broken at that moment leave the ones in place that worked.
+Files that are broken at that moment leave the ones in place that worked.
 """
 
 import ssl

@@ -137,6 +137,23 @@ class ScorecardSink(Protocol):
         ...
 
 
+class ObservedSink:
+    """A sink of scorecards that shows each to `observe`, too."""
+
+    def __init__(self, sink: ScorecardSink, observe: Callable[[Scorecard], None]) -> None:
+        self._sink = sink
+        self._observe = observe
+
+    def record(self, scorecard: Scorecard) -> None:
+        """Pass the scorecard on, and show it."""
+        self._sink.record(scorecard)
+        self._observe(scorecard)
+
+    def requests(self, scorecards: Sequence[Scorecard]) -> Iterable[Outgoing]:
+        """Pass the requests on."""
+        return self._sink.requests(scorecards)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineSettings:
     """Where more evicted trajectories wait than `max_queue`, or bytes, they leave unscored (`overload`)."""

@@ -19,7 +19,7 @@ from toolgauge.model.delivery import Accepted, Answer, Assignment, BrokerMessage
 from toolgauge.model.errors import StartError
 from toolgauge.model.journal import ClosedId
 from toolgauge.model.metrics import Labels
-from toolgauge.net.kafka import client_properties
+from toolgauge.net.settings import client_properties
 from toolgauge.net.throttle import Throttle
 from toolgauge.receive.otlp_handler import HOP_HEADER, BrokerParts
 from toolgauge.receive.settings import KafkaReceiverSettings

@@ -7,8 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from toolgauge.model.delivery import Signal
-from toolgauge.net.kafka import KafkaClientSettings, Topic
-from toolgauge.net.settings import ListenerSettings
+from toolgauge.net.settings import KafkaClientSettings, ListenerSettings, Topic
 from toolgauge.settings import MIB, MINUTE, SECOND, Address, Count, PositiveDuration, Section, Size
 
 _SAFE_HEADERS = ("Accept", "Content-Type", "X-Requested-With")

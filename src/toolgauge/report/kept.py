@@ -6,7 +6,7 @@ the CPU of scoring.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from hashlib import blake2b
 from threading import Lock
 
@@ -15,11 +15,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from toolgauge.assemble.weight import memory_of
-from toolgauge.model.delivery import Outgoing
 from toolgauge.model.json import JsonObject
 from toolgauge.model.outcomes import OutcomeWord, Result, Scorecard, Scored, outcome_word
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.pipeline.stages import ScorecardSink
 
 # As CPython lays them out, beside the contents that senders wrote.
 _TRAJECTORY_BYTES = 1500
@@ -189,24 +187,6 @@ class _SharedSchemas:
                 self._known[number] = (uses - 1, size)
             else:
                 self.size_bytes -= size
-
-
-class ObservedSink:
-    """A sink of scorecards that shows each to all of `observe`, too."""
-
-    def __init__(self, sink: ScorecardSink, *observe: Callable[[Scorecard], None]) -> None:
-        self._sink = sink
-        self._observe = observe
-
-    def record(self, scorecard: Scorecard) -> None:
-        """Pass the scorecard on, and show it."""
-        self._sink.record(scorecard)
-        for observe in self._observe:
-            observe(scorecard)
-
-    def requests(self, scorecards: Sequence[Scorecard]) -> Iterable[Outgoing]:
-        """Pass the requests on."""
-        return self._sink.requests(scorecards)
 
 
 def trajectory_id(trajectory: Trajectory) -> str:

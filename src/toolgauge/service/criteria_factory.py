@@ -19,8 +19,7 @@ from toolgauge.config.criteria import (
     load_default_criteria,
     parameter_problems,
     read_criteria,
-    read_criteria_files,
-    unknown_evaluator,
+    read_nodes,
 )
 from toolgauge.config.load import listener_sections, load
 from toolgauge.config.model import Config, Defaults
@@ -96,9 +95,11 @@ def evaluator_files(criteria: Sequence[Criterion]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one.evaluator_file for one in criteria if one.evaluator_file is not None))
 
 
-def load_configuration(paths: Sequence[str], overrides: Sequence[str]) -> tuple[Config, tuple[Criterion, ...]]:
-    """Load configuration and criteria as at the start; raise `ConfigError` with every problem found."""
-    config = load([Path(path) for path in paths], overrides, os.environ)
+def load_configuration(
+    paths: Sequence[str], overrides: Sequence[str], warn: Callable[[ConfigError], None] | None = None
+) -> tuple[Config, tuple[Criterion, ...]]:
+    """Load configuration and criteria as at the start, `warn` as in `load`; raise `ConfigError` with every problem found."""
+    config = load([Path(path) for path in paths], overrides, os.environ, warn=warn)
     # One list for all that is wrong: a criterion with a wrong key or name hides no problem of the others.
     problems: list[Problem] = []
     written = read_criteria(config, os.environ, problems)
@@ -119,18 +120,18 @@ def load_for_replay(
     written: Sequence[CriterionConfig] = (),
     defaults: bool = True,
     evaluators: EvaluatorFiles | None = None,
+    sends: bool = False,
 ) -> tuple[Config, tuple[Criterion, ...]]:
-    """Load configuration and criteria as `load_configuration` does, with the criteria of further files and `written` ones.
+    """Load configuration and criteria, with those of further files and `written` ones.
 
-    Without `defaults`, the default criteria are off, whatever the configuration has. `evaluators` remembers the files that it
-    has run.
+    `evaluators` remembers the files it has run. `OTEL_EXPORTER_OTLP_*` counts only where it `sends`.
     """
-    config = load([Path(path) for path in paths], overrides, environment)
+    config = load([Path(path) for path in paths], overrides, environment, sends=sends)
     if not defaults:
         config = config.model_copy(update={"defaults": config.defaults.model_copy(update={"enabled": False})})
     problems: list[Problem] = []
     read = read_criteria(config, environment, problems)
-    extra = read_criteria_files([Path(file) for file in criteria_files], environment, problems)
+    extra = read_nodes((), map(Path, criteria_files), environment, problems)
     criteria = _criteria(config, (*read, *extra, *written), evaluators or EvaluatorFiles(), problems)
     if problems:
         raise config_error(problems)
@@ -234,7 +235,8 @@ def _evaluator(
     if in_file is None:
         known = plugins.names(plugins.EVALUATORS)
         if entry.evaluator not in known:
-            problems.append(unknown_evaluator(entry, known))
+            message = f"no evaluator called `{entry.evaluator}` in criterion `{entry.name}`"
+            problems.append(criterion_problem(entry, message, suggestion(entry.evaluator, known), at=("evaluator",)))
             return None
         loaded: type[object] = plugins.evaluator(entry.evaluator)
         if not issubclass(loaded, BaseModel):

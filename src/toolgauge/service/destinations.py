@@ -4,12 +4,7 @@ from collections.abc import Sequence
 
 from toolgauge import plugins
 from toolgauge.config.model import Config, extensions
-from toolgauge.export.destination import (
-    HOP_HEADER,
-    Destination,
-    exporter_destination,
-    otlp_destination,
-)
+from toolgauge.export.destination import HOP_HEADER, Destination, exporter_destination, otlp_destination
 from toolgauge.export.fan_out import FanOut
 from toolgauge.export.recording_file import RecordingFile, Rotation
 from toolgauge.export.sender import Sender

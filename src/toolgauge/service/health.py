@@ -1,19 +1,15 @@
 """Health and the admin endpoint, in the words of the Collector's health check extensions.
 
-Ready means: the ports are bound and the process is not stopping. A destination that is away is shown and is no reason for
-a restart, which would only lose what waits for it.
-
-Health is for everybody. The small API about regressions is not: names of services, agents and tools, and the means to silence
-an alarm, are not for every page in a browser and every pod in a cluster. On loopback the Host header must name this machine (a
-page elsewhere can point its own name here, DNS rebinding, but cannot choose that header), and beyond loopback a token is
-asked for. With a token any Host will do, because no page has it.
+Ready means: the ports are bound and the process is not stopping. A destination that is away is no reason for a restart.
+Health is for everybody. The API about regressions asks on loopback for a Host header of this machine (a page elsewhere can point
+its own name here, DNS rebinding, but cannot choose that header), and beyond loopback for a token.
 """
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Literal, Protocol, TypeAlias, TypeVar
+from typing import Literal, Protocol, TypeAlias
 
 import msgspec
 from aiohttp import web
@@ -161,10 +157,7 @@ def make_health(
     journal: Journal | None = None,
     messages: MessageReceiver | None = None,
 ) -> Health:
-    """Make the health of a service; receivers are well as long as the process takes requests.
-
-    `clock` is the service's, so that a wall clock that is set makes neither the uptime nor an outage longer or negative.
-    """
+    """Make the health of a service; `clock` is the service's, which never goes back."""
     started_ns = clock()
     stuck = "the worker is stuck in an evaluator or a trajectory: requests go on unread when the inbox is full"
 
@@ -221,8 +214,7 @@ def _part(started_ns: int, error: str | None, since_ns: int | None) -> Component
     return ComponentHealth(status="StatusRecoverableError", since_ns=since_ns, error=error)
 
 
-# By field of `Stream`; an empty text asks for streams without it.
-Filters: TypeAlias = Mapping[str, str]
+Filters: TypeAlias = Mapping[str, str]  # By field of `Stream`; an empty text asks for streams without it
 
 _HEALTH = frozenset({"/", "/status"})
 _ACK = "/ack"
@@ -232,8 +224,6 @@ _BODY_TIMEOUT_S = 10.0
 # The worker is asked between two pieces of its work; one that is stuck would never answer.
 _ANSWER_TIMEOUT_S = 15.0
 _JSON = "application/json"
-_T = TypeVar("_T")
-_Asked = TypeVar("_Asked", bound=Struct)
 
 
 class Watching(Protocol):
@@ -272,10 +262,7 @@ class _Refused(Exception):  # noqa: N818 (an answer, no fault)
 
 
 class AdminEndpoint(HttpEndpoint):
-    """Serves `GET /` and `GET /status[?verbose]`, and of regressions `GET /streams`, `GET /comparison` and `POST /ack`.
-
-    `watching` is `None` where nothing is watched.
-    """
+    """Serves health, and the API about regressions unless `watching` is `None`."""
 
     def __init__(
         self,

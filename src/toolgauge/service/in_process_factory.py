@@ -1,7 +1,6 @@
 """Config -> the pipeline inside an application, fed with spans of the SDK; no receiver, no port, no thread.
 
-The application's own exporter has had the spans already, so nothing is held and nothing is sent on. Our own
-telemetry goes the ways that the application has (`Ways`).
+Nothing is held or sent on: the application's own exporter has had the spans already. Our own telemetry leaves by `Ways`.
 """
 
 import asyncio
@@ -36,18 +35,9 @@ _Found: TypeAlias = list[tuple[socket.AddressFamily, socket.SocketKind, int, str
 
 
 class _Loop(asyncio.SelectorEventLoop):
-    async def getaddrinfo(
-        self,
-        host: bytes | str | None,
-        port: bytes | str | int | None,
-        *,
-        family: int = 0,
-        type: int = 0,
-        proto: int = 0,
-        flags: int = 0,
-    ) -> _Found:
+    async def getaddrinfo(self, host: bytes | str | None, port: bytes | str | int | None, **hints: int) -> _Found:
         """Look the address up here and now: asyncio would ask an executor."""
-        return socket.getaddrinfo(host, port, family, type, proto, flags)
+        return socket.getaddrinfo(host, port, **hints)
 
 
 class Push:
@@ -137,15 +127,13 @@ class InProcess:
             metrics=self.metrics,
             content=ways.on_scorecard is not None,
             watcher=make_watcher(config, self.metrics),
-            on_regressions=partial(announce, emitter=self._emitter, outbox=self, metrics=self.metrics),
+            on_regressions=partial(announce, emitter=self._emitter, put=self.put, metrics=self.metrics),
             on_split=ignore_split,
         )
         instruments.observe(registry)
         self._push = Push(ways.destinations, self.metrics) if ways.destinations else None
         self._push_interval_ns = config.metrics.interval
         self._next_push_ns = self._clock() + self._push_interval_ns
-
-    # -- what the pipeline needs: a sink of scorecards, and an outbox -----------------------------------------------
 
     def record(self, scorecard: Scorecard) -> None:
         """Count the scorecard and show it to the application."""
@@ -162,9 +150,8 @@ class InProcess:
         """What an application measures has its own way out."""
         return False
 
-    def has_room(self, signal: Signal, size_bytes: int) -> bool:
+    def has_room(self, signal: Signal, size_bytes: int) -> bool:  # noqa: ARG002 - the outbox interface
         """There is room: the application has exported its spans itself."""
-        del signal, size_bytes
         return True
 
     def put(self, outgoing: Outgoing) -> bool:
@@ -192,8 +179,6 @@ class InProcess:
     def works_without_threads(self) -> bool:
         """Return whether the destination can be reached where Python starts no more threads."""
         return self._push is None or not self._push.is_grpc
-
-    # -- work -------------------------------------------------------------------------------------------------------
 
     def take(self, spans: Sequence[ReadableSpan]) -> None:
         """Read spans."""

@@ -1,13 +1,13 @@
-"""Requests between the event loop and the worker thread: acknowledged, and waiting to be read.
+"""Acknowledged requests between the event loop and the worker thread, bounded in bytes.
 
-Bounded in bytes. The loop puts, the worker takes; each side writes a number of its own, so that neither waits for a lock.
+Each side writes a number of its own, so that neither waits for a lock.
 """
 
 import asyncio
 import queue
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from msgspec.structs import replace
 
@@ -16,10 +16,10 @@ from toolgauge.model.errors import DecodeError
 from toolgauge.model.journal import JournalChange
 from toolgauge.otlp.request import Request, read_request
 from toolgauge.pipeline.pipeline import Pipeline
+from toolgauge.state.journal import Journal
 from toolgauge.state.ledger import Ledger
 
-# What a request takes in memory beside its body.
-_REQUEST_BYTES = 512
+_REQUEST_BYTES = 512  # What a request takes in memory beside its body
 
 
 class Inbox:
@@ -115,26 +115,8 @@ _LARGE_BYTES = 1024 * 1024
 _PATIENCE_S = 0.5
 
 
-class JournalWriter(Protocol):
-    """Where requests are written before their senders are answered."""
-
-    @property
-    def is_full(self) -> bool:
-        """Whether senders are to come back later."""
-        ...
-
-    async def commit(self, change: JournalChange) -> None:
-        """Return when the change is written, or cannot be written."""
-        ...
-
-
 # Called on the event loop with each request for which a sender is answered that it was taken.
 OnAccepted: TypeAlias = Callable[[Request], None]
-
-
-def ignore_request(request: Request) -> None:
-    """Do nothing."""
-    del request
 
 
 class Intake:
@@ -145,9 +127,9 @@ class Intake:
         pipeline: Pipeline,
         inbox: Inbox,
         clock: Callable[[], int],
-        journal: JournalWriter | None = None,
+        journal: Journal | None = None,
         ledger: Ledger | None = None,
-        on_accepted: OnAccepted = ignore_request,
+        on_accepted: OnAccepted = lambda _request: None,
     ) -> None:
         self._on_accepted = on_accepted
         self._pipeline = pipeline

@@ -1,11 +1,9 @@
 """Config -> the judges, and the pool that stays while they change.
 
-The worker puts inquiries in and takes answers out; the judges are tasks of the event loop. Judges that go answer what they
-were asked, others are asked from then on.
+The worker puts inquiries in and takes answers out; the judges are tasks of the event loop.
 """
 
 import asyncio
-import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -24,6 +22,7 @@ from toolgauge.model.judging import Answers, Inquiry, JudgeEvaluator
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.criterion import Criterion
 from toolgauge.selfmetrics import JudgeMetrics
+from toolgauge.service.process import cancelled
 
 # What the client of `toolgauge.judges` stands on; the extra brings both.
 _EXTRA = ("pydantic_ai", "openai")
@@ -84,9 +83,7 @@ def make_judges(settings: JudgeSettings, client: Client, metrics: JudgeMetrics, 
     return Judges(client, asker, settings, metrics)
 
 
-_LOG = logging.getLogger("toolgauge")
-# How long judges that go may take for what they were asked.
-_HANDOVER_S = 300.0
+_HANDOVER_S = 300.0  # How long judges that go may take for what they were asked
 
 
 class JudgePool:
@@ -158,10 +155,7 @@ class JudgePool:
 
     async def close(self) -> None:
         """Stop asking; open inquiries end as `incomplete`. May be called twice and without a start."""
-        tasks = tuple(self._leaving.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancelled(*self._leaving.values())
         await asyncio.gather(*(judges.close() for judges in self._all()))
         self.collect()
 

@@ -51,7 +51,6 @@ MakeRecognizer: TypeAlias = Callable[[Sequence[Dialect], SelfMetrics, Collection
 
 
 def _log_unmatched(unmatched: Unmatched) -> None:
-    """Warn of a criterion that judges nothing."""
     _LOG.warning(
         "criterion %s %s for an hour: look at %s",
         unmatched.criterion.name,
@@ -62,7 +61,6 @@ def _log_unmatched(unmatched: Unmatched) -> None:
 
 
 def _log_missing_parents(service: str | None) -> None:
-    """Log that parents of a service's spans never come."""
     _LOG.info(
         "spans of service %s have parents that never come (traced elsewhere, or filtered out): its trajectories are scored "
         "without them, `assemble.open_idle_timeout` after their last span",
@@ -72,7 +70,6 @@ def _log_missing_parents(service: str | None) -> None:
 
 
 def _log_split(share: float) -> None:
-    """Warn of traces that seem to be split over several processes."""
     _LOG.warning(
         "%.0f %% of the last trajectories lack spans inside: traces seem to be split over several toolgauges, and what judges "
         "such a trajectory as a whole is not evaluated (incomplete); route by trace id, in a Collector with `routing_key: "
@@ -106,9 +103,8 @@ def make_pipeline(
 ) -> Pipeline:
     """Put the stages together; without `judging`, criteria that ask a judge are answered with `judge_budget`.
 
-    Criteria that judge nothing for an hour go to `on_unmatched`. With `content`, results and messages are read although no
-    criterion looks at them; so are `attributes`. A run that began before `live_since_ns` may have been received in part by
-    another process; so may traces of the same conversations where it `is_divided`. Verdicts of others go to `feedback`; without one they are compared with what criteria find.
+    With `content`, results and messages are read even if no criterion needs them; so are `attributes`. Runs that began before
+    `live_since_ns`, and conversations where it `is_divided`, may have been received in part by another process.
     """
     late = config.assemble.late_memory
     scorer = _scorer(config, criteria, metrics, deadline, on_unmatched)
@@ -171,10 +167,7 @@ def make_rules(
     labels: Collection[str] = (),
     deadline: Deadline = no_deadline,
 ) -> Rules:
-    """Make what a running pipeline may go on by; `read` are the attributes that it looks for by now.
-
-    `running` is the configuration that it goes by until then. `labels` are the attributes of resources that are labels since the start.
-    """
+    """Make the next rules of a running pipeline, which reads the attributes `read` and goes by `running` until then."""
     scorer = _scorer(config, criteria, metrics, deadline, _log_unmatched)
     reading = None
     if scorer.wanted != frozenset(read) or config.dialects != running.dialects:
@@ -230,16 +223,13 @@ def tool_kinds(config: Config) -> ToolKinds:
 class _NoOutbox:
     """Implements `Outbox` where nothing leaves. Not the fan-out without destinations: that one loads every sender."""
 
-    def forwards(self, signal: Signal) -> bool:
-        del signal
+    def forwards(self, signal: Signal) -> bool:  # noqa: ARG002 (as `Outbox` has it)
         return False
 
-    def has_room(self, signal: Signal, size_bytes: int) -> bool:
-        del signal, size_bytes
+    def has_room(self, signal: Signal, size_bytes: int) -> bool:  # noqa: ARG002 (as above)
         return True
 
-    def put(self, outgoing: Outgoing) -> bool:
-        del outgoing
+    def put(self, outgoing: Outgoing) -> bool:  # noqa: ARG002 (as above)
         return True
 
 
@@ -253,10 +243,7 @@ def offline_pipeline(
     deadline: Deadline = no_deadline,
     feedback: FeedbackSink | None = None,
 ) -> Callable[[ScorecardSink], Pipeline]:
-    """Return what makes a pipeline for recorded traffic: nothing is held, nothing is sent on.
-
-    `attributes` are kept in trajectories although no criterion asks for them. `judging` and `feedback` are for one pipeline only.
-    """
+    """Return a function that makes pipelines for recorded traffic; `judging` and `feedback` serve one pipeline only."""
     offline = config.model_copy(update={"annotate": "off"})
 
     def make(sink: ScorecardSink) -> Pipeline:

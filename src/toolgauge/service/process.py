@@ -24,7 +24,7 @@ from traceback import extract_tb
 from typing import TypeVar
 
 from toolgauge.model.errors import StartError
-from toolgauge.model.metrics import Histogram, Labels, MetricRegistry
+from toolgauge.model.metrics import Histogram, MetricRegistry
 from toolgauge.net.throttle import Throttle, repetitions
 from toolgauge.selfmetrics import SelfMetrics
 
@@ -33,36 +33,33 @@ _S = 1_000_000_000
 _MIB = 1 << 20
 _STATM = Path("/proc/self/statm")
 _SOFT = 0.8
-# Taking in again right below the soft limit would end in a refusal at the next request.
-_RESUME = 0.9 * _SOFT
+_RESUME = 0.9 * _SOFT  # Taking in again right below the soft limit would end in a refusal at the next request
 # Between two looks of the timer, this share of the limit may come in before there is another look.
 _UNSEEN = 0.02
 _BETWEEN_RELIEFS_NS = 1 * _S
-# Senders may have to wait this long for what ends by itself; after that, open trajectories go.
-_PATIENCE_NS = 5 * _S
-# A shortage that comes and goes is logged once; the metric has it all.
-_BETWEEN_LINES_NS = 60 * _S
-# Collecting garbage walks over every object there is.
-_BETWEEN_COLLECTIONS_NS = 30 * _S
-# Of the limit, for requests to come.
-_KEPT = 1 / 16
+_PATIENCE_NS = 5 * _S  # Senders may have to wait this long for what ends by itself; after that, open trajectories go
+_BETWEEN_LINES_NS = 60 * _S  # A shortage that comes and goes is logged once; the metric has it all
+_BETWEEN_COLLECTIONS_NS = 30 * _S  # Collecting garbage walks over every object there is
+_KEPT = 1 / 16  # Of the limit, for requests to come
 # As <malloc.h> has them; a larger threshold is not taken.
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 _LARGEST_MMAP_THRESHOLD = 32 * _MIB
 # By itself each thread has one, up to eight a core: memory that one thread has freed another must ask for anew.
 _ARENAS = 2
-# Thresholds are of the type `int`: of a larger number the lower half would be taken.
-_LARGEST_THRESHOLD = (1 << 31) - 1
+_LARGEST_THRESHOLD = (1 << 31) - 1  # Thresholds are of the type `int`: of a larger number the lower half would be taken
+_C_LIBRARY = ctypes.CDLL(None) if os.name == "posix" else None  # glibc alone has `mallopt` and `malloc_trim`
 
 
 def keep_freed_memory(limit_bytes: int) -> None:
-    """Have this process keep a share of its memory limit when it is freed, for any of its threads.
-
-    For a process that is ours alone, before it has threads.
-    """
-    allocator = Allocator()
-    allocator.share()
-    allocator.keep(int(limit_bytes * _KEPT))
+    """Have this process keep a share of its memory limit when it is freed. Call before there are threads."""
+    mallopt = getattr(_C_LIBRARY, "mallopt", None)
+    if mallopt is not None:
+        # Freed memory is shared by all threads: those of gRPC otherwise hold a few megabytes each.
+        mallopt(_M_ARENA_MAX, _ARENAS)
+        # Clearing new pages costs a fifth of large requests. One that is a large part of all that is kept goes back at once.
+        size_bytes = int(limit_bytes * _KEPT)
+        mallopt(_M_MMAP_THRESHOLD, min(size_bytes // 4, _LARGEST_MMAP_THRESHOLD))
+        mallopt(_M_TRIM_THRESHOLD, min(size_bytes, _LARGEST_THRESHOLD))
 
 
 def resident_bytes() -> int | None:
@@ -87,34 +84,13 @@ def _pages(statm: Path) -> tuple[int, int] | None:
 
 
 class Allocator:
-    """Tunes the C library, to which CPython returns freed memory."""
-
-    def __init__(self) -> None:
-        library = ctypes.CDLL(None) if os.name == "posix" else None
-        # glibc alone has them.
-        self._malloc_trim = getattr(library, "malloc_trim", None)
-        self._mallopt = getattr(library, "mallopt", None)
-
-    def keep(self, size_bytes: int) -> None:
-        """Keep so much freed memory for later requests; the next `trim` returns the rest.
-
-        By itself the C library gives the memory of each large request back and asks for it anew, and the system clears
-        every page of it: a fifth of what such requests cost.
-        """
-        if self._mallopt is not None:
-            # A request that is a large part of all that is kept goes back at once: it would only crowd out the others.
-            self._mallopt(_M_MMAP_THRESHOLD, min(size_bytes // 4, _LARGEST_MMAP_THRESHOLD))
-            self._mallopt(_M_TRIM_THRESHOLD, min(size_bytes, _LARGEST_THRESHOLD))
-
-    def share(self) -> None:
-        """Have future threads share freed memory: those of gRPC otherwise hold a few megabytes each."""
-        if self._mallopt is not None:
-            self._mallopt(_M_ARENA_MAX, _ARENAS)
+    """Returns memory that is free but kept."""
 
     def trim(self) -> None:
-        """Return the memory that is free at this moment."""
-        if self._malloc_trim is not None:
-            self._malloc_trim(0)
+        """Return the memory that the C library keeps."""
+        trim = getattr(_C_LIBRARY, "malloc_trim", None)
+        if trim is not None:
+            trim(0)
 
     def collect(self) -> None:
         """Free what refers to itself; takes time that grows with everything that is in memory."""
@@ -122,10 +98,7 @@ class Allocator:
 
 
 class MemoryGuard:
-    """Refuses above 80 % of the limit, asks for relief above the limit, and ends by itself.
-
-    `resident` reads the memory in use; `None` means that it cannot be known, and nothing is refused then.
-    """
+    """Refuses above 80 % of the limit and asks for relief above it; a `resident` of `None` refuses nothing."""
 
     def __init__(
         self,
@@ -145,7 +118,8 @@ class MemoryGuard:
         self._is_logged = False
         self._logged_ns: int | None = None
         self._unlogged = 0
-        self._short_since_ns: int | None = None
+        # Since when requests have been refused, by the clock of `look`; `None` while they are not.
+        self.short_since_ns: int | None = None
         self._relieved_ns: int | None = None
         self._collected_ns: int | None = None
         self._last_known: int | None = None
@@ -158,11 +132,6 @@ class MemoryGuard:
         metrics.memory_limit.set(limit_bytes)
         metrics.memory_state.observe = lambda: {(): float(self._is_short)}
         metrics.memory_resident.observe = lambda: {} if (known := self._resident()) is None else {(): known}
-
-    @property
-    def short_since_ns(self) -> int | None:
-        """Since when requests have been refused, by the clock of `look`; `None` while they are not."""
-        return self._short_since_ns
 
     def check(self) -> None:
         """Raise `StartError` when the limit leaves no room for requests beside what the process needs by itself."""
@@ -195,9 +164,13 @@ class MemoryGuard:
         if not self._is_short:
             self._full_since_ns = None
         else:
-            if self._short_since_ns is None:
-                self._short_since_ns = now_ns
-            self._log_shortage(resident, now_ns)
+            if self.short_since_ns is None:
+                self.short_since_ns = now_ns
+            # Log a shortage, unless one was logged a moment ago; a long one is then logged late.
+            if not self._is_logged and _is_due(self._logged_ns, now_ns, _BETWEEN_LINES_NS):
+                others = repetitions(self._unlogged - 1)
+                self._is_logged, self._logged_ns, self._unlogged = True, now_ns, 0
+                _LOG.warning("%s in use: requests are refused with a retryable status%s", self._share(resident), others)
             if is_empty:
                 # Nothing would become less by waiting: what is taken in one at a time still leaves one at a time.
                 if resident >= self._resume and _is_due(self._relieved_ns, now_ns, _BETWEEN_RELIEFS_NS):
@@ -214,9 +187,9 @@ class MemoryGuard:
                     self._collected_ns = now_ns
                     self._allocator.collect()
                 self._allocator.trim()
-                return resident >= self._limit or now_ns - self._short_since_ns >= _PATIENCE_NS
+                return resident >= self._limit or now_ns - self.short_since_ns >= _PATIENCE_NS
         self._is_short = False
-        self._short_since_ns = None
+        self.short_since_ns = None
         if resident < self._resume and self._is_logged:
             self._is_logged = False
             _LOG.info("%s in use: requests are taken again", self._share(resident))
@@ -248,13 +221,6 @@ class MemoryGuard:
         if resident >= self._soft and not self._is_short:
             self._is_short = True
             self._unlogged += 1
-
-    def _log_shortage(self, resident: int, now_ns: int) -> None:
-        """Log a shortage, unless one was logged a moment ago; a long one is then logged late."""
-        if not self._is_logged and _is_due(self._logged_ns, now_ns, _BETWEEN_LINES_NS):
-            others = repetitions(self._unlogged - 1)
-            self._is_logged, self._logged_ns, self._unlogged = True, now_ns, 0
-            _LOG.warning("%s in use: requests are refused with a retryable status%s", self._share(resident), others)
 
     def _log_too_small(self, resident: int, now_ns: int) -> None:
         if resident < self._soft:
@@ -288,10 +254,8 @@ async def measure_loop_lag(histogram: Histogram) -> None:
 
 
 _EVERY_NS = 60 * _S
-# Under load without an end there is no quiet moment.
-_AT_LATEST_NS = 600 * _S
-# Of all time, looks may take one part in so many.
-_SHARE = 500
+_AT_LATEST_NS = 600 * _S  # Under load without an end there is no quiet moment
+_SHARE = 500  # Of all time, looks may take one part in so many
 
 
 class GarbageRounds:
@@ -319,6 +283,12 @@ class GarbageRounds:
         self._done_ns = now_ns
 
 
+# The monotonic clock stands still while the machine is suspended.
+_passed_ns: Callable[[], int] = (
+    (lambda: time.clock_gettime_ns(time.CLOCK_BOOTTIME)) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic_ns
+)
+
+
 class SteadyClock:
     """Nanoseconds since the epoch as they were at the start, plus what has passed since."""
 
@@ -328,16 +298,6 @@ class SteadyClock:
     def __call__(self) -> int:
         """Return the current time in nanoseconds since the epoch."""
         return self._offset_ns + _passed_ns()
-
-
-if hasattr(time, "CLOCK_BOOTTIME"):
-
-    def _passed_ns() -> int:
-        # The monotonic clock stands still while the machine is suspended; all we say afterwards would be of the past.
-        return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-
-else:
-    _passed_ns = time.monotonic_ns
 
 
 if sys.platform == "win32":
@@ -390,37 +350,25 @@ def measure_process(registry: MetricRegistry) -> None:
     """Register metrics that are read from the system whenever they are written out."""
     started_s = time.monotonic()
 
-    def cpu_seconds() -> dict[Labels, float]:
-        spent = os.times()
-        return {("user",): spent.user, ("system",): spent.system}
-
-    def memory() -> dict[Labels, float]:
-        resident = resident_bytes()
-        return {} if resident is None else {(): resident}
-
     registry.counter(
         "process.cpu.time",
         "s",
         "CPU seconds of this process. Near one second a second, a core is full: run more processes behind a Collector "
         "that balances by trace id.",
         ("cpu.mode",),
-    ).observe = cpu_seconds
+    ).observe = lambda: {("user",): (spent := os.times()).user, ("system",): spent.system}
     registry.gauge(
         "process.memory.usage",
         "By",
         "Physical memory in use. When it nears `memory.limit`, look at the queue, at open trajectories and at held spans.",
-    ).observe = memory
+    ).observe = lambda: {} if (resident := resident_bytes()) is None else {(): resident}
     registry.gauge(
         "process.uptime", "s", "Time since the start. When it falls back to 0, look for what ended the process."
     ).observe = lambda: {(): time.monotonic() - started_s}
 
 
 class Faults:
-    """Faults of our own in timed work: counted, logged once a minute by kind and place, and survived.
-
-    Without this, one trajectory that trips a bug would end closing and scoring for everybody until the restart,
-    while receivers go on taking spans as if all were well.
-    """
+    """Our own faults in timed work: counted, logged once a minute by kind and place, and survived, so that closing goes on."""
 
     def __init__(self, metrics: SelfMetrics) -> None:
         self._count = metrics.faults
@@ -450,11 +398,21 @@ async def beside(work: Callable[[], _T], name: str) -> _T:
     # From here on giving up is our business alone: the thread may still hand in what nobody wants any more.
     outcome.set_running_or_notify_cancel()
 
-    def run() -> None:
-        try:
-            outcome.set_result(work())
-        except Exception as error:  # noqa: BLE001 (raised again where it is waited for)
-            outcome.set_exception(error)
-
-    threading.Thread(target=run, name=f"toolgauge-{name}", daemon=True).start()
+    threading.Thread(target=settle, args=(outcome, work), name=f"toolgauge-{name}", daemon=True).start()
     return await asyncio.wrap_future(outcome)
+
+
+def settle(outcome: Future[_T], work: Callable[[], _T]) -> None:
+    """Do the work, and set its result or its error as the outcome."""
+    try:
+        outcome.set_result(work())
+    except Exception as error:  # noqa: BLE001 (raised again where it is waited for)
+        outcome.set_exception(error)
+
+
+async def cancelled(*tasks: asyncio.Task[None] | None) -> None:
+    """Cancel the tasks that there are, and wait for their end."""
+    started = [task for task in tasks if task is not None]
+    for task in started:
+        task.cancel()
+    await asyncio.gather(*started, return_exceptions=True)

@@ -1,8 +1,7 @@
-"""Config -> the receivers: OTLP over gRPC and HTTP, Kafka, and those that other packages bring.
+"""Config -> the receivers: OTLP over gRPC and HTTP, Kafka, and those of other packages.
 
-Receivers are replaced without giving up a port before another one is bound. Where the address stays the same that cannot
-be: the receiver that listens there stops first, and starts again when the new one cannot. Senders find the port closed for
-that moment, and retry.
+A new port is bound before the old one is given up. On the same port the old receiver stops first, and starts again when
+the new one cannot; senders retry meanwhile.
 """
 
 import asyncio
@@ -30,8 +29,7 @@ from toolgauge.settings import split_address
 from toolgauge.state.ledger import Ledger, OffsetJournal
 
 OtlpReceiver: TypeAlias = GrpcReceiver | HttpReceiver
-# For requests that a receiver is handling when it stops.
-_GRACE_S = 2.0
+_GRACE_S = 2.0  # For requests that a receiver is handling when it stops
 # The system frees a port a moment after it was closed.
 _ATTEMPTS = 10
 _WAIT_S = 0.1
@@ -65,10 +63,7 @@ def make_additional_receivers(config: Config, consumer: Consumer) -> tuple[Recei
 async def exchanged(
     old: Sequence[OtlpReceiver], new: Sequence[OtlpReceiver], *, endpoints: Sequence[str], same: Sequence[bool]
 ) -> tuple[OtlpReceiver, ...]:
-    """Start the new receivers but for those that are the `same`, and stop the old ones; return those that run now.
-
-    Raises `StartError` when one cannot start; the old ones run then.
-    """
+    """Exchange the receivers that are not the `same`. Raises `StartError` when one cannot start; the old ones run then."""
     going = [receiver for receiver, is_same in zip(old, same, strict=True) if not is_same]
     coming = [receiver for receiver, is_same in zip(new, same, strict=True) if not is_same]
     wanted = {split_address(endpoint)[1] for endpoint, is_same in zip(endpoints, same, strict=True) if not is_same}
@@ -107,9 +102,6 @@ async def _again(start: Callable[[], Awaitable[None]]) -> None:
         else:
             return
     await start()
-
-
-# -- messages of a broker ---------------------------------------------------------------------------------------------
 
 
 def check_messages(config: Config, criteria: Sequence[Criterion]) -> None:

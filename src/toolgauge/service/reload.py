@@ -41,10 +41,7 @@ _R = TypeVar("_R", bound=Runtime)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
-    """A configuration beside the running one; `empty` are the configuration files that hold nothing.
-
-    Of a single process: its rules, and a `client` where other judges are to be asked.
-    """
+    """A configuration beside the running one; `empty` are configuration files without content, `client` is for new judges."""
 
     config: Config
     criteria: tuple[Criterion, ...]
@@ -55,10 +52,8 @@ class Loaded:
 
 
 class RuntimeReloader(ABC, Generic[_R]):
-    """Reloads one time after the other when asked to; `load` reads what it read at the start.
-
-    `adopt_view` takes what logs and pages show. `files` are the configuration files. One that was emptied, or lost its last
-    destination or all of its criteria, is taken for one that is still being written, and changes nothing.
+    """Reloads one time after the other when asked to. A file that was emptied, or lost its last destination or all of its
+    criteria, is taken for one that is still being written, and changes nothing. `adopt_view` gets what logs and pages show.
     """
 
     def __init__(

@@ -1,11 +1,9 @@
 """The shared half of a single process and of the front of several: one start, one stop, one set of timers.
 
-At the start everything that people look at comes first, then scoring, and the receivers last. The end goes the other way
-round: announce the stop, stop receiving, score what is open, send what is queued, stop being observable, health last.
+The start goes from the views over scoring to the receivers; the stop goes the other way round, health last.
 """
 
 import asyncio
-import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack
@@ -24,10 +22,9 @@ from toolgauge.receive.http import HttpReceiver
 from toolgauge.score.scorer import ReadingScope
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.health import AdminEndpoint, Health
-from toolgauge.service.process import Faults, GarbageRounds, MemoryGuard, SteadyClock, measure_loop_lag
+from toolgauge.service.process import Faults, GarbageRounds, MemoryGuard, SteadyClock, cancelled, measure_loop_lag
 from toolgauge.service.watching import Watching
 
-_LOG = logging.getLogger("toolgauge")
 _T = TypeVar("_T")
 _TIMER_S = 0.1
 _RECEIVER_GRACE_S = 2.0
@@ -36,12 +33,7 @@ _WEBHOOKS_TIMEOUT_S = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Losses:
-    """The cost of an end. `undelivered` has the names of destinations; `held` found no room in any queue.
-
-    Trajectories that were `dropped` have no result; `incomplete` ones are `not_evaluated`, which is no loss of data. `kept` by
-    the journal, undelivered, and `open` trajectories are no loss either: the next start continues with them. `died` counts
-    the spans that were lost with workers.
-    """
+    """The cost of a stop. `incomplete` trajectories are `not_evaluated`; `kept` and `open` ones wait in the journal: neither is lost."""
 
     undelivered: tuple[tuple[str, Undelivered], ...] = ()
     held: Undelivered = field(default_factory=Undelivered)
@@ -119,12 +111,14 @@ class Runtime(ABC):
     memory: MemoryGuard
     endpoint: MetricsEndpoint | None
     recording: RecordingFile | None
-    # For writing the requests that wait, unless the disk is stuck.
-    recording_deadline_s: float = 2.0
+    recording_deadline_s: float = 2.0  # For writing the requests that wait, unless the disk is stuck
     push_interval_s: float
     clock: SteadyClock
     hop_id: str
+    close_store: Callable[[], None]  # Lets another process have the state directory. Works twice.
     reading_scope: ReadingScope
+    is_pushing: bool = True  # Whether metrics are pushed: a worker's are part of the front's
+    looks: Sequence[Callable[[], object]] = ()  # The work of each tenth of a second, on the event loop
 
     def __post_init__(self) -> None:
         self.faults = Faults(self.metrics)
@@ -154,10 +148,6 @@ class Runtime(ABC):
         """Score, send and end everything behind the receivers, within 28 s of `began_ns`; `_stop_watching` on the way."""
 
     @abstractmethod
-    def _close_store(self) -> None:
-        """Let another process have the state directory. Works twice."""
-
-    @abstractmethod
     def _shed(self) -> None:
         """Give up open state: memory is short."""
 
@@ -166,17 +156,9 @@ class Runtime(ABC):
         """Have metrics sent; False when there is no room."""
 
     @property
-    def _is_pushing(self) -> bool:
-        return True
-
-    @property
     def _is_quiet(self) -> bool:
         """Whether the process has time to look for garbage."""
         return self.is_empty
-
-    def _looks(self) -> Sequence[Callable[[], object]]:
-        """The work of each tenth of a second, on the event loop."""
-        return ()
 
     def hurry(self) -> None:  # noqa: B027 (a front reads no journal)
         """Leave the rest of a journal that is being read to the next start."""
@@ -190,7 +172,7 @@ class Runtime(ABC):
     async def start(self) -> None:
         """Open the ports. Raise `StartError` when one is taken, or memory is too small; nothing stays open then."""
         async with AsyncExitStack() as undo:
-            undo.callback(self._close_store)
+            undo.callback(self.close_store)
             for endpoint in (self.admin, self.endpoint):
                 if endpoint is not None:
                     await endpoint.start()
@@ -212,7 +194,7 @@ class Runtime(ABC):
         if self.watching is not None:
             self.watching.start(self.run)
         timers = [measure_loop_lag(self.metrics.loop_lag), self._look_regularly()]
-        if self._is_pushing:
+        if self.is_pushing:
             timers.append(self._push_regularly())
         self._timers = tuple(map(asyncio.create_task, timers))
         self.health.enter("running")
@@ -223,9 +205,7 @@ class Runtime(ABC):
         self.health.enter("stopping")
         receivers = (*self.receivers, *self.additional_receivers)
         await asyncio.gather(*(receiver.stop(_RECEIVER_GRACE_S) for receiver in receivers))
-        for timer in self._timers:
-            timer.cancel()
-        await asyncio.gather(*self._timers, return_exceptions=True)
+        await cancelled(*self._timers)
         await self._end_recording()
         losses = await self._stop_scoring(began_ns)
         if self.endpoint is not None:
@@ -233,7 +213,7 @@ class Runtime(ABC):
         self.health.enter("stopped")
         if self.admin is not None:
             await self.admin.stop()
-        await asyncio.to_thread(self._close_store)
+        await asyncio.to_thread(self.close_store)
         return losses
 
     async def _stop_watching(self) -> None:
@@ -247,7 +227,7 @@ class Runtime(ABC):
 
     async def _look_regularly(self) -> None:
         while True:
-            for look in (*self._looks(), self._look_at_memory):
+            for look in (*self.looks, self._look_at_memory):
                 with self.faults.survived():
                     look()
             await asyncio.sleep(_TIMER_S)

@@ -20,7 +20,7 @@ from toolgauge.score.scorer import reading_scope
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.destinations import USER_AGENT, make_outbox, make_recording
 from toolgauge.service.health import AdminEndpoint, make_health
-from toolgauge.service.inbox import Inbox, Intake, OnAccepted, ignore_request
+from toolgauge.service.inbox import Inbox, Intake, OnAccepted
 from toolgauge.service.judge_pool import JudgePool, asks_judge, make_judges, open_client
 from toolgauge.service.pipeline_factory import (
     VERSION,
@@ -38,7 +38,7 @@ from toolgauge.service.receiver_factory import (
     make_receivers,
 )
 from toolgauge.service.service import Persistence, Service, WorkerLink
-from toolgauge.service.watching import Sending, Watching, announce
+from toolgauge.service.watching import Watching, announce
 from toolgauge.service.worker import EvaluationLimit, Worker
 from toolgauge.state.ledger import Ledger, OffsetJournal
 from toolgauge.state.store import StateStore
@@ -83,7 +83,7 @@ class Telemetry:
         watcher: Watcher | None,
         store: StateStore | None,
         criteria: Sequence[Criterion],
-        outbox: Sending,
+        put: Callable[[Outgoing], bool],
         journaled: Callable[[Outgoing], Outgoing] = lambda outgoing: outgoing,
     ) -> Watching | None:
         """Put the watcher and its store together; `None` without a watcher."""
@@ -97,7 +97,7 @@ class Telemetry:
             announce=partial(
                 announce,
                 emitter=self.emitter,
-                outbox=outbox,
+                put=put,
                 metrics=self.metrics,
                 webhooks=self.webhooks,
                 journaled=journaled,
@@ -122,14 +122,13 @@ def make_service(
     is_live: bool = False,
     worker: WorkerLink | None = None,
     recording: RecordingFile | None = None,
-    on_accepted: OnAccepted = ignore_request,
+    on_accepted: OnAccepted = lambda _request: None,
     put_together: Callable[..., Pipeline] = make_pipeline,
 ) -> Service:
-    """Put a service together; `observing` may wrap the sink of scorecards to look at them in passing.
+    """Put a service together; raise `ConfigError` when a criterion asks a judge and there is no such model.
 
-    `is_live` where senders were running before: another process may have received what they sent then. With a `worker` it is one
-    of several processes, and receives from the front alone. A `recording` stands in for `exporters.file`.
-    Raise `ConfigError` when a criterion asks a judge and there is no such model.
+    `is_live` where senders were running before. With a `worker` link it receives from the front alone. A `recording` stands in
+    for `exporters.file`.
     """
     check_messages(config, criteria)
     clock = SteadyClock()
@@ -161,10 +160,13 @@ def make_service(
 
     watcher = make_watcher(config, metrics)
 
-    def journaled(event: Outgoing) -> Outgoing:
-        return event if persistence is None else persistence.ledger.journaled(event, clock())
-
-    watching = telemetry.watching(watcher, store, criteria, outbox, journaled)
+    watching = telemetry.watching(
+        watcher,
+        store,
+        criteria,
+        outbox.put,
+        lambda event: event if persistence is None else persistence.ledger.journaled(event, clock()),
+    )
     pipeline = put_together(
         config,
         criteria,
@@ -227,7 +229,10 @@ def make_service(
         push_interval_s=config.metrics.interval / 1e9,
         clock=clock,
         hop_id=hop_id,
+        close_store=(lambda: None) if persistence is None else persistence.close,
         reading_scope=reading_scope(criteria),
+        is_pushing=listens,
+        looks=(evaluation_limit.watch, judges.collect),
         pipeline=pipeline,
         inbox=inbox,
         judges=judges,

@@ -6,7 +6,7 @@ Sockets and timers are tasks of one event loop; everything between receiving and
 import asyncio
 import functools
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
@@ -31,10 +31,7 @@ from toolgauge.state.store import StateStore
 
 
 class Persistence:
-    """The state directory of one service. `clock` is the service's.
-
-    Raises `StartError` when the directory cannot be used.
-    """
+    """The state directory of one service. Raises `StartError` when it cannot be used."""
 
     def __init__(
         self,
@@ -65,10 +62,9 @@ class Persistence:
         return None if store is None else cls(store, settings, late, metrics, clock)
 
     def recover(self, pipeline: Pipeline, faults: Faults) -> None:
-        """Have the pipeline take up what an earlier process left, before anything else reaches it; then begin to write.
+        """Have the pipeline take up the journal of an earlier process before anything else; then begin to write.
 
-        A fault in reading a request is survived, as when it came: else no process could start ever again. What cannot be
-        read is counted and logged, and what there is no time for stays for the next start.
+        Faults are survived: else no process could ever start again. Requests that there is no time for stay for the next start.
         """
         began_ns = self._clock()
         count = spoilt = 0
@@ -111,16 +107,14 @@ _T = TypeVar("_T")
 # Orchestrators kill after 30 s. Sending ends in time for the worker (1 s), the endpoints (3 s) and the interpreter to end. It goes
 # on all the while, and has to itself what receivers, scoring (8 s with an evaluator that is stuck), judges (9 s) and webhooks leave.
 _SENDING_UNTIL_S = 24.0
-# What the journal keeps is sent by the next process.
-_SENDING_WITH_JOURNAL_UNTIL_S = 10.0
+_SENDING_WITH_JOURNAL_UNTIL_S = 10.0  # What the journal keeps is sent by the next process
 # For reading what is in the inbox, and scoring what is open.
 _READING_DEADLINE_S = 2.5
 _SCORING_DEADLINE_S = 5.0
 # For closing, unscored, what is then still open.
 _CLOSING_DEADLINE_S = 2.0
 _JUDGING_DEADLINE_S = 7.0
-# For committing what has been sent.
-_LEAVING_DEADLINE_S = 2.0
+_LEAVING_DEADLINE_S = 2.0  # For committing what has been sent
 # Between two looks whether the queues have room for what was held.
 _ROOM_WAIT_S = 0.02
 _WORKER_GRACE_S = 1.0
@@ -178,10 +172,7 @@ class Service(Runtime):
 
     @property
     def _keeps_open(self) -> bool:
-        """Whether the next start continues with open trajectories and undelivered requests.
-
-        Not while any of them came when the journal could not be written.
-        """
+        """Whether the next start continues with open trajectories: not while the journal could not be written."""
         persistence = self.persistence
         return persistence is not None and persistence.journal.failure is None and not persistence.journal.unwritten
 
@@ -244,22 +235,13 @@ class Service(Runtime):
         self.outbox.hurry()
         return await super().stop(began_ns)
 
-    def _close_store(self) -> None:
-        if self.persistence is not None:
-            self.persistence.close()
-
     async def _leave_messages(self, timeout_s: float) -> None:
         if self.messages is not None:
             await self.messages.stop(0)
             await self.messages.leave(timeout_s)
 
-    # -- the end of reading and scoring -----------------------------------------------------------------------------
-
     async def _end_reading(self) -> tuple[int, int]:
-        """Read the inbox, and score open trajectories or leave them to the journal.
-
-        Return how many trajectories are incomplete, and how many were dropped.
-        """
+        """Read the inbox, and score open trajectories or leave them to the journal; count the incomplete and the dropped."""
         self.pipeline.admission.close()
         until_ns = self.clock() + int(_SCORING_DEADLINE_S * 1e9)
         keeps = self._keeps_open
@@ -322,21 +304,12 @@ class Service(Runtime):
     def _held(self) -> Undelivered:
         return Undelivered(spans=self.pipeline.admission.spans_held, requests=self.pipeline.egress.other_requests)
 
-    # -- regular work -----------------------------------------------------------------------------------------------
-
-    def _looks(self) -> Sequence[Callable[[], object]]:
-        return self.evaluation_limit.watch, self.judges.collect
-
     @property
     def _is_quiet(self) -> bool:
         return self.worker.is_idle
 
     def _shed(self) -> None:
         self.worker.post(self.pipeline.shed)
-
-    @property
-    def _is_pushing(self) -> bool:
-        return self.link is None
 
     def _put(self, outgoing: Outgoing) -> bool:
         return self.outbox.put(outgoing)

@@ -1,8 +1,7 @@
-"""Regressions on their way out, and what the detectors know on its way to the store.
+"""Regressions on their way out, and the state of the detectors on its way to the store.
 
-The worker finds regressions; here they are saved first and announced then, on the event loop: an alarm that was announced is
-known after a restart, and is not raised again. What the detectors learn otherwise is saved every few seconds; what is lost
-with the process is at most the conversations of these seconds.
+Regressions are saved first and announced then, so that a restart knows every announced alarm. Other state is saved every few
+seconds; at most the conversations of these seconds are lost.
 """
 
 import asyncio
@@ -17,7 +16,7 @@ from toolgauge.model.delivery import Outgoing
 from toolgauge.model.errors import StartError, StateError
 from toolgauge.model.regressions import Arm, Regression, Stream, StreamHistory, StreamStatus
 from toolgauge.selfmetrics import SelfMetrics, WatchMetrics
-from toolgauge.service.process import Faults
+from toolgauge.service.process import Faults, cancelled
 from toolgauge.watch.watcher import Watcher
 
 _LOG = logging.getLogger("toolgauge")
@@ -34,7 +33,6 @@ class WatchStore(Protocol):
 
     def save_watch(self, changed: Mapping[bytes, bytes], removed: Collection[bytes]) -> None:
         """Write and delete these rows, all or none."""
-        ...
 
 
 class OnWorker(Protocol):
@@ -48,19 +46,11 @@ class OnWorker(Protocol):
 _Batch: TypeAlias = tuple[dict[bytes, bytes], set[bytes], tuple[Regression, ...]]
 
 
-class Sending(Protocol):
-    """Where events leave."""
-
-    def put(self, outgoing: Outgoing) -> bool:
-        """Have the request sent; False when there is no room."""
-        ...
-
-
 def announce(
     regressions: Sequence[Regression],
     *,
     emitter: Emitter,
-    outbox: Sending,
+    put: Callable[[Outgoing], bool],
     metrics: SelfMetrics,
     webhooks: Webhooks | None = None,
     journaled: Callable[[Outgoing], Outgoing] = lambda outgoing: outgoing,
@@ -70,17 +60,14 @@ def announce(
         level = logging.WARNING if regression.phase == "began" else logging.INFO
         _LOG.log(level, "%s", sentence(regression), extra={"incident": regression.incident})
     for outgoing in emitter.regressions(regressions):
-        if not outbox.put(journaled(outgoing)):
+        if not put(journaled(outgoing)):
             metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))
     if webhooks is not None:
         webhooks.put(regressions)
 
 
 class Watching:
-    """The watcher of a running service. `regressed` is called by the worker, everything else on the event loop.
-
-    `streams` names the criteria at the start, with their revisions: what is known of others is forgotten.
-    """
+    """The watcher of a running service. `regressed` belongs to the worker; `streams` are the criteria with their revisions."""
 
     def __init__(
         self,
@@ -107,14 +94,10 @@ class Watching:
         # Rows that could not be written yet.
         self._unsaved: dict[bytes, bytes] = {}
         self._unremoved: set[bytes] = set()
-        # Keys of the rows that the store holds: only these need to be removed.
-        self._stored: set[bytes] = set()
+        self._stored: set[bytes] = set()  # Keys of the rows that the store holds: only these need to be removed
 
     def restore(self) -> Sequence[Regression]:
-        """Read what an earlier process saved, before the worker starts; return the regressions that are on.
-
-        Raise `StartError` when the store cannot be read.
-        """
+        """Read the saved state before the worker starts; return active regressions. Raise `StartError` when it cannot be read."""
         self._metrics.state_saved.set(float(self._store is not None))
         if self._store is None:
             return ()
@@ -138,15 +121,17 @@ class Watching:
             )
         self._on_worker = on_worker
         self._loop = asyncio.get_running_loop()
-        self._tasks = (asyncio.create_task(self._work()), asyncio.create_task(self._save_regularly()))
+        self._tasks = (
+            asyncio.create_task(self._work()),
+            asyncio.create_task(self._save_regularly()),
+        )
 
     async def stop(self) -> None:
         """Save and announce the rest. Works twice and without a start."""
         if self._tasks:
             work, saving = self._tasks
             self._tasks = ()
-            saving.cancel()
-            await asyncio.gather(saving, return_exceptions=True)
+            await cancelled(saving)
             await self._put_changes()
             self._batches.put_nowait(None)
             await work
@@ -156,8 +141,6 @@ class Watching:
         batch = (*self._watcher.changes(), tuple(regressions))
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._batches.put_nowait, batch)
-
-    # -- what people ask and say ------------------------------------------------------------------------------------
 
     async def statuses(self) -> Sequence[StreamStatus]:
         """Describe all streams, those in alarm first."""
@@ -177,8 +160,6 @@ class Watching:
 
     async def _ask(self, question: Callable[[], _T]) -> _T:
         return question() if self._on_worker is None else await self._on_worker(question)
-
-    # -- tasks ------------------------------------------------------------------------------------------------------
 
     async def _put_changes(self) -> None:
         with self._faults.survived():

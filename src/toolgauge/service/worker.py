@@ -1,10 +1,8 @@
 """The one thread that reads, recognizes, assembles, scores and encodes: it owns the pipeline and all of its state.
 
-Everybody else puts requests into the inbox, or asks the worker to do a piece of work between two of its own. While an evaluator
-runs, the event loop looks at the CPU time of this thread, and raises `EvaluationTimeout` in it when the evaluator has used up its
-share; only there, as anywhere else the exception would tear state that others rely on. An evaluator that is stuck in a C
-library cannot be cut off: the worker is given up then, and the event loop passes requests on unread, and releases at the end
-what the pipeline holds.
+Others put requests into the inbox, or post work. The event loop watches the CPU time of each evaluation and raises
+`EvaluationTimeout` inside it, and only there: elsewhere it would tear state. A worker stuck in a C library is given up; the
+event loop then passes requests on unread.
 """
 
 import asyncio
@@ -127,10 +125,8 @@ def _raise_in(thread_id: int) -> None:
 _T = TypeVar("_T")
 _TICK_NS = 100_000_000
 _LOOK_S = 0.01
-# A trace of a hundred thousand spans takes a few seconds.
-_STUCK_AFTER_NS = 15_000_000_000
-# Each request to a destination costs as much as a few spans.
-_FLUSH_EVERY_NS = 500_000_000
+_STUCK_AFTER_NS = 15_000_000_000  # A trace of a hundred thousand spans takes a few seconds
+_FLUSH_EVERY_NS = 500_000_000  # Each request to a destination costs as much as a few spans
 
 
 class Worker:
@@ -176,10 +172,7 @@ class Worker:
         self._thread.start()
 
     async def run(self, work: Callable[[], _T], timeout_s: float | None = None) -> _T:
-        """Have the worker do this between two pieces of its own work; raise `TimeoutError` when it does not get to it.
-
-        A worker that was given up, or does not run, leaves it to the caller.
-        """
+        """Have the worker do this between two pieces of work, or do it here when no worker runs. Raises `TimeoutError`."""
         if self._thread is None or self._is_given_up:
             return work()
         outcome: Future[_T] = Future()

@@ -1,8 +1,7 @@
-"""The connection between the front and one worker: frames over a pair of sockets, in the order in which they were sent.
+"""The connection between the front and one worker: ordered frames over a pair of sockets.
 
-A frame is its length, its kind, the number of a question and its answer, and bytes. Both ends run the same code and share a
-socket of their own, so contents are pickled; values of senders travel in them as plain values, and no pickle ever comes from
-outside. The end of the connection is the end of the process at the other side.
+A frame is its length, kind, question number and bytes. Contents are pickled: both ends run the same code over a private socket,
+and no pickle comes from outside. The end of the connection is the end of the other process.
 """
 
 import asyncio

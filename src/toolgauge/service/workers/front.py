@@ -26,7 +26,7 @@ from toolgauge.score.scorer import reading_scope
 from toolgauge.service.destinations import make_recording
 from toolgauge.service.health import AdminEndpoint, make_front_health
 from toolgauge.service.pipeline_factory import make_watcher
-from toolgauge.service.process import MemoryGuard, SteadyClock
+from toolgauge.service.process import MemoryGuard, SteadyClock, cancelled
 from toolgauge.service.receiver_factory import make_additional_receivers, make_receivers
 from toolgauge.service.runtime import Losses, Runtime
 from toolgauge.service.serve import Telemetry
@@ -41,17 +41,14 @@ from toolgauge.state.store import StateStore
 
 _T = TypeVar("_T")
 _SNAPSHOT_EVERY_S = 1.0
-# A scrape waits so long for workers that are busy; then it has their last snapshots.
-_SNAPSHOT_WITHIN_S = 1.0
+_SNAPSHOT_WITHIN_S = 1.0  # A scrape waits so long for workers that are busy; then it has their last snapshots
 # What a worker may take until it has scored and judged what is open.
 _LAST_METRICS_WITHIN_S = 17.0
 _ENDED_WITHIN_S = 27.0
-# Of the inbox of a worker, this part may wait to be put there.
-_IN_FLIGHT_PART = 2
+_IN_FLIGHT_PART = 2  # Of the inbox of a worker, this part may wait to be put there
 # The envelope of a body of this size may take tens of milliseconds to divide, for which other senders should not wait.
 _LARGE_BYTES = 1024 * 1024
-# Requests of which parts were taken. Beyond them the oldest are forgotten, and taken twice.
-_MAX_TAKEN = 1000
+_MAX_TAKEN = 1000  # Requests of which parts were taken. Beyond them the oldest are forgotten, and taken twice.
 
 
 class Taking(Protocol):
@@ -65,8 +62,7 @@ class Taking(Protocol):
 class DividedIntake:
     """Divides a request between the workers, and acknowledges it when every part is accepted.
 
-    When one part is refused the sender is to come back with all of it; the parts that were taken are remembered for a while,
-    so that they are not handed over a second time. `refused` counts spans that are refused here, for a reason.
+    A sender whose request is refused comes back with all of it: parts that were taken are remembered and not taken twice.
     """
 
     def __init__(
@@ -183,11 +179,11 @@ class Front(Runtime):
         await asyncio.gather(*(process.start() for process in processes))
         self.memory.check()
         self._refreshing = asyncio.create_task(self._refresh_regularly())
-        undo.push_async_callback(self._end_refreshing)
+        undo.push_async_callback(cancelled, self._refreshing)
 
     async def _stop_scoring(self, began_ns: int) -> Losses:
         self.divided.close()
-        await self._end_refreshing()
+        await cancelled(self._refreshing)
         processes = self.workers.processes
         for process in processes:
             process.begin_to_stop(began_ns)
@@ -217,21 +213,11 @@ class Front(Runtime):
     async def _end_workers(self, timeout_s: float) -> None:
         await asyncio.gather(*(process.end(timeout_s) for process in self.workers.processes))
 
-    def _close_store(self) -> None:
-        if self.store is not None:
-            self.store.close()
-
     async def _refresh_regularly(self) -> None:
         while True:
             with self.faults.survived():
                 await self.refresh()
             await asyncio.sleep(_SNAPSHOT_EVERY_S)
-
-    async def _end_refreshing(self) -> None:
-        refreshing, self._refreshing = self._refreshing, None
-        if refreshing is not None:
-            refreshing.cancel()
-            await asyncio.gather(refreshing, return_exceptions=True)
 
     def _shed(self) -> None:
         for process in self.workers.processes:
@@ -256,10 +242,7 @@ def conversation_keys(criteria: Sequence[Criterion]) -> tuple[str, ...]:
 def make_front(
     config: Config, criteria: Sequence[Criterion], config_options: Sequence[str], *, viewers: Viewers
 ) -> Front:
-    """Put the front together; `config_options` are what its workers read the same configuration from.
-
-    `viewers` are given scorecards of all workers.
-    """
+    """Put the front together; its workers read the configuration from `config_options`, `viewers` see their scorecards."""
     clock = SteadyClock()
     hop_id = uuid.uuid4().hex
     count = number_of_workers(config)
@@ -275,7 +258,7 @@ def make_front(
     memory = MemoryGuard(config.memory.limit, metrics, resident=workers.resident)
     watcher = make_watcher(config, metrics)
     store = StateStore.of(config.state)
-    watching = telemetry.watching(watcher, store, criteria, workers)
+    watching = telemetry.watching(watcher, store, criteria, workers.put)
     recording = make_recording(config, metrics)
     divided = DividedIntake(
         Divider(count, conversation_keys(criteria)),
@@ -308,6 +291,7 @@ def make_front(
         push_interval_s=config.metrics.interval / 1e9,
         clock=clock,
         hop_id=hop_id,
+        close_store=(lambda: None) if store is None else store.close,
         reading_scope=reading_scope(criteria),
         workers=workers,
         divided=divided,

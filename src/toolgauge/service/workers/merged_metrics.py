@@ -22,10 +22,8 @@ _REFUSED = ("refused", "worker", "")
 _DIED = "worker_died"
 # Measured by the front for all, or said of one process alone.
 _OF_THE_FRONT = ("toolgauge.memory.", "process.uptime", "toolgauge.state.durable")
-# 1 as long as no worker has seen otherwise.
-_LEAST = ("toolgauge.criteria.unmatched",)
-# Of these the largest is shown: 1 when it is so for any worker.
-_STATE = "{state}"
+_LEAST = ("toolgauge.criteria.unmatched",)  # 1 as long as no worker has seen otherwise
+_STATE = "{state}"  # Of these the largest is shown: 1 when it is so for any worker
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +46,7 @@ class MergedRegistry(MetricRegistry):
     def __init__(self, clock: Callable[[], int]) -> None:
         super().__init__(clock)
         self._of_workers: dict[int, Mapping[str, Metric]] = {}
-        # What workers that are dead had counted.
-        self._of_dead: dict[int, dict[str, Metric]] = {}
+        self._of_dead: dict[int, dict[str, Metric]] = {}  # What workers that are dead had counted
         # Spans that the journal of a dead worker has for its successor, and those that waited for each destination.
         self._left: dict[int, tuple[float, dict[str, float]]] = {}
 
@@ -63,19 +60,16 @@ class MergedRegistry(MetricRegistry):
             self._of_workers[worker] = metrics
 
     def bury(self, worker: int, *, accepted: int, refused: int, keeps: bool) -> float:
-        """Keep what a worker had counted that has died; return how many spans are lost.
-
-        Of all that it was handed it had `accepted` and `refused` so many spans, by its answers. `keeps`: the next process has what it held.
-        """
+        """Keep the counts of a dead worker; return how many spans are lost: none where its journal `keeps` them."""
         with self.lock:
             metrics = self._of_workers.pop(worker, {})
-            spans = _counter(metrics.get(SPANS))
+            spans = _cells(metrics.get(SPANS))
             counted_refused = sum(value for labels, value in spans.items() if labels[0] == "refused")
             counted = spans.get(_RECEIVED, 0) - counted_refused - _value(metrics, RECOVERED)
             unseen = max(0.0, accepted - counted)
             unseen_refused = max(0.0, refused - counted_refused)
             held = _value(metrics, HELD) + unseen
-            queued = {labels[0]: value for labels, value in _gauge(metrics.get(QUEUED)).items()}
+            queued = {labels[0]: value for labels, value in _cells(metrics.get(QUEUED)).items()}
             dead = self._of_dead.setdefault(worker, {})
             for name, metric in metrics.items():
                 if not isinstance(metric, Gauge):
@@ -114,10 +108,7 @@ class MergedRegistry(MetricRegistry):
         return {HELD: gauges, QUEUED: replace(gauges, name=QUEUED, labels=("toolgauge.destination",), cells=queued)}
 
     def _settle(self, worker: int, held: float, queued: Mapping[str, float], *, recovered: float) -> None:
-        """Hand the spans that a dead worker left over to its successor, which counts those as received that it took up.
-
-        What it did not take up had been sent between the last look at the dead worker and its death.
-        """
+        """Hand a dead worker's spans to its successor, which counts as received those it took up; the others had been sent."""
         lefts = [held + value for value in queued.values()] or [held]
         counted_again = min(recovered, *lefts)
         self._add(worker, _RECEIVED, -counted_again)
@@ -135,17 +126,12 @@ class MergedRegistry(MetricRegistry):
             dead[SPANS] = _merged(dead[SPANS], more) if SPANS in dead else more
 
 
-def _counter(metric: Metric | None) -> dict[Labels, float]:
-    return metric.cells if isinstance(metric, Counter) else {}
-
-
-def _gauge(metric: Metric | None) -> dict[Labels, float]:
-    return metric.cells if isinstance(metric, Gauge) else {}
+def _cells(metric: Metric | None) -> dict[Labels, float]:
+    return {} if metric is None or isinstance(metric, Histogram) else metric.cells
 
 
 def _value(metrics: Mapping[str, Metric], name: str) -> float:
-    metric = metrics.get(name)
-    return 0.0 if metric is None or isinstance(metric, Histogram) else metric.cells.get((), 0.0)
+    return _cells(metrics.get(name)).get((), 0.0)
 
 
 def _of_all(name: str, metrics: list[Metric]) -> Metric:
@@ -155,7 +141,7 @@ def _of_all(name: str, metrics: list[Metric]) -> Metric:
     if name in _LEAST:
         if not isinstance(first, Gauge):
             return first
-        of_workers = [_gauge(other) for other in others]
+        of_workers = [_cells(other) for other in others]
         names = of_workers[0] if of_workers else {}
         return replace(first, cells={labels: min(each.get(labels, 0.0) for each in of_workers) for labels in names})
     for other in others:

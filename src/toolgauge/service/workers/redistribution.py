@@ -22,8 +22,7 @@ from toolgauge.state.settings import StateSettings, Sync
 from toolgauge.state.store import FILE_NAME, StateStore
 
 _LOG = logging.getLogger("toolgauge.state")
-# How many workers the journals are for.
-_MARK = "workers"
+_MARK = "workers"  # How many workers the journals are for
 # Workers of a front that was killed end in order, and have their journals until then.
 _FREE_WITHIN_S = 30.0
 _LOOK_S = 0.1
@@ -35,10 +34,7 @@ def directory_of(state: Path, number: int) -> Path:
 
 
 def redistribute(state: Path, top: StateStore, divider: Divider, workers: int, sync: Sync) -> None:
-    """Move each request to the journal of its worker; with one worker `top` is its journal.
-
-    Raise `StartError` when a directory cannot be used.
-    """
+    """Move each request to the journal of its worker. Raise `StartError` when a directory cannot be used."""
     found = sorted(state.glob("worker-*"))
     if workers == 1 and not found:
         return
@@ -95,7 +91,6 @@ def _sizes(store: StateStore) -> journal_rows.Sizes:
 
 
 def _move(source: StateStore, targets: Sequence[StateStore], divider: Divider) -> int:
-    """Move the requests for other workers; return how many were moved."""
     moved, after, newest = 0, -1, _sizes(source).newest
     while True:
         with source.reading() as connection:
@@ -132,10 +127,7 @@ def _move_entry(source: StateStore, targets: Sequence[StateStore], divider: Divi
 
 
 def _move_closed(source: StateStore, targets: Sequence[StateStore], divider: Divider) -> None:
-    """Have each worker know which of its traces have closed, and all of them which conversations.
-
-    What conversations have shown goes to all workers, as a part: their next traces may be on any of them.
-    """
+    """Write the closed traces of each worker to its journal; closed conversations and their shown values go to all workers."""
     closed: list[ClosedId] = []
     shown: list[ShownValues] = []
     with source.reading() as connection:

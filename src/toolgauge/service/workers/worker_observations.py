@@ -1,9 +1,7 @@
 """The scorecards of all workers at the front: one watch, one web view, one summary.
 
-Of every trajectory a worker hands over the scores that are watched, and of some the whole scorecard: as many as pages and
-lines can show. A tenth of a second goes in one message; without room on its way a message is counted and dropped, and no
-score or span waits for it. The front reads messages on a thread of its own, which owns the watcher: a drop in many streams
-at once keeps no receiver waiting.
+A worker sends all watched scores, and as many whole scorecards as pages and lines can show, ten messages a second. Without room
+a message is counted and dropped. The front reads messages on a thread of its own, which owns the watcher.
 """
 
 import asyncio
@@ -11,7 +9,7 @@ import pickle
 import queue
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
@@ -20,13 +18,12 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
-from toolgauge.model.delivery import Outgoing
 from toolgauge.model.outcomes import Scorecard, outcome_word
 from toolgauge.model.regressions import Regression
-from toolgauge.pipeline.stages import ScorecardSink
+from toolgauge.pipeline.stages import ObservedSink, ScorecardSink
 from toolgauge.score.failing_calls import ResultCounts
 from toolgauge.selfmetrics import SelfMetrics
-from toolgauge.service.process import Faults
+from toolgauge.service.process import Faults, settle
 from toolgauge.service.worker import Worker
 from toolgauge.service.workers.channel import packed
 from toolgauge.watch.tallies import TrajectoryScores, trajectory_scores
@@ -41,15 +38,11 @@ _MAX_WAITING_BYTES = 32 * 1024 * 1024
 # A worker sends a larger message at once.
 _MAX_MESSAGE_BYTES = 256 * 1024
 _SCORES_BYTES = 2048
-# The number of trajectories comes first: a message that is dropped is counted without being read.
-_COUNT_BYTES = 4
+_COUNT_BYTES = 4  # The number of trajectories comes first: a message that is dropped is counted without being read
 
 
 class Wanted(Struct, array_like=True, frozen=True):
-    """The front's wishes: scores for the detectors, and whole scorecards, the `shown` first and `shown_per_second` later.
-
-    The rate holds for those that failed, and for the others. With `counts`, the rest is counted.
-    """
+    """The front's wishes: scores, `shown` scorecards at first, then a rate each for failed and other ones, and `counts` of the rest."""
 
     scores: bool = False
     shown: int = 0
@@ -85,10 +78,7 @@ class Viewers:
 
 
 class Observations:
-    """The front's side. `take`, `start`, `stop` and `run` belong to the event loop.
-
-    `on_regressions` is called on the observing thread.
-    """
+    """The front's side. `take`, `start`, `stop` and `run` belong to the event loop, the rest to the observing thread."""
 
     def __init__(
         self,
@@ -151,17 +141,8 @@ class Observations:
             return work()
         outcome: Future[_T] = Future()
         outcome.set_running_or_notify_cancel()
-
-        def do() -> None:
-            try:
-                outcome.set_result(work())
-            except Exception as error:  # noqa: BLE001 (raised again where it is waited for)
-                outcome.set_exception(error)
-
-        self._work.put(do)
+        self._work.put(partial(settle, outcome, work))
         return await asyncio.wrap_future(outcome)
-
-    # -- on the observing thread --------------------------------------------------------------------------------------
 
     def _run(self) -> None:
         next_tick_ns = self._clock()
@@ -210,10 +191,9 @@ class Observations:
 
 
 class WorkerObserver:
-    """A worker's side: hands over the scorecards that pass through a sink. `send` never waits; False without room.
+    """A worker's side: sends the scorecards that pass through a sink. `send` never waits; False without room.
 
-    `observe` before the service is made, `start` after it. Everything but `start` and `control` belongs to the worker's
-    thread.
+    All but `start` and `control` belong to the worker's thread.
     """
 
     def __init__(self, send: Callable[[bytes], bool], *, clock: Callable[[], int] = time.monotonic_ns) -> None:
@@ -241,7 +221,7 @@ class WorkerObserver:
 
     def observe(self, sink: ScorecardSink) -> ScorecardSink:
         """Wrap a sink: scorecards that pass through it are handed over."""
-        return _ObservedSink(sink, self)
+        return ObservedSink(sink, self.add)
 
     def add(self, scorecard: Scorecard) -> None:
         """Take note of a scorecard; send when it is time."""
@@ -294,20 +274,3 @@ class WorkerObserver:
         while True:
             await asyncio.sleep(_TICK_S)
             worker.post(self.flush)
-
-
-class _ObservedSink:
-    """A sink of scorecards that are handed over, too."""
-
-    def __init__(self, sink: ScorecardSink, observer: WorkerObserver) -> None:
-        self._sink = sink
-        self._observer = observer
-
-    def record(self, scorecard: Scorecard) -> None:
-        """Pass the scorecard on, and hand it over."""
-        self._sink.record(scorecard)
-        self._observer.add(scorecard)
-
-    def requests(self, scorecards: Sequence[Scorecard]) -> Iterable[Outgoing]:
-        """Pass the requests on."""
-        return self._sink.requests(scorecards)

@@ -1,6 +1,6 @@
-"""Workers as the front sees them, over all of their lives: spawned, handed requests, and started again when they have died.
+"""Workers as the front sees them: spawned, handed requests, and started again when they die.
 
-What a worker was handed and has not answered when it dies is refused with a retryable status: its senders come back.
+Requests that a dead worker has not answered are refused with a retryable status.
 """
 
 import asyncio
@@ -26,10 +26,8 @@ from toolgauge.service.workers.worker_observations import Observations
 
 _LOG = logging.getLogger("toolgauge")
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-# One that starts again and again is given more time each time.
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
-# One that has run so long had no trouble with its start.
-_WELL_AFTER_S = 60.0
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0  # One that starts again and again is given more time each time
+_WELL_AFTER_S = 60.0  # One that has run so long had no trouble with its start
 # As long as a request waits for room in the inbox of a single process, and for the worker to see that there is.
 _PATIENCE_S = 1.0
 _ENDS_WITHIN_S = 5.0
@@ -44,8 +42,6 @@ class _Waiting:
 
 @dataclass(slots=True)
 class _Life:
-    """One process."""
-
     process: asyncio.subprocess.Process
     channel: Channel
     ready: asyncio.Future[None]
@@ -77,8 +73,7 @@ class WorkerProcess:
         self._last: asyncio.Event = asyncio.Event()
         self.is_ready = False
         self.losses: Losses | None = None
-        # Its health where it does not run; `None` while it does.
-        self.down: ComponentHealth | None = None
+        self.down: ComponentHealth | None = None  # Its health where it does not run; `None` while it does
 
     @property
     def pid(self) -> int | None:
@@ -174,8 +169,6 @@ class WorkerProcess:
         """End it at once."""
         if self._life is not None and self._life.process.returncode is None:
             self._life.process.kill()
-
-    # -- its lives --------------------------------------------------------------------------------------------------
 
     def _number(self) -> int:
         return next(self._numbers) % (1 << 32)

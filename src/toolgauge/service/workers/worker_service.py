@@ -1,7 +1,4 @@
-"""A worker: a service without receivers, to which the front hands requests over a channel.
-
-It ends when the front asks it to, or has gone: it stops in order then, as a single process does on SIGTERM.
-"""
+"""A worker: a service that gets its requests from the front over a channel, and stops in order when the front asks or is gone."""
 
 import asyncio
 import logging
@@ -22,8 +19,7 @@ from toolgauge.settings import file_path
 
 _LOG = logging.getLogger("toolgauge")
 _MAX_OBSERVED_BYTES = 8 * 1024 * 1024
-# The front waits for the last metrics of all workers, some of which score until then.
-_LAST_METRICS_WITHIN_S = 12.0
+_LAST_METRICS_WITHIN_S = 12.0  # The front waits for the last metrics of all workers, some of which score until then
 
 
 class FrontLink:
@@ -183,11 +179,7 @@ class WorkerService:
 
 
 def share(config: Config, number: int, workers: int) -> Config:
-    """Return the configuration of the worker with this number, from 0: limits are for all workers, and each has an equal share.
-
-    Receivers, the web view, the admin endpoint, the metrics endpoint, webhooks, the recording and the detectors of
-    regressions belong to the front alone.
-    """
+    """Return the configuration of the worker with this number: an equal share of each limit, without the front's sections."""
 
     def part(whole: int) -> int:
         return max(1, whole // workers)

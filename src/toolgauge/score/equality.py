@@ -187,11 +187,9 @@ def fold_key(text: str) -> str:
     """Return a text that is the same for texts that `casefold` takes for alike."""
     if text.isascii():
         return text.lower()
-    return text if len(text) > _MAX_FOLDED else _folded(text)
-
-
-def _folded(text: str) -> str:
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
+    return (
+        text if len(text) > _MAX_FOLDED else unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
+    )
 
 
 def _shared(first: str, second: str) -> int:

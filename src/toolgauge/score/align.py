@@ -138,9 +138,9 @@ def align(
         case "ordered":
             pairs = aligner.ordered()
         case "parallel":
-            pairs = aligner.parallel()
+            pairs = aligner.by_turns([[row] for row in range(len(expected))])
         case "partial":
-            pairs = aligner.partial()
+            pairs = aligner.by_turns(_runs(expected))
     # Equal calls may have changed places without having been weighed there.
     for row, column in pairs:
         if column not in table.values[row]:
@@ -271,45 +271,27 @@ class _Aligner:
             row, column = end[0] + 1, end[1] + 1
         return sorted((rows[row], columns[place]) for row, place in pairs[:-1])
 
-    def parallel(self) -> Pairs:
-        """Pair in the order of the turns; within a turn any order will do."""
+    def by_turns(self, stages: Sequence[Sequence[int]]) -> Pairs:
+        """Pair in the order of the expected stages and of the turns; within either any order will do."""
         table = self._table
-        rows, columns = len(table.expected), range(len(table.actual))
-        groups = [list(group) for _, group in groupby(columns, key=lambda column: table.actual[column].group)]
-        if len(groups) == len(columns) or rows * len(columns) > self._max_pairs:
+        turns = _runs(table.actual)
+        is_small = len(table.expected) * len(table.actual) <= self._max_pairs
+        is_row = len(stages) == len(table.expected)
+        if is_row and (len(turns) == len(table.actual) or not is_small):
             return self.ordered()
-        if len(groups) > 1 and monotone.is_affordable(rows, groups):
-            return monotone.in_groups(rows, groups, table.of)
-        # Without regard to order no total is greater; it often keeps the order of the turns by itself.
-        pairs = self.any_order(peel=False)
-        turns = [table.actual[column].group for _, column in sorted(pairs)]
-        if all(before <= after for before, after in pairwise(turns)):
-            return pairs
-        self.is_greedy = True
-        partner = {column: row for row, column in pairs}
-        return self._in_order(
-            range(rows),
-            [column for group in groups for column in sorted(group, key=lambda column: partner.get(column, rows))],
-        )
-
-    def partial(self) -> Pairs:
-        """Pair in the order of the expected groups and of the turns; within either any order will do."""
-        table = self._table
-        stages, turns = _runs(table.expected), _runs(table.actual)
-        if len(stages) == len(table.expected):
-            return self.parallel()
         classes = (
             [_classes(table.expected, stage) for stage in stages],
             [_classes(table.actual, turn) for turn in turns],
         )
-        is_small = len(table.expected) * len(table.actual) <= self._max_pairs
-        if is_small and monotone.are_stages_affordable(*classes):
+        if is_small and len(turns) > 1 and monotone.is_affordable(*classes):
             return monotone.in_stages(*classes, table.of)
         # Without regard to order no total is greater; it often keeps the order by itself. Where it does not, it is but
         # the beginning of the work.
         self._left = self._max_pairs
         pairs = self.any_order(peel=False)
-        if _keeps_order(table, pairs):
+        stage_of = {row: number for number, stage in enumerate(stages) for row in stage}
+        places = sorted((stage_of[row], table.actual[column].group) for row, column in pairs)
+        if all(earlier[1] <= later[1] for earlier, later in pairwise(places)):
             return pairs
         self.is_greedy = True
         column_of, row_of = dict(pairs), {column: row for row, column in pairs}
@@ -331,12 +313,6 @@ def _classes(items: Sequence[Item], indices: Sequence[int]) -> list[list[int]]:
         item = items[index]
         classes.setdefault((item.kind, item.key, item.optional), []).append(index)
     return list(classes.values())
-
-
-def _keeps_order(table: Weights, pairs: Pairs) -> bool:
-    """Return whether no pair of an earlier expected group stands in a later turn than one of a later group."""
-    places = sorted((table.expected[row].group, table.actual[column].group) for row, column in pairs)
-    return all(earlier[1] <= later[1] for earlier, later in pairwise(places))
 
 
 def _in_step(table: Weights) -> Pairs | None:

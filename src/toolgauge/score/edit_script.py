@@ -17,15 +17,6 @@ from toolgauge.score.summary import listed
 
 Action: TypeAlias = Literal["keep", "leave", "change", "insert", "delete", "move", "swap"]
 
-_MARKS: dict[Action, str] = {
-    "keep": " ",
-    "leave": " ",
-    "change": "~",
-    "insert": "+",
-    "delete": "-",
-    "move": ">",
-    "swap": "x",
-}
 _SHOWN_STEPS = 8
 # Looking for the place of calls that stand wrong only serves the telling.
 _MAX_PAIRS = 20_000
@@ -130,17 +121,6 @@ def _last_turns(sides: Sides, alignment: Alignment) -> dict[int, int]:
         within = max([within, *(turn_of[slot] for slot in slots if slot in turn_of)])
         before = within
     return last
-
-
-def script_lines(script: Sequence[Edit], sides: Sides) -> list[str]:
-    """Write the whole script, one line a step; numbers are those of the calls as they were made, from 1."""
-    width = max((len(shown(edit.name)) for edit in script), default=0)
-    lines: list[str] = []
-    for edit in script:
-        to = {"move": f"  {edit.where_to}", "swap": f"  with {shown(edit.where_to)}"}.get(edit.action, "")
-        call = "" if edit.call is None else f"  (call {sides.calls[edit.call].order + 1})"
-        lines.append(f"{_MARKS[edit.action]} {edit.action:<6} {shown(edit.name):<{width}}{to}{call}".rstrip())
-    return lines
 
 
 def script_summary(script: Sequence[Edit]) -> str:

@@ -25,13 +25,10 @@ _UNITS = 720_720_000
 
 
 class Item(Struct, frozen=True, kw_only=True):
-    """One call on either side.
+    """One call on either side; only items of one `kind` can be paired, and with equal keys they are a whole pair (value 1)."""
 
-    Only items of one `kind` can be paired, and items of one kind with equal keys are a whole pair (value 1).
-    Items of one side with equal kind and key must have the same values with everything. `group` is the turn of an
-    actual call: calls of one turn have no order among themselves. Likewise neighbours of one group on the expected
-    side, where order is `partial`; elsewhere their groups are not looked at. An `optional` expected item is not missed.
-    """
+    # Items of one side with equal kind and key have the same values with everything. `group` is the turn of an actual call: calls
+    # of one turn have no order. `group` of expected calls counts for the order `partial` only. `optional` ones are not missed.
 
     kind: str
     key: Hashable
@@ -95,12 +92,10 @@ class Pair(Struct, frozen=True, kw_only=True):
 
 
 class Alignment(Struct, frozen=True, kw_only=True):
-    """Who belongs to whom; pairs in expected order, the rest as ascending indices.
+    """The pairs in expected order, and the rest as ascending indices."""
 
-    `repeated` are the unexpected calls that equal a paired one. `out_of_order` are actual calls: where order does not
-    bind, paired ones that stand outside the longest run in order; where it does, unexpected ones that equal
-    a missing call. `is_greedy` says that there were too many calls to look for the greatest total.
-    """
+    # `repeated` are unexpected calls that equal a paired one. `out_of_order` are actual calls: paired ones outside the longest run in
+    # order, or, where order binds, unexpected ones that equal a missing call. `is_greedy`: too many calls for the greatest total.
 
     pairs: tuple[Pair, ...]
     missing: tuple[int, ...]
@@ -124,12 +119,9 @@ def align(
     peel: bool = False,
     max_pairs: int = MAX_PAIRS,
 ) -> Alignment:
-    """Pair expected with actual calls.
-
-    `peel` allows to settle equal keys first where order does not bind. That cannot lower the total where
-    1 - value obeys the triangle inequality, as it does for a share of equal arguments; edit distances do not.
-    Beyond `max_pairs` of one kind only equal keys are looked for; the other calls are paired one after the other.
-    """
+    """Pair expected with actual calls; `peel` settles equal keys first where order does not bind."""
+    # That keeps the greatest total where 1 - value obeys the triangle inequality, as for a share of equal arguments. Beyond
+    # `max_pairs` of one kind only equal keys are looked for; the other calls are paired one after the other.
     table = Weights(expected, actual, weigh)
     aligner = _Aligner(table, max_pairs)
     match order:
@@ -316,10 +308,8 @@ def _classes(items: Sequence[Item], indices: Sequence[int]) -> list[list[int]]:
 
 
 def _in_step(table: Weights) -> Pairs | None:
-    """Pair calls by their places where both sides are the same throughout; `None` where they are not.
-
-    The solvers would find these pairs. Without it: a fifth to a third more for a run that is as expected.
-    """
+    """Pair calls by their places where both sides are the same throughout, else return `None`."""
+    # The solvers would find these pairs. Without it: a fifth to a third more for a run that is as expected.
     if len(table.expected) != len(table.actual):
         return None
     for item, made in zip(table.expected, table.actual, strict=True):
@@ -376,12 +366,9 @@ def _longest_run(places: Sequence[int]) -> list[int]:
 def _assignment(
     rows: int, columns: int, weights: Callable[[int], Sequence[int]], settled: Mapping[int, int], settled_weight: int
 ) -> list[int]:
-    """Return each row's column for the greatest total (Jonker-Volgenant: shortest augmenting paths).
-
-    `rows` must not exceed `columns`. `settled` starts from pairs (row to column) that all weigh `settled_weight`, which no
-    weight exceeds; a settled row keeps a column but not necessarily this one. A row's weights are asked for only when a path
-    reaches it: where most rows are settled, most weights are never worked out.
-    """
+    """Return each row's column for the greatest total (Jonker-Volgenant: shortest augmenting paths)."""
+    # There are no more `rows` than `columns`. `settled` pairs (row to column) all have the greatest weight; such a row may get another
+    # column. Weights are asked for only when a path reaches their row: where most rows are settled, few are.
     # Costs are negated weights; with these duals every reduced cost of a matched row is >= 0.
     of_row, of_column = [0] * rows, [0] * columns
     column_of, row_of = [-1] * rows, [-1] * columns

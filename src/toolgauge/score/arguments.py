@@ -126,11 +126,9 @@ class ArgumentComparison(CallComparison):
 
 
 class Terms(Struct, frozen=True, kw_only=True):
-    """The rules for the arguments of all tools.
+    """The rules for the arguments of all tools. `subset`: arguments that are not expected cost nothing."""
 
-    `subset`: arguments that are not expected cost nothing. `required_only`: of the expected arguments only those are
-    looked at that the tool's schema requires, where one with a list of them is on offer.
-    """
+    # `required_only`: compare only arguments that the tool's schema requires, where it lists any.
 
     rules: ArgumentRules
     schemas: Schemas
@@ -216,11 +214,10 @@ class _Ruling(Struct, frozen=True):
 
 
 class ArgumentComparer:
-    """Compares expected with actual calls, each by its index in `sides`; the same two values only once.
+    """Compares expected with actual calls, each by its index in `sides`; the same two values only once."""
 
-    `is_cut_short` says that there was too much to compare every value with every other. Those left over were taken for
-    different when the calls were paired: the pairs may not be the best, but what is said of each of them holds.
-    """
+    # `is_cut_short`: too many values to compare each with each. Those left over counted as different while pairing: the pairs may
+    # not be the best, but each comparison holds.
 
     def __init__(self, sides: Sides, terms: Terms) -> None:
         self.sides = sides
@@ -236,12 +233,9 @@ class ArgumentComparer:
 
     @property
     def may_peel(self) -> bool:
-        """Whether `align` may settle equal calls first, see there.
-
-        1 - value is a distance where equality decides each argument and both sides count alike. Where only expected
-        arguments count, the expected calls of a tool have to have equally many: otherwise a call with many arguments
-        and one with few can each do better with the other's counterpart.
-        """
+        """Whether `align` may settle equal calls first, see there."""
+        # 1 - value is a distance where equality decides each argument and both sides count alike. Where only expected arguments count,
+        # expected calls of a tool must have equally many: else one with many and one with few may do better with exchanged partners.
         terms = self._terms
         if not is_equivalence(terms.default) or not terms.equals_meet:
             return False
@@ -279,10 +273,7 @@ class ArgumentComparer:
         return replace(alignment, pairs=tuple(pairs))
 
     def weigh(self, slot: int, call: int) -> float | None:
-        """Return how well the call meets the expected one, from 0 to 1; `None` where ids forbid the pair.
-
-        The sum over the expected arguments that are looked at / the number of them and of those that were invented.
-        """
+        """Return the sum over the expected arguments / the number of them and of invented ones; `None` where ids forbid it."""
         if not self.sides.may_pair(slot, call):
             return None
         wanted, found = self.sides.slot_arguments[slot], self.sides.call_arguments[call]

@@ -30,10 +30,9 @@ class Free(Struct, frozen=True, kw_only=True):
 
 
 class Edit(Struct, frozen=True, kw_only=True):
-    """One step of the script. `slot` and `call` are indices into the sides, `None` where that side has none.
+    """One step of the script. `slot` and `call` are indices into the sides, `None` where that side has none."""
 
-    `where_to` is where a moved call belongs; for a swap it is the call that belongs where this one stands.
-    """
+    # `where_to` is the place of a moved call; for a swap it is the call that belongs here.
 
     action: Action
     name: str
@@ -124,10 +123,7 @@ def _last_turns(sides: Sides, alignment: Alignment) -> dict[int, int]:
 
 
 def script_summary(script: Sequence[Edit]) -> str:
-    """Write the script in one bounded line: `keep search; insert book; delete delete_all`.
-
-    Where that would be long, what stays as it is gives way to what changes.
-    """
+    """Write the script in one bounded line, changes first: `keep search; insert book; delete delete_all`."""
     steps = _steps(script)
     if len(steps) <= _SHOWN_STEPS:
         return "; ".join(steps)

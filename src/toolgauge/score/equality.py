@@ -36,11 +36,9 @@ _TIME_OF_DAY = re.compile(f"{_TIME})", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """A date, a time of day or a point in time; equal where they name the same one.
+    """A date, a time of day or a point in time, in universal time where there is a zone; equal where they name the same."""
 
-    `day` counts days, `second` those since midnight, in universal time where there is a zone. Two moments without a zone
-    are equal where their clocks show the same; one with and one without never are.
-    """
+    # Moments without a zone are equal where their clocks show the same; one with and one without never are.
 
     day: int | None
     second: int | None
@@ -50,10 +48,7 @@ class Moment:
 
 
 def moment(text: str, *, zone: int | None = None) -> Moment | None:
-    """Read a date or a time; `None` if it is not written in one of the known forms.
-
-    `zone` is the offset from universal time, in seconds, of points in time that are written without one.
-    """
+    """Read a date or a time, else return `None`; `zone` (seconds from universal time) is that of clocks without one."""
     if len(text) > _MAX_LENGTH:
         return None
     alone = _TIME_OF_DAY.fullmatch(text)

@@ -104,10 +104,7 @@ _MEMBERS = frozenset((*_EXIT_CODES, *_ERRORS, *(name for name, _ in _FLAGS)))
 
 
 class ErrorTexts(Struct, frozen=True):
-    """A trajectory with an error for each call that failed by its result alone.
-
-    `shown` are the orders of all other calls whose result reads like an error.
-    """
+    """A trajectory with an error for each call that failed by its result alone; `shown` are orders of doubtful calls."""
 
     trajectory: Trajectory
     shown: frozenset[int]

@@ -23,7 +23,7 @@ def in_order(expected: Sequence[Hashable], actual: Sequence[Hashable], weights: 
     best = [[0] * (columns + 1) for _ in range(rows + 1)]
     found: list[dict[int, int]] = [{} for _ in range(rows)]
     for row in reversed(range(rows)):
-        looked_at = _worth_a_look(row, rows, columns, least)
+        looked_at = range(max(0, least - rows + row), min(columns, columns - least + row + 1))
         in_row = weights(row, looked_at)
         found[row] = {column: weight for column, weight in zip(looked_at, in_row, strict=True) if weight}
         _fill(best[row], best[row + 1], found[row])
@@ -41,14 +41,6 @@ def _common(expected: Sequence[Hashable], actual: Sequence[Hashable]) -> int:
         hits = free & places.get(key, 0)
         free = ((free + hits) | (free - hits)) & full
     return len(actual) - free.bit_count()
-
-
-def _worth_a_look(row: int, rows: int, columns: int, least: int) -> range:
-    """Return the columns that a pair of this row may have in a pairing of at least `least` pairs.
-
-    A pair at (row, column) leaves room for min(row, column) pairs before it and the like after it.
-    """
-    return range(max(0, least - rows + row), min(columns, columns - least + row + 1))
 
 
 def _fill(current: list[int], following: list[int], weights: dict[int, int]) -> None:
@@ -146,10 +138,7 @@ class _Move:
 
 
 class _Cell:
-    """One stage at one turn: the best total by the calls taken of both; -1 is out of reach.
-
-    A state is `number of the stage * size of the turn + number of the turn`.
-    """
+    """One stage at one turn: the best total by state, number of the stage * size of the turn + number of the turn."""
 
     __slots__ = ("best", "moves", "stage", "turn")
 

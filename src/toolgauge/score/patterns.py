@@ -110,10 +110,7 @@ class Step(Struct, frozen=True):
 
 
 class Place(Struct, frozen=True, kw_only=True):
-    """An argument of a tool, or a part of it; `path` is how that is written, without the tool.
-
-    Of places of the same depth the one with the greater `specificity` is more specific.
-    """
+    """An argument of a tool, or a part of it; `path` is written without the tool. Greater `specificity` wins."""
 
     tool: Step
     path: str

@@ -101,10 +101,7 @@ class JudgeView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """One turn of the conversation. `root` is the run that talks to the user; `runs` are all of this exchange.
-
-    `tools` are those of the root, carried over from an earlier exchange where it lists none.
-    """
+    """One turn of the conversation; `root` is the run that talks to the user, `tools` are its own or an earlier root's."""
 
     prompt: str
     response: str

@@ -187,10 +187,7 @@ _MAX_PLACES = 10_000
 
 
 class ExpectedValues:
-    """The argument values of references as text, the same for trajectory after trajectory.
-
-    Without it: 15 % more for a criterion with a reference.
-    """
+    """The argument values of references as text. Without it: 15 % more for a criterion with a reference."""
 
     __slots__ = ("_known",)
 
@@ -227,11 +224,9 @@ class Conversation:
         return any(message.role != "system" for message in self._trajectory.messages)
 
     def share_of(self, expected: Expected) -> float | None:
-        """Return the share of expected argument values that occur in it; `None` if none can be looked for.
-
-        Text is looked for as it is, ignoring case; numbers between characters that do not continue a number. Values
-        that may have been in what was cut from long texts, nobody can tell any more, are left out of the share.
-        """
+        """Return the share of expected argument values that occur in it; `None` if none can be looked for."""
+        # Text is looked for as it is, ignoring case; numbers between characters that do not continue a number. Values that may have been
+        # in what was cut from long texts are left out of the share.
         for known, share in self._shares:
             if known is expected:
                 return share

@@ -50,27 +50,18 @@ class Exact(Struct, frozen=True):
 
 
 class Casefold(Struct, frozen=True):
-    """The same value, where case and Unicode composition of text do not matter.
-
-    Texts beyond 50,000 characters that are not plain ASCII have to be the same.
-    """
+    """The same value, where case and composition do not matter, except in long texts that are not plain ASCII."""
 
 
 class Numeric(Struct, frozen=True, kw_only=True):
-    """Numbers within a tolerance (the larger of the two counts; `relative` is a share of the expected number).
-
-    Booleans are no numbers, and neither are texts; these and everything else have to be the same.
-    """
+    """Numbers within a tolerance, the larger of the two; all else, booleans and texts too, has to be the same."""
 
     absolute: float = 0.0
     relative: float = 0.0
 
 
 class DateTime(Struct, frozen=True, kw_only=True):
-    """Texts that name the same date, time of day or point in time (forms: `leaves`); all else has to be the same.
-
-    Clocks with and without a zone differ, unless `zone` (seconds from universal time) says where those without are.
-    """
+    """Texts that name the same date or time; `zone` (seconds from universal time) is that of clocks without one."""
 
     zone: int | None = None
 
@@ -80,11 +71,9 @@ class Contains(Struct, frozen=True):
 
 
 class Similarity(Struct, frozen=True):
-    """How alike, from 0 to 1: the mean over all leaves of both sides.
+    """How alike, from 0 to 1: the mean over all leaves of both sides; items of lists are compared by place."""
 
-    Text: 1 - edit distance / longer length. Numbers: 1 - difference / larger magnitude. Everything else is equal or not;
-    a leaf without a counterpart is 0. An empty list or object is one leaf. Items of lists are compared by place.
-    """
+    # Text: 1 - edit distance / longer length. Numbers: 1 - difference / larger magnitude. A leaf without a counterpart is 0.
 
 
 LeafRule: TypeAlias = Exact | Casefold | Numeric | DateTime | Contains | Similarity
@@ -119,12 +108,9 @@ class Lenient(Struct, frozen=True):
 
 
 class OneOf(Struct, frozen=True, kw_only=True):
-    """One of several accepted values, compared by the rule `by`.
+    """One of several accepted values, compared by the rule `by`: `values`, or else the list that is expected."""
 
-    They are `values`, where given, and what is expected is not looked at; else the expected value is the list of them.
-    The value may be missing where `omissible` says so, or where `marker` is among those accepted. A marker is never
-    a value by itself.
-    """
+    # The value may be missing where `omissible` says so, or where `marker`, which is never a value itself, is among those accepted.
 
     values: tuple[Json, ...] | None = None
     omissible: bool = False

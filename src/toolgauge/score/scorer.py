@@ -86,10 +86,9 @@ def reading_scope(criteria: Sequence[Criterion]) -> ReadingScope:
 
 
 class Scorer:
-    """Scores trajectories against criteria. Keeps between them recent offers, and which criteria are switched off.
+    """Scores trajectories against criteria; remembers recent offers, and which criteria are switched off."""
 
-    Criteria that ask a judge are not scored here: `inquiries` says what they want to know, `judged` what came of it.
-    """
+    # Criteria that ask a judge are not scored here: `inquiries` returns their questions, `judged` takes the answers.
 
     def __init__(
         self,
@@ -101,10 +100,7 @@ class Scorer:
         on_unmatched: OnUnmatched | None = None,
         registered_tools: Mapping[str, ToolDefinition] | None = None,
     ) -> None:
-        """`registered_tools` are those of the configuration, by name.
-
-        `deadline` cuts evaluators off, `on_switched_off` and `on_unmatched` log criteria that score nothing, and why.
-        """
+        """`deadline` cuts evaluators off, `on_switched_off` and `on_unmatched` log criteria that score nothing, and why."""
         registered = tuple(map(register, criteria))
         self._scoring = tuple(one for one in registered if one.evaluator is not None)
         self._asking = tuple(one for one in registered if one.judge is not None)
@@ -126,11 +122,8 @@ class Scorer:
         )
 
     def score(self, trajectory: Trajectory, now_ns: int, *, lacking: Reason = "incomplete") -> tuple[Result, ...]:
-        """Return all results, in the order of the criteria and of the calls.
-
-        Of an incomplete trajectory only calls that were seen whole are judged, by evaluators that look at a call alone;
-        `lacking` is the reason why there is nothing else.
-        """
+        """Return all results, in the order of the criteria and of the calls."""
+        # Of an incomplete trajectory only whole calls are judged, by evaluators that look at a call alone; `lacking` is the reason why.
         trajectory = with_neutral_tools(with_writing_tools(trajectory, (), self._kinds), self._kinds)
         if self.registered_tools:
             trajectory = replace(trajectory, registered_tools=self.registered_tools)
@@ -352,10 +345,7 @@ def _with_values_seen(result: Result, conversation: Conversation, expected: Expe
 
 
 def _looks_at_content(registered: Registered) -> bool:
-    """Return whether messages and results have to be read: a judge may look at them, and an evaluator without `needs_content`.
-
-    The values of a reference are looked for in all that was said, and failures in what tools gave back.
-    """
+    """Return whether messages and results have to be read: by judges, evaluators, references and globs of failures."""
     if not isinstance(registered.criterion.reference, NoReference) or registered.failures is not None:
         return True
     return registered.evaluator is None or getattr(registered.evaluator, "needs_content", True)

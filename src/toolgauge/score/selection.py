@@ -37,10 +37,7 @@ _MAX_VERDICTS = 256
 
 
 class Verdicts(dict[str, Outcome]):
-    """The usual outcome of calls of a tool, by its name: the same few tools are called all day long.
-
-    Bounded, as names come from producers. Without it: a quarter more for scoring and encoding.
-    """
+    """The usual outcome of calls of a tool, by its name. Without it: a quarter more for scoring and encoding."""
 
     __slots__ = ()
 
@@ -226,10 +223,8 @@ def score_turns(trajectory: Trajectory, expected: Expected, calls: Sequence[Tool
 
 
 def calls_by_turn(trajectory: Trajectory, calls: Sequence[ToolCall], turns: int) -> list[list[ToolCall]] | None:
-    """Split the calls into as many user turns as expected; `None` when the record does not show that many.
-
-    A user's message begins a turn. Where messages were not recorded, each trace of a conversation is one.
-    """
+    """Split the calls into as many user turns as expected; `None` when the record does not show that many."""
+    # A user's message begins a turn. Where messages were not recorded, each trace of a conversation is one.
     users = [message for message in trajectory.messages if message.role == "user"]
     # Producers report the same message with every model call.
     without_echoes = users[:1] + [message for before, message in pairwise(users) if message.text != before.text]
@@ -322,11 +317,9 @@ class Sides(Struct, frozen=True, kw_only=True):
 def make_sides(
     expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], *, names_only: bool, equals_meet: bool = True
 ) -> Sides:
-    """Make both sides ready. An expected call that may repeat becomes several slots, those beyond the least optional.
-
-    Slots of one group of expected calls share a group, all others have one of their own.
-    `equals_meet` is False where rules decide that even an equal call may not be what is expected.
-    """
+    """Make both sides ready. An expected call that may repeat becomes several slots, those beyond the least optional."""
+    # Slots of one group of expected calls share a group, all others have their own. `equals_meet` is False where an equal call may
+    # not be as expected, by the rules.
     identities = Identities()
     slots: list[ExpectedCall] = []
     slot_items: list[Item] = []

@@ -53,10 +53,9 @@ class _Shared(Struct):
 
 
 class _Part(Struct, frozen=True):
-    """A part of a trajectory that has an offer of its own: a run, or the whole where there are not several.
+    """A part of a trajectory that has an offer of its own: a run, or the whole where there are not several."""
 
-    `agents` are those of a whole in any order, and those around a run from the outermost to its own.
-    """
+    # `agents` are those of a whole in any order, and those around a run from the outermost to its own.
 
     run: SpanRef | None
     agents: tuple[str, ...]
@@ -218,11 +217,10 @@ class Offer(Struct, frozen=True, eq=False):
 
 
 class RunOffers:
-    """Looks up the offers that a call is judged by.
+    """Looks up the offers that a call is judged by."""
 
-    Rule: each agent run is judged by its own offer, else by the tools that the configuration registers, never by the offer of
-    another run. The offer of the whole trajectory counts where there is one run, and for calls of which no run is known.
-    """
+    # Rule: each agent run is judged by its own offer, else by registered tools, never by the offer of another run. The offer of the
+    # whole trajectory counts where there is one run, and for calls of which no run is known.
 
     def __init__(self, trajectory: Trajectory) -> None:
         runs = trajectory.runs

@@ -21,10 +21,7 @@ from toolgauge.settings import HOUR
 
 
 class Unmatched(Struct, frozen=True):
-    """A criterion that matched nothing. `has_trajectories`: there were trajectories for it, without a call of its tools.
-
-    `excluding` are its conditions that held for no trajectory, each with its key.
-    """
+    """A criterion that matched nothing, the `excluding` conditions, and whether there were trajectories for it."""
 
     criterion: Criterion
     has_trajectories: bool

@@ -23,11 +23,10 @@ _OUTCOMES = frozenset((Scored, NotEvaluated, Errored))
 
 
 class Marks(dict[int, tuple[Outcome, Outcome]]):
-    """What the outcomes of one criterion became when they were marked, by identity, beside these outcomes.
+    """The marked outcomes of one criterion by the identity of the unmarked ones, kept beside them."""
 
-    Evaluators say the same of many calls and trajectories, mostly with the very same object. As long as it is in here,
-    no other object can take its place in memory. Without it: a fifth more for scoring and encoding.
-    """
+    # Evaluators mostly yield the same objects; kept here, no other can take their place in memory. Without it: a fifth more for
+    # scoring and encoding.
 
     __slots__ = ("_least",)
 

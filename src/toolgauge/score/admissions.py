@@ -75,23 +75,16 @@ _Data = TypeVar("_Data", _PhraseData, _ActData)
 
 
 @cache
-def _data(name: str, form: type[_Data]) -> _Data:
+def _data(form: type[_Data]) -> _Data:
+    name = "answer_phrases.toml" if form is _PhraseData else "tool_acts.toml"
     return msgspec.toml.decode(files("toolgauge.score").joinpath(name).read_bytes(), type=form)
-
-
-def _phrase_data() -> _PhraseData:
-    return _data("answer_phrases.toml", _PhraseData)
-
-
-def _act_data() -> _ActData:
-    return _data("tool_acts.toml", _ActData)
 
 
 class _Phrases:
     """The compiled phrases of some languages, with the character that stands between words."""
 
     def __init__(self, languages: Sequence[str], between: str) -> None:
-        data = _phrase_data()
+        data = _data(_PhraseData)
 
         def compiled(kind: str, *of: str) -> Pattern:
             phrases = "|".join(phrase for language in of for phrase in data.languages[language].get(kind, ("<>",)))
@@ -167,7 +160,7 @@ def _claims(unquoted: str) -> tuple[str, ...]:
 def names_any(sentence: str, words: Collection[str]) -> bool:
     """Return whether a sentence has any of a tool's words in some form: "booked" and "booking" of `book`."""
     beginnings = tuple(word[: max(4, len(word) - 1)] for word in words if len(word) >= _SHORTEST_WORD)
-    irregular = _phrase_data().irregular
+    irregular = _data(_PhraseData).irregular
     return any(irregular.get(word, word).startswith(beginnings) for word in sentence.split())
 
 
@@ -218,7 +211,7 @@ class _Acts:
     """The compiled acts and objects of tools, and the words around a claim about one."""
 
     def __init__(self) -> None:
-        data = _act_data()
+        data = _data(_ActData)
         self._ideas = [_Idea(one.kind, _spaced(one.words, one.japanese)) for one in data.ideas]
         acts = "|".join(one.words for one in data.ideas if one.kind != "object")
         self.asides = Pattern(f" {data.aside}(?:{acts}) ")
@@ -229,18 +222,16 @@ class _Acts:
         return frozenset(idea for idea in self._ideas if idea.pattern.is_in(text))
 
 
+_acts = cache(_Acts)
+
+
 def _spaced(words: str, japanese: str) -> Pattern:
     return Pattern(f" (?:{words}) |{japanese}")
 
 
-@cache
-def _acts() -> _Acts:
-    return _Acts()
-
-
 @lru_cache(maxsize=256)
 def _world(name: tuple[str, ...]) -> Pattern:
-    nouns = "|".join(noun for noun in _act_data().world.split("|") if noun not in name)
+    nouns = "|".join(noun for noun in _data(_ActData).world.split("|") if noun not in name)
     return Pattern(f" (?:{nouns})s? (?:was|were|is|are|has|have|had|got|ha|han|fue|se|foi|a|est|wurde|ist|hat) ")
 
 

@@ -6,7 +6,7 @@ turns. Equal calls of a stage or turn are one class: which of them is taken does
 """
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import TypeAlias
@@ -26,8 +26,27 @@ def in_order(expected: Sequence[Hashable], actual: Sequence[Hashable], weights: 
         looked_at = range(max(0, least - rows + row), min(columns, columns - least + row + 1))
         in_row = weights(row, looked_at)
         found[row] = {column: weight for column, weight in zip(looked_at, in_row, strict=True) if weight}
-        _fill(best[row], best[row + 1], found[row])
-    return _traced(best, found)
+        current, following, right = best[row], best[row + 1], 0
+        for column in reversed(range(columns)):
+            if following[column] > right:
+                right = following[column]
+            weight = found[row].get(column)
+            if weight is not None and weight + following[column + 1] > right:
+                right = weight + following[column + 1]
+            current[column] = right
+    pairs: Pairs = []
+    row = column = 0
+    while row < rows and column < columns:
+        total, weight = best[row][column], found[row].get(column)
+        if weight is not None and total == weight + best[row + 1][column + 1]:
+            pairs.append((row, column))
+            row += 1
+            column += 1
+        elif total == best[row][column + 1]:
+            column += 1
+        else:
+            row += 1
+    return pairs
 
 
 def _common(expected: Sequence[Hashable], actual: Sequence[Hashable]) -> int:
@@ -41,35 +60,6 @@ def _common(expected: Sequence[Hashable], actual: Sequence[Hashable]) -> int:
         hits = free & places.get(key, 0)
         free = ((free + hits) | (free - hits)) & full
     return len(actual) - free.bit_count()
-
-
-def _fill(current: list[int], following: list[int], weights: dict[int, int]) -> None:
-    right = 0
-    for column in range(len(current) - 2, -1, -1):
-        best = following[column]
-        if right > best:
-            best = right
-        found = weights.get(column)
-        if found is not None and found + following[column + 1] > best:
-            best = found + following[column + 1]
-        current[column] = right = best
-
-
-def _traced(best: list[list[int]], weights: list[dict[int, int]]) -> Pairs:
-    pairs: Pairs = []
-    row = column = 0
-    while row < len(weights) and column < len(best[0]) - 1:
-        found = weights[row].get(column)
-        total = best[row][column]
-        if found is not None and total == found + best[row + 1][column + 1]:
-            pairs.append((row, column))
-            row += 1
-            column += 1
-        elif total == best[row][column + 1]:
-            column += 1
-        else:
-            row += 1
-    return pairs
 
 
 # Indices of calls that may stand in for each other, and the classes of one stage or turn.
@@ -101,10 +91,7 @@ def in_stages(stages: Sequence[Classes], turns: Sequence[Classes], weights: RowW
     for stage, counts in enumerate(rows):
         grid.append([])
         for turn, taken in enumerate(places):
-            gains: list[Sequence[int]] = []
-            for members in stages[stage]:
-                gains += [weights(members[0], columns[turn])]
-            cell = _Cell(counts, taken, gains)
+            cell = _Cell(counts, taken, [weights(members[0], columns[turn]) for members in stages[stage]])
             cell.enter(grid[stage - 1][turn] if stage else None, grid[stage][turn - 1] if turn else None)
             cell.advance()
             grid[stage].append(cell)
@@ -129,7 +116,7 @@ class _Counts:
         ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _Move:
     expected: int
     actual: int
@@ -147,12 +134,7 @@ class _Cell:
         self.turn = turn
         self.best = [-1] * (stage.size * turn.size)
         self.moves = [
-            _Move(
-                expected=expected,
-                actual=actual,
-                gain=gain,
-                step=stage.places[expected] * turn.size + turn.places[actual],
-            )
+            _Move(expected, actual, gain, step=stage.places[expected] * turn.size + turn.places[actual])
             for expected, row in enumerate(gains)
             for actual, gain in enumerate(row)
             if gain
@@ -248,11 +230,6 @@ def _members(steps: Sequence[_GridStep], stages: Sequence[Classes], turns: Seque
     """Give each step the first calls of its classes that are left."""
     expected = [[deque(members) for members in classes] for classes in stages]
     actual = [[deque(members) for members in classes] for classes in turns]
-    return sorted(_taken(steps, expected, actual))
-
-
-def _taken(
-    steps: Sequence[_GridStep], expected: Sequence[Sequence[deque[int]]], actual: Sequence[Sequence[deque[int]]]
-) -> Iterator[tuple[int, int]]:
-    for stage, row, turn, column in steps:
-        yield expected[stage][row].popleft(), actual[turn][column].popleft()
+    return sorted(
+        (expected[stage][row].popleft(), actual[turn][column].popleft()) for stage, row, turn, column in steps
+    )

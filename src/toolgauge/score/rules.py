@@ -45,32 +45,32 @@ class Absent(Enum):
 ABSENT = Absent.ABSENT
 
 
-class Exact(Struct, frozen=True):
+class Exact(Struct, frozen=True, tag="exact"):
     """The same value."""
 
 
-class Casefold(Struct, frozen=True):
+class Casefold(Struct, frozen=True, tag="casefold"):
     """The same value, where case and composition do not matter, except in long texts that are not plain ASCII."""
 
 
-class Numeric(Struct, frozen=True, kw_only=True):
+class Numeric(Struct, frozen=True, kw_only=True, tag="numeric"):
     """Numbers within a tolerance, the larger of the two; all else, booleans and texts too, has to be the same."""
 
     absolute: float = 0.0
     relative: float = 0.0
 
 
-class DateTime(Struct, frozen=True, kw_only=True):
+class DateTime(Struct, frozen=True, kw_only=True, tag="datetime"):
     """Texts that name the same date or time; `zone` (seconds from universal time) is that of clocks without one."""
 
     zone: int | None = None
 
 
-class Contains(Struct, frozen=True):
+class Contains(Struct, frozen=True, tag="contains"):
     """The expected text occurs in the actual one; of two lists: every expected item does."""
 
 
-class Similarity(Struct, frozen=True):
+class Similarity(Struct, frozen=True, tag="similarity"):
     """How alike, from 0 to 1: the mean over all leaves of both sides; items of lists are compared by place."""
 
     # Text: 1 - edit distance / longer length. Numbers: 1 - difference / larger magnitude. A leaf without a counterpart is 0.
@@ -79,35 +79,35 @@ class Similarity(Struct, frozen=True):
 LeafRule: TypeAlias = Exact | Casefold | Numeric | DateTime | Contains | Similarity
 
 
-class Regex(Struct, frozen=True):
+class Regex(Struct, frozen=True, tag="regex"):
     """The whole of the actual text matches the pattern; the expected value is not looked at."""
 
     pattern: Pattern
 
 
-class Ignore(Struct, frozen=True):
+class Ignore(Struct, frozen=True, tag="ignore"):
     """Not looked at, there or not."""
 
 
-class Present(Struct, frozen=True):
+class Present(Struct, frozen=True, tag="present"):
     """Any value, as long as there is one."""
 
 
-class SetLike(Struct, frozen=True):
+class SetLike(Struct, frozen=True, tag="set"):
     """Lists of the same items; order and repeats do not matter. The value is shared items / all items."""
 
 
-class Subset(Struct, frozen=True):
+class Subset(Struct, frozen=True, tag="subset"):
     """Objects may hold more than is expected, at any depth; expected members are compared by the rule `by`."""
 
     by: LeafRule = Exact()
 
 
-class Lenient(Struct, frozen=True):
+class Lenient(Struct, frozen=True, tag="lenient"):
     """Objects may hold more than is expected, at any depth; lists of single values are bags, other lists are not."""
 
 
-class OneOf(Struct, frozen=True, kw_only=True):
+class OneOf(Struct, frozen=True, kw_only=True, tag="one_of"):
     """One of several accepted values, compared by the rule `by`: `values`, or else the list that is expected."""
 
     # The value may be missing where `omissible` says so, or where `marker`, which is never a value itself, is among those accepted.
@@ -120,26 +120,10 @@ class OneOf(Struct, frozen=True, kw_only=True):
 
 Rule: TypeAlias = LeafRule | Regex | Ignore | Present | SetLike | Subset | Lenient | OneOf
 
-_NAMES: dict[type, str] = {
-    Exact: "exact",
-    Casefold: "casefold",
-    Numeric: "numeric",
-    DateTime: "datetime",
-    Contains: "contains",
-    Similarity: "similarity",
-    Regex: "regex",
-    Ignore: "ignore",
-    Present: "present",
-    SetLike: "set",
-    Subset: "subset",
-    Lenient: "lenient",
-    OneOf: "one_of",
-}
-
 
 def rule_name(rule: Rule) -> str:
     """Name the rule as differences and configuration call it."""
-    return _NAMES[type(rule)]
+    return str(rule.__struct_config__.tag)
 
 
 # Named once: a union would be made anew each time that it is asked for.

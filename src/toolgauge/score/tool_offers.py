@@ -120,12 +120,12 @@ class RecentOffers:
 
     def _found(self, trajectory: Trajectory, part: _Part) -> tuple[_Tools, OfferSource] | None:
         if trajectory.conversation_id is not None:
-            known = self._by_conversation.get(_conversation_key(trajectory), ())
+            known = self._by_conversation.get(_key(trajectory, trajectory.conversation_id), ())
             offers = [offer for offer in known if part.accepts(offer)]
             tools = max(offers, key=lambda offer: offer.end_ns).shared.tools if offers else None
             if tools is not None:
                 return tools, "conversation"
-        offer = None if trajectory.service is None else self._by_service.get(_service_key(trajectory, part))
+        offer = None if trajectory.service is None else self._by_service.get(_key(trajectory, part.agents))
         if offer is None or offer.shared.tools is None:
             return None
         apart_ns = max(trajectory.start_ns - offer.end_ns, offer.start_ns - trajectory.end_ns)
@@ -138,17 +138,17 @@ class RecentOffers:
             return
         offer = _Offer(part.agents, part.is_whole, shared, trajectory.start_ns, trajectory.end_ns)
         if trajectory.conversation_id is not None:
-            key = _conversation_key(trajectory)
+            key = _key(trajectory, trajectory.conversation_id)
             known = {one.agents: one for one in self._by_conversation.get(key, ())}
             latest = _latest(offer, known.pop(offer.agents, None))
             self._by_conversation[key] = (*known.values(), latest)[-_MAX_AGENTS:]
         if trajectory.service is not None:
-            key = _service_key(trajectory, part)
+            key = _key(trajectory, part.agents)
             self._by_service[key] = _latest(offer, self._by_service.get(key))
 
     def _kept(self, trajectory: Trajectory, tools: _Tools) -> _Shared | None:
         """Keep the tools, once for all that offer the same names; the newest definitions count."""
-        key = (trajectory.service, trajectory.resource.get(VERSION), *[tool.name for tool in tools])
+        key = _key(trajectory, *[tool.name for tool in tools])
         shared = self._shared.pop(key, None) or _Shared(None, 0)
         # A look at every schema of every trajectory would cost more than judging its calls.
         if shared.tools is None or not all(map(is_, shared.tools, tools)):
@@ -181,12 +181,8 @@ def _agents_down_to(run: Run, by_span: Mapping[SpanRef, Run]) -> tuple[str, ...]
     return tuple(reversed(agents))
 
 
-def _conversation_key(trajectory: Trajectory) -> _Key:
-    return trajectory.service, trajectory.resource.get(VERSION), trajectory.conversation_id
-
-
-def _service_key(trajectory: Trajectory, part: _Part) -> _Key:
-    return trajectory.service, trajectory.resource.get(VERSION), part.agents
+def _key(trajectory: Trajectory, *of: Hashable) -> _Key:
+    return trajectory.service, trajectory.resource.get(VERSION), *of
 
 
 def _latest(offer: _Offer, known: _Offer | None) -> _Offer:

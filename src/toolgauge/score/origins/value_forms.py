@@ -64,26 +64,12 @@ _MAX_NUMBER = 15
 _LONGEST_WORD = 512
 _PHONE = re.compile(rb"\+?\d(?:[ ().-]{0,3}\d){6,14}")
 
+_NAMES_OF_MONTHS = (
+    "january jan|february feb|march mar|april apr|may|june jun|july jul|august aug|september sept sep"
+    "|october oct|november nov|december dec"
+)
 _MONTHS = {
-    name.encode(): number
-    for number, names in enumerate(
-        (
-            ("january", "jan"),
-            ("february", "feb"),
-            ("march", "mar"),
-            ("april", "apr"),
-            ("may",),
-            ("june", "jun"),
-            ("july", "jul"),
-            ("august", "aug"),
-            ("september", "sept", "sep"),
-            ("october", "oct"),
-            ("november", "nov"),
-            ("december", "dec"),
-        ),
-        1,
-    )
-    for name in names
+    name.encode(): number for number, names in enumerate(_NAMES_OF_MONTHS.split("|"), 1) for name in names.split()
 }
 _MONTH = b"(" + b"|".join(sorted(_MONTHS, key=len, reverse=True)) + rb")\b\.?"
 _YEAR = rb"(?:(?:,| of)? {0,2}(\d{4})\b)?"
@@ -94,16 +80,8 @@ _YEAR_LAST = re.compile(
     rb"(?<![\d./-])(\d{1,2})(?:[-/.](\d{1,2})[-/.](\d{4}|\d{2})\b|/(\d{1,2})\b|\.(\d{1,2})\.(?!\d))"
 )
 # `may 16`, `may the 16th, 2024`, and the second day of `may 16-18`.
-_MONTH_FIRST = re.compile(
-    rb"\b"
-    + _MONTH
-    + rb" {0,2}(?:the )?"
-    + _ORDINAL
-    + rb"(?: {0,2}(?:-|to|and|through|until|/) {0,2}"
-    + _ORDINAL
-    + rb")?"
-    + _YEAR
-)
+_UNTIL = rb"(?: {0,2}(?:-|to|and|through|until|/) {0,2}" + _ORDINAL + rb")?"
+_MONTH_FIRST = re.compile(rb"\b" + _MONTH + rb" {0,2}(?:the )?" + _ORDINAL + _UNTIL + _YEAR)
 _DAY_FIRST = re.compile(rb"\b" + _ORDINAL + rb"(?: of)? {0,2}" + _MONTH + _YEAR)
 # A month without a day is from its first to its last.
 _MONTH_ALONE = re.compile(

@@ -13,10 +13,18 @@ from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.align import Alignment, align
 from toolgauge.score.arguments import ArgumentComparer, ArgumentComparison
 from toolgauge.score.compare import describe
-from toolgauge.score.edit_script import Edit, Free, edits, script_summary
 from toolgauge.score.patterns import Globs
 from toolgauge.score.selection import Sides, first_names, not_observable, readable_arguments, shown
-from toolgauge.score.summary import counts, cut_short_note, greedy_note, unparsable_note
+from toolgauge.score.summary import (
+    Edit,
+    Free,
+    counts,
+    cut_short_note,
+    edits,
+    greedy_note,
+    script_summary,
+    unparsable_note,
+)
 
 _Name: TypeAlias = Annotated[str, Field(min_length=1)]
 

@@ -196,9 +196,6 @@ class _Aligner:
         rows, columns = _without(same, rows, columns)
         if not rows or not columns:
             return same
-        if len(rows) == len(columns) == 1:
-            (weight,) = table.of(rows[0], columns)
-            return [*same, (rows[0], columns[0])] if weight else same
         if self._is_small(rows, columns):
             return same + self._assigned(rows, columns, [])
         self.is_greedy = True

@@ -390,11 +390,7 @@ class ArgumentComparer:
         if place not in self._rulings:
             scope = self._terms.rules.of(tool, argument, self._terms.default)
             is_plain = isinstance(scope.rule, Exact) and not scope.deeper
-            self._rulings[place] = _Ruling(
-                scope,
-                is_plain,
-                equals_meet=is_plain or all(map(meets_itself, scope.rules)),
-            )
+            self._rulings[place] = _Ruling(scope, is_plain, equals_meet=is_plain or all(map(meets_itself, scope.rules)))
         return self._rulings[place]
 
     def _charged_of(self, call: int) -> AbstractSet[str]:

@@ -142,7 +142,15 @@ def agreement(rule: LeafRule, expected: Leaf, actual: Leaf) -> tuple[float, int]
 def _number_agreement(rule: LeafRule, expected: float, actual: float) -> float:
     match rule:
         case Numeric(absolute=absolute, relative=relative):
-            return float(_is_within(expected, actual, absolute=absolute, relative=relative))
+            try:
+                # Decimals are not exact in binary: 20.01 is within 0.01 of 20.
+                slack = 4 * math.ulp(max(abs(expected), abs(actual)))
+                tolerance = max(absolute, relative * abs(expected))
+                within = tolerance + slack if tolerance else 0.0
+                return float(math.isclose(expected, actual, rel_tol=0.0, abs_tol=within))
+            except OverflowError:
+                # Integers beyond the range of floats that are not equal: no tolerance was meant to span them.
+                return 0.0
         case Similarity():
             try:
                 distance = abs(expected - actual) / max(abs(expected), abs(actual))
@@ -203,17 +211,6 @@ def _is_number(value: Json) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _is_within(expected: float, actual: float, *, absolute: float, relative: float) -> bool:
-    try:
-        # Decimals are not exact in binary: 20.01 is within 0.01 of 20.
-        slack = 4 * math.ulp(max(abs(expected), abs(actual)))
-        tolerance = max(absolute, relative * abs(expected))
-        return math.isclose(expected, actual, rel_tol=0.0, abs_tol=tolerance + slack if tolerance else 0.0)
-    except OverflowError:
-        # Integers beyond the range of floats that are not equal: no tolerance was meant to span them.
-        return False
-
-
 _Token: TypeAlias = str | int | float
 # Flat and injective.
 Key: TypeAlias = tuple[_Token, ...]
@@ -271,10 +268,7 @@ class Identities:
         # True is no number, NaN is not equal to itself, and large ones have tags.
         if isinstance(value, int | float) and not isinstance(value, bool) and value == value and not is_large(value):
             return self._figures.setdefault(value, -2 - 2 * len(self._figures))
-        return self._number(canonical(value))
-
-    def _number(self, key: Key) -> int:
-        return self._numbers.setdefault(key, len(self._numbers) + 1)
+        return self._numbers.setdefault(canonical(value), len(self._numbers) + 1)
 
 
 class PythonEquality:

@@ -133,11 +133,6 @@ def read_place(key: str) -> Place:
     )
 
 
-def check_key(key: str) -> None:
-    """Raise ValueError unless the key names a tool and a path that begins with an argument."""
-    _parsed(key)
-
-
 def read_path(path: str) -> tuple[Step, ...]:
     """Take a path into a value apart; raise ValueError when it cannot be read."""
     if not path or len(path) > _MAX_KEY:

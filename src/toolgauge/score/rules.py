@@ -29,7 +29,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, RootModel, f
 
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.json import Json
-from toolgauge.score.patterns import Pattern, Step, check_key, read_place
+from toolgauge.score.patterns import Pattern, Step, read_place
 
 # A time zone, as it is written behind a time.
 ZONE = r"(?P<zone>[Zz]|[+-]\d\d(?::?\d\d)?)"
@@ -330,7 +330,7 @@ class ArgumentRules(RootModel[dict[str, WrittenRule]]):
     @classmethod
     def _has_places(cls, root: dict[str, WrittenRule]) -> dict[str, WrittenRule]:
         for key in root:
-            check_key(key)
+            read_place(key)
         return root
 
     @cached_property

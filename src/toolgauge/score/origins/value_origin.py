@@ -234,7 +234,7 @@ def _source_of_form(value: Value, text: str, tool: str, seen: Seen) -> Origin:
     for piece in dict.fromkeys((*pieces, b"".join(pieces), *spelled_out)):
         if len(piece) >= fewest and (source := seen.word(piece, tool)) is not None:
             return source
-    may_be_elsewhere = seen.has_earlier or seen.names_in_other_letters() or seen.spelled(b"".join(pieces))
+    may_be_elsewhere = seen.has_earlier or seen.user.languages[1] or seen.spelled(b"".join(pieces))
     return "derived" if may_be_elsewhere else None
 
 

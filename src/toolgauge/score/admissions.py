@@ -21,6 +21,7 @@ from toolgauge.score.patterns import Pattern
 _MAX_LENGTH = 20_000
 # A part of a sentence with so many words, and without two common words of one language, is in an unknown one.
 _PART_WORDS = 4
+_LATIN = ("english", "german", "french", "spanish", "portuguese")
 # Stands in front of the words of each sentence.
 _BEGINNING = " < "
 # The name of some words in the data.
@@ -112,14 +113,7 @@ class _Phrases:
         return " ? " in clause or not self._verbs.is_in(plain) or self.is_claim(clause) or self._details.is_in(plain)
 
 
-@cache
-def _latin() -> _Phrases:
-    return _Phrases(("english", "german", "french", "spanish", "portuguese"), " ")
-
-
-@cache
-def _japanese() -> _Phrases:
-    return _Phrases(("japanese",), "")
+_phrases_of = cache(_Phrases)
 
 
 def read_answer(text: str) -> Reading:
@@ -165,7 +159,7 @@ def names_any(sentence: str, words: Collection[str]) -> bool:
 
 
 def _phrases(sentence: str) -> _Phrases:
-    return _latin() if sentence.startswith(_BEGINNING) else _japanese()
+    return _phrases_of(_LATIN, " ") if sentence.startswith(_BEGINNING) else _phrases_of(("japanese",), "")
 
 
 def _sentences(text: str) -> Iterator[str]:
@@ -190,7 +184,7 @@ def _is_understood(text: str, claimed: Sequence[str]) -> bool:
         # Names begin with capitals, and show no language.
         if sum(word[0].islower() for word in words) >= _PART_WORDS:
             folded = [_without_accents(word.lower()) for word in words]
-            is_known = any(len(common.intersection(folded)) > 1 for common in _latin().common)
+            is_known = any(len(common.intersection(folded)) > 1 for common in _phrases_of(_LATIN, " ").common)
             if not is_known and not any(f" {' '.join(folded)} " in claim for claim in claimed):
                 return False
     return True

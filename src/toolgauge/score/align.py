@@ -24,11 +24,10 @@ Weigh: TypeAlias = Callable[[int, int], float | None]
 _UNITS = 720_720_000
 
 
+# Items of one side with equal kind and key have the same values with everything. `group` is the turn of an actual call: calls
+# of one turn have no order. `group` of expected calls counts for the order `partial` only. `optional` ones are not missed.
 class Item(Struct, frozen=True, kw_only=True):
     """One call on either side; only items of one `kind` can be paired, and with equal keys they are a whole pair (value 1)."""
-
-    # Items of one side with equal kind and key have the same values with everything. `group` is the turn of an actual call: calls
-    # of one turn have no order. `group` of expected calls counts for the order `partial` only. `optional` ones are not missed.
 
     kind: str
     key: Hashable
@@ -91,11 +90,10 @@ class Pair(Struct, frozen=True, kw_only=True):
     value: float
 
 
+# `repeated` are unexpected calls that equal a paired one. `out_of_order` are actual calls: paired ones outside the longest run in
+# order, or, where order binds, unexpected ones that equal a missing call. `is_greedy`: too many calls for the greatest total.
 class Alignment(Struct, frozen=True, kw_only=True):
     """The pairs in expected order, and the rest as ascending indices."""
-
-    # `repeated` are unexpected calls that equal a paired one. `out_of_order` are actual calls: paired ones outside the longest run in
-    # order, or, where order binds, unexpected ones that equal a missing call. `is_greedy`: too many calls for the greatest total.
 
     pairs: tuple[Pair, ...]
     missing: tuple[int, ...]
@@ -193,7 +191,9 @@ class _Aligner:
         if self._is_small(rows, columns) and not peel:
             return self._assigned(rows, columns, same)
         self.is_greedy = self.is_greedy or not peel
-        rows, columns = _without(same, rows, columns)
+        paired_rows, paired_columns = {row for row, _ in same}, {column for _, column in same}
+        rows = [row for row in rows if row not in paired_rows]
+        columns = [column for column in columns if column not in paired_columns]
         if not rows or not columns:
             return same
         if self._is_small(rows, columns):
@@ -318,16 +318,9 @@ def _in_step(table: Weights) -> Pairs | None:
 def _is_perfect(table: Weights, pairs: Pairs) -> bool:
     """Return whether no other pairs could be better, however these were found."""
     most = min(len(table.expected), len(table.actual))
-    if len(pairs) < most or any(table.values[row].get(column) != 1.0 for row, column in pairs):
-        return False
     required = sum(not item.optional for item in table.expected)
-    return sum(not table.expected[row].optional for row, _ in pairs) == min(required, most)
-
-
-def _without(pairs: Pairs, rows: list[int], columns: list[int]) -> tuple[list[int], list[int]]:
-    paired_rows, paired_columns = {row for row, _ in pairs}, {column for _, column in pairs}
-    left = [column for column in columns if column not in paired_columns]
-    return [row for row in rows if row not in paired_rows], left
+    has_required = sum(not table.expected[row].optional for row, _ in pairs) == min(required, most)
+    return has_required and len(pairs) == most and all(table.values[row].get(column) == 1.0 for row, column in pairs)
 
 
 def _equal_keys(table: Weights, rows: list[int], columns: list[int]) -> Pairs:

@@ -1,10 +1,7 @@
 """How well one actual call meets one expected call: the one comparison of two calls that all evaluators share.
 
-    comparer = self.comparer(expected, calls, self.terms(trajectory))
-    alignment = comparer.aligned(order="any")
-    agreement = comparer.compare(pair.expected, pair.actual)     # verdicts and differences of a pair
-
-`ArgumentComparison` is the base of evaluators that have the parameters `arguments` and `volatile`.
+`ArgumentComparison` is the base of evaluators that have the parameters `arguments` and `volatile`; its `comparer` pairs the
+calls (`aligned`) and gives verdicts and differences of a pair (`compare`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -50,11 +47,6 @@ class Schemas:
             if tool.parameters is not None:
                 self._by_tool.setdefault(tool.name, tool.parameters)
 
-    @property
-    def are_none(self) -> bool:
-        """Whether no schema was seen."""
-        return not self._by_tool
-
     def required(self, tool: str) -> frozenset[str] | None:
         """Return the arguments that the tool cannot do without; `None` where no list of them was seen."""
         names = self._by_tool.get(tool, {}).get("required")
@@ -68,8 +60,6 @@ class Schemas:
 
     def has_defaults(self, tool: str) -> bool:
         """Return whether any argument of the tool has a declared default."""
-        if tool not in self._by_tool:
-            return False
         properties = self._by_tool.get(tool, {}).get("properties")
         declared = properties.values() if isinstance(properties, dict) else ()
         return any(isinstance(argument, dict) and "default" in argument for argument in declared)
@@ -125,10 +115,9 @@ class ArgumentComparison(CallComparison):
         return ArgumentComparer(sides, terms)
 
 
+# `required_only`: compare only arguments that the tool's schema requires, where it lists any.
 class Terms(Struct, frozen=True, kw_only=True):
     """The rules for the arguments of all tools. `subset`: arguments that are not expected cost nothing."""
-
-    # `required_only`: compare only arguments that the tool's schema requires, where it lists any.
 
     rules: ArgumentRules
     schemas: Schemas
@@ -176,12 +165,6 @@ class Figures(Struct):
             self.expected += verdict.word in _EXPECTED
             self.given += verdict.word in _ANSWERED or verdict.word == "invented"
 
-    def add_equal(self, arguments: int) -> None:
-        """Count the arguments of a pair that is equal."""
-        self.met += arguments
-        self.expected += arguments
-        self.given += arguments
-
     def parts(self) -> dict[str, float]:
         """Return `recall` (arguments met / expected), `precision` (met / given), and counts of unexpected ones."""
         parts: dict[str, float] = {}
@@ -213,11 +196,10 @@ class _Ruling(Struct, frozen=True):
     alike: dict[tuple[int, int], float] = {}
 
 
+# `is_cut_short`: too many values to compare each with each. Those left over counted as different while pairing: the pairs may
+# not be the best, but each comparison holds.
 class ArgumentComparer:
     """Compares expected with actual calls, each by its index in `sides`; the same two values only once."""
-
-    # `is_cut_short`: too many values to compare each with each. Those left over counted as different while pairing: the pairs may
-    # not be the best, but each comparison holds.
 
     def __init__(self, sides: Sides, terms: Terms) -> None:
         self.sides = sides
@@ -249,16 +231,14 @@ class ArgumentComparer:
             return all(len(found) == 1 for found in sizes.values())
         if terms.volatile is not None or terms.required_only:
             return False
-        return terms.schemas.are_none or not any(
-            map(terms.schemas.has_defaults, {slot.name for slot in self.sides.slots})
-        )
+        return not any(map(terms.schemas.has_defaults, {slot.name for slot in self.sides.slots}))
 
     def aligned(self, *, order: Order = "any", whole: bool = False, max_pairs: int = MAX_PAIRS) -> Alignment:
         """Pair the calls for the greatest sum of what `weigh` returns; with `whole`, only those that meet in all."""
         alignment = align(
             self.sides.slot_items,
             self.sides.call_items,
-            self._weigh_whole if whole else self.weigh,
+            (lambda slot, call: 1.0 if self.weigh(slot, call) == 1.0 else None) if whole else self.weigh,
             order=order,
             peel=self.may_peel,
             max_pairs=max_pairs,
@@ -298,10 +278,6 @@ class ArgumentComparer:
             counted += len(self._charged_of(call) - wanted.keys())
         return min(met / counted, 1.0) if counted else 1.0
 
-    def _weigh_whole(self, slot: int, call: int) -> float | None:
-        value = self.weigh(slot, call)
-        return 1.0 if value == 1.0 else None
-
     def compare(self, slot: int, call: int, *, explain: bool = True) -> CallAgreement:
         """Compare a pair that may be; without `explain` there are no differences."""
         wanted, found = self.sides.slot_arguments[slot], self.sides.call_arguments[call]
@@ -328,12 +304,10 @@ class ArgumentComparer:
                 if explain and verdict.word == "invented" and not self._terms.subset:
                     given = Side(value=self.sides.call_values(call)[name])
                     differences.append(Difference(where=path(tool, name), rule="invented", actual=given))
-        return CallAgreement(value=self._share(verdicts), verdicts=tuple(verdicts), differences=tuple(differences))
-
-    def _share(self, verdicts: Sequence[ArgumentVerdict]) -> float:
         costly = _EXPECTED if self._terms.subset else _EXPECTED | {"invented"}
         counted = sum(verdict.word in costly for verdict in verdicts)
-        return min(sum(verdict.value for verdict in verdicts) / counted, 1.0) if counted else 1.0
+        value = min(sum(verdict.value for verdict in verdicts) / counted, 1.0) if counted else 1.0
+        return CallAgreement(value=value, verdicts=tuple(verdicts), differences=tuple(differences))
 
     def equal_arguments(self, slot: int, call: int) -> int | None:
         """Return how many arguments a pair has that is equal, where no rule could think otherwise; else `None`."""

@@ -1,9 +1,8 @@
 """Whether the user could have agreed to a call: the agent had named it, and then the user spoke.
 
-That is a sign of form, not of meaning, and it is read in favour of the agent. A message names a call when it holds all
-words of one of its argument values (texts, and numbers of two digits or more). Where the agent named none of them, a word
-of the tool's name will do, unless the message that the user wrote last is the first to name one: then the call came of
-the request itself. Only what was there before the call counts.
+A sign of form, read in favour of the agent. A message names a call when it holds all words of one of its argument values, or, if
+the agent named no value, a word of the tool's name, unless the last message of the user is the first to name a value: then it
+asked for the call. Only messages before the call count.
 """
 
 import re

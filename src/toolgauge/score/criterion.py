@@ -92,11 +92,10 @@ class Lookup:
 Reference: TypeAlias = NoReference | Inline | Lookup
 
 
+# `failures` are globs over results of calls that failed unmarked. `evaluator_file` is the Python file of the evaluator's class.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Criterion:
     """A named rule. `sample` is the share of conversations that are scored; `pass_at` the least score that passes."""
-
-    # `failures` are globs over results of calls that failed unmarked. `evaluator_file` is the Python file of the evaluator's class.
 
     name: str
     evaluator_name: str
@@ -139,11 +138,10 @@ def _compact(value: Json) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
+# The names configured as `writes`, `read_only` and `neutral` decide first; without `neutral`, words of the name show neutral tools.
+# All others write where only `read_only` is given, none where only `writes` is; else the verb of the name decides.
 class ToolKinds:
     """Decides which tools change state, and which are neutral: hand-offs, answers and thinking."""
-
-    # The names configured as `writes`, `read_only` and `neutral` decide first; without `neutral`, words of the name show neutral tools.
-    # All others write where only `read_only` is given, none where only `writes` is; else the verb of the name decides.
 
     __slots__ = ("_known", "_neutral", "_read_only", "_writes")
 

@@ -27,11 +27,10 @@ _LONGEST_WORD = 64
 _LONGEST_KNOWN = 65_536
 
 
+# `live_since_ns` is when this process began to receive; `None` where it missed nothing. Until `ongoing_ns` later, a conversation
+# that is new here may be older.
 class EarlierTraces:
     """The memory of the newest `capacity` conversations; `is_divided` where other processes receive traces of them too."""
-
-    # `live_since_ns` is when this process began to receive; `None` where it missed nothing. Until `ongoing_ns` later, a conversation
-    # that is new here may be older.
 
     def __init__(
         self, capacity: int, *, live_since_ns: int | None = None, ongoing_ns: int = 0, is_divided: bool = False
@@ -83,7 +82,7 @@ class EarlierTraces:
         gap = before.gap or seen.gap_of_results or (trajectory.incomplete and "incomplete")
         if len(hashes) > _MAX_VALUES * HASH_BYTES:
             hashes, gap = b"", gap or "incomplete"
-        has_user = before.has_user or seen.user.is_any
+        has_user = before.has_user or any(seen.user.contents)
         self._put(_key(conversation_id), EarlierValues(hashes, has_traces=True, has_user=has_user, gap=gap))
 
     def forget(self, trajectory: Trajectory) -> None:

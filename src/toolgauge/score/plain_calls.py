@@ -20,10 +20,9 @@ from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.selection import hidden_calls, shown, unseen_arguments
 
 
+# `args` is `None` for null arguments, which some originals keep apart from none; `type` is the kind of tool for those with kinds.
 class PlainCall(NamedTuple):
     """One call of either side; a named tuple, as dataclasses take three times as long."""
-
-    # `args` is `None` for null arguments, which some originals keep apart from none; `type` is the kind of tool for those with kinds.
 
     name: str
     args: JsonObject | None

@@ -6,7 +6,7 @@ of its own only the executions that had ended when it started, as in strands-age
 
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Final, Literal, TypeAlias, cast
 
@@ -197,26 +197,19 @@ def was_known(other: ToolCall, target: ToolCall) -> bool:
 def view_of_call(exchanges: Sequence[Exchange], number: int, call: ToolCall, is_known: IsKnown) -> JudgeView:
     """Return the history before a call of the exchange of this number."""
     exchange = exchanges[number]
-    history: list[Entry] = [entry for earlier in exchanges[:number] for entry in earlier.entries]
-    current = len(history)
-    if exchange.prompt:
-        history.append(Spoken("user", exchange.prompt))
     before = tuple(other for other in exchange.calls if is_known(other, call))
-    if before:
-        history.append(before)
-    return JudgeView(history=tuple(history), current=current, tools=exchange.tools_of(call))
+    return _view(exchanges[:number], replace(exchange, calls=before, tools=exchange.tools_of(call)))
 
 
 def view_of_response(exchanges: Sequence[Exchange]) -> JudgeView:
     """Return the history before the last response."""
-    last = exchanges[-1]
-    history: list[Entry] = [entry for earlier in exchanges[:-1] for entry in earlier.entries]
-    current = len(history)
-    if last.prompt:
-        history.append(Spoken("user", last.prompt))
-    if last.calls:
-        history.append(last.calls)
-    return JudgeView(history=tuple(history), current=current, tools=last.tools)
+    return _view(exchanges[:-1], exchanges[-1])
+
+
+def _view(earlier: Sequence[Exchange], last: Exchange) -> JudgeView:
+    history = tuple(entry for exchange in earlier for entry in exchange.entries)
+    own = replace(last, response="").entries
+    return JudgeView(history=history + own, current=len(history), tools=last.tools)
 
 
 def view_of_last_run(trajectory: Trajectory) -> tuple[JudgeView, str] | None:

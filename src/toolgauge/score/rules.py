@@ -1,20 +1,8 @@
 """The rules that values can be compared by, and which of them compares which argument of which tool.
 
-A rule of single values (`LeafRule`) decides about every leaf of a value; the others look at a value as a whole. People
-write rules in a criterion:
-
-    arguments:
-      "*": casefold                                           # all arguments of all tools
-      "*.note": ignore                                        # `note` of any tool
-      issue_refund.amount: {rule: numeric, absolute: 0.01}
-      book.passengers[*].last_name: casefold                  # within an argument
-      '["shop.refund"].order_id': {rule: regex, pattern: "A-[0-9]+"}
-
-A key is a tool and a path that begins with an argument. Names may hold `*` and `?`; one with a dot, a bracket or a
-quote in it is written `["in.brackets"]`, where `*` is nothing special. `[*]` is every item of a list, `[2]` its third.
-A rule holds for the place it is written for and for all that is in it. Of several rules for a place the most specific
-counts: the longest path, then names before globs (the more letters the better) from the innermost step outwards,
-the tool last; then the one written last.
+A rule of single values (`LeafRule`) decides about every leaf of a value; the others look at a value as a whole. People write
+`book.passengers[*].last_name: casefold` (`docs/arguments.md`): a rule holds for its place and all within. The most specific
+counts: the longest path, then names before globs from the innermost step outwards, the tool last; then the one written last.
 """
 
 import json
@@ -29,7 +17,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, RootModel, f
 
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.json import Json
-from toolgauge.score.patterns import Pattern, Step, read_place
+from toolgauge.score.patterns import Pattern, Step, check_key, read_place
 
 # A time zone, as it is written behind a time.
 ZONE = r"(?P<zone>[Zz]|[+-]\d\d(?::?\d\d)?)"
@@ -70,10 +58,9 @@ class Contains(Struct, frozen=True, tag="contains"):
     """The expected text occurs in the actual one; of two lists: every expected item does."""
 
 
+# Text: 1 - edit distance / longer length. Numbers: 1 - difference / larger magnitude. A leaf without a counterpart is 0.
 class Similarity(Struct, frozen=True, tag="similarity"):
     """How alike, from 0 to 1: the mean over all leaves of both sides; items of lists are compared by place."""
-
-    # Text: 1 - edit distance / longer length. Numbers: 1 - difference / larger magnitude. A leaf without a counterpart is 0.
 
 
 LeafRule: TypeAlias = Exact | Casefold | Numeric | DateTime | Contains | Similarity
@@ -107,10 +94,9 @@ class Lenient(Struct, frozen=True, tag="lenient"):
     """Objects may hold more than is expected, at any depth; lists of single values are bags, other lists are not."""
 
 
+# The value may be missing where `omissible` says so, or where `marker`, which is never a value itself, is among those accepted.
 class OneOf(Struct, frozen=True, kw_only=True, tag="one_of"):
     """One of several accepted values, compared by the rule `by`: `values`, or else the list that is expected."""
-
-    # The value may be missing where `omissible` says so, or where `marker`, which is never a value itself, is among those accepted.
 
     values: tuple[Json, ...] | None = None
     omissible: bool = False
@@ -330,7 +316,7 @@ class ArgumentRules(RootModel[dict[str, WrittenRule]]):
     @classmethod
     def _has_places(cls, root: dict[str, WrittenRule]) -> dict[str, WrittenRule]:
         for key in root:
-            read_place(key)
+            check_key(key)
         return root
 
     @cached_property

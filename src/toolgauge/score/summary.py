@@ -156,7 +156,9 @@ def report(comparer: ArgumentComparer, alignment: Alignment) -> Report:
     for pair in alignment.pairs:
         equal = comparer.equal_arguments(pair.expected, pair.actual)
         if equal is not None:
-            figures.add_equal(equal)
+            figures.met += equal
+            figures.expected += equal
+            figures.given += equal
             continue
         is_asked = pair.value < 1 and len(differences) < _MAX_DIFFERENCES
         agreement = comparer.compare(pair.expected, pair.actual, explain=is_asked)
@@ -191,10 +193,9 @@ class Free(Struct, frozen=True, kw_only=True):
     missing: bool = False
 
 
+# `where_to` is the place of a moved call; for a swap it is the call that belongs here.
 class Edit(Struct, frozen=True, kw_only=True):
     """One step of the script. `slot` and `call` are indices into the sides, `None` where that side has none."""
-
-    # `where_to` is the place of a moved call; for a swap it is the call that belongs here.
 
     action: Action
     name: str

@@ -22,11 +22,10 @@ _LONGEST_KNOWN = 200
 _OUTCOMES = frozenset((Scored, NotEvaluated, Errored))
 
 
+# Evaluators mostly yield the same objects; kept here, no other can take their place in memory. Without it: a fifth more for
+# scoring and encoding.
 class Marks(dict[int, tuple[Outcome, Outcome]]):
     """The marked outcomes of one criterion by the identity of the unmarked ones, kept beside them."""
-
-    # Evaluators mostly yield the same objects; kept here, no other can take their place in memory. Without it: a fifth more for
-    # scoring and encoding.
 
     __slots__ = ("_least",)
 

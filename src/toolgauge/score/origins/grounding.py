@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import lru_cache
 from itertools import islice
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -134,11 +134,6 @@ class Texts:
         else:
             self._chunks.append(content)
 
-    @property
-    def is_any(self) -> bool:
-        """Whether there is any text."""
-        return any(self.contents)
-
     def has(self, word: bytes) -> bool:
         """Return whether a word stands in the texts."""
         found = self.search(word)
@@ -236,8 +231,9 @@ def _words(content: bytes) -> Set[bytes]:
 
 def _read(content: bytes) -> tuple[frozenset[Day], frozenset[bytes], bool]:
     plain = value_forms.plain(content)
-    phones = frozenset(digits[-_PHONE_SUFFIX:] for digits in value_forms.phone_numbers(plain))
-    return frozenset(value_forms.days(plain)), phones, value_forms.names_relative_day(plain)
+    found = map(itemgetter(0), value_forms.PHONE.finditer(plain))
+    phones = frozenset(value_forms.digits_of(phone)[-_PHONE_SUFFIX:] for phone in found)
+    return frozenset(value_forms.days(plain)), phones, value_forms.RELATIVE_DAY.search(plain) is not None
 
 
 # The instructions of an agent come again with each of its conversations. Without these: a sixth more for the evaluator.
@@ -303,7 +299,7 @@ class Seen:
     @property
     def gap(self) -> NotEvaluated | None:
         """Why a value that was not found may have been seen all the same; `None` where all there was could be looked at."""
-        if self._gap is None and not (self.user.is_any or self._earlier.has_user):
+        if self._gap is None and not (any(self.user.contents) or self._earlier.has_user):
             return NO_USER
         return self._gap
 

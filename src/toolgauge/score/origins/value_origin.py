@@ -143,8 +143,10 @@ def origin(value: Value, tool: str, seen: Seen) -> Origin:
 
 
 def _source_of_number(content: float, tool: str, seen: Seen, *, may_compute: bool) -> Source | None:
-    text = _digits(content)
-    if text is None:
+    try:
+        text = str(int(content) if content == int(content) else content).encode()
+    except (ValueError, OverflowError):
+        # Not a number, or one of thousands of digits.
         return None
     source = seen.word(text, tool)
     if source is None:
@@ -154,14 +156,6 @@ def _source_of_number(content: float, tool: str, seen: Seen, *, may_compute: boo
     if source is None and not may_compute:
         return _source_without_prefix(text, tool, seen)
     return source
-
-
-def _digits(content: float) -> bytes | None:
-    try:
-        return str(int(content) if content == int(content) else content).encode()
-    except (ValueError, OverflowError):
-        # Not a number, or one of thousands of digits.
-        return None
 
 
 def _source_of_text(value: Value, text: str, tool: str, seen: Seen) -> Origin:

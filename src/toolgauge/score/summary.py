@@ -123,15 +123,12 @@ def unparsable_note(sides: Sides, alignment: Alignment) -> list[str]:
     return [f"unparsable arguments: {listed(names)}"] if names else []
 
 
-def greedy_note(alignment: Alignment) -> list[str]:
-    """Note that the calls were too many to look for the best way to pair them."""
-    return ["too many calls to look for the best way to pair them"] if alignment.is_greedy else []
-
-
-def cut_short_note(comparer: ArgumentComparer) -> list[str]:
-    """Note that there were too many values to compare each with each."""
-    note = "too much to compare all calls with all others: the pairs may not be the best"
-    return [note] if comparer.is_cut_short else []
+def pairing_notes(alignment: Alignment, comparer: ArgumentComparer | None = None) -> list[str]:
+    """Note that there were too many calls, or values, to look for the best pairs."""
+    notes = ["too many calls to look for the best way to pair them"] if alignment.is_greedy else []
+    if comparer is not None and comparer.is_cut_short:
+        notes.append("too much to compare all calls with all others: the pairs may not be the best")
+    return notes
 
 
 def listed(names: Sequence[str]) -> str:
@@ -173,7 +170,7 @@ def report(comparer: ArgumentComparer, alignment: Alignment) -> Report:
         Difference(where=slot.name, rule="missing call", expected=Side(value=slot.args)) for slot in missing
     ]
     return Report(
-        notes=(*notes, *leftovers(sides, alignment, paired), *greedy_note(alignment), *cut_short_note(comparer)),
+        notes=(*notes, *leftovers(sides, alignment, paired), *pairing_notes(alignment, comparer)),
         parts={**figures.parts(), **counts(alignment)},
         differences=tuple(differences[:_MAX_DIFFERENCES]),
     )

@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Collection, Iterator, Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
-from typing import Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -72,20 +72,24 @@ class _ActData(Struct):
     ideas: list[_IdeaData]
 
 
-_Data = TypeVar("_Data", _PhraseData, _ActData)
+_DATA = files("toolgauge.score")
 
 
 @cache
-def _data(form: type[_Data]) -> _Data:
-    name = "answer_phrases.toml" if form is _PhraseData else "tool_acts.toml"
-    return msgspec.toml.decode(files("toolgauge.score").joinpath(name).read_bytes(), type=form)
+def _phrase_data() -> _PhraseData:
+    return msgspec.toml.decode(_DATA.joinpath("answer_phrases.toml").read_bytes(), type=_PhraseData)
+
+
+@cache
+def _act_data() -> _ActData:
+    return msgspec.toml.decode(_DATA.joinpath("tool_acts.toml").read_bytes(), type=_ActData)
 
 
 class _Phrases:
     """The compiled phrases of some languages, with the character that stands between words."""
 
     def __init__(self, languages: Sequence[str], between: str) -> None:
-        data = _data(_PhraseData)
+        data = _phrase_data()
 
         def compiled(kind: str, *of: str) -> Pattern:
             phrases = "|".join(phrase for language in of for phrase in data.languages[language].get(kind, ("<>",)))
@@ -154,7 +158,7 @@ def _claims(unquoted: str) -> tuple[str, ...]:
 def names_any(sentence: str, words: Collection[str]) -> bool:
     """Return whether a sentence has any of a tool's words in some form: "booked" and "booking" of `book`."""
     beginnings = tuple(word[: max(4, len(word) - 1)] for word in words if len(word) >= _SHORTEST_WORD)
-    irregular = _data(_PhraseData).irregular
+    irregular = _phrase_data().irregular
     return any(irregular.get(word, word).startswith(beginnings) for word in sentence.split())
 
 
@@ -205,7 +209,7 @@ class _Acts:
     """The compiled acts and objects of tools, and the words around a claim about one."""
 
     def __init__(self) -> None:
-        data = _data(_ActData)
+        data = _act_data()
         self._ideas = [_Idea(one.kind, _spaced(one.words, one.japanese)) for one in data.ideas]
         acts = "|".join(one.words for one in data.ideas if one.kind != "object")
         self.asides = Pattern(f" {data.aside}(?:{acts}) ")
@@ -225,7 +229,7 @@ def _spaced(words: str, japanese: str) -> Pattern:
 
 @lru_cache(maxsize=256)
 def _world(name: tuple[str, ...]) -> Pattern:
-    nouns = "|".join(noun for noun in _data(_ActData).world.split("|") if noun not in name)
+    nouns = "|".join(noun for noun in _act_data().world.split("|") if noun not in name)
     return Pattern(f" (?:{nouns})s? (?:was|were|is|are|has|have|had|got|ha|han|fue|se|foi|a|est|wurde|ist|hat) ")
 
 

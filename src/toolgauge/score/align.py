@@ -184,6 +184,8 @@ class _Aligner:
 
     def _of_kind(self, rows: list[int], columns: list[int], *, peel: bool) -> Pairs:
         table = self._table
+        if len(rows) == len(columns) == 1:
+            return [(rows[0], columns[0])] if table.of(rows[0], columns)[0] else []
         same = _equal_keys(table, rows, columns)
         # An optional call might be settled with one that a required call of another key needs.
         items = [table.expected[row] for row in rows]
@@ -268,12 +270,6 @@ class _Aligner:
         is_row = len(stages) == len(table.expected)
         if is_row and (len(turns) == len(table.actual) or not is_small):
             return self.ordered()
-        classes = (
-            [_classes(table.expected, stage) for stage in stages],
-            [_classes(table.actual, turn) for turn in turns],
-        )
-        if is_small and len(turns) > 1 and monotone.is_affordable(*classes):
-            return monotone.in_stages(*classes, table.of)
         # Without regard to order no total is greater; it often keeps the order by itself. Where it does not, it is but
         # the beginning of the work.
         self._left = self._max_pairs
@@ -282,6 +278,12 @@ class _Aligner:
         places = sorted((stage_of[row], table.actual[column].group) for row, column in pairs)
         if all(earlier[1] <= later[1] for earlier, later in pairwise(places)):
             return pairs
+        classes = (
+            [_classes(table.expected, stage) for stage in stages],
+            [_classes(table.actual, turn) for turn in turns],
+        )
+        if is_small and monotone.is_affordable(*classes):
+            return monotone.in_stages(*classes, table.of)
         self.is_greedy = True
         column_of, row_of = dict(pairs), {column: row for row, column in pairs}
         last = len(table.actual), len(table.expected)
@@ -420,9 +422,7 @@ def _report(table: Weights, pairs: Pairs, order: Order, *, is_greedy: bool) -> A
     if unexpected:
         paired = _identities(actual, columns)
         repeated = [column for column in unexpected if (actual[column].kind, actual[column].key) in paired]
-    found: list[Pair] = []
-    for row, column in pairs:
-        found.append(Pair(expected=row, actual=column, value=table.values[row][column] or 0.0))
+    found = [Pair(expected=row, actual=column, value=table.values[row][column] or 0.0) for row, column in pairs]
     return Alignment(
         pairs=tuple(found),
         missing=tuple(missing),

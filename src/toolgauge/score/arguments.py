@@ -376,10 +376,8 @@ class ArgumentComparer:
         if not self._forgiving[tool]:
             return (self.sides.call_arguments[call] or {}).keys()
         if call not in self._charged:
-            words: dict[str, Word] = {}
-            for name in self.sides.call_arguments[call] or ():
-                words[name] = self._word(call, name)
-            self._charged[call] = frozenset(name for name, word in words.items() if word == "invented")
+            names = self.sides.call_arguments[call] or ()
+            self._charged[call] = frozenset([name for name in names if self._word(call, name) == "invented"])
         return self._charged[call]
 
     def _word(self, call: int, name: str) -> Word:

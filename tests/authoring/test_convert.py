@@ -7,10 +7,11 @@ import pytest
 
 from tests.cli.command import run
 from toolgauge.authoring.convert.conversion import Converted, convert
-from toolgauge.authoring.convert.draft import Document, as_object, criterion_name, read_documents
+from toolgauge.authoring.convert.draft import Document, criterion_name, read_documents
 from toolgauge.config.load import as_yaml
 from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.model.json import Json, JsonObject
+from toolgauge.recognize.values import as_object
 from toolgauge.service.criteria_factory import load_for_replay
 
 CASES = Path(__file__).parent / "cases"

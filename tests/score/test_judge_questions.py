@@ -434,4 +434,4 @@ def test_a_changed_prompt_is_a_new_version(evaluator: JudgeEvaluator, version: s
     assert isinstance(question, Question)
     texts = (question.instructions, question.prompt, question.form_name, json.dumps(question.form, sort_keys=True))
     digest = hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
-    assert (evaluator.version, digest) == (version, fingerprint), "a new text needs a new version in score/prompts.py"
+    assert (evaluator.version, digest) == (version, fingerprint), "a new text needs a new version in judge_prompts.toml"

@@ -5,13 +5,15 @@ import pytest
 from tests.score.support import tool_call, trajectory
 from toolgauge.evaluators.data_flow import DataFlow
 from toolgauge.evaluators.order_rules import OrderRules
+from toolgauge.evaluators.tool_call_args import ToolCallArgs
 from toolgauge.evaluators.tool_checks import ToolSuccess
+from toolgauge.model.expected import Expected, ExpectedCall
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.ports import Evaluator
-from toolgauge.score.criterion import Criterion, ToolKinds, When, register
+from toolgauge.score.criterion import Criterion, Inline, ToolKinds, When, register
 from toolgauge.score.scorer import Scorer
 from toolgauge.score.selection import Tools
-from toolgauge.score.unmatched import UnmatchedCriteria
+from toolgauge.score.unmatched import UnmatchedCriteria, without_effect
 
 HOUR = 3600 * 1_000_000_000
 REFUND = trajectory(tool_call("find_order"), tool_call("refund", agent="clerk"))
@@ -181,3 +183,33 @@ def test_places_in_tools_that_are_never_called_found_no_call(place: str, names: 
     watched = UnmatchedCriteria([register(judged_by(flow))])
     watched.see(REFUND)
     assert [one.criterion.name for one in watched.so_far()] == names
+
+
+@pytest.mark.parametrize(
+    ("parameters", "warnings"),
+    [
+        ({"tools": ["charge_crd"]}, ["criterion `a` expects nothing: its `tools` match none of its expected calls"]),
+        ({"tools": ["charge_*"]}, []),
+        ({"tools": "writes"}, []),
+        (
+            {"arguments": {"charge_card.amountt": "casefold", "chrge.amount": "casefold", "*.items[1]": "casefold"}},
+            [
+                "criterion `a` has a rule for `charge_card.amountt`, which no expected call of it has",
+                "criterion `a` has a rule for `chrge.amount`, which no expected call of it has",
+                "criterion `a` has a rule for `*.items[1]`, which no expected call of it has",
+            ],
+        ),
+        ({"arguments": {"charge_card.amount": "casefold", "*": "casefold", "*.items[*].sku": "casefold"}}, []),
+        ({"arguments": {"charge_card.trace": "ignore", "*.note": "lenient"}}, []),
+    ],
+)
+def test_parts_of_a_criterion_that_no_expected_call_meets_are_found(parameters: JsonObject, warnings: list[str]):
+    call = ExpectedCall(name="charge_card", args={"amount": None, "items": [{"sku": "A"}]})
+    found = Criterion(
+        name="a",
+        evaluator_name="tool_call_args",
+        evaluator=ToolCallArgs.model_validate(parameters),
+        revision="r",
+        reference=Inline(Expected(turns=((call,),))),
+    )
+    assert list(without_effect([found, criterion("b", tools=("refund",))])) == warnings

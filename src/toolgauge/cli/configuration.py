@@ -32,12 +32,12 @@ def validate(config_paths: Sequence[str], overrides: Sequence[str], *, strict: b
     evaluators and parameters of the criteria that are right so far; registered tools come last. Certificates, keys and
     tokens may be on another machine: where they cannot be used, that is a warning.
     """
-    from toolgauge.cli.loaded_criteria import print_evaluator_files
+    from toolgauge.cli.loaded_criteria import print_notes
     from toolgauge.config.tool_definitions import load_tool_definitions
     from toolgauge.service.criteria_factory import load_configuration, unusable_files
 
     config, criteria = load_configuration(config_paths, overrides, _warn)
-    print_evaluator_files(criteria)
+    print_notes(criteria)
     tools = load_tool_definitions(config)
     unusable = tuple(unusable_files(config))
     for error in unusable:

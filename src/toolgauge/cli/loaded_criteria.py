@@ -8,7 +8,7 @@ import click
 from toolgauge.config.model import Config
 from toolgauge.report.terminal import printable
 from toolgauge.score.criterion import Criterion
-from toolgauge.score.unmatched import UnmatchedCriteria
+from toolgauge.score.unmatched import UnmatchedCriteria, without_effect
 from toolgauge.service.criteria_factory import evaluator_files, load_for_replay
 
 
@@ -17,14 +17,16 @@ def load_to_score(
 ) -> tuple[Config, tuple[Criterion, ...]]:
     """Load configuration and criteria to score recordings with, and name the files of evaluators, as they are code that runs."""
     config, criteria = load_for_replay(config_paths, overrides, criteria_files, os.environ)
-    print_evaluator_files(criteria)
+    print_notes(criteria)
     return config, criteria
 
 
-def print_evaluator_files(criteria: Sequence[Criterion]) -> None:
-    """Name the Python files whose code runs as evaluators, on standard error."""
+def print_notes(criteria: Sequence[Criterion]) -> None:
+    """Name the Python files whose code runs as evaluators, and parts of criteria without effect, on standard error."""
     for file in evaluator_files(criteria):
         click.echo(f"running the evaluators in `{printable(file)}`", err=True)
+    for text in without_effect(criteria):
+        click.echo(f"warning: {printable(text)}", err=True)
 
 
 def warn_of_unmatched(unmatched: UnmatchedCriteria) -> None:

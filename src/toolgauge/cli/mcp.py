@@ -41,14 +41,14 @@ def command(
             "`toolgauge mcp` needs the extra `toolgauge[mcp]`, which is not installed",
             hint="`pip install 'toolgauge[mcp]'`",
         ) from error
-    from toolgauge.cli.loaded_criteria import print_evaluator_files
+    from toolgauge.cli.loaded_criteria import print_notes
     from toolgauge.mcp_server.answers_to_questions import Answers
     from toolgauge.mcp_server.readable_files import ReadableFiles
     from toolgauge.mcp_server.scored_recordings import ScoringFiles
 
     # A mistake in a file is found before the client waits for an answer.
     scoring = ScoringFiles(config_paths, overrides, criteria_files)
-    print_evaluator_files(scoring.load().criteria)
+    print_notes(scoring.load().criteria)
     if sys.stdin.isatty():
         click.echo(
             "waiting for a client on standard input, which is a terminal: clients start this command themselves",

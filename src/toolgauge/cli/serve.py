@@ -23,6 +23,7 @@ from toolgauge.net.settings import ListenerSettings
 from toolgauge.pipeline.stages import ObservedSink, ScorecardSink
 from toolgauge.report.kept import ADMITTED_PER_SECOND
 from toolgauge.score.criterion import Criterion
+from toolgauge.score.unmatched import without_effect
 from toolgauge.service.criteria_factory import evaluator_files, load_configuration, unusable_files
 from toolgauge.service.pipeline_factory import VERSION, redactor
 from toolgauge.service.process import Faults, freeze_loaded_objects, handle_stop_signals, tune_process
@@ -276,6 +277,8 @@ def _announce(service: Runtime, config: Config, criteria: Sequence[Criterion], v
     _LOG.info("toolgauge %s scores %d criteria: %s", VERSION, len(criteria), ", ".join(c.name for c in criteria))
     for file in evaluator_files(criteria):
         _LOG.info("running the evaluators in %s", file, extra={"file": file})
+    for text in without_effect(criteria):
+        _LOG.warning("%s", text)
     if config.state.directory is not None:
         directory = file_path(config.state.directory).absolute()
         _LOG.info("requests are acknowledged when they are in the journal in %s", directory)

@@ -29,7 +29,7 @@ from toolgauge.score.selection import (
     readable_arguments,
     shown,
 )
-from toolgauge.score.summary import counts, cut_short_note, greedy_note, leftovers, mismatches, unparsable_note
+from toolgauge.score.summary import counts, leftovers, mismatches, pairing_notes, unparsable_note
 
 _MAX_DIFFERENCES = 20
 _NEITHER = "no call was expected and none was made"
@@ -83,7 +83,7 @@ class ToolCallF1(ArgumentComparison):
         if not wanted and not made:
             return Scored(value=1.0, explanation=_NEITHER, parts=parts)
         notes = [f"{matched} of {wanted} expected calls match" if wanted else "no call was expected"]
-        notes += [*leftovers(sides, alignment, paired), *greedy_note(alignment), *cut_short_note(comparer)]
+        notes += [*leftovers(sides, alignment, paired), *pairing_notes(alignment, comparer)]
         if not names_only:
             notes += unparsable_note(sides, alignment)
         differences = [one.difference for one in paired]
@@ -156,7 +156,7 @@ class ToolCallOrder(CallComparison):
             return NOTHING_MADE
         is_whole = common == wanted == made
         notes = [f"{common} of {wanted} expected calls are in order" if wanted else "no call was expected"]
-        notes += [*leftovers(sides, alignment), *greedy_note(alignment)]
+        notes += [*leftovers(sides, alignment), *pairing_notes(alignment)]
         if misplaced:
             notes.append(f"{len(misplaced)} calls are out of order")
         if self.strict and not is_whole:

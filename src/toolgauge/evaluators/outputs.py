@@ -32,7 +32,7 @@ from toolgauge.score.selection import (
     shown,
     was_stopped,
 )
-from toolgauge.score.summary import counts, greedy_note, leftovers
+from toolgauge.score.summary import counts, leftovers, pairing_notes
 
 _WHOLE = "*"
 _MAX_TEXT = 4 * 1024 * 1024
@@ -262,7 +262,7 @@ class ToolCallOutput(CallComparison):
             return unseen
         below = [verdict.note for verdict in verdicts if verdict.note]
         notes = [f"{whole} of {wanted} outputs are as expected", *first_notes(below, _MAX_NOTES)]
-        notes += [*leftovers(sides, alignment), *greedy_note(alignment)]
+        notes += [*leftovers(sides, alignment), *pairing_notes(alignment)]
         if self.strict and whole < wanted:
             notes.append("strict: all of them have to be")
         differences = [difference for verdict in verdicts for difference in verdict.differences]

@@ -19,7 +19,7 @@ from toolgauge.score.compare import describe
 from toolgauge.score.patterns import check_key
 from toolgauge.score.rules import ArgumentRules, Casefold, Contains, Exact, Numeric, Rule, Similarity
 from toolgauge.score.selection import NOTHING_MADE, first_notes, not_observable, nothing_expected, readable_arguments
-from toolgauge.score.summary import counts, cut_short_note, greedy_note, leftovers, report
+from toolgauge.score.summary import counts, leftovers, pairing_notes, report
 
 Strategy: TypeAlias = Literal["exact", "casefold_exact", "numeric", "contains"]
 
@@ -217,7 +217,7 @@ class ToolCallAccuracy(ArgumentComparison):
         differences, figures = _compared(comparer, alignment)
         notes = [f"{whole} of {wanted} expected calls are right" if wanted else "no call was expected"]
         notes += first_notes([describe(difference) for difference in differences], _DESCRIBED, "more differences")
-        notes += [*leftovers(sides, alignment), *greedy_note(alignment), *cut_short_note(comparer)]
+        notes += [*leftovers(sides, alignment), *pairing_notes(alignment, comparer)]
         if self.ordered and alignment.out_of_order:
             notes.append(f"out of order: {len(alignment.out_of_order)}")
         if self.strict and not is_whole:

@@ -13,10 +13,9 @@ from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.align import Alignment, align
 from toolgauge.score.arguments import ArgumentComparer, ArgumentComparison
 from toolgauge.score.compare import describe
-from toolgauge.score.edit_script import Edit, Free, edits, script_summary
 from toolgauge.score.patterns import Globs
 from toolgauge.score.selection import Sides, first_names, not_observable, readable_arguments, shown
-from toolgauge.score.summary import counts, cut_short_note, greedy_note, unparsable_note
+from toolgauge.score.summary import Edit, Free, counts, edits, pairing_notes, script_summary, unparsable_note
 
 _Name: TypeAlias = Annotated[str, Field(min_length=1)]
 
@@ -214,7 +213,7 @@ class ToolTrajectory(ArgumentComparison):
                 notes.append(script_summary(script))
             described = [difference for difference in differences if difference.rule not in _OF_CALLS]
             notes += [describe(difference) for difference in described[:_DESCRIBED]]
-            notes += [*greedy_note(alignment), *cut_short_note(comparer)]
+            notes += pairing_notes(alignment, comparer)
         if waiting.too_early:
             early = list(dict.fromkeys(breach.note for breach in waiting.too_early))
             notes.append(f"too early: {first_names(early, _DESCRIBED)}")

@@ -152,10 +152,11 @@ class Checker:
         nested = _TYPES[entry(entry(details, "items"), "type")] if described in _NESTING else None
         if described == "float" and type(value) is int:
             value = float(value)
-        error_type, is_as_declared = self._type_fault(value, allowed, wanted, nested)
+        # What has the type of the accepted values and not the declared one is compared as it is.
+        is_as_declared = type(value) is wanted and _type_of_first(allowed) in (None, wanted)
+        error_type = _type_fault(value, allowed, wanted, nested)
         if error_type is not None:
             return error_type
-        # What has the type of the accepted values and not the declared one is compared as it is.
         if is_as_declared and isinstance(value, dict):
             return self._object_fault(value, allowed)
         if is_as_declared and isinstance(value, list):
@@ -190,53 +191,26 @@ class Checker:
             return "value_error:string"
         return None if self._is_among(value, allowed) else "value_error:others"
 
-    def _type_fault(
-        self, value: Json, allowed: list[Json], wanted: type, nested: type | None
-    ) -> tuple[str | None, bool]:
-        """Return the problem with the type, and whether value and accepted values have the declared one."""
-        accepted = _type_of_first(allowed)
-        error_type = "type_error:simple"
-        if type(value) is wanted:
-            is_as_declared = accepted is None or accepted is wanted
-            if nested is None or not isinstance(value, list):
-                return None, is_as_declared
-            for answer in allowed:
-                if not isinstance(answer, list) or self._are_items(value, nested, answer):
-                    return None, is_as_declared
-            error_type = "type_error:nested"
-            return (error_type if accepted is list else "type_error:simple"), False
-        return (None if accepted is type(value) else error_type), False
-
-    def _are_items(self, value: list[Json], nested: type, answer: list[Json]) -> bool:
-        accepted = _type_of_first(answer)
-        for item in value:
-            if type(item) is not nested and (accepted is None or type(item) is not accepted):
-                return False
-        return True
-
     def _object_fault(self, value: Json, allowed: list[Json]) -> str | None:
         fault = "dict_checker:unclear"
         for answer in allowed:
             if answer == _OMISSIBLE:
                 continue
             accepted, given = as_object(answer), as_object(value)
-            found = self._members_fault(given, accepted)
-            for name, values in accepted.items():
-                if name not in given and not _is_omissible(values):
+            found = None
+            for name, member in given.items():
+                if name not in accepted:
                     found = "value_error:dict_key"
+                elif not self._is_among(member, as_items(accepted[name]), squashing=True):
+                    found = "value_error:dict_value"
+                if found is not None:
                     break
+            if any(name not in given and not _is_omissible(values) for name, values in accepted.items()):
+                found = "value_error:dict_key"
             if found is None:
                 return None
             fault = found
         return fault
-
-    def _members_fault(self, given: JsonObject, accepted: JsonObject) -> str | None:
-        for name, value in given.items():
-            if name not in accepted:
-                return "value_error:dict_key"
-            if not self._is_among(value, as_items(accepted[name]), squashing=True):
-                return "value_error:dict_value"
-        return None
 
     def _is_among(self, value: Json, allowed: list[Json], *, squashing: bool = False) -> bool:
         """Return whether the value equals an accepted one; `squashing` is for text that stands inside of a value."""
@@ -248,6 +222,22 @@ class Checker:
             if self._equality.same(wanted, accepted):
                 return True
         return False
+
+
+def _type_fault(value: Json, allowed: list[Json], wanted: type, nested: type | None) -> str | None:
+    accepted = _type_of_first(allowed)
+    if type(value) is not wanted:
+        return None if accepted is type(value) else "type_error:simple"
+    if nested is None or not isinstance(value, list) or any(_are_items(value, nested, answer) for answer in allowed):
+        return None
+    return "type_error:nested" if accepted is list else "type_error:simple"
+
+
+def _are_items(value: list[Json], nested: type, answer: Json) -> bool:
+    if not isinstance(answer, list):
+        return True
+    accepted = _type_of_first(answer)
+    return all(type(item) is nested or (accepted is not None and type(item) is accepted) for item in value)
 
 
 def _squashed(text: str) -> str:

@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Collection, Iterator, Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
-from typing import Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -21,6 +21,7 @@ from toolgauge.score.patterns import Pattern
 _MAX_LENGTH = 20_000
 # A part of a sentence with so many words, and without two common words of one language, is in an unknown one.
 _PART_WORDS = 4
+_LATIN = ("english", "german", "french", "spanish", "portuguese")
 # Stands in front of the words of each sentence.
 _BEGINNING = " < "
 # The name of some words in the data.
@@ -71,20 +72,17 @@ class _ActData(Struct):
     ideas: list[_IdeaData]
 
 
-_Data = TypeVar("_Data", _PhraseData, _ActData)
+_DATA = files("toolgauge.score")
 
 
 @cache
-def _data(name: str, form: type[_Data]) -> _Data:
-    return msgspec.toml.decode(files("toolgauge.score").joinpath(name).read_bytes(), type=form)
-
-
 def _phrase_data() -> _PhraseData:
-    return _data("answer_phrases.toml", _PhraseData)
+    return msgspec.toml.decode(_DATA.joinpath("answer_phrases.toml").read_bytes(), type=_PhraseData)
 
 
+@cache
 def _act_data() -> _ActData:
-    return _data("tool_acts.toml", _ActData)
+    return msgspec.toml.decode(_DATA.joinpath("tool_acts.toml").read_bytes(), type=_ActData)
 
 
 class _Phrases:
@@ -119,14 +117,7 @@ class _Phrases:
         return " ? " in clause or not self._verbs.is_in(plain) or self.is_claim(clause) or self._details.is_in(plain)
 
 
-@cache
-def _latin() -> _Phrases:
-    return _Phrases(("english", "german", "french", "spanish", "portuguese"), " ")
-
-
-@cache
-def _japanese() -> _Phrases:
-    return _Phrases(("japanese",), "")
+_phrases_of = cache(_Phrases)
 
 
 def read_answer(text: str) -> Reading:
@@ -172,7 +163,7 @@ def names_any(sentence: str, words: Collection[str]) -> bool:
 
 
 def _phrases(sentence: str) -> _Phrases:
-    return _latin() if sentence.startswith(_BEGINNING) else _japanese()
+    return _phrases_of(_LATIN, " ") if sentence.startswith(_BEGINNING) else _phrases_of(("japanese",), "")
 
 
 def _sentences(text: str) -> Iterator[str]:
@@ -197,7 +188,7 @@ def _is_understood(text: str, claimed: Sequence[str]) -> bool:
         # Names begin with capitals, and show no language.
         if sum(word[0].islower() for word in words) >= _PART_WORDS:
             folded = [_without_accents(word.lower()) for word in words]
-            is_known = any(len(common.intersection(folded)) > 1 for common in _latin().common)
+            is_known = any(len(common.intersection(folded)) > 1 for common in _phrases_of(_LATIN, " ").common)
             if not is_known and not any(f" {' '.join(folded)} " in claim for claim in claimed):
                 return False
     return True
@@ -229,13 +220,11 @@ class _Acts:
         return frozenset(idea for idea in self._ideas if idea.pattern.is_in(text))
 
 
+_acts = cache(_Acts)
+
+
 def _spaced(words: str, japanese: str) -> Pattern:
     return Pattern(f" (?:{words}) |{japanese}")
-
-
-@cache
-def _acts() -> _Acts:
-    return _Acts()
 
 
 @lru_cache(maxsize=256)
@@ -245,12 +234,9 @@ def _world(name: tuple[str, ...]) -> Pattern:
 
 
 def is_about(claim: str, name: Sequence[str], worked: Collection[str]) -> bool:
-    """Return whether a claim counts for a failed tool, by the words of its name and of the names of the tools that worked.
-
-    A claim counts where it names the act of the failed tool, or its object as a success; so does a bare claim ("All done!")
-    where no other tool worked. Words that a tool that worked has too show nothing. "I have notified our engineers" is about
-    another act: it is no claim that `charge_card` charged the card.
-    """
+    """Return whether a claim counts for a failed tool, by the words of its name and those of the tools that worked."""
+    # It names the act of the failed tool, or its object as a success; or no other tool worked and the claim is bare ("All done!").
+    # "I have notified our engineers" names another act: it does not claim that `charge_card` charged the card.
     acts = _acts()
     if not worked and acts.bare.is_in(claim):
         return True

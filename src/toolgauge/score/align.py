@@ -24,14 +24,10 @@ Weigh: TypeAlias = Callable[[int, int], float | None]
 _UNITS = 720_720_000
 
 
+# Items of one side with equal kind and key have the same values with everything. `group` is the turn of an actual call: calls
+# of one turn have no order. `group` of expected calls counts for the order `partial` only. `optional` ones are not missed.
 class Item(Struct, frozen=True, kw_only=True):
-    """One call on either side.
-
-    Only items of one `kind` can be paired, and items of one kind with equal keys are a whole pair (value 1).
-    Items of one side with equal kind and key must have the same values with everything. `group` is the turn of an
-    actual call: calls of one turn have no order among themselves. Likewise neighbours of one group on the expected
-    side, where order is `partial`; elsewhere their groups are not looked at. An `optional` expected item is not missed.
-    """
+    """One call on either side; only items of one `kind` can be paired, and with equal keys they are a whole pair (value 1)."""
 
     kind: str
     key: Hashable
@@ -94,13 +90,10 @@ class Pair(Struct, frozen=True, kw_only=True):
     value: float
 
 
+# `repeated` are unexpected calls that equal a paired one. `out_of_order` are actual calls: paired ones outside the longest run in
+# order, or, where order binds, unexpected ones that equal a missing call. `is_greedy`: too many calls for the greatest total.
 class Alignment(Struct, frozen=True, kw_only=True):
-    """Who belongs to whom; pairs in expected order, the rest as ascending indices.
-
-    `repeated` are the unexpected calls that equal a paired one. `out_of_order` are actual calls: where order does not
-    bind, paired ones that stand outside the longest run in order; where it does, unexpected ones that equal
-    a missing call. `is_greedy` says that there were too many calls to look for the greatest total.
-    """
+    """The pairs in expected order, and the rest as ascending indices."""
 
     pairs: tuple[Pair, ...]
     missing: tuple[int, ...]
@@ -124,12 +117,9 @@ def align(
     peel: bool = False,
     max_pairs: int = MAX_PAIRS,
 ) -> Alignment:
-    """Pair expected with actual calls.
-
-    `peel` allows to settle equal keys first where order does not bind. That cannot lower the total where
-    1 - value obeys the triangle inequality, as it does for a share of equal arguments; edit distances do not.
-    Beyond `max_pairs` of one kind only equal keys are looked for; the other calls are paired one after the other.
-    """
+    """Pair expected with actual calls; `peel` settles equal keys first where order does not bind."""
+    # That keeps the greatest total where 1 - value obeys the triangle inequality, as for a share of equal arguments. Beyond
+    # `max_pairs` of one kind only equal keys are looked for; the other calls are paired one after the other.
     table = Weights(expected, actual, weigh)
     aligner = _Aligner(table, max_pairs)
     match order:
@@ -138,9 +128,9 @@ def align(
         case "ordered":
             pairs = aligner.ordered()
         case "parallel":
-            pairs = aligner.parallel()
+            pairs = aligner.by_turns([[row] for row in range(len(expected))])
         case "partial":
-            pairs = aligner.partial()
+            pairs = aligner.by_turns(_runs(expected))
     # Equal calls may have changed places without having been weighed there.
     for row, column in pairs:
         if column not in table.values[row]:
@@ -194,6 +184,8 @@ class _Aligner:
 
     def _of_kind(self, rows: list[int], columns: list[int], *, peel: bool) -> Pairs:
         table = self._table
+        if len(rows) == len(columns) == 1:
+            return [(rows[0], columns[0])] if table.of(rows[0], columns)[0] else []
         same = _equal_keys(table, rows, columns)
         # An optional call might be settled with one that a required call of another key needs.
         items = [table.expected[row] for row in rows]
@@ -201,12 +193,11 @@ class _Aligner:
         if self._is_small(rows, columns) and not peel:
             return self._assigned(rows, columns, same)
         self.is_greedy = self.is_greedy or not peel
-        rows, columns = _without(same, rows, columns)
+        paired_rows, paired_columns = {row for row, _ in same}, {column for _, column in same}
+        rows = [row for row in rows if row not in paired_rows]
+        columns = [column for column in columns if column not in paired_columns]
         if not rows or not columns:
             return same
-        if len(rows) == len(columns) == 1:
-            (weight,) = table.of(rows[0], columns)
-            return [*same, (rows[0], columns[0])] if weight else same
         if self._is_small(rows, columns):
             return same + self._assigned(rows, columns, [])
         self.is_greedy = True
@@ -271,46 +262,28 @@ class _Aligner:
             row, column = end[0] + 1, end[1] + 1
         return sorted((rows[row], columns[place]) for row, place in pairs[:-1])
 
-    def parallel(self) -> Pairs:
-        """Pair in the order of the turns; within a turn any order will do."""
+    def by_turns(self, stages: Sequence[Sequence[int]]) -> Pairs:
+        """Pair in the order of the expected stages and of the turns; within either any order will do."""
         table = self._table
-        rows, columns = len(table.expected), range(len(table.actual))
-        groups = [list(group) for _, group in groupby(columns, key=lambda column: table.actual[column].group)]
-        if len(groups) == len(columns) or rows * len(columns) > self._max_pairs:
-            return self.ordered()
-        if len(groups) > 1 and monotone.is_affordable(rows, groups):
-            return monotone.in_groups(rows, groups, table.of)
-        # Without regard to order no total is greater; it often keeps the order of the turns by itself.
-        pairs = self.any_order(peel=False)
-        turns = [table.actual[column].group for _, column in sorted(pairs)]
-        if all(before <= after for before, after in pairwise(turns)):
-            return pairs
-        self.is_greedy = True
-        partner = {column: row for row, column in pairs}
-        return self._in_order(
-            range(rows),
-            [column for group in groups for column in sorted(group, key=lambda column: partner.get(column, rows))],
-        )
-
-    def partial(self) -> Pairs:
-        """Pair in the order of the expected groups and of the turns; within either any order will do."""
-        table = self._table
-        stages, turns = _runs(table.expected), _runs(table.actual)
-        if len(stages) == len(table.expected):
-            return self.parallel()
-        classes = (
-            [_classes(table.expected, stage) for stage in stages],
-            [_classes(table.actual, turn) for turn in turns],
-        )
+        turns = _runs(table.actual)
         is_small = len(table.expected) * len(table.actual) <= self._max_pairs
-        if is_small and monotone.are_stages_affordable(*classes):
-            return monotone.in_stages(*classes, table.of)
+        is_row = len(stages) == len(table.expected)
+        if is_row and (len(turns) == len(table.actual) or not is_small):
+            return self.ordered()
         # Without regard to order no total is greater; it often keeps the order by itself. Where it does not, it is but
         # the beginning of the work.
         self._left = self._max_pairs
         pairs = self.any_order(peel=False)
-        if _keeps_order(table, pairs):
+        stage_of = {row: number for number, stage in enumerate(stages) for row in stage}
+        places = sorted((stage_of[row], table.actual[column].group) for row, column in pairs)
+        if all(earlier[1] <= later[1] for earlier, later in pairwise(places)):
             return pairs
+        classes = (
+            [_classes(table.expected, stage) for stage in stages],
+            [_classes(table.actual, turn) for turn in turns],
+        )
+        if is_small and monotone.is_affordable(*classes):
+            return monotone.in_stages(*classes, table.of)
         self.is_greedy = True
         column_of, row_of = dict(pairs), {column: row for row, column in pairs}
         last = len(table.actual), len(table.expected)
@@ -333,17 +306,9 @@ def _classes(items: Sequence[Item], indices: Sequence[int]) -> list[list[int]]:
     return list(classes.values())
 
 
-def _keeps_order(table: Weights, pairs: Pairs) -> bool:
-    """Return whether no pair of an earlier expected group stands in a later turn than one of a later group."""
-    places = sorted((table.expected[row].group, table.actual[column].group) for row, column in pairs)
-    return all(earlier[1] <= later[1] for earlier, later in pairwise(places))
-
-
 def _in_step(table: Weights) -> Pairs | None:
-    """Pair calls by their places where both sides are the same throughout; `None` where they are not.
-
-    The solvers would find these pairs. Without it: a fifth to a third more for a run that is as expected.
-    """
+    """Pair calls by their places where both sides are the same throughout, else return `None`."""
+    # The solvers would find these pairs. Without it: a fifth to a third more for a run that is as expected.
     if len(table.expected) != len(table.actual):
         return None
     for item, made in zip(table.expected, table.actual, strict=True):
@@ -355,16 +320,9 @@ def _in_step(table: Weights) -> Pairs | None:
 def _is_perfect(table: Weights, pairs: Pairs) -> bool:
     """Return whether no other pairs could be better, however these were found."""
     most = min(len(table.expected), len(table.actual))
-    if len(pairs) < most or any(table.values[row].get(column) != 1.0 for row, column in pairs):
-        return False
     required = sum(not item.optional for item in table.expected)
-    return sum(not table.expected[row].optional for row, _ in pairs) == min(required, most)
-
-
-def _without(pairs: Pairs, rows: list[int], columns: list[int]) -> tuple[list[int], list[int]]:
-    paired_rows, paired_columns = {row for row, _ in pairs}, {column for _, column in pairs}
-    left = [column for column in columns if column not in paired_columns]
-    return [row for row in rows if row not in paired_rows], left
+    has_required = sum(not table.expected[row].optional for row, _ in pairs) == min(required, most)
+    return has_required and len(pairs) == most and all(table.values[row].get(column) == 1.0 for row, column in pairs)
 
 
 def _equal_keys(table: Weights, rows: list[int], columns: list[int]) -> Pairs:
@@ -400,12 +358,9 @@ def _longest_run(places: Sequence[int]) -> list[int]:
 def _assignment(
     rows: int, columns: int, weights: Callable[[int], Sequence[int]], settled: Mapping[int, int], settled_weight: int
 ) -> list[int]:
-    """Return each row's column for the greatest total (Jonker-Volgenant: shortest augmenting paths).
-
-    `rows` must not exceed `columns`. `settled` starts from pairs (row to column) that all weigh `settled_weight`, which no
-    weight exceeds; a settled row keeps a column but not necessarily this one. A row's weights are asked for only when a path
-    reaches it: where most rows are settled, most weights are never worked out.
-    """
+    """Return each row's column for the greatest total (Jonker-Volgenant: shortest augmenting paths)."""
+    # There are no more `rows` than `columns`. `settled` pairs (row to column) all have the greatest weight; such a row may get another
+    # column. Weights are asked for only when a path reaches their row: where most rows are settled, few are.
     # Costs are negated weights; with these duals every reduced cost of a matched row is >= 0.
     of_row, of_column = [0] * rows, [0] * columns
     column_of, row_of = [-1] * rows, [-1] * columns
@@ -467,9 +422,7 @@ def _report(table: Weights, pairs: Pairs, order: Order, *, is_greedy: bool) -> A
     if unexpected:
         paired = _identities(actual, columns)
         repeated = [column for column in unexpected if (actual[column].kind, actual[column].key) in paired]
-    found: list[Pair] = []
-    for row, column in pairs:
-        found.append(Pair(expected=row, actual=column, value=table.values[row][column] or 0.0))
+    found = [Pair(expected=row, actual=column, value=table.values[row][column] or 0.0) for row, column in pairs]
     return Alignment(
         pairs=tuple(found),
         missing=tuple(missing),

@@ -1,10 +1,7 @@
 """How well one actual call meets one expected call: the one comparison of two calls that all evaluators share.
 
-    comparer = self.comparer(expected, calls, self.terms(trajectory))
-    alignment = comparer.aligned(order="any")
-    agreement = comparer.compare(pair.expected, pair.actual)     # verdicts and differences of a pair
-
-`ArgumentComparison` is the base of evaluators that have the parameters `arguments` and `volatile`.
+`ArgumentComparison` is the base of evaluators that have the parameters `arguments` and `volatile`; its `comparer` pairs the
+calls (`aligned`) and gives verdicts and differences of a pair (`compare`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -50,11 +47,6 @@ class Schemas:
             if tool.parameters is not None:
                 self._by_tool.setdefault(tool.name, tool.parameters)
 
-    @property
-    def are_none(self) -> bool:
-        """Whether no schema was seen."""
-        return not self._by_tool
-
     def required(self, tool: str) -> frozenset[str] | None:
         """Return the arguments that the tool cannot do without; `None` where no list of them was seen."""
         names = self._by_tool.get(tool, {}).get("required")
@@ -68,8 +60,6 @@ class Schemas:
 
     def has_defaults(self, tool: str) -> bool:
         """Return whether any argument of the tool has a declared default."""
-        if tool not in self._by_tool:
-            return False
         properties = self._by_tool.get(tool, {}).get("properties")
         declared = properties.values() if isinstance(properties, dict) else ()
         return any(isinstance(argument, dict) and "default" in argument for argument in declared)
@@ -125,12 +115,9 @@ class ArgumentComparison(CallComparison):
         return ArgumentComparer(sides, terms)
 
 
+# `required_only`: compare only arguments that the tool's schema requires, where it lists any.
 class Terms(Struct, frozen=True, kw_only=True):
-    """The rules for the arguments of all tools.
-
-    `subset`: arguments that are not expected cost nothing. `required_only`: of the expected arguments only those are
-    looked at that the tool's schema requires, where one with a list of them is on offer.
-    """
+    """The rules for the arguments of all tools. `subset`: arguments that are not expected cost nothing."""
 
     rules: ArgumentRules
     schemas: Schemas
@@ -178,12 +165,6 @@ class Figures(Struct):
             self.expected += verdict.word in _EXPECTED
             self.given += verdict.word in _ANSWERED or verdict.word == "invented"
 
-    def add_equal(self, arguments: int) -> None:
-        """Count the arguments of a pair that is equal."""
-        self.met += arguments
-        self.expected += arguments
-        self.given += arguments
-
     def parts(self) -> dict[str, float]:
         """Return `recall` (arguments met / expected), `precision` (met / given), and counts of unexpected ones."""
         parts: dict[str, float] = {}
@@ -215,12 +196,10 @@ class _Ruling(Struct, frozen=True):
     alike: dict[tuple[int, int], float] = {}
 
 
+# `is_cut_short`: too many values to compare each with each. Those left over counted as different while pairing: the pairs may
+# not be the best, but each comparison holds.
 class ArgumentComparer:
-    """Compares expected with actual calls, each by its index in `sides`; the same two values only once.
-
-    `is_cut_short` says that there was too much to compare every value with every other. Those left over were taken for
-    different when the calls were paired: the pairs may not be the best, but what is said of each of them holds.
-    """
+    """Compares expected with actual calls, each by its index in `sides`; the same two values only once."""
 
     def __init__(self, sides: Sides, terms: Terms) -> None:
         self.sides = sides
@@ -236,12 +215,9 @@ class ArgumentComparer:
 
     @property
     def may_peel(self) -> bool:
-        """Whether `align` may settle equal calls first, see there.
-
-        1 - value is a distance where equality decides each argument and both sides count alike. Where only expected
-        arguments count, the expected calls of a tool have to have equally many: otherwise a call with many arguments
-        and one with few can each do better with the other's counterpart.
-        """
+        """Whether `align` may settle equal calls first, see there."""
+        # 1 - value is a distance where equality decides each argument and both sides count alike. Where only expected arguments count,
+        # expected calls of a tool must have equally many: else one with many and one with few may do better with exchanged partners.
         terms = self._terms
         if not is_equivalence(terms.default) or not terms.equals_meet:
             return False
@@ -255,16 +231,14 @@ class ArgumentComparer:
             return all(len(found) == 1 for found in sizes.values())
         if terms.volatile is not None or terms.required_only:
             return False
-        return terms.schemas.are_none or not any(
-            map(terms.schemas.has_defaults, {slot.name for slot in self.sides.slots})
-        )
+        return not any(map(terms.schemas.has_defaults, {slot.name for slot in self.sides.slots}))
 
     def aligned(self, *, order: Order = "any", whole: bool = False, max_pairs: int = MAX_PAIRS) -> Alignment:
         """Pair the calls for the greatest sum of what `weigh` returns; with `whole`, only those that meet in all."""
         alignment = align(
             self.sides.slot_items,
             self.sides.call_items,
-            self._weigh_whole if whole else self.weigh,
+            (lambda slot, call: 1.0 if self.weigh(slot, call) == 1.0 else None) if whole else self.weigh,
             order=order,
             peel=self.may_peel,
             max_pairs=max_pairs,
@@ -279,10 +253,7 @@ class ArgumentComparer:
         return replace(alignment, pairs=tuple(pairs))
 
     def weigh(self, slot: int, call: int) -> float | None:
-        """Return how well the call meets the expected one, from 0 to 1; `None` where ids forbid the pair.
-
-        The sum over the expected arguments that are looked at / the number of them and of those that were invented.
-        """
+        """Return the sum over the expected arguments / the number of them and of invented ones; `None` where ids forbid it."""
         if not self.sides.may_pair(slot, call):
             return None
         wanted, found = self.sides.slot_arguments[slot], self.sides.call_arguments[call]
@@ -306,10 +277,6 @@ class ArgumentComparer:
         if not self._terms.subset:
             counted += len(self._charged_of(call) - wanted.keys())
         return min(met / counted, 1.0) if counted else 1.0
-
-    def _weigh_whole(self, slot: int, call: int) -> float | None:
-        value = self.weigh(slot, call)
-        return 1.0 if value == 1.0 else None
 
     def compare(self, slot: int, call: int, *, explain: bool = True) -> CallAgreement:
         """Compare a pair that may be; without `explain` there are no differences."""
@@ -337,12 +304,10 @@ class ArgumentComparer:
                 if explain and verdict.word == "invented" and not self._terms.subset:
                     given = Side(value=self.sides.call_values(call)[name])
                     differences.append(Difference(where=path(tool, name), rule="invented", actual=given))
-        return CallAgreement(value=self._share(verdicts), verdicts=tuple(verdicts), differences=tuple(differences))
-
-    def _share(self, verdicts: Sequence[ArgumentVerdict]) -> float:
         costly = _EXPECTED if self._terms.subset else _EXPECTED | {"invented"}
         counted = sum(verdict.word in costly for verdict in verdicts)
-        return min(sum(verdict.value for verdict in verdicts) / counted, 1.0) if counted else 1.0
+        value = min(sum(verdict.value for verdict in verdicts) / counted, 1.0) if counted else 1.0
+        return CallAgreement(value=value, verdicts=tuple(verdicts), differences=tuple(differences))
 
     def equal_arguments(self, slot: int, call: int) -> int | None:
         """Return how many arguments a pair has that is equal, where no rule could think otherwise; else `None`."""
@@ -399,11 +364,7 @@ class ArgumentComparer:
         if place not in self._rulings:
             scope = self._terms.rules.of(tool, argument, self._terms.default)
             is_plain = isinstance(scope.rule, Exact) and not scope.deeper
-            self._rulings[place] = _Ruling(
-                scope,
-                is_plain,
-                equals_meet=is_plain or all(map(meets_itself, scope.rules)),
-            )
+            self._rulings[place] = _Ruling(scope, is_plain, equals_meet=is_plain or all(map(meets_itself, scope.rules)))
         return self._rulings[place]
 
     def _charged_of(self, call: int) -> AbstractSet[str]:
@@ -415,10 +376,8 @@ class ArgumentComparer:
         if not self._forgiving[tool]:
             return (self.sides.call_arguments[call] or {}).keys()
         if call not in self._charged:
-            words: dict[str, Word] = {}
-            for name in self.sides.call_arguments[call] or ():
-                words[name] = self._word(call, name)
-            self._charged[call] = frozenset(name for name, word in words.items() if word == "invented")
+            names = self.sides.call_arguments[call] or ()
+            self._charged[call] = frozenset([name for name in names if self._word(call, name) == "invented"])
         return self._charged[call]
 
     def _word(self, call: int, name: str) -> Word:

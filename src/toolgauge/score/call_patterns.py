@@ -1,18 +1,7 @@
-"""Patterns of calls: which tools, of which agents, with which arguments.
+"""Patterns of calls: which tools, of which agents, with which arguments, and an expression; all of it must hold.
 
-People write a pattern as the name of a tool or a glob, as a list of them, or in full:
-
-    tool: "refund_*"
-    agent: billing
-    arguments:
-      amount: {at_least: 100}
-      country: [DE, AT]                    # one of these; texts may be globs
-      reason: {matches: "(?i).*fraud.*"}   # RE2, the whole text
-      items[*].sku: "X-*"                  # a path into an argument
-    expression: arguments.amount > arguments.paid
-
-All of it must hold. Whether it does is not always to be seen: arguments may not have been recorded. So a match has three
-values, and what a rule makes of the third is its own decision.
+People write one as the name of a tool, a glob, a list of them, or in full: `{tool: "refund_*", arguments: {amount: {above: 9}}}`.
+Arguments may not have been recorded: a match has three values, and each rule decides about the third.
 """
 
 import re
@@ -60,12 +49,8 @@ class Compiled(Protocol):
         ...
 
 
-class Compile(Protocol):
-    """Compiles an expression with these variables, or raises `ConfigError`."""
-
-    def __call__(self, text: str, variables: tuple[str, ...]) -> Compiled:
-        """Compile."""
-        ...
+# Compiles an expression with these variables, or raises `ConfigError`.
+_Compile: TypeAlias = Callable[[str, tuple[str, ...]], Compiled]
 
 
 class CallExpression:
@@ -79,7 +64,7 @@ class CallExpression:
             raise ValueError("needs the extra `toolgauge[cel]`, which is not installed: `pip install 'toolgauge[cel]'`")
         try:
             # An entry point's value: what is not of this type fails here.
-            self._compiled = cast("Compile", plugins.load(plugins.EXPRESSIONS, "cel"))(text, _VARIABLES)
+            self._compiled = cast("_Compile", plugins.load(plugins.EXPRESSIONS, "cel"))(text, _VARIABLES)
         except ConfigError as error:
             raise ValueError(f"is no expression: {error.message}") from error
         self.needs_arguments = "arguments" in text

@@ -1,9 +1,8 @@
 """Expressions in CEL, through Google's own runtime: checked and compiled once, evaluated within bounds.
 
-The only module that needs the extra `toolgauge[cel]`; it is reached by its entry point in `toolgauge.expressions`. The
-runtime stops after 10,000 steps of `all`, `exists`, `map` and `filter` together, and refuses what is nested deeper than 32
-or longer than 100,000 characters. It does not bound how large the values are that it gets, which `expressions` does, and
-keeps what each step makes until the end, so that what copies or searches values is rationed where there are steps.
+The only module that needs the extra `toolgauge[cel]`; an entry point in `toolgauge.expressions`. The runtime stops after 10,000
+steps of loops, at 32 levels and 100,000 characters. It keeps what each step makes until the end, so that operations that copy
+or search values are rationed beside loops; `call_patterns` bounds the values.
 """
 
 # The package ships stubs and lacks the marker that names them.
@@ -44,7 +43,13 @@ class CelExpression:
 
     def __init__(self, text: str, variables: tuple[str, ...]) -> None:
         """Compile; raise `ConfigError` when it is none, or gives something else."""
-        _check_cost(_LITERAL.sub('""', text))
+        # Refuse what could take gigabytes or minutes.
+        bare = _LITERAL.sub('""', text)
+        loops = len(_STEPS.findall(bare))
+        if loops and len(_COPIES.findall(bare)) > _MAX_COPIES:
+            raise ConfigError(f"has more than {_MAX_COPIES} of `+`, `string()` and `bytes()` beside {_LOOPS}")
+        if loops > 1 and _MATCHES.search(bare):
+            raise ConfigError(f"has `matches()` beside several of {_LOOPS}")
         self._environment = cel.NewEnv(variables=dict.fromkeys(variables, cel.Type.DYN))
         try:
             self._program = self._environment.compile(text)
@@ -65,15 +70,6 @@ class CelExpression:
         if result.type() != cel.Type.BOOL:
             raise ExpressionError("it gives neither true nor false")
         return bool(result.value())
-
-
-def _check_cost(text: str) -> None:
-    """Raise `ConfigError` for what could take gigabytes or minutes; `text` is without literals and comments."""
-    loops = len(_STEPS.findall(text))
-    if loops and len(_COPIES.findall(text)) > _MAX_COPIES:
-        raise ConfigError(f"has more than {_MAX_COPIES} of `+`, `string()` and `bytes()` beside {_LOOPS}")
-    if loops > 1 and _MATCHES.search(text):
-        raise ConfigError(f"has `matches()` beside several of {_LOOPS}")
 
 
 def _complaint(status: str) -> str:

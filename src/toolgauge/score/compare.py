@@ -50,10 +50,7 @@ _JUST_BELOW_ONE = math.nextafter(1.0, 0.0)
 
 
 class Comparison(Struct, frozen=True, kw_only=True):
-    """`value` is 1 exactly when the rules are met; only some rules know values between.
-
-    `leaves` is the number of leaves that were compared, `work` the cost of comparing them in microseconds, roughly.
-    """
+    """`value` is 1 exactly when the rules are met; `leaves` were compared, for `work` in microseconds, roughly."""
 
     value: float
     differences: tuple[Difference, ...] = ()
@@ -62,11 +59,8 @@ class Comparison(Struct, frozen=True, kw_only=True):
 
 
 def compare(rule: Rule | Scope, expected: Json, actual: Json, *, where: str) -> Comparison:
-    """Compare two values that are both there; `where` is the path that differences begin with.
-
-    Under `similarity` the value is the mean over all leaves. Under any other rule it is 0 if anything differs where a
-    rule knows only yes and no, and else the mean over the leaves of those places whose rule knows values between.
-    """
+    """Compare two values that are both there; `where` is the path that differences begin with."""
+    # Under `similarity` the value is the mean over all leaves; else 0 if a yes-or-no rule fails, and the mean over the other leaves.
     scope = rule if isinstance(rule, Scope) else Scope(rule)
     quick = quick_agreement(scope, expected, actual)
     if quick is not None:
@@ -86,10 +80,8 @@ def compare(rule: Rule | Scope, expected: Json, actual: Json, *, where: str) -> 
 
 
 def quick_agreement(scope: Scope, expected: Json, actual: Json) -> tuple[float, int] | None:
-    """Return what `compare` finds for two single values under a rule of single values, and the work it took.
-
-    `None` for all else. Without it: 5 to 30 % more for runs with calls that differ.
-    """
+    """Return the value of two single values under a rule for such, and the work it took; `None` for all else."""
+    # Without it: 5 to 30 % more for runs with calls that differ.
     if isinstance(expected, _CONTAINERS) or isinstance(actual, _CONTAINERS) or isinstance(scope.rule, _NOT_OF_LEAVES):
         return None
     return agreement(_leaf_rule(scope.rule), expected, actual)
@@ -115,10 +107,7 @@ _BLIND = frozenset(("one_of", "regex"))
 
 
 def path(where: str, name: str) -> str:
-    """Extend a path by a key: `passengers[2].last_name`; a leading `tool:` names what the path is in.
-
-    A path that nobody would read to its end is not extended: spans decide how deep they are.
-    """
+    """Extend a path by a key, up to a bound: `passengers[2].last_name`; a leading `tool:` names what the path is in."""
     if len(where) > _MAX_PATH:
         return where
     if name.isidentifier() and len(name) <= _MAX_NAME:

@@ -1,9 +1,8 @@
 """Whether the user could have agreed to a call: the agent had named it, and then the user spoke.
 
-That is a sign of form, not of meaning, and it is read in favour of the agent. A message names a call when it holds all
-words of one of its argument values (texts, and numbers of two digits or more). Where the agent named none of them, a word
-of the tool's name will do, unless the message that the user wrote last is the first to name one: then the call came of
-the request itself. Only what was there before the call counts.
+A sign of form, read in favour of the agent. A message names a call when it holds all words of one of its argument values, or, if
+the agent named no value, a word of the tool's name, unless the last message of the user is the first to name a value: then it
+asked for the call. Only messages before the call count.
 """
 
 import re
@@ -73,7 +72,7 @@ class Dialogue:
             return Confirmation(given=False, unseen=_NO_USER)
         known = bisect_left(self._turns, call.turn + 1)
         values = list(islice(_values(call), _MAX_VALUES))
-        asked = _first_named(values, self._agent_words)
+        asked = min(_places(values, self._agent_words), default=None)
         # The place of the last message of the user, and of the agent's last one before it.
         before = bisect_left(self._user, (known, ""))
         last = self._user[before - 1][0] if before else -1
@@ -83,7 +82,7 @@ class Dialogue:
         if (asked is None or asked > last) and not is_request:
             names = _NAME_WORD.findall(call.name[:_MAX_NAME])
             words = [[word.casefold()] for word in names if len(word) >= _SHORTEST_NAME]
-            named = _first_named(words, self._agent_words)
+            named = min(_places(words, self._agent_words), default=None)
             asked = min((place for place in (asked, named) if place is not None), default=None)
         if asked is None or asked >= known:
             return Confirmation(given=False, unseen=self._doubt) if self._doubt is not None else _MISSING
@@ -109,10 +108,6 @@ def _doubt(trajectory: Trajectory) -> NotEvaluated | None:
     if trajectory.has_beginning is None:
         return _OTHER_TRACES if trajectory.scope == "trace" and trajectory.conversation_id is not None else None
     return None if trajectory.has_beginning else _OTHER_TRACES
-
-
-def _first_named(values: Iterable[Sequence[str]], first: dict[str, int]) -> int | None:
-    return min(_places(values, first), default=None)
 
 
 def _places(values: Iterable[Sequence[str]], first: dict[str, int]) -> Iterator[int]:

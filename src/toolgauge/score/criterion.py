@@ -61,10 +61,7 @@ _REFERENCE_DEPTH = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class When:
-    """Which trajectories a criterion is for; all conditions must hold, `None` always does.
-
-    `service`, `agent` and `case` are globs; `case` is matched with the reference key's value.
-    """
+    """Selects trajectories; `service`, `agent` and `case` (the reference key's value) are globs; `None` always matches."""
 
     service: str | None = None
     agent: str | None = None
@@ -95,13 +92,10 @@ class Lookup:
 Reference: TypeAlias = NoReference | Inline | Lookup
 
 
+# `failures` are globs over results of calls that failed unmarked. `evaluator_file` is the Python file of the evaluator's class.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Criterion:
-    """A named rule. `sample` is the share of conversations that are scored; `pass_at` the least score that passes.
-
-    `failures` are globs: a call whose result reads so has failed, for producers that mark no failures.
-    `evaluator_file` is the Python file that the evaluator's class is from; `None` for one of an installed package.
-    """
+    """A named rule. `sample` is the share of conversations that are scored; `pass_at` the least score that passes."""
 
     name: str
     evaluator_name: str
@@ -144,13 +138,10 @@ def _compact(value: Json) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
+# The names configured as `writes`, `read_only` and `neutral` decide first; without `neutral`, words of the name show neutral tools.
+# All others write where only `read_only` is given, none where only `writes` is; else the verb of the name decides.
 class ToolKinds:
-    """Decides which tools change state, and which are neutral: hand-offs, answers and thinking.
-
-    A tool named in `writes` does, one named in `read_only` or `neutral` does not. Without `neutral` the words of the name
-    show neutral tools. Of the others: all write where only `read_only` is configured, none where only
-    `writes` is, and otherwise the verb of the name decides.
-    """
+    """Decides which tools change state, and which are neutral: hand-offs, answers and thinking."""
 
     __slots__ = ("_known", "_neutral", "_read_only", "_writes")
 
@@ -374,10 +365,7 @@ def with_neutral_tools(trajectory: Trajectory, kinds: ToolKinds) -> Trajectory:
 
 
 def _seen_code(registered: Registered, trajectory: Trajectory, expected: Expected | None) -> Trajectory:
-    """Leave out steps of code agents.
-
-    Rule: they are judged by evaluators that declare it, and by others where the reference or `tools` names them in full.
-    """
+    """Leave out steps of code agents, unless the evaluator judges them or the reference or `tools` names them in full."""
     if not trajectory.code_steps or registered.judges_code:
         return trajectory
     tools: object = getattr(registered.criterion.evaluator, "tools", None)

@@ -27,12 +27,10 @@ _LONGEST_WORD = 64
 _LONGEST_KNOWN = 65_536
 
 
+# `live_since_ns` is when this process began to receive; `None` where it missed nothing. Until `ongoing_ns` later, a conversation
+# that is new here may be older.
 class EarlierTraces:
-    """The memory of the newest `capacity` conversations.
-
-    `live_since_ns` is when this process began to receive; `None` where it missed nothing before. Until `ongoing_ns` later, a
-    conversation that is new here may be older. `is_divided` where other processes receive traces of the same conversations.
-    """
+    """The memory of the newest `capacity` conversations; `is_divided` where other processes receive traces of them too."""
 
     def __init__(
         self, capacity: int, *, live_since_ns: int | None = None, ongoing_ns: int = 0, is_divided: bool = False
@@ -84,7 +82,7 @@ class EarlierTraces:
         gap = before.gap or seen.gap_of_results or (trajectory.incomplete and "incomplete")
         if len(hashes) > _MAX_VALUES * WORD_HASH_BYTES:
             hashes, gap = b"", gap or "incomplete"
-        has_user = before.has_user or seen.user.is_any
+        has_user = before.has_user or any(seen.user.contents)
         self._put(_key(conversation_id), EarlierValues(hashes, has_traces=True, has_user=has_user, gap=gap))
 
     def forget(self, trajectory: Trajectory) -> None:
@@ -104,11 +102,9 @@ class EarlierTraces:
         self._changed.clear()
 
     def _unseen_turns(self, trajectory: Trajectory) -> str | None:
-        """Return why turns before a trace may be unseen, where no trace of its conversation is remembered.
-
-        Rule: they may be unseen where the first input holds earlier turns without their results, where other processes receive
-        traces of the same conversations, and, soon after the start of this process, where the service was at work at that moment.
-        """
+        """Return why turns before a trace may be unseen, where no trace of its conversation is remembered."""
+        # They may be where the first input holds earlier turns without results, where other processes receive traces of the same
+        # conversations, and soon after the start of this process, where the service was at work at that moment.
         if trajectory.has_beginning is False:
             return "incomplete"
         since_ns = self._since_ns

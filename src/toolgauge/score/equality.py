@@ -1,14 +1,8 @@
 """Equality: how far two single values agree under a rule, dates and times included, and whether whole values are equal.
 
-Whole values are compared by keys, without recursion, because spans decide how deep values are. `Identities` and
-`canonical` are ours: booleans are no numbers, NaN equals NaN. `PythonEquality` is `==` of Python, which the originals of
-the field compare by: 1, 1.0 and true are one value, NaN equals nothing. The order of keys does not matter, that of items
-does.
-
-What is read as a date or time, of ISO 8601 and RFC 3339: dates `2025-01-31` and `20250131`; times `09:30`, `09:30:15`,
-`09:30:15.25` (or with a comma) and, after a date, also `0930` and `093015`; both joined by `T`, `t` or one space; zones
-`Z`, `z`, `+02:00`, `+0200` and `+02` after a time that has a date. `24:00` is the start of the next day. Nothing else is:
-no week or ordinal dates, no leap seconds, no month names, no numbers.
+Whole values are compared by keys, without recursion, as spans decide how deep they are. Ours (`Identities`, `canonical`) keep
+booleans from numbers, and NaN equals NaN; `PythonEquality` is `==` of Python, as originals compare. Dates and times are those
+of ISO 8601 and RFC 3339: no week or ordinal dates, no leap seconds, no month names, no numbers.
 """
 
 import math
@@ -34,13 +28,10 @@ _MOMENT = re.compile(f"{_DATE}(?:[Tt ]{_TIME}{_PACKED_TIME}{ZONE}?)?", re.ASCII)
 _TIME_OF_DAY = re.compile(f"{_TIME})", re.ASCII)
 
 
+# Moments without a zone are equal where their clocks show the same; one with and one without never are.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """A date, a time of day or a point in time; equal where they name the same one.
-
-    `day` counts days, `second` those since midnight, in universal time where there is a zone. Two moments without a zone
-    are equal where their clocks show the same; one with and one without never are.
-    """
+    """A date, a time of day or a point in time, in universal time where there is a zone; equal where they name the same."""
 
     day: int | None
     second: int | None
@@ -50,25 +41,27 @@ class Moment:
 
 
 def moment(text: str, *, zone: int | None = None) -> Moment | None:
-    """Read a date or a time; `None` if it is not written in one of the known forms.
-
-    `zone` is the offset from universal time, in seconds, of points in time that are written without one.
-    """
+    """Read a date or a time, else return `None`; `zone` (seconds from universal time) is that of clocks without one."""
     if len(text) > _MAX_LENGTH:
         return None
     alone = _TIME_OF_DAY.fullmatch(text)
     if alone is not None:
         second = _second(alone["hour"], alone["minute"], alone["second"] or "0", alone["fraction"] or "")
-        return None if second is None else Moment(day=None, second=second, fraction=_digits(alone["fraction"]))
+        fraction = (alone["fraction"] or "").rstrip("0")
+        return None if second is None else Moment(day=None, second=second, fraction=fraction)
     match = _MOMENT.fullmatch(text)
     if match is None:
         return None
     packed = match["packed"] or ""
-    day = _day(match["year"], match["month"] or packed[:2], match["day"] or packed[2:])
-    if day is None or match["hour"] is None:
-        return None if day is None else Moment(day=day, second=None)
+    try:
+        month, number = int(match["month"] or packed[:2]), int(match["day"] or packed[2:])
+        day = date(int(match["year"]), month, number).toordinal()
+    except ValueError:
+        return None
+    if match["hour"] is None:
+        return Moment(day=day, second=None)
     minute, second = match["minute"] or match["packed_minute"], match["second"] or match["packed_second"]
-    fraction = _digits(match["fraction"] or match["packed_fraction"])
+    fraction = (match["fraction"] or match["packed_fraction"] or "").rstrip("0")
     in_day = _second(match["hour"], minute, second or "0", fraction)
     if in_day is None:
         return None
@@ -79,22 +72,11 @@ def moment(text: str, *, zone: int | None = None) -> Moment | None:
     return Moment(day=day + days, second=in_day, fraction=fraction, has_zone=away is not None)
 
 
-def _day(year: str, month: str, day: str) -> int | None:
-    try:
-        return date(int(year), int(month), int(day)).toordinal()
-    except ValueError:
-        return None
-
-
 def _second(hour: str, minute: str, second: str, fraction: str) -> int | None:
     hours, minutes, seconds = int(hour), int(minute), int(second)
     if hours == 24:
         return None if minutes or seconds or fraction.strip("0") else _SECONDS_PER_DAY
     return hours * 3600 + minutes * 60 + seconds if hours < 24 and minutes < 60 and seconds < 60 else None
-
-
-def _digits(fraction: str | None) -> str:
-    return (fraction or "").rstrip("0")
 
 
 Leaf: TypeAlias = bool | int | float | str | None
@@ -147,7 +129,15 @@ def agreement(rule: LeafRule, expected: Leaf, actual: Leaf) -> tuple[float, int]
 def _number_agreement(rule: LeafRule, expected: float, actual: float) -> float:
     match rule:
         case Numeric(absolute=absolute, relative=relative):
-            return float(_is_within(expected, actual, absolute=absolute, relative=relative))
+            try:
+                # Decimals are not exact in binary: 20.01 is within 0.01 of 20.
+                slack = 4 * math.ulp(max(abs(expected), abs(actual)))
+                tolerance = max(absolute, relative * abs(expected))
+                within = tolerance + slack if tolerance else 0.0
+                return float(math.isclose(expected, actual, rel_tol=0.0, abs_tol=within))
+            except OverflowError:
+                # Integers beyond the range of floats that are not equal: no tolerance was meant to span them.
+                return 0.0
         case Similarity():
             try:
                 distance = abs(expected - actual) / max(abs(expected), abs(actual))
@@ -187,11 +177,9 @@ def fold_key(text: str) -> str:
     """Return a text that is the same for texts that `casefold` takes for alike."""
     if text.isascii():
         return text.lower()
-    return text if len(text) > _MAX_FOLDED else _folded(text)
-
-
-def _folded(text: str) -> str:
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
+    return (
+        text if len(text) > _MAX_FOLDED else unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
+    )
 
 
 def _shared(first: str, second: str) -> int:
@@ -208,17 +196,6 @@ def _shared(first: str, second: str) -> int:
 
 def _is_number(value: Json) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _is_within(expected: float, actual: float, *, absolute: float, relative: float) -> bool:
-    try:
-        # Decimals are not exact in binary: 20.01 is within 0.01 of 20.
-        slack = 4 * math.ulp(max(abs(expected), abs(actual)))
-        tolerance = max(absolute, relative * abs(expected))
-        return math.isclose(expected, actual, rel_tol=0.0, abs_tol=tolerance + slack if tolerance else 0.0)
-    except OverflowError:
-        # Integers beyond the range of floats that are not equal: no tolerance was meant to span them.
-        return False
 
 
 _Token: TypeAlias = str | int | float
@@ -278,10 +255,7 @@ class Identities:
         # True is no number, NaN is not equal to itself, and large ones have tags.
         if isinstance(value, int | float) and not isinstance(value, bool) and value == value and not is_large(value):
             return self._figures.setdefault(value, -2 - 2 * len(self._figures))
-        return self._number(canonical(value))
-
-    def _number(self, key: Key) -> int:
-        return self._numbers.setdefault(key, len(self._numbers) + 1)
+        return self._numbers.setdefault(canonical(value), len(self._numbers) + 1)
 
 
 class PythonEquality:

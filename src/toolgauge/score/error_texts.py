@@ -8,6 +8,7 @@ import json
 import re
 from collections import defaultdict
 from http import HTTPStatus
+from operator import is_not
 from typing import Final
 
 from msgspec import Struct
@@ -27,17 +28,13 @@ _KIND = "failed_result"
 
 def with_failures(trajectory: Trajectory, failures: Globs) -> Trajectory:
     """Return the trajectory with an error for each call without one whose result matches a glob."""
-    found: dict[int, str] = {}
+    calls = list(trajectory.calls)
     for place, call in enumerate(trajectory.calls):
         text = None if call.error is not None else _text(call.result)
         if text is not None and failures.match(text):
-            found[place] = text
-    if not found:
-        return trajectory
-    calls = list(trajectory.calls)
-    for place, text in found.items():
-        calls[place] = replace(calls[place], error=CallError(kind=_KIND, message=text))
-    return replace(trajectory, calls=tuple(calls))
+            calls[place] = replace(call, error=CallError(kind=_KIND, message=text))
+    has_found = any(map(is_not, calls, trajectory.calls))
+    return replace(trajectory, calls=tuple(calls)) if has_found else trajectory
 
 
 def _text(result: Content) -> str | None:
@@ -104,10 +101,7 @@ _MEMBERS = frozenset((*_EXIT_CODES, *_ERRORS, *(name for name, _ in _FLAGS)))
 
 
 class ErrorTexts(Struct, frozen=True):
-    """A trajectory with an error for each call that failed by its result alone.
-
-    `shown` are the orders of all other calls whose result reads like an error.
-    """
+    """A trajectory with an error for each call that failed by its result alone; `shown` are orders of doubtful calls."""
 
     trajectory: Trajectory
     shown: frozenset[int]

@@ -25,11 +25,7 @@ _FAILED: frozenset[OutcomeWord | str] = frozenset({"fail", "error"})
 
 
 class ResultCounts(Struct):
-    """What was counted of scorecards. Belongs to one thread.
-
-    `failed` are the scorecards with a live result that failed. `results` are by criterion, and outcome or the reason why there
-    is none.
-    """
+    """Counts of scorecards, of those with a failed live result, and of results by criterion and outcome or reason."""
 
     scorecards: int = 0
     failed: int = 0
@@ -67,11 +63,9 @@ _MAX_ALIKE = 20
 
 
 def failing_calls(results: Sequence[Result], calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
-    """Return the calls that a run failed with, in order; none of a run that passed.
-
-    Rule: the calls that a live criterion failed, or in whose arguments it found a difference; where it names none, those that
-    failed themselves. Criteria in the shadow count where no other failed.
-    """
+    """Return the calls that a run failed with, in order; none of a run that passed."""
+    # Rule: the calls that a live criterion failed, or in whose arguments it found a difference; else those that failed themselves.
+    # Criteria in the shadow count where no other failed.
     failed = [result for result in results if outcome_word(result.outcome) == "fail"]
     deciding = [result for result in failed if result.enforce == "live"] or failed
     named = {id(result.call) for result in deciding if result.call is not None} | differences_by_call(
@@ -85,10 +79,8 @@ def failing_calls(results: Sequence[Result], calls: Sequence[ToolCall]) -> tuple
 def differences_by_call(
     results: Sequence[Result], calls: Sequence[ToolCall]
 ) -> dict[int, list[tuple[str, Difference]]]:
-    """Find the differences in arguments of each call, with the names of their criteria.
-
-    A result about the trajectory names the tool of a difference alone: it is the call's where no other has such a value.
-    """
+    """Find the differences in arguments of each call, with the names of their criteria."""
+    # A result about the trajectory names only the tool: the difference is of the one call that has such a value.
     by_name: dict[str, list[ToolCall]] = {}
     for call in calls:
         by_name.setdefault(call.name, []).append(call)

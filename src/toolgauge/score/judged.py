@@ -1,9 +1,7 @@
 """Evaluators that ask a judge: their parameters, their questions, what cannot be judged, and what a verdict means.
 
-A question renders what a judge may know, within a budget, as quotations. The newest matters most: what does not fit the
-budget is left out from the oldest turn on, and the question tells the judge so. Recorded material stays material, because
-nothing in it can end the quotation: one JSON value a line, everything that does not print escaped, between two marks that
-carry a hash of what stands between them. No text can contain its own hash.
+A question quotes what a judge may know within a budget, the newest first, and says what was left out. Nothing recorded can end
+a quotation: one JSON value a line, unprintable characters escaped, between two marks with a hash of all between them.
 """
 
 import hashlib
@@ -262,7 +260,7 @@ class JudgedCalls(JudgedByModel):
         clear = self.clear(call, view)
         if clear is not None:
             return clear
-        if not has_words(view):
+        if not any(isinstance(entry, Spoken) and entry.role == "user" for entry in view.history):
             return _NO_WORDS
         return question_about_call(self.prompt, view, call, writer)
 
@@ -291,11 +289,6 @@ def question(prompt: Prompt, sections: Sequence[str], writer: Writer, *, instruc
         form=prompt.form,
         notes=writer.all_notes,
     )
-
-
-def has_words(view: JudgeView) -> bool:
-    """Return whether any message of the user was recorded."""
-    return any(isinstance(entry, Spoken) and entry.role == "user" for entry in view.history)
 
 
 def unreadable_arguments(call: ToolCall) -> NotEvaluated | None:

@@ -1,23 +1,19 @@
-"""Pairing in order, with the greatest total: call by call, by turns, or by stages and turns.
+"""Pairing in order, with the greatest total: call by call, or by stages and turns.
 
 Stages are groups of expected calls, turns are groups of actual ones; neither has an order within. A pair of an earlier
 stage never stands in a later turn than a pair of a later stage, so every pairing is a walk through the grid of stages and
 turns. Equal calls of a stage or turn are one class: which of them is taken does not matter, only how many.
 """
 
-from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import TypeAlias
 
 # The weights of a row's pairs with these columns: not negative, 0 for what may not be paired.
 RowWeights: TypeAlias = Callable[[int, Sequence[int]], Sequence[int]]
 Pairs: TypeAlias = list[tuple[int, int]]
-
-_MAX_GROUP = 10
-_MAX_STEPS = 3_000_000
 
 
 def in_order(expected: Sequence[Hashable], actual: Sequence[Hashable], weights: RowWeights) -> Pairs:
@@ -27,11 +23,30 @@ def in_order(expected: Sequence[Hashable], actual: Sequence[Hashable], weights: 
     best = [[0] * (columns + 1) for _ in range(rows + 1)]
     found: list[dict[int, int]] = [{} for _ in range(rows)]
     for row in reversed(range(rows)):
-        looked_at = _worth_a_look(row, rows, columns, least)
+        looked_at = range(max(0, least - rows + row), min(columns, columns - least + row + 1))
         in_row = weights(row, looked_at)
         found[row] = {column: weight for column, weight in zip(looked_at, in_row, strict=True) if weight}
-        _fill(best[row], best[row + 1], found[row])
-    return _traced(best, found)
+        current, following, right = best[row], best[row + 1], 0
+        for column in reversed(range(columns)):
+            if following[column] > right:
+                right = following[column]
+            weight = found[row].get(column)
+            if weight is not None and weight + following[column + 1] > right:
+                right = weight + following[column + 1]
+            current[column] = right
+    pairs: Pairs = []
+    row = column = 0
+    while row < rows and column < columns:
+        total, weight = best[row][column], found[row].get(column)
+        if weight is not None and total == weight + best[row + 1][column + 1]:
+            pairs.append((row, column))
+            row += 1
+            column += 1
+        elif total == best[row][column + 1]:
+            column += 1
+        else:
+            row += 1
+    return pairs
 
 
 def _common(expected: Sequence[Hashable], actual: Sequence[Hashable]) -> int:
@@ -47,128 +62,6 @@ def _common(expected: Sequence[Hashable], actual: Sequence[Hashable]) -> int:
     return len(actual) - free.bit_count()
 
 
-def _worth_a_look(row: int, rows: int, columns: int, least: int) -> range:
-    """Return the columns that a pair of this row may have in a pairing of at least `least` pairs.
-
-    A pair at (row, column) leaves room for min(row, column) pairs before it and the like after it.
-    """
-    return range(max(0, least - rows + row), min(columns, columns - least + row + 1))
-
-
-def _fill(current: list[int], following: list[int], weights: dict[int, int]) -> None:
-    right = 0
-    for column in range(len(current) - 2, -1, -1):
-        best = following[column]
-        if right > best:
-            best = right
-        found = weights.get(column)
-        if found is not None and found + following[column + 1] > best:
-            best = found + following[column + 1]
-        current[column] = right = best
-
-
-def _traced(best: list[list[int]], weights: list[dict[int, int]]) -> Pairs:
-    pairs: Pairs = []
-    row = column = 0
-    while row < len(weights) and column < len(best[0]) - 1:
-        found = weights[row].get(column)
-        total = best[row][column]
-        if found is not None and total == found + best[row + 1][column + 1]:
-            pairs.append((row, column))
-            row += 1
-            column += 1
-        elif total == best[row][column + 1]:
-            column += 1
-        else:
-            row += 1
-    return pairs
-
-
-def is_affordable(rows: int, groups: Sequence[Sequence[int]]) -> bool:
-    """Return whether `in_groups` ends in well under a second."""
-    return all(len(group) <= _MAX_GROUP for group in groups) and (
-        rows * sum(len(group) << len(group) for group in groups) <= _MAX_STEPS
-    )
-
-
-def in_groups(rows: int, groups: Sequence[Sequence[int]], weights: RowWeights) -> Pairs:
-    """Pair in order of the groups; `groups` holds the columns of each. The work doubles with each call of a group.
-
-    A state is a group and which of its calls are taken; the best total of every state is kept from row to row.
-    """
-    table = _Table(groups)
-    columns = [column for group in groups for column in group]
-    steps: list[_Step] = []
-    for row in range(rows):
-        in_row = weights(row, columns)
-        step = _Step()
-        for index in range(len(groups)):
-            table.take(index, in_row, step)
-        table.move_on(step)
-        steps.append(step)
-    return table.traced(steps)
-
-
-@dataclass(slots=True)
-class _Step:
-    """What one row changed: states that took a column, states that were entered from an earlier group."""
-
-    taken: dict[int, int] = field(default_factory=dict[int, int])
-    entered: dict[int, int] = field(default_factory=dict[int, int])
-
-
-class _Table:
-    """The best total of each state, `offset of the group + bits of the calls taken`; -1 is out of reach."""
-
-    __slots__ = ("_best", "_columns", "_groups", "_offsets")
-
-    def __init__(self, groups: Sequence[Sequence[int]]) -> None:
-        self._groups = groups
-        self._offsets: list[int] = []
-        self._columns: list[int] = []
-        self._best: list[int] = []
-        for group in groups:
-            self._offsets.append(len(self._best))
-            self._columns.append(sum(map(len, groups[: len(self._columns)])))
-            self._best += [0, *[-1] * ((1 << len(group)) - 1)]
-
-    def take(self, index: int, weights: Sequence[int], step: _Step) -> None:
-        offset, first, size = self._offsets[index], self._columns[index], len(self._groups[index])
-        best = self._best
-        before = best[offset : offset + (1 << size)]
-        for bit in range(size):
-            gain, mark = weights[first + bit], 1 << bit
-            if not gain:
-                continue
-            for taken, total in enumerate(before):
-                if total >= 0 and not taken & mark and total + gain > best[offset + taken + mark]:
-                    best[offset + taken + mark] = total + gain
-                    step.taken[offset + taken + mark] = bit
-
-    def move_on(self, step: _Step) -> None:
-        """Let each group begin where the best of those before it ends."""
-        best_state, best_total = 0, -1
-        for index, offset in enumerate(self._offsets):
-            if best_total > self._best[offset]:
-                self._best[offset] = best_total
-                step.entered[offset] = best_state
-            for state in range(offset, offset + (1 << len(self._groups[index]))):
-                if self._best[state] > best_total:
-                    best_state, best_total = state, self._best[state]
-
-    def traced(self, steps: Sequence[_Step]) -> Pairs:
-        pairs: Pairs = []
-        state = max(range(len(self._best)), key=lambda candidate: (self._best[candidate], -candidate), default=0)
-        for row in reversed(range(len(steps))):
-            while state in steps[row].entered:
-                state = steps[row].entered[state]
-            bit = steps[row].taken.get(state)
-            if bit is not None:
-                pairs.append((row, self._groups[bisect_right(self._offsets, state) - 1][bit]))
-                state -= 1 << bit
-        return pairs[::-1]
-
-
 # Indices of calls that may stand in for each other, and the classes of one stage or turn.
 Class: TypeAlias = Sequence[int]
 Classes: TypeAlias = Sequence[Class]
@@ -177,7 +70,7 @@ _MAX_STATES = 300_000
 _MAX_GRID_STEPS = 3_000_000
 
 
-def are_stages_affordable(stages: Sequence[Classes], turns: Sequence[Classes]) -> bool:
+def is_affordable(stages: Sequence[Classes], turns: Sequence[Classes]) -> bool:
     """Return whether `in_stages` ends in about a second."""
     sizes = [[prod(len(members) + 1 for members in classes) for classes in side] for side in (stages, turns)]
     steps = [
@@ -198,10 +91,7 @@ def in_stages(stages: Sequence[Classes], turns: Sequence[Classes], weights: RowW
     for stage, counts in enumerate(rows):
         grid.append([])
         for turn, taken in enumerate(places):
-            gains: list[Sequence[int]] = []
-            for members in stages[stage]:
-                gains += [weights(members[0], columns[turn])]
-            cell = _Cell(counts, taken, gains)
+            cell = _Cell(counts, taken, [weights(members[0], columns[turn]) for members in stages[stage]])
             cell.enter(grid[stage - 1][turn] if stage else None, grid[stage][turn - 1] if turn else None)
             cell.advance()
             grid[stage].append(cell)
@@ -226,7 +116,7 @@ class _Counts:
         ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _Move:
     expected: int
     actual: int
@@ -235,10 +125,7 @@ class _Move:
 
 
 class _Cell:
-    """One stage at one turn: the best total by the calls taken of both; -1 is out of reach.
-
-    A state is `number of the stage * size of the turn + number of the turn`.
-    """
+    """One stage at one turn: the best total by state, number of the stage * size of the turn + number of the turn."""
 
     __slots__ = ("best", "moves", "stage", "turn")
 
@@ -247,12 +134,7 @@ class _Cell:
         self.turn = turn
         self.best = [-1] * (stage.size * turn.size)
         self.moves = [
-            _Move(
-                expected=expected,
-                actual=actual,
-                gain=gain,
-                step=stage.places[expected] * turn.size + turn.places[actual],
-            )
+            _Move(expected, actual, gain, step=stage.places[expected] * turn.size + turn.places[actual])
             for expected, row in enumerate(gains)
             for actual, gain in enumerate(row)
             if gain
@@ -348,11 +230,6 @@ def _members(steps: Sequence[_GridStep], stages: Sequence[Classes], turns: Seque
     """Give each step the first calls of its classes that are left."""
     expected = [[deque(members) for members in classes] for classes in stages]
     actual = [[deque(members) for members in classes] for classes in turns]
-    return sorted(_taken(steps, expected, actual))
-
-
-def _taken(
-    steps: Sequence[_GridStep], expected: Sequence[Sequence[deque[int]]], actual: Sequence[Sequence[deque[int]]]
-) -> Iterator[tuple[int, int]]:
-    for stage, row, turn, column in steps:
-        yield expected[stage][row].popleft(), actual[turn][column].popleft()
+    return sorted(
+        (expected[stage][row].popleft(), actual[turn][column].popleft()) for stage, row, turn, column in steps
+    )

@@ -78,7 +78,8 @@ class Globs:
     def __init__(self, globs: Sequence[str]) -> None:
         # Most are plain names, and looking those up is ten times cheaper than matching.
         self._names = frozenset(glob for glob in globs if not _is_wild(glob))
-        wild = [_translated(glob) for glob in globs if _is_wild(glob)]
+        signs = {"*": ".*", "?": "."}
+        wild = ["".join(signs.get(one) or quoted(one) for one in glob) for glob in globs if _is_wild(glob)]
         self._pattern = Pattern("|".join(wild)) if wild else None
 
     def match(self, name: str) -> bool:
@@ -88,11 +89,6 @@ class Globs:
 
 def _is_wild(glob: str) -> bool:
     return "*" in glob or "?" in glob
-
-
-def _translated(glob: str) -> str:
-    wild = {"*": ".*", "?": "."}
-    return "".join(wild.get(character) or quoted(character) for character in glob)
 
 
 class Step(Struct, frozen=True):
@@ -110,10 +106,7 @@ class Step(Struct, frozen=True):
 
 
 class Place(Struct, frozen=True, kw_only=True):
-    """An argument of a tool, or a part of it; `path` is how that is written, without the tool.
-
-    Of places of the same depth the one with the greater `specificity` is more specific.
-    """
+    """An argument of a tool, or a part of it; `path` is written without the tool. Greater `specificity` wins."""
 
     tool: Step
     path: str

@@ -20,13 +20,9 @@ from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.selection import hidden_calls, shown, unseen_arguments
 
 
+# `args` is `None` for null arguments, which some originals keep apart from none; `type` is the kind of tool for those with kinds.
 class PlainCall(NamedTuple):
-    """One call of either side; a named tuple, as there is one for every call and dataclasses take three times as long.
-
-    `args` is `None` for null arguments, which some originals keep apart from none.
-
-    `type` is the kind of tool where an original knows kinds.
-    """
+    """One call of either side; a named tuple, as dataclasses take three times as long."""
 
     name: str
     args: JsonObject | None
@@ -159,10 +155,7 @@ def kind_of(value: Json) -> str:
 
 
 def written_calls(written: Json, types: Collection[str] = ("",)) -> PlainCalls:
-    """Read calls as an offline case has them; the first of `types` is that of a call that names none.
-
-    Raise `NotCallsError` for what the original would refuse.
-    """
+    """Read calls of an offline case, or raise `NotCallsError`; the first of `types` is that of a call that names none."""
     if not isinstance(written, list):
         raise NotCallsError(
             f"there are no `calls`: a list of objects with `name` and `args` is accepted, not {kind_of(written)}"
@@ -186,10 +179,8 @@ Fits: TypeAlias = Callable[[int, int], bool]
 
 
 def first_without(wanted: Sequence[Hashable], offered: Sequence[Hashable], fits: Fits) -> int | None:
-    """Return the first of `wanted` (kinds, by index) that finds no free one of its kind; `None` when all do.
-
-    `fits` is asked about (wanted, offered) until it agrees, and no further than the first that finds none.
-    """
+    """Return the first of `wanted` (kinds, by index) that finds no free one of its kind; `None` when all do."""
+    # `fits` is asked about (wanted, offered) until it agrees, and no further than the first that finds none.
     free: dict[Hashable, list[int]] = {}
     for place, key in enumerate(offered):
         free.setdefault(key, []).append(place)

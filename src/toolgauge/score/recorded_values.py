@@ -1,11 +1,8 @@
 """The values that a trajectory recorded: in content blocks of MCP servers, in all its texts, and without passing ones.
 
-A reference that was joined to the wrong conversation is otherwise silent, it just scores badly: its values occur nowhere.
-
-Rule for results that are the same: they differ only in points in time and clock times, durations, counters, ids of requests,
-the order of keys and the order of lists of records. A value counts as one of these by its form (`2026-01-31T09:30:00Z`,
-`350 ms`, 1767225600, `attempt 3`) or by its name (`elapsed_ms`, `requestCount`, `trace_id`). A result with nothing else in
-it was asked for because of that value, so it is compared as it is.
+Rule for equal results: they differ only in times, durations, counters, request ids, the order of keys and of lists of records. A
+value is one of these by its form (`350 ms`, `attempt 3`) or its name (`elapsed_ms`, `trace_id`). A result that holds nothing
+else was asked for because of it, and is compared as it is.
 """
 
 import re
@@ -17,7 +14,7 @@ from cachetools import LRUCache
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json
-from toolgauge.model.mcp_results import McpResult, block_value, mcp_result
+from toolgauge.model.mcp_results import block_value, mcp_result
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.equality import Leaf, canonical, tagged
 from toolgauge.score.patterns import Pattern
@@ -154,7 +151,7 @@ def result_value(result: Json) -> Json:
     found = mcp_result(result)
     if found is None:
         return result
-    values = _values(found)
+    values = list(map(block_value, found.blocks))
     content = values[0] if len(values) == 1 else values
     structured = found.structured
     if structured is None or structured == content:
@@ -169,12 +166,8 @@ def result_parts(result: Json) -> tuple[Json, ...]:
     found = mcp_result(result)
     if found is None:
         return (result,)
-    values = _values(found)
+    values = list(map(block_value, found.blocks))
     return tuple(values) if found.structured is None or found.structured in values else (*values, found.structured)
-
-
-def _values(found: McpResult) -> list[Json]:
-    return [block_value(block) for block in found.blocks]
 
 
 # Enough to tell, and a bound for references of any size.
@@ -187,10 +180,7 @@ _MAX_PLACES = 10_000
 
 
 class ExpectedValues:
-    """The argument values of references as text, the same for trajectory after trajectory.
-
-    Without it: 15 % more for a criterion with a reference.
-    """
+    """The argument values of references as text. Without it: 15 % more for a criterion with a reference."""
 
     __slots__ = ("_known",)
 
@@ -204,7 +194,7 @@ class ExpectedValues:
         if known is not None:
             return known[1]
         found = (leaf for call in expected.calls if call.args for leaf in islice(leaves(call.args), _MAX_LEAVES))
-        texts = (_text(leaf) for leaf in found)
+        texts = (written(leaf).casefold() for leaf in found)
         values = tuple(islice(dict.fromkeys(text for text in texts if text), _MAX_VALUES))
         self._known[id(expected)] = (expected, values)
         return values
@@ -227,11 +217,9 @@ class Conversation:
         return any(message.role != "system" for message in self._trajectory.messages)
 
     def share_of(self, expected: Expected) -> float | None:
-        """Return the share of expected argument values that occur in it; `None` if none can be looked for.
-
-        Text is looked for as it is, ignoring case; numbers between characters that do not continue a number. Values
-        that may have been in what was cut from long texts, nobody can tell any more, are left out of the share.
-        """
+        """Return the share of expected argument values that occur in it; `None` if none can be looked for."""
+        # Text is looked for as it is, ignoring case; numbers between characters that do not continue a number. Values that may have been
+        # in what was cut from long texts are left out of the share.
         for known, share in self._shares:
             if known is expected:
                 return share
@@ -267,7 +255,7 @@ def _recorded_texts(trajectory: Trajectory) -> list[str]:
                     stack += node
                 else:
                     left -= 1
-                    text = node.strip().casefold() if isinstance(node, str) else _text(node)
+                    text = node.strip().casefold() if isinstance(node, str) else written(node).casefold()
                     if text:
                         texts.append(text)
     return texts
@@ -296,10 +284,6 @@ def leaves(value: Json) -> Iterator[Leaf]:
             stack += node
         else:
             yield node
-
-
-def _text(leaf: Json) -> str:
-    return written(leaf).casefold()
 
 
 def written(leaf: Json) -> str:

@@ -1,20 +1,8 @@
 """The rules that values can be compared by, and which of them compares which argument of which tool.
 
-A rule of single values (`LeafRule`) decides about every leaf of a value; the others look at a value as a whole. People
-write rules in a criterion:
-
-    arguments:
-      "*": casefold                                           # all arguments of all tools
-      "*.note": ignore                                        # `note` of any tool
-      issue_refund.amount: {rule: numeric, absolute: 0.01}
-      book.passengers[*].last_name: casefold                  # within an argument
-      '["shop.refund"].order_id': {rule: regex, pattern: "A-[0-9]+"}
-
-A key is a tool and a path that begins with an argument. Names may hold `*` and `?`; one with a dot, a bracket or a
-quote in it is written `["in.brackets"]`, where `*` is nothing special. `[*]` is every item of a list, `[2]` its third.
-A rule holds for the place it is written for and for all that is in it. Of several rules for a place the most specific
-counts: the longest path, then names before globs (the more letters the better) from the innermost step outwards,
-the tool last; then the one written last.
+A rule of single values (`LeafRule`) decides about every leaf of a value; the others look at a value as a whole. People write
+`book.passengers[*].last_name: casefold` (`docs/arguments.md`): a rule holds for its place and all within. The most specific
+counts: the longest path, then names before globs from the innermost step outwards, the tool last; then the one written last.
 """
 
 import json
@@ -45,86 +33,70 @@ class Absent(Enum):
 ABSENT = Absent.ABSENT
 
 
-class Exact(Struct, frozen=True):
+class Exact(Struct, frozen=True, tag="exact"):
     """The same value."""
 
 
-class Casefold(Struct, frozen=True):
-    """The same value, where case and Unicode composition of text do not matter.
-
-    Texts beyond 50,000 characters that are not plain ASCII have to be the same.
-    """
+class Casefold(Struct, frozen=True, tag="casefold"):
+    """The same value, where case and composition do not matter, except in long texts that are not plain ASCII."""
 
 
-class Numeric(Struct, frozen=True, kw_only=True):
-    """Numbers within a tolerance (the larger of the two counts; `relative` is a share of the expected number).
-
-    Booleans are no numbers, and neither are texts; these and everything else have to be the same.
-    """
+class Numeric(Struct, frozen=True, kw_only=True, tag="numeric"):
+    """Numbers within a tolerance, the larger of the two; all else, booleans and texts too, has to be the same."""
 
     absolute: float = 0.0
     relative: float = 0.0
 
 
-class DateTime(Struct, frozen=True, kw_only=True):
-    """Texts that name the same date, time of day or point in time (forms: `leaves`); all else has to be the same.
-
-    Clocks with and without a zone differ, unless `zone` (seconds from universal time) says where those without are.
-    """
+class DateTime(Struct, frozen=True, kw_only=True, tag="datetime"):
+    """Texts that name the same date or time; `zone` (seconds from universal time) is that of clocks without one."""
 
     zone: int | None = None
 
 
-class Contains(Struct, frozen=True):
+class Contains(Struct, frozen=True, tag="contains"):
     """The expected text occurs in the actual one; of two lists: every expected item does."""
 
 
-class Similarity(Struct, frozen=True):
-    """How alike, from 0 to 1: the mean over all leaves of both sides.
-
-    Text: 1 - edit distance / longer length. Numbers: 1 - difference / larger magnitude. Everything else is equal or not;
-    a leaf without a counterpart is 0. An empty list or object is one leaf. Items of lists are compared by place.
-    """
+# Text: 1 - edit distance / longer length. Numbers: 1 - difference / larger magnitude. A leaf without a counterpart is 0.
+class Similarity(Struct, frozen=True, tag="similarity"):
+    """How alike, from 0 to 1: the mean over all leaves of both sides; items of lists are compared by place."""
 
 
 LeafRule: TypeAlias = Exact | Casefold | Numeric | DateTime | Contains | Similarity
 
 
-class Regex(Struct, frozen=True):
+class Regex(Struct, frozen=True, tag="regex"):
     """The whole of the actual text matches the pattern; the expected value is not looked at."""
 
     pattern: Pattern
 
 
-class Ignore(Struct, frozen=True):
+class Ignore(Struct, frozen=True, tag="ignore"):
     """Not looked at, there or not."""
 
 
-class Present(Struct, frozen=True):
+class Present(Struct, frozen=True, tag="present"):
     """Any value, as long as there is one."""
 
 
-class SetLike(Struct, frozen=True):
+class SetLike(Struct, frozen=True, tag="set"):
     """Lists of the same items; order and repeats do not matter. The value is shared items / all items."""
 
 
-class Subset(Struct, frozen=True):
+class Subset(Struct, frozen=True, tag="subset"):
     """Objects may hold more than is expected, at any depth; expected members are compared by the rule `by`."""
 
     by: LeafRule = Exact()
 
 
-class Lenient(Struct, frozen=True):
+class Lenient(Struct, frozen=True, tag="lenient"):
     """Objects may hold more than is expected, at any depth; lists of single values are bags, other lists are not."""
 
 
-class OneOf(Struct, frozen=True, kw_only=True):
-    """One of several accepted values, compared by the rule `by`.
-
-    They are `values`, where given, and what is expected is not looked at; else the expected value is the list of them.
-    The value may be missing where `omissible` says so, or where `marker` is among those accepted. A marker is never
-    a value by itself.
-    """
+# The value may be missing where `omissible` says so, or where `marker`, which is never a value itself, is among those accepted.
+class OneOf(Struct, frozen=True, kw_only=True, tag="one_of"):
+    """One of several accepted values, compared by the rule `by`: `values`, or else the list that is expected."""
 
     values: tuple[Json, ...] | None = None
     omissible: bool = False
@@ -134,26 +106,10 @@ class OneOf(Struct, frozen=True, kw_only=True):
 
 Rule: TypeAlias = LeafRule | Regex | Ignore | Present | SetLike | Subset | Lenient | OneOf
 
-_NAMES: dict[type, str] = {
-    Exact: "exact",
-    Casefold: "casefold",
-    Numeric: "numeric",
-    DateTime: "datetime",
-    Contains: "contains",
-    Similarity: "similarity",
-    Regex: "regex",
-    Ignore: "ignore",
-    Present: "present",
-    SetLike: "set",
-    Subset: "subset",
-    Lenient: "lenient",
-    OneOf: "one_of",
-}
-
 
 def rule_name(rule: Rule) -> str:
     """Name the rule as differences and configuration call it."""
-    return _NAMES[type(rule)]
+    return str(rule.__struct_config__.tag)
 
 
 # Named once: a union would be made anew each time that it is asked for.

@@ -11,15 +11,14 @@ from pathlib import PurePath
 from traceback import walk_tb
 from typing import TypeAlias
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from toolgauge.model.expected import Expected
 from toolgauge.model.judging import Answers, Inquiry, Judged
 from toolgauge.model.observations import ToolDefinition
-from toolgauge.model.outcomes import NotEvaluated, Outcome, Reason, Result, Scored
+from toolgauge.model.outcomes import NotEvaluated, Reason, Result, Scored
 from toolgauge.model.records import SpanRef
-from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.criterion import (
     Criterion,
     NoReference,
@@ -81,15 +80,20 @@ def reading_scope(criteria: Sequence[Criterion]) -> ReadingScope:
     registered = tuple(map(register, criteria))
     return ReadingScope(
         conversations=any(one.criterion.scope == "conversation" for one in registered),
-        content=any(map(_looks_at_content, registered)),
+        # Judges may look at messages and results; values of references and failures are looked for in them.
+        content=any(
+            one.evaluator is None
+            or one.failures is not None
+            or not isinstance(one.criterion.reference, NoReference)
+            or getattr(one.evaluator, "needs_content", True)
+            for one in registered
+        ),
     )
 
 
+# Criteria that ask a judge are not scored here: `inquiries` returns their questions, `judged` takes the answers.
 class Scorer:
-    """Scores trajectories against criteria. Keeps between them recent offers, and which criteria are switched off.
-
-    Criteria that ask a judge are not scored here: `inquiries` says what they want to know, `judged` what came of it.
-    """
+    """Scores trajectories against criteria; remembers recent offers, and which criteria are switched off."""
 
     def __init__(
         self,
@@ -101,10 +105,7 @@ class Scorer:
         on_unmatched: OnUnmatched | None = None,
         registered_tools: Mapping[str, ToolDefinition] | None = None,
     ) -> None:
-        """`registered_tools` are those of the configuration, by name.
-
-        `deadline` cuts evaluators off, `on_switched_off` and `on_unmatched` log criteria that score nothing, and why.
-        """
+        """`deadline` cuts evaluators off, `on_switched_off` and `on_unmatched` log criteria that score nothing, and why."""
         registered = tuple(map(register, criteria))
         self._scoring = tuple(one for one in registered if one.evaluator is not None)
         self._asking = tuple(one for one in registered if one.judge is not None)
@@ -126,11 +127,8 @@ class Scorer:
         )
 
     def score(self, trajectory: Trajectory, now_ns: int, *, lacking: Reason = "incomplete") -> tuple[Result, ...]:
-        """Return all results, in the order of the criteria and of the calls.
-
-        Of an incomplete trajectory only calls that were seen whole are judged, by evaluators that look at a call alone;
-        `lacking` is the reason why there is nothing else.
-        """
+        """Return all results, in the order of the criteria and of the calls."""
+        # Of an incomplete trajectory only whole calls are judged, by evaluators that look at a call alone; `lacking` is the reason why.
         trajectory = with_neutral_tools(with_writing_tools(trajectory, (), self._kinds), self._kinds)
         if self.registered_tools:
             trajectory = replace(trajectory, registered_tools=self.registered_tools)
@@ -223,7 +221,8 @@ class Scorer:
         if self._timeouts.is_off(criterion, trajectory.service, now_ns):
             return [registered.made(trajectory.root, None, _SWITCHED_OFF)]
         # Call the evaluator, the one place where a deadline may strike: nothing here but a list of its own changes.
-        evaluated = _Evaluated()
+        outcomes: list[Judged] = []
+        fault: Judged | None = None
         # One outcome a call and one for the trajectory; after them any other is a repeat, which is refused.
         most = len(seen.trajectory.calls) + 2
         try:
@@ -232,18 +231,18 @@ class Scorer:
                 for evaluation in evaluations:
                     # Older plug-ins yield `None` between outcomes.
                     if evaluation is not None:
-                        evaluated.outcomes.append(evaluation)
-                    if len(evaluated.outcomes) == most:
+                        outcomes.append(evaluation)
+                    if len(outcomes) == most:
                         break
                 if isinstance(evaluations, Generator):
                     evaluations.close()
         except TimeoutError:
-            evaluated.fault = _TIMEOUT
+            fault = _TIMEOUT
         except Exception as error:  # noqa: BLE001 (plug-ins may raise anything; it becomes an outcome)
-            evaluated.fault = _raised(error)
-        if self._timeouts.count(criterion, trajectory.service, now_ns, is_timeout=evaluated.fault is _TIMEOUT):
+            fault = _raised(error)
+        if self._timeouts.count(criterion, trajectory.service, now_ns, is_timeout=fault is _TIMEOUT):
             self._on_switched_off(criterion, trajectory.service)
-        results = _checked(registered, seen, evaluated, trajectory.root)
+        results = _checked(registered, seen, outcomes, fault, trajectory.root)
         if half is not None:
             # What was found to be missing may be in the other half.
             return [
@@ -253,13 +252,6 @@ class Scorer:
         if seen.expected is not None:
             results = [_with_values_seen(result, conversation, seen.expected) for result in results]
         return results
-
-
-class _Evaluated(Struct):
-    """The outcomes an evaluator gave, unchecked, and the outcome that stands for what broke it off."""
-
-    outcomes: list[tuple[ToolCall | None, Outcome]] = []
-    fault: Judged | None = None
 
 
 class _Timeouts:
@@ -304,15 +296,17 @@ def _raised(error: Exception) -> Judged:
     return broken(type(error).__name__, f"the evaluator raised an exception{where}")
 
 
-def _checked(registered: Registered, seen: Seen, evaluated: _Evaluated, root: SpanRef | None) -> list[Result]:
+def _checked(
+    registered: Registered, seen: Seen, outcomes: Sequence[Judged], fault: Judged | None, root: SpanRef | None
+) -> list[Result]:
     made = registered.made
     checker = Checker(registered.criterion.evaluator.level, seen.trajectory.calls, registered.marks)
     try:
-        is_sound = checker.check(evaluated.outcomes, made, root)
+        is_sound = checker.check(outcomes, made, root)
     except Exception as error:  # noqa: BLE001 (outcomes may hold objects of the plug-in, which may raise anything)
         return [*checker.results, made(root, *_raised(error))]
-    if is_sound and evaluated.fault is not None:
-        return [*checker.results, made(root, *evaluated.fault)]
+    if is_sound and fault is not None:
+        return [*checker.results, made(root, *fault)]
     return checker.results or [made(root, None, checker.silence())]
 
 
@@ -349,13 +343,3 @@ def _with_values_seen(result: Result, conversation: Conversation, expected: Expe
         explanation += "; no value of the reference occurs in the conversation: it may belong to another one"
     parts = {**outcome.parts, "reference_values_seen": share}
     return replace(result, outcome=replace(outcome, explanation=explanation, parts=parts))
-
-
-def _looks_at_content(registered: Registered) -> bool:
-    """Return whether messages and results have to be read: a judge may look at them, and an evaluator without `needs_content`.
-
-    The values of a reference are looked for in all that was said, and failures in what tools gave back.
-    """
-    if not isinstance(registered.criterion.reference, NoReference) or registered.failures is not None:
-        return True
-    return registered.evaluator is None or getattr(registered.evaluator, "needs_content", True)

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct
@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict
 from toolgauge.model.content import NOT_RECORDED, NotRecorded, Recorded, Unparsed
 from toolgauge.model.expected import Expected, ExpectedCall
 from toolgauge.model.json import JsonObject
-from toolgauge.model.outcomes import Difference, Errored, Level, NotEvaluated, Outcome, Scored
+from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Scored
 from toolgauge.model.plain_words import with_spaces
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import CASE_DIALECT, ClosedBecause, ToolCall, Trajectory
@@ -37,10 +37,7 @@ _MAX_VERDICTS = 256
 
 
 class Verdicts(dict[str, Outcome]):
-    """The usual outcome of calls of a tool, by its name: the same few tools are called all day long.
-
-    Bounded, as names come from producers. Without it: a quarter more for scoring and encoding.
-    """
+    """The usual outcome of calls of a tool, by its name. Without it: a quarter more for scoring and encoding."""
 
     __slots__ = ()
 
@@ -215,21 +212,15 @@ def score_turns(trajectory: Trajectory, expected: Expected, calls: Sequence[Tool
     outcome = mean_of_turns(outcomes)
     if not unseen or isinstance(outcome, Errored):
         return outcome
-    with_unseen = replace(
-        outcome, explanation=f"{outcome.explanation}; {unseen} calls in user turns without expected ones"
-    )
-    if isinstance(with_unseen, Scored):
-        return replace(
-            with_unseen, parts={**with_unseen.parts, "unexpected": with_unseen.parts.get("unexpected", 0) + unseen}
-        )
-    return with_unseen
+    outcome = replace(outcome, explanation=f"{outcome.explanation}; {unseen} calls in user turns without expected ones")
+    if isinstance(outcome, NotEvaluated):
+        return outcome
+    return replace(outcome, parts={**outcome.parts, "unexpected": outcome.parts.get("unexpected", 0) + unseen})
 
 
 def calls_by_turn(trajectory: Trajectory, calls: Sequence[ToolCall], turns: int) -> list[list[ToolCall]] | None:
-    """Split the calls into as many user turns as expected; `None` when the record does not show that many.
-
-    A user's message begins a turn. Where messages were not recorded, each trace of a conversation is one.
-    """
+    """Split the calls into as many user turns as expected; `None` when the record does not show that many."""
+    # A user's message begins a turn. Where messages were not recorded, each trace of a conversation is one.
     users = [message for message in trajectory.messages if message.role == "user"]
     # Producers report the same message with every model call.
     without_echoes = users[:1] + [message for before, message in pairwise(users) if message.text != before.text]
@@ -257,32 +248,24 @@ def mean_of_turns(outcomes: Sequence[Outcome]) -> Outcome:
         return (other or unscored or [NotEvaluated(reason="nothing_expected", explanation="no turn is expected")])[0]
     scores = [scored for _, scored in numbered]
     below = [f"turn {number}: {scored.explanation}" for number, scored in numbered if scored.value < 1]
-    more = f"; and {len(below) - _SHOWN_TURNS} more turns below 1" if len(below) > _SHOWN_TURNS else ""
+    if len(below) > _SHOWN_TURNS:
+        below = [*below[:_SHOWN_TURNS], f"and {len(below) - _SHOWN_TURNS} more turns below 1"]
     summary = f"mean over {len(scores)} of {len(outcomes)} user turns"
     differences = (
-        Difference(
-            where=f"turn {number}: {difference.where}",
-            rule=difference.rule,
-            expected=difference.expected,
-            actual=difference.actual,
-        )
+        replace(difference, where=f"turn {number}: {difference.where}")
         for number, scored in numbered
         for difference in scored.differences
     )
+    figures: dict[str, list[float]] = {}
+    for name, figure in chain.from_iterable(scored.parts.items() for scored in scores):
+        figures.setdefault(name, []).append(figure)
+    parts = {name: sum(found) / len(found) if name in _SHARES else sum(found) for name, found in figures.items()}
     return Scored(
         value=sum(scored.value for scored in scores) / len(scores),
-        explanation="; ".join([summary, *below[:_SHOWN_TURNS]]) + more,
-        parts={**_parts(scores), "turns": len(outcomes), "turns_scored": len(scores)},
+        explanation="; ".join([summary, *below]),
+        parts={**parts, "turns": len(outcomes), "turns_scored": len(scores)},
         differences=tuple(differences)[:_MAX_DIFFERENCES],
     )
-
-
-def _parts(scores: Sequence[Scored]) -> dict[str, float]:
-    figures: dict[str, list[float]] = {}
-    for scored in scores:
-        for name, figure in scored.parts.items():
-            figures.setdefault(name, []).append(figure)
-    return {name: sum(found) / len(found) if name in _SHARES else sum(found) for name, found in figures.items()}
 
 
 NOTHING_MADE = NotEvaluated(reason="nothing_expected", explanation="all expected calls are optional; none was made")
@@ -322,11 +305,9 @@ class Sides(Struct, frozen=True, kw_only=True):
 def make_sides(
     expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], *, names_only: bool, equals_meet: bool = True
 ) -> Sides:
-    """Make both sides ready. An expected call that may repeat becomes several slots, those beyond the least optional.
-
-    Slots of one group of expected calls share a group, all others have one of their own.
-    `equals_meet` is False where rules decide that even an equal call may not be what is expected.
-    """
+    """Make both sides ready. An expected call that may repeat becomes several slots, those beyond the least optional."""
+    # Slots of one group of expected calls share a group, all others have their own. `equals_meet` is False where an equal call may
+    # not be as expected, by the rules.
     identities = Identities()
     slots: list[ExpectedCall] = []
     slot_items: list[Item] = []
@@ -395,13 +376,7 @@ def nothing_expected(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]
 def not_observable(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> NotEvaluated | None:
     """Return the outcome where a call that could be an expected one was recorded without arguments."""
     names = {call.name for call in expected if call.args is not None}
-    for call in calls:
-        if isinstance(call.arguments, Recorded) or call.name not in names:
-            continue
-        unseen = unseen_arguments(call)
-        if unseen is not None:
-            return unseen
-    return None
+    return next(filter(None, (unseen_arguments(call) for call in calls if call.name in names)), None)
 
 
 class CallComparison(CallSelection):

@@ -1,18 +1,24 @@
-"""What evaluators report of an alignment: counts, words, and what the arguments of paired calls come to."""
+"""Reports of an alignment: counts, words, differences in arguments, and the edit script.
+
+The script turns the calls into the expected calls: `insert` a missing call, `delete` an unexpected one, `change` the arguments of
+one, `move` a misplaced one, `swap` two neighbours, `leave` an unexpected one without cost, and `keep` the rest.
+"""
 
 from collections import Counter
 from collections.abc import Sequence
-from itertools import islice
+from itertools import groupby
+from operator import attrgetter, itemgetter
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
 from toolgauge.model.json import JsonObject
 from toolgauge.model.outcomes import OTHER_ARGUMENTS, Difference, Side
 from toolgauge.model.plain_words import argument_words, rule_words
-from toolgauge.score.align import Alignment
+from toolgauge.score.align import Alignment, Pair, Weigh, align
 from toolgauge.score.arguments import ArgumentComparer, Figures, Word
 from toolgauge.score.compare import describe
-from toolgauge.score.selection import Sides, shown
+from toolgauge.score.selection import Sides, first_names, first_notes, shown
 
 _SHOWN_NAMES = 5
 _MAX_DIFFERENCES = 20
@@ -95,9 +101,8 @@ def leftovers(sides: Sides, alignment: Alignment, paired: Sequence[Mismatch] = (
         ("unexpected", [sides.calls[index].name for index in other]),
         ("repeated", [sides.calls[index].name for index in alignment.repeated]),
     )
-    described = [f"{shown(one.difference.where)} ({one.words})" for one in paired[:_SHOWN_NAMES]]
-    more = f" and {len(paired) - _SHOWN_NAMES} more" if len(paired) > _SHOWN_NAMES else ""
-    mismatched = [f"{rule_words(OTHER_ARGUMENTS)}: {', '.join(described)}{more}"] if described else []
+    described = [f"{shown(one.difference.where)} ({one.words})" for one in paired]
+    mismatched = [f"{rule_words(OTHER_ARGUMENTS)}: {first_names(described, _SHOWN_NAMES)}"] if described else []
     return [*mismatched, *(f"{word}: {listed(names)}" for word, names in named if names)]
 
 
@@ -118,27 +123,18 @@ def unparsable_note(sides: Sides, alignment: Alignment) -> list[str]:
     return [f"unparsable arguments: {listed(names)}"] if names else []
 
 
-def greedy_note(alignment: Alignment) -> list[str]:
-    """Note that the calls were too many to look for the best way to pair them."""
-    return ["too many calls to look for the best way to pair them"] if alignment.is_greedy else []
-
-
-def cut_short_note(comparer: ArgumentComparer) -> list[str]:
-    """Note that there were too many values to compare each with each."""
-    return (
-        ["too much to compare all calls with all others: the pairs may not be the best"]
-        if comparer.is_cut_short
-        else []
-    )
+def pairing_notes(alignment: Alignment, comparer: ArgumentComparer | None = None) -> list[str]:
+    """Note that there were too many calls, or values, to look for the best pairs."""
+    notes = ["too many calls to look for the best way to pair them"] if alignment.is_greedy else []
+    if comparer is not None and comparer.is_cut_short:
+        notes.append("too much to compare all calls with all others: the pairs may not be the best")
+    return notes
 
 
 def listed(names: Sequence[str]) -> str:
     """Name calls with how often each occurs, the first few of them."""
-    counted = Counter(names)
-    first = islice(counted.items(), _SHOWN_NAMES)
-    parts = [shown(name) if count == 1 else f"{shown(name)} x{count}" for name, count in first]
-    more = f" and {len(counted) - _SHOWN_NAMES} more" if len(counted) > _SHOWN_NAMES else ""
-    return ", ".join(parts) + more
+    parts = [shown(name) if count == 1 else f"{shown(name)} x{count}" for name, count in Counter(names).items()]
+    return first_names(parts, _SHOWN_NAMES)
 
 
 class Report(Struct, frozen=True, kw_only=True):
@@ -157,16 +153,16 @@ def report(comparer: ArgumentComparer, alignment: Alignment) -> Report:
     for pair in alignment.pairs:
         equal = comparer.equal_arguments(pair.expected, pair.actual)
         if equal is not None:
-            figures.add_equal(equal)
+            figures.met += equal
+            figures.expected += equal
+            figures.given += equal
             continue
         is_asked = pair.value < 1 and len(differences) < _MAX_DIFFERENCES
         agreement = comparer.compare(pair.expected, pair.actual, explain=is_asked)
         figures.add(agreement)
         differences += agreement.differences
     paired = mismatches(comparer, alignment)
-    notes = [describe(difference) for difference in differences[:_DESCRIBED]]
-    if len(differences) > _DESCRIBED:
-        notes.append(f"{len(differences) - _DESCRIBED} more differences")
+    notes = first_notes([describe(difference) for difference in differences], _DESCRIBED, "more differences")
     described = {one.slot for one in paired}
     missing = [sides.slots[slot] for slot in alignment.missing[:_MAX_DIFFERENCES] if slot not in described]
     differences += [one.difference for one in paired]
@@ -174,7 +170,136 @@ def report(comparer: ArgumentComparer, alignment: Alignment) -> Report:
         Difference(where=slot.name, rule="missing call", expected=Side(value=slot.args)) for slot in missing
     ]
     return Report(
-        notes=(*notes, *leftovers(sides, alignment, paired), *greedy_note(alignment), *cut_short_note(comparer)),
+        notes=(*notes, *leftovers(sides, alignment, paired), *pairing_notes(alignment, comparer)),
         parts={**figures.parts(), **counts(alignment)},
         differences=tuple(differences[:_MAX_DIFFERENCES]),
     )
+
+
+Action: TypeAlias = Literal["keep", "leave", "change", "insert", "delete", "move", "swap"]
+
+_SHOWN_STEPS = 8
+# Looking for the place of calls that stand wrong only serves the telling.
+_MAX_PAIRS = 20_000
+
+
+class Free(Struct, frozen=True, kw_only=True):
+    """What costs nothing: unexpected calls are left, missing ones not inserted."""
+
+    extra: bool = False
+    missing: bool = False
+
+
+# `where_to` is the place of a moved call; for a swap it is the call that belongs here.
+class Edit(Struct, frozen=True, kw_only=True):
+    """One step of the script. `slot` and `call` are indices into the sides, `None` where that side has none."""
+
+    action: Action
+    name: str
+    slot: int | None = None
+    call: int | None = None
+    where_to: str = ""
+
+
+# Where an edit stands: after which call, insertions behind it, in the order of the slots.
+_Placed: TypeAlias = tuple[tuple[int, int, int], Edit]
+
+
+def edits(sides: Sides, alignment: Alignment, weigh: Weigh, *, in_order: bool, free: Free) -> tuple[Edit, ...]:
+    """Make the script, in the order of the calls that were made; an insertion follows the call it comes after."""
+    moved = _moved(sides, alignment, weigh, free) if in_order else {}
+    swaps = _swaps(alignment, moved)
+    swapped = {pair.actual for pair in swaps.values()}
+    placed: list[_Placed] = []
+    for pair in alignment.pairs:
+        if pair.actual not in swapped:
+            action: Action = "keep" if pair.value == 1.0 else "change"
+            name = sides.calls[pair.actual].name
+            placed.append(((pair.actual, 0, 0), Edit(action=action, name=name, slot=pair.expected, call=pair.actual)))
+    last = _last_turns(sides, alignment)
+    for call in alignment.unexpected:
+        name, slot, place = sides.calls[call].name, moved.get(call), call
+        if call in swaps:
+            place = min(call, swaps[call].actual)
+            with_ = sides.calls[swaps[call].actual].name
+            edit = Edit(action="swap", name=name, slot=slot, call=call, where_to=with_)
+        elif slot is None:
+            edit = Edit(action="leave" if free.extra else "delete", name=name, call=call)
+        else:
+            is_early = last.get(sides.slot_items[slot].group, -1) > sides.call_items[call].group
+            edit = Edit(action="move", name=name, slot=slot, call=call, where_to="later" if is_early else "earlier")
+        placed.append(((place, 0, 0), edit))
+    call_of = {pair.expected: pair.actual for pair in alignment.pairs}
+    missing: set[int] = set() if free.missing else set(alignment.missing) - set(moved.values())
+    after = -1 if in_order else len(sides.calls)
+    for slot, expected in enumerate(sides.slots):
+        after = max(after, call_of.get(slot, -1))
+        if slot in missing:
+            placed.append(((after, 1, slot), Edit(action="insert", name=expected.name, slot=slot)))
+    return tuple(edit for _, edit in sorted(placed, key=itemgetter(0)))
+
+
+def _moved(sides: Sides, alignment: Alignment, weigh: Weigh, free: Free) -> dict[int, int]:
+    """Find calls that would be as expected at another place; return their slots."""
+    paired, calls = {pair.expected for pair in alignment.pairs}, alignment.unexpected
+    # Where calls that nobody needs cost nothing, one at the wrong place is but another of them.
+    unpaired = [slot for slot in range(len(sides.slots)) if slot not in paired]
+    slots = alignment.missing if free.extra else unpaired
+
+    def whole(slot: int, call: int) -> float | None:
+        return 1.0 if weigh(slots[slot], calls[call]) == 1.0 else None
+
+    if not slots or not calls:
+        return {}
+    wanted, made = [sides.slot_items[slot] for slot in slots], [sides.call_items[call] for call in calls]
+    # Equal calls fit the same slots, so that settling them first loses nothing.
+    left = align(wanted, made, whole, peel=True, max_pairs=_MAX_PAIRS)
+    return {calls[pair.actual]: slots[pair.expected] for pair in left.pairs}
+
+
+def _swaps(alignment: Alignment, moved: dict[int, int]) -> dict[int, Pair]:
+    """Find moved calls that only have to change places with a neighbour that is kept."""
+    pair_of = {pair.actual: pair for pair in alignment.pairs if pair.value == 1.0}
+    swaps: dict[int, Pair] = {}
+    for call, slot in moved.items():
+        for step in (1, -1):
+            neighbour = pair_of.get(call + step)
+            if neighbour is not None and neighbour.expected == slot - step and call not in swaps:
+                swaps[call] = neighbour
+                del pair_of[call + step]
+    return swaps
+
+
+def _last_turns(sides: Sides, alignment: Alignment) -> dict[int, int]:
+    """Find the last turn that the expected calls before each group stand in."""
+    turn_of = {pair.expected: sides.call_items[pair.actual].group for pair in alignment.pairs}
+    last: dict[int, int] = {}
+    before = within = -1
+    for group, slots in groupby(range(len(sides.slots)), key=lambda slot: sides.slot_items[slot].group):
+        last[group] = before
+        within = max([within, *(turn_of[slot] for slot in slots if slot in turn_of)])
+        before = within
+    return last
+
+
+def script_summary(script: Sequence[Edit]) -> str:
+    """Write the script in one bounded line, changes first: `keep search; insert book; delete delete_all`."""
+    steps = _steps(script)
+    if len(steps) <= _SHOWN_STEPS:
+        return "; ".join(steps)
+    steps = _steps([edit for edit in script if edit.action not in ("keep", "leave")])
+    more = f"{len(steps) - _SHOWN_STEPS} more changes" if len(steps) > _SHOWN_STEPS else "keep the rest"
+    return "; ".join([*steps[:_SHOWN_STEPS], more])
+
+
+def _steps(script: Sequence[Edit]) -> list[str]:
+    steps: list[str] = []
+    for action, group in groupby(script, key=attrgetter("action")):
+        run = [*group]
+        if action not in ("swap", "move"):
+            steps.append(f"{action} {listed([edit.name for edit in run])}")
+            continue
+        to = [f"with {shown(edit.where_to)}" if action == "swap" else edit.where_to for edit in run]
+        ways = [f"{shown(edit.name)} {where}" for edit, where in zip(run, to, strict=True)]
+        steps.append(f"{action} {', '.join(first_notes(ways, _SHOWN_STEPS))}")
+    return steps

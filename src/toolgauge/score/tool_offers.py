@@ -1,16 +1,12 @@
 """The tools on offer that a call is judged by: those of the agent run that made it, or the last ones that were recorded.
 
-Agents of one trace have different tools. A manager that is judged by the offer of its worker looks as if it invented each of
-its own tools. Many producers record the tools with the first model call of a conversation, or in some of their traces only:
-the last offer of the same conversation stands in, else that of the same service, agents and version within an hour. Times
-are those of the trajectories, so that an older one that closes late replaces nothing. Bounded in all it keeps: where an offer
-had to be forgotten, nothing stands in.
-
-Rule: where a trajectory has several agent runs, an offer stands in only for a run with the same agent and the same agents around it.
+Many producers record the tools in some traces only: the last offer of the same conversation stands in, else that of the same
+service, agents and version within an hour. Rule: in a trajectory of several agent runs, only for a run with the same agent and
+the same agents around it. Times are those of the trajectories. Bounded: for an offer that was forgotten, none stands in.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
-from operator import is_
+from operator import attrgetter, is_
 from typing import TypeAlias
 
 from cachetools import LRUCache
@@ -40,6 +36,7 @@ _MAX_DEPTH = 32
 # Of all offers together. Each is kept once for all that had it.
 _MAX_BYTES = 16 * 1024 * 1024
 _BYTES_PER_VALUE = 100
+_END = attrgetter("end_ns")
 
 _Tools: TypeAlias = tuple[ToolDefinition, ...]
 _Key: TypeAlias = tuple[Hashable, ...]
@@ -52,11 +49,9 @@ class _Shared(Struct):
     size_bytes: int
 
 
+# `agents` are those of a whole in any order, and those around a run from the outermost to its own.
 class _Part(Struct, frozen=True):
-    """A part of a trajectory that has an offer of its own: a run, or the whole where there are not several.
-
-    `agents` are those of a whole in any order, and those around a run from the outermost to its own.
-    """
+    """A part of a trajectory that has an offer of its own: a run, or the whole where there are not several."""
 
     run: SpanRef | None
     agents: tuple[str, ...]
@@ -121,12 +116,12 @@ class RecentOffers:
 
     def _found(self, trajectory: Trajectory, part: _Part) -> tuple[_Tools, OfferSource] | None:
         if trajectory.conversation_id is not None:
-            known = self._by_conversation.get(_conversation_key(trajectory), ())
+            known = self._by_conversation.get(_key(trajectory, trajectory.conversation_id), ())
             offers = [offer for offer in known if part.accepts(offer)]
-            tools = max(offers, key=lambda offer: offer.end_ns).shared.tools if offers else None
+            tools = max(offers, key=_END).shared.tools if offers else None
             if tools is not None:
                 return tools, "conversation"
-        offer = None if trajectory.service is None else self._by_service.get(_service_key(trajectory, part))
+        offer = None if trajectory.service is None else self._by_service.get(_key(trajectory, part.agents))
         if offer is None or offer.shared.tools is None:
             return None
         apart_ns = max(trajectory.start_ns - offer.end_ns, offer.start_ns - trajectory.end_ns)
@@ -139,17 +134,17 @@ class RecentOffers:
             return
         offer = _Offer(part.agents, part.is_whole, shared, trajectory.start_ns, trajectory.end_ns)
         if trajectory.conversation_id is not None:
-            key = _conversation_key(trajectory)
+            key = _key(trajectory, trajectory.conversation_id)
             known = {one.agents: one for one in self._by_conversation.get(key, ())}
-            latest = _latest(offer, known.pop(offer.agents, None))
+            latest = max(offer, known.pop(offer.agents, offer), key=_END)
             self._by_conversation[key] = (*known.values(), latest)[-_MAX_AGENTS:]
         if trajectory.service is not None:
-            key = _service_key(trajectory, part)
-            self._by_service[key] = _latest(offer, self._by_service.get(key))
+            key = _key(trajectory, part.agents)
+            self._by_service[key] = max(offer, self._by_service.get(key, offer), key=_END)
 
     def _kept(self, trajectory: Trajectory, tools: _Tools) -> _Shared | None:
         """Keep the tools, once for all that offer the same names; the newest definitions count."""
-        key = (trajectory.service, trajectory.resource.get(VERSION), *[tool.name for tool in tools])
+        key = _key(trajectory, *[tool.name for tool in tools])
         shared = self._shared.pop(key, None) or _Shared(None, 0)
         # A look at every schema of every trajectory would cost more than judging its calls.
         if shared.tools is None or not all(map(is_, shared.tools, tools)):
@@ -182,16 +177,8 @@ def _agents_down_to(run: Run, by_span: Mapping[SpanRef, Run]) -> tuple[str, ...]
     return tuple(reversed(agents))
 
 
-def _conversation_key(trajectory: Trajectory) -> _Key:
-    return trajectory.service, trajectory.resource.get(VERSION), trajectory.conversation_id
-
-
-def _service_key(trajectory: Trajectory, part: _Part) -> _Key:
-    return trajectory.service, trajectory.resource.get(VERSION), part.agents
-
-
-def _latest(offer: _Offer, known: _Offer | None) -> _Offer:
-    return known if known is not None and known.end_ns > offer.end_ns else offer
+def _key(trajectory: Trajectory, *of: Hashable) -> _Key:
+    return trajectory.service, trajectory.resource.get(VERSION), *of
 
 
 def _weight(tools: _Tools) -> int:
@@ -217,12 +204,10 @@ class Offer(Struct, frozen=True, eq=False):
     remark: str
 
 
+# Rule: each agent run is judged by its own offer, else by registered tools, never by the offer of another run. The offer of the
+# whole trajectory counts where there is one run, and for calls of which no run is known.
 class RunOffers:
-    """Looks up the offers that a call is judged by.
-
-    Rule: each agent run is judged by its own offer, else by the tools that the configuration registers, never by the offer of
-    another run. The offer of the whole trajectory counts where there is one run, and for calls of which no run is known.
-    """
+    """Looks up the offers that a call is judged by."""
 
     def __init__(self, trajectory: Trajectory) -> None:
         runs = trajectory.runs

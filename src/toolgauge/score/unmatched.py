@@ -13,16 +13,15 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.score.criterion import Criterion, Registered, When, applies, narrowed_to_agent, register
-from toolgauge.score.selection import NamesTools
+from toolgauge.score.criterion import Criterion, Inline, Registered, When, applies, narrowed_to_agent, register
+from toolgauge.score.patterns import Globs, read_place, values_at
+from toolgauge.score.rules import ArgumentRules, Ignore, Lenient
+from toolgauge.score.selection import CallSelection, NamesTools
 from toolgauge.settings import HOUR
 
 
 class Unmatched(Struct, frozen=True):
-    """A criterion that matched nothing. `has_trajectories`: there were trajectories for it, without a call of its tools.
-
-    `excluding` are its conditions that held for no trajectory, each with its key.
-    """
+    """A criterion that matched nothing, the `excluding` conditions, and whether there were trajectories for it."""
 
     criterion: Criterion
     has_trajectories: bool
@@ -128,3 +127,22 @@ def _conditions(registered: Registered) -> Iterator[tuple[str, Registered]]:
     ]
     for text, alone in single or [(f"`scope: {criterion.scope}`", When())]:
         yield text, register(replace(criterion, when=alone))
+
+
+def without_effect(criteria: Sequence[Criterion]) -> Iterator[str]:
+    """Yield warnings about parts of criteria that no expected call meets; calls in reference files are not looked at."""
+    for criterion in criteria:
+        evaluator, reference = criterion.evaluator, criterion.reference
+        calls = reference.expected.calls if isinstance(reference, Inline) else ()
+        if not calls:
+            continue
+        tools = evaluator.tools if isinstance(evaluator, CallSelection) else None
+        if isinstance(tools, tuple) and not any(map(Globs(tools).match, [call.name for call in calls])):
+            yield f"criterion `{criterion.name}` expects nothing: its `tools` match none of its expected calls"
+        rules: object = getattr(evaluator, "arguments", None)
+        for key, rule in rules.root.items() if isinstance(rules, ArgumentRules) else ():
+            place = read_place(key)
+            values = (values_at(call.args or {}, place.steps) for call in calls if place.tool.leads_to(call.name))
+            # These two count for arguments that nobody expects, too.
+            if not isinstance(rule.compiled(), Ignore | Lenient) and not any(values):
+                yield f"criterion `{criterion.name}` has a rule for `{key}`, which no expected call of it has"

@@ -22,12 +22,10 @@ _LONGEST_KNOWN = 200
 _OUTCOMES = frozenset((Scored, NotEvaluated, Errored))
 
 
+# Evaluators mostly yield the same objects; kept here, no other can take their place in memory. Without it: a fifth more for
+# scoring and encoding.
 class Marks(dict[int, tuple[Outcome, Outcome]]):
-    """What the outcomes of one criterion became when they were marked, by identity, beside these outcomes.
-
-    Evaluators say the same of many calls and trajectories, mostly with the very same object. As long as it is in here,
-    no other object can take its place in memory. Without it: a fifth more for scoring and encoding.
-    """
+    """The marked outcomes of one criterion by the identity of the unmarked ones, kept beside them."""
 
     __slots__ = ("_least",)
 

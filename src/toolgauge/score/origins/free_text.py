@@ -26,11 +26,8 @@ _START = attrgetter("start_ns")
 
 
 def without_delegated(trajectory: Trajectory) -> Trajectory:
-    """Take the texts that agents wrote out of the messages and prompts of their sub-agents.
-
-    Rule: an argument of several words of the call within which a sub-agent ran is the words of the agent that made the
-    call, unless that agent was given the same words.
-    """
+    """Take the texts that agents wrote out of the messages and prompts of their sub-agents."""
+    # Rule: an argument of several words of the call around a sub-agent is its caller's, unless the caller was given the same words.
     runs = {run.span: run for run in trajectory.runs}
     inner = [run for run in trajectory.runs if run.is_agent and run.above in runs]
     if not inner:
@@ -139,10 +136,8 @@ def is_code(text: str) -> bool:
 
 
 def _is_statement(line: str) -> bool:
-    """Return whether a line is one statement, one member of an object or markup.
-
-    Rule: it begins like one, and from there on no two words stand side by side, as they do in prose. Markup is code where no digit is outside of its tags.
-    """
+    """Return whether a line is one statement, one member of an object, or markup without digits outside its tags."""
+    # Rule: it begins like one, and from there on no two words stand side by side, as they do in prose.
     if line[0] == "<":
         return _BEGINS_TAG.match(line) is not None and not any(map(str.isdigit, _TAG.sub("", line)))
     flat = _COMMENT.sub("", _TEXT.sub("S", line)).rstrip()
@@ -173,12 +168,9 @@ class FreeTexts:
         self._agents = frozenset(map(name_words, trajectory.agents))
 
     def holds(self, call: ToolCall, text: str | float) -> bool:
-        """Return whether a value of the call is a text that is code, or a prompt to another agent.
-
-        Rule: a text is code where its tool runs code, or where half of its lines read like code; it is a prompt where it has
-        several words and its tool is an agent: a hand-off, one with `agent` or an agent's name as its name, one with an argument that
-        chooses an agent, or one within which an agent ran.
-        """
+        """Return whether a value of the call is a text that is code, or a prompt to another agent."""
+        # Rule: code is a text for a tool that runs code, or one with half of its lines like code; a prompt is a text of several words
+        # for a hand-off, a tool named `agent` or as an agent, with an argument that chooses an agent, or within which an agent ran.
         if not isinstance(text, str):
             return False
         if runs_code(call.name) or is_code(text):

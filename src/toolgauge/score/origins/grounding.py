@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import lru_cache
 from itertools import islice
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -108,7 +108,8 @@ class Texts:
     """Texts of one source. They are searched as they are, and indexed once that has cost as much as an index."""
 
     def __init__(self) -> None:
-        self._texts: list[bytes] = []
+        # The texts, folded.
+        self.contents: list[bytes] = []
         # What is not indexed, short texts together, how much that is, and how much of it was searched so far.
         self._chunks: list[bytes] = []
         self._size = 0
@@ -122,27 +123,16 @@ class Texts:
         self._read = 0
         self.has_relative_day = False
         self._looked = 0
-        # Of the texts that were looked at: days, number words and names in them may be unreadable.
-        self.is_foreign = self.has_other_script = False
+        self._languages = False, False
 
     def add(self, content: bytes) -> None:
         """Take a folded text."""
-        self._texts.append(content)
+        self.contents.append(content)
         self._size += len(content)
         if self._chunks and len(self._chunks[-1]) + len(content) < _CHUNK:
             self._chunks[-1] = b"  ".join((self._chunks[-1], content))
         else:
             self._chunks.append(content)
-
-    @property
-    def contents(self) -> Sequence[bytes]:
-        """The texts, folded."""
-        return self._texts
-
-    @property
-    def is_any(self) -> bool:
-        """Whether there is any text."""
-        return any(self._texts)
 
     def has(self, word: bytes) -> bool:
         """Return whether a word stands in the texts."""
@@ -195,22 +185,25 @@ class Texts:
         self._read_on()
         return digits[-_PHONE_SUFFIX:] in self._phones
 
-    def look_at_languages(self) -> None:
-        """Find out in which languages and letters the texts are that came since."""
-        for content in self._texts[self._looked :]:
-            self.is_foreign = self.is_foreign or value_forms.is_foreign(content)
-            self.has_other_script = self.has_other_script or value_forms.has_other_script(content)
-        self._looked = len(self._texts)
+    @property
+    def languages(self) -> tuple[bool, bool]:
+        """Whether any text is not English, and in other letters: its days, number words and names may be unreadable."""
+        is_foreign, has_other_script = self._languages
+        for content in self.contents[self._looked :]:
+            is_foreign = is_foreign or value_forms.is_foreign(content)
+            has_other_script = has_other_script or value_forms.has_other_script(content)
+        self._looked, self._languages = len(self.contents), (is_foreign, has_other_script)
+        return self._languages
 
     def has_phrase(self, phrase: bytes) -> bool:
         """Return whether the words of a phrase stand side by side."""
-        return any(_stands_alone(phrase, content, _NO_JOINTS) for content in self._texts)
+        return any(_stands_alone(phrase, content, _NO_JOINTS) for content in self.contents)
 
     def spells(self, joined: bytes) -> bool:
         """Return whether the characters of a word follow each other with at most two others between them."""
         letters = rb"[ '._/-]{0,2}".join(re.escape(bytes((code,))) for code in joined)
         pattern = re.compile(rb"(?<![a-z0-9])" + letters + rb"(?![a-z0-9])")
-        return any(pattern.search(value_forms.plain(content[:_MAX_SPELLED])) for content in self._texts[-_SEARCHES:])
+        return any(pattern.search(value_forms.plain(content[:_MAX_SPELLED])) for content in self.contents[-_SEARCHES:])
 
     def _index(self) -> None:
         for content in self._chunks:
@@ -221,7 +214,7 @@ class Texts:
         self._size = self._searched = 0
 
     def _read_on(self) -> None:
-        for content in self._texts[self._read :]:
+        for content in self.contents[self._read :]:
             days, phones, has_relative_day = (
                 _known_days_and_phones(content) if len(content) <= _LONGEST_KNOWN else _read(content)
             )
@@ -229,7 +222,7 @@ class Texts:
                 self._days.setdefault((month, day), set()).add(year)
             self._phones |= phones
             self.has_relative_day = self.has_relative_day or has_relative_day
-        self._read = len(self._texts)
+        self._read = len(self.contents)
 
 
 def _words(content: bytes) -> Set[bytes]:
@@ -238,8 +231,9 @@ def _words(content: bytes) -> Set[bytes]:
 
 def _read(content: bytes) -> tuple[frozenset[Day], frozenset[bytes], bool]:
     plain = value_forms.plain(content)
-    phones = frozenset(digits[-_PHONE_SUFFIX:] for digits in value_forms.phone_numbers(plain))
-    return frozenset(value_forms.days(plain)), phones, value_forms.names_relative_day(plain)
+    found = map(itemgetter(0), value_forms.PHONE.finditer(plain))
+    phones = frozenset(value_forms.digits_of(phone)[-_PHONE_SUFFIX:] for phone in found)
+    return frozenset(value_forms.days(plain)), phones, value_forms.RELATIVE_DAY.search(plain) is not None
 
 
 # The instructions of an agent come again with each of its conversations. Without these: a sixth more for the evaluator.
@@ -305,7 +299,7 @@ class Seen:
     @property
     def gap(self) -> NotEvaluated | None:
         """Why a value that was not found may have been seen all the same; `None` where all there was could be looked at."""
-        if self._gap is None and not (self.user.is_any or self._earlier.has_user):
+        if self._gap is None and not (any(self.user.contents) or self._earlier.has_user):
             return NO_USER
         return self._gap
 
@@ -421,7 +415,7 @@ class Seen:
     def is_computed(self, value: float) -> bool:
         """Return whether a number is a sum, a difference, a multiple or a percentage of numbers that had been seen."""
         # What earlier traces showed is known by hashes, which cannot be added.
-        if self.has_earlier or self._is_foreign():
+        if self.has_earlier or self.user.languages[0]:
             return True
         self._computed += 1
         if self._computed > _MAX_COMPUTED or not abs(value) < _LARGEST_COMPUTED:
@@ -444,15 +438,6 @@ class Seen:
         self._phrases += 1
         return self._phrases <= _MAX_PHRASES and self.user.has_phrase(phrase)
 
-    def names_in_other_letters(self) -> bool:
-        """Return whether the user may have written a name in other letters."""
-        self.user.look_at_languages()
-        return self.user.has_other_script
-
-    def _is_foreign(self) -> bool:
-        self.user.look_at_languages()
-        return self.user.is_foreign
-
     def spelled(self, joined: bytes) -> bool:
         """Return whether the user wrote a word with other joints or spaces in it: an account number in groups of four."""
         if not _SHORTEST_SPELLED <= len(joined) <= _LONGEST_SPELLED or not joined.isalnum():
@@ -469,7 +454,7 @@ class Seen:
             near = [*value_forms.neighbours(day)]
             if self._first(tool, lambda texts, near=near: any(map(texts.names_day, near))):
                 return "derived"
-        return "derived" if self.user.has_relative_day or self.has_earlier or self._is_foreign() else None
+        return "derived" if self.user.has_relative_day or self.has_earlier or self.user.languages[0] else None
 
     def phone(self, digits: bytes, tool: str) -> Source | None:
         """Return where a telephone number had been seen."""

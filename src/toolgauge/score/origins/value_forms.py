@@ -62,28 +62,14 @@ _MEASURED = re.compile(rb"(\d[\d,]{0,11}(?:\.\d{1,6})?)[a-z]{1,4}")
 # Longer ones are ids.
 _MAX_NUMBER = 15
 _LONGEST_WORD = 512
-_PHONE = re.compile(rb"\+?\d(?:[ ().-]{0,3}\d){6,14}")
+PHONE = re.compile(rb"\+?\d(?:[ ().-]{0,3}\d){6,14}")
 
+_NAMES_OF_MONTHS = (
+    "january jan|february feb|march mar|april apr|may|june jun|july jul|august aug|september sept sep"
+    "|october oct|november nov|december dec"
+)
 _MONTHS = {
-    name.encode(): number
-    for number, names in enumerate(
-        (
-            ("january", "jan"),
-            ("february", "feb"),
-            ("march", "mar"),
-            ("april", "apr"),
-            ("may",),
-            ("june", "jun"),
-            ("july", "jul"),
-            ("august", "aug"),
-            ("september", "sept", "sep"),
-            ("october", "oct"),
-            ("november", "nov"),
-            ("december", "dec"),
-        ),
-        1,
-    )
-    for name in names
+    name.encode(): number for number, names in enumerate(_NAMES_OF_MONTHS.split("|"), 1) for name in names.split()
 }
 _MONTH = b"(" + b"|".join(sorted(_MONTHS, key=len, reverse=True)) + rb")\b\.?"
 _YEAR = rb"(?:(?:,| of)? {0,2}(\d{4})\b)?"
@@ -94,16 +80,8 @@ _YEAR_LAST = re.compile(
     rb"(?<![\d./-])(\d{1,2})(?:[-/.](\d{1,2})[-/.](\d{4}|\d{2})\b|/(\d{1,2})\b|\.(\d{1,2})\.(?!\d))"
 )
 # `may 16`, `may the 16th, 2024`, and the second day of `may 16-18`.
-_MONTH_FIRST = re.compile(
-    rb"\b"
-    + _MONTH
-    + rb" {0,2}(?:the )?"
-    + _ORDINAL
-    + rb"(?: {0,2}(?:-|to|and|through|until|/) {0,2}"
-    + _ORDINAL
-    + rb")?"
-    + _YEAR
-)
+_UNTIL = rb"(?: {0,2}(?:-|to|and|through|until|/) {0,2}" + _ORDINAL + rb")?"
+_MONTH_FIRST = re.compile(rb"\b" + _MONTH + rb" {0,2}(?:the )?" + _ORDINAL + _UNTIL + _YEAR)
 _DAY_FIRST = re.compile(rb"\b" + _ORDINAL + rb"(?: of)? {0,2}" + _MONTH + _YEAR)
 # A month without a day is from its first to its last.
 _MONTH_ALONE = re.compile(
@@ -113,7 +91,8 @@ _MONTH_ALONE = re.compile(
     + _YEAR
 )
 _ENDS_OF_MONTH = (1, 28, 29, 30, 31)
-_RELATIVE_DAY = re.compile(
+# A day named by its distance: `tomorrow`, `next week`, `for 3 nights`.
+RELATIVE_DAY = re.compile(
     rb"\b(?:today|tonight|"
     # A day without a month, and what has a day of its own.
     rb"\d{1,2}(?:st|nd|rd|th)\b(?! {0,2}(?:of )?"
@@ -295,17 +274,6 @@ def neighbours(day: Day) -> Iterator[Day]:
             yield (other.year if year is not None else None, other.month, other.day)
     except (ValueError, OverflowError):
         return
-
-
-def names_relative_day(content: bytes) -> bool:
-    """Return whether folded text names a day by its distance: `tomorrow`, `next week`, `for 3 nights`."""
-    return _RELATIVE_DAY.search(content) is not None
-
-
-def phone_numbers(content: bytes) -> Iterator[bytes]:
-    """Yield the digits of what may be telephone numbers in folded text."""
-    for match in _PHONE.finditer(content):
-        yield digits_of(match[0])
 
 
 def digits_of(content: bytes) -> bytes:

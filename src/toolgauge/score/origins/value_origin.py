@@ -142,8 +142,10 @@ def origin(value: Value, tool: str, seen: Seen) -> Origin:
 
 
 def _source_of_number(content: float, tool: str, seen: Seen, *, may_compute: bool) -> Source | None:
-    text = _digits(content)
-    if text is None:
+    try:
+        text = str(int(content) if content == int(content) else content).encode()
+    except (ValueError, OverflowError):
+        # Not a number, or one of thousands of digits.
         return None
     source = seen.word(text, tool)
     if source is None:
@@ -153,14 +155,6 @@ def _source_of_number(content: float, tool: str, seen: Seen, *, may_compute: boo
     if source is None and not may_compute:
         return _source_without_prefix(text, tool, seen)
     return source
-
-
-def _digits(content: float) -> bytes | None:
-    try:
-        return str(int(content) if content == int(content) else content).encode()
-    except (ValueError, OverflowError):
-        # Not a number, or one of thousands of digits.
-        return None
 
 
 def _source_of_text(value: Value, text: str, tool: str, seen: Seen) -> Origin:
@@ -208,7 +202,18 @@ def _source_of_form(value: Value, text: str, tool: str, seen: Seen) -> Origin:
         number = value_forms.number(value_forms.folded(text).strip(b"$ %\xe2\x82\xac\xc2\xa3"))
         return "free" if number is None or abs(number) < 10 else _source_of_number(number, tool, seen, may_compute=True)
     if any(map(str.isdigit, text)):
-        return _source_of_parts(text, tool, seen)
+        # Look for each part with a digit of a short text: an address, a name with a number.
+        source: Source | None = None
+        parts = value_forms.parts(text)
+        for part in parts:
+            is_small = part.isdigit() and len(part) <= _LONGEST_LABEL and len(parts) > 1
+            if is_small or not any(48 <= code <= 57 for code in part):
+                continue
+            found = seen.word(part, tool) or _source_of_pieces(part, tool, seen)
+            if found is None:
+                return None
+            source = source or found
+        return source or "derived"
     # Look for one of the words of a name, or for all of it in other spellings.
     pieces = _pieces(text)
     if not pieces:
@@ -222,7 +227,7 @@ def _source_of_form(value: Value, text: str, tool: str, seen: Seen) -> Origin:
     for piece in dict.fromkeys((*pieces, b"".join(pieces), *spelled_out)):
         if len(piece) >= fewest and (source := seen.word(piece, tool)) is not None:
             return source
-    may_be_elsewhere = seen.has_earlier or seen.names_in_other_letters() or seen.spelled(b"".join(pieces))
+    may_be_elsewhere = seen.has_earlier or seen.user.languages[1] or seen.spelled(b"".join(pieces))
     return "derived" if may_be_elsewhere else None
 
 
@@ -250,11 +255,9 @@ def _source_of_id(text: str, tool: str, seen: Seen) -> Source | None:
 
 
 def _source_without_prefix(content: bytes, tool: str, seen: Seen) -> Source | None:
-    """Look for an id that stands elsewhere with another prefix, or with none.
-
-    Rule: a prefix of punctuation and one letter makes no other id where the rest has at least five characters, and where no
-    id with the same rest and another letter was seen.
-    """
+    """Look for an id that stands elsewhere with another prefix, or with none."""
+    # Rule: a prefix of punctuation and one letter makes no other id where the rest has at least five characters, and where no id with
+    # the same rest and another letter was seen.
     match = _PREFIXED.fullmatch(content)
     if match is None:
         return None
@@ -269,21 +272,6 @@ def _source_without_prefix(content: bytes, tool: str, seen: Seen) -> Source | No
     if letter is None:
         return next(iter(owners.values())) if len(owners) == 1 else None
     return seen.word(rest, tool) if owners.keys() <= {letter} else None
-
-
-def _source_of_parts(text: str, tool: str, seen: Seen) -> Source | None:
-    """Look for each part with a digit of a short text: an address, a name with a number."""
-    source: Source | None = None
-    parts = value_forms.parts(text)
-    for part in parts:
-        is_small = part.isdigit() and len(part) <= _LONGEST_LABEL and len(parts) > 1
-        if is_small or not any(48 <= code <= 57 for code in part):
-            continue
-        found = seen.word(part, tool) or _source_of_pieces(part, tool, seen)
-        if found is None:
-            return None
-        source = source or found
-    return source or "derived"
 
 
 def _source_of_pieces(part: bytes, tool: str, seen: Seen) -> Source | None:
@@ -316,11 +304,9 @@ _SHORTEST_IN_RESULTS = 4
 
 
 def value_chain(trajectory: Trajectory, call: ToolCall) -> CallOrigins:
-    """Return where each argument value of a call comes from, with the origins of the calls whose results it is from.
-
-    Rule: a value is the user's where the user named it before the call, else of the first call whose result held it, else the
-    system prompt's or the tool description's, else worked out from such values, else the model's own.
-    """
+    """Return where each argument value of a call comes from, and the origins of the calls whose results it is from."""
+    # Rule: a value is the user's where the user named it before the call, else of the first call whose result held it, else of the
+    # system prompt or the tool description, else worked out from such values, else the model's own.
     return _Tracer(trajectory).origins(call, _MAX_STEPS, _MAX_VALUES)
 
 
@@ -388,7 +374,19 @@ class _Search:
             return "common"
         found = None if _is_long(value) else origin(value, self._call.name, self._seen)
         if found == "free" or _is_long(value):
-            return self._source_of_words(value)
+            # Look for words that an agent may choose freely: they are somebody else's only where they stand as they are.
+            is_short = not isinstance(value.content, str) or len(value.content.strip()) < _SHORTEST_IN_RESULTS
+            seen, schema = self._seen, self._seen.schema(self._call.name)
+            places: tuple[tuple[ValueSource, Texts], ...] = (
+                ("user", seen.user),
+                *(() if is_short else (("result", seen.results), ("system", seen.system), ("schema", schema))),
+            )
+            for source, texts in places:
+                if _stands_in(value, texts):
+                    return source
+            if is_short:
+                return "common"
+            return "unknown" if seen.gap is not None else "model"
         if found is None:
             is_masked = isinstance(content, str) and is_mask(content)
             return "unknown" if self._seen.gap is not None or is_masked else "model"
@@ -403,21 +401,6 @@ class _Search:
             if not is_words and origin(value, self._call.name, seen) == "result":
                 return call
         return None
-
-    def _source_of_words(self, value: Value) -> ValueSource:
-        """Look for words that an agent may choose freely: they are somebody else's only where they stand as they are."""
-        is_short = not isinstance(value.content, str) or len(value.content.strip()) < _SHORTEST_IN_RESULTS
-        seen, schema = self._seen, self._seen.schema(self._call.name)
-        places: tuple[tuple[ValueSource, Texts], ...] = (
-            ("user", seen.user),
-            *(() if is_short else (("result", seen.results), ("system", seen.system), ("schema", schema))),
-        )
-        for source, texts in places:
-            if _stands_in(value, texts):
-                return source
-        if is_short:
-            return "common"
-        return "unknown" if seen.gap is not None else "model"
 
     @cached_property
     def _results(self) -> list[tuple[ToolCall, Seen]]:

@@ -209,7 +209,6 @@ _DRAIN_WAIT_S = 0.25
 # Room beyond the queue for our own scorecards, events and metrics, which must not be lost because senders fill the queue.
 # With two criteria they take half as many bytes as the spans that fill it; metrics need room where the queue is small.
 _LEAST_OWN_RESERVE_BYTES = 16 * MIB
-# Why what waits is given up.
 End: TypeAlias = Literal["shutdown", "destination_removed"]
 HOP_HEADER = "x-toolgauge-hop"
 

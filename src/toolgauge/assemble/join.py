@@ -181,7 +181,6 @@ def _joined(
         runs=tuple(runs),
         code_steps=code_steps(index),
         tokens=tokens_of([one.index.nodes for one in planted]),
-        # Of a conversation, each trace was looked at when it closed.
         split_sign=split_sign(index, pairs, traces[0].parents) if len(planted) == 1 else None,
         sources=_sources(index.nodes),
     )

@@ -158,16 +158,10 @@ def _joined(
     producer = index.nodes[0].first if root is None else root.first
     if producer.service is None:
         producer = next((node.first for node in index.nodes if node.first.service is not None), producer)
-    # The conversation id of the lowest rank; among equals the root's, else the earliest.
-    conversation = root.conversation if root is not None else None
-    for node in last.index.nodes:
-        seen = node.conversation
-        if seen is not None and (conversation is None or seen.rank < conversation.rank):
-            conversation = seen
     return Trajectory(
         scope=scope,
         trace_id=last.trace.trace_id,
-        conversation_id=conversation.conversation_id if conversation is not None else None,
+        conversation_id=_conversation_id(root, last.index.nodes),
         service=producer.service,
         resource=producer.resource,
         agents=tuple([agent for agent in dict.fromkeys(agents) if agent is not None]),
@@ -187,10 +181,15 @@ def _joined(
         runs=tuple(runs),
         code_steps=code_steps(index),
         tokens=tokens_of([one.index.nodes for one in planted]),
-        # Of a conversation, each trace was looked at when it closed.
         split_sign=split_sign(index, pairs, traces[0].parents) if len(planted) == 1 else None,
         sources=_sources(index.nodes),
     )
+
+
+def _conversation_id(root: Node | None, nodes: Sequence[Node]) -> str | None:
+    """Return the conversation id of the lowest rank; among equals the root's, else the earliest."""
+    seen = [node.conversation for node in (root, *nodes) if node is not None and node.conversation is not None]
+    return min(seen, key=lambda one: one.rank).conversation_id if seen else None
 
 
 def _hidden_turns(index: NodeIndex) -> int:

@@ -27,7 +27,7 @@ from toolgauge.assemble.cutting import merged, with_truncated_values
 from toolgauge.assemble.dedupe import code_steps, executed_calls, failed_steps, requested_calls
 from toolgauge.assemble.misrouting import split_sign
 from toolgauge.assemble.node import Node, NodeIndex, order
-from toolgauge.assemble.pairing import asked, mark_paused, pair, resumed
+from toolgauge.assemble.pairing import Pair, asked, mark_paused, pair, resumed
 from toolgauge.assemble.repair import History, Repair, repair
 from toolgauge.assemble.tree import plant
 from toolgauge.model.left_out import NOTHING_LEFT_OUT, LeftOut
@@ -131,19 +131,7 @@ def _joined(
     scope: TrajectoryScope,
     closed_because: ClosedBecause,
 ) -> Trajectory:
-    pairs = [pair for one in planted for pair in one.pairs]
-    mark_paused(pairs, index.nodes)
-    if len(planted) > 1:
-        pairs = resumed(sorted(pairs, key=asked))
-    elif any(pair.execution is not None and pair.execution.waits for pair in pairs):
-        pairs = resumed(pairs)
-    turns = in_turns(pairs)
-    turns_ns = [turn.node.time_ns for turn in turns]
-    answers = Answers(index.answering, pairs)
-    answers.settle(pairs)
-    wholes = {one.trace.trace_id: one.whole for one in planted}
-    with_tool_spans = {one.trace.trace_id for one in planted if one.has_tool_spans}
-    calls = tool_calls(turns, turns_ns, answers, Offers(index.offering), wholes, with_tool_spans)
+    pairs, turns_ns, calls = _calls(planted, index)
     runs: list[Run] = []
     for one in planted:
         of_trace = runs_of(one.whole, one.index)
@@ -184,6 +172,23 @@ def _joined(
         split_sign=split_sign(index, pairs, traces[0].parents) if len(planted) == 1 else None,
         sources=_sources(index.nodes),
     )
+
+
+def _calls(planted: Sequence[_Planted], index: NodeIndex) -> tuple[list[Pair], list[int], tuple[ToolCall, ...]]:
+    """Put the calls of all traces in order; also return their pairs and the start of each turn."""
+    pairs = [pair for one in planted for pair in one.pairs]
+    mark_paused(pairs, index.nodes)
+    if len(planted) > 1:
+        pairs = resumed(sorted(pairs, key=asked))
+    elif any(pair.execution is not None and pair.execution.waits for pair in pairs):
+        pairs = resumed(pairs)
+    turns = in_turns(pairs)
+    turns_ns = [turn.node.time_ns for turn in turns]
+    answers = Answers(index.answering, pairs)
+    answers.settle(pairs)
+    wholes = {one.trace.trace_id: one.whole for one in planted}
+    with_tool_spans = {one.trace.trace_id for one in planted if one.has_tool_spans}
+    return pairs, turns_ns, tool_calls(turns, turns_ns, answers, Offers(index.offering), wholes, with_tool_spans)
 
 
 def _conversation_id(root: Node | None, nodes: Sequence[Node]) -> str | None:

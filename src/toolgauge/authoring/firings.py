@@ -13,7 +13,8 @@ from math import sqrt
 from typing import TypeAlias
 
 from toolgauge.authoring.labels import Labelled, LabelSet
-from toolgauge.judge.inquiry import DisabledJudges, questions
+from toolgauge.judge.disabled import DisabledJudges
+from toolgauge.judge.inquiry import questions
 from toolgauge.model.json import JsonObject
 from toolgauge.model.judging import Answers, Inquiry, Question
 from toolgauge.model.outcomes import NotEvaluated, OutcomeWord, Scorecard, outcome_word

@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from toolgauge import plugins
 from toolgauge.judge.client import Exchange, Reply, Request
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.model.judging import Answers, Inquiry, Judged, JudgeEvaluator, Question
+from toolgauge.model.judging import Inquiry, Judged, JudgeEvaluator, Question
 from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, Scored
 from toolgauge.model.plain_words import with_spaces
-from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.model.trajectory import ToolCall
 
 MAX_REASKS = 2
 _MAX_EMPTY = 20_000
@@ -172,26 +172,3 @@ def scripted(verdicts: Sequence[Json]) -> Callable[[Question], JsonObject | Erro
         return unfit or _NO_VERDICT
 
     return answer
-
-
-class DisabledJudges:
-    """Implements `model.judging.Judging` without asking: answers with `judge_budget` at once; `explanation` gives the reason."""
-
-    def __init__(self, explanation: str) -> None:
-        self._outcome = NotEvaluated(reason="judge_budget", explanation=explanation)
-        self._done: list[Answers] = []
-
-    def put(self, trajectory: Trajectory, inquiries: tuple[Inquiry, ...]) -> None:
-        """Answer the inquiries."""
-        self._done.append(settled(trajectory, inquiries, self._outcome))
-
-    def take(self) -> list[Answers]:
-        """Return the answers since the last time."""
-        done, self._done = self._done, []
-        return done
-
-
-def settled(trajectory: Trajectory, inquiries: Sequence[Inquiry], outcome: Outcome) -> Answers:
-    """Answer all inquiries with the same outcome, but those that are settled."""
-    answers = tuple((inquiry, ((None, inquiry.settled or outcome),)) for inquiry in inquiries)
-    return Answers(trajectory=trajectory, answers=answers)

@@ -8,7 +8,8 @@ from collections import deque
 from collections.abc import Sequence
 
 from toolgauge.judge.client import Client, Preparing
-from toolgauge.judge.inquiry import outcomes_of, questions, settled
+from toolgauge.judge.disabled import settled
+from toolgauge.judge.inquiry import outcomes_of, questions
 from toolgauge.judge.judge_model import JudgeModel
 from toolgauge.judge.settings import JudgeSettings
 from toolgauge.model.content import Recorded, Unparsed

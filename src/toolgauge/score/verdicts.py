@@ -139,7 +139,7 @@ def broken(error_type: str, message: str) -> Judged:
 
 
 def _problem_of(outcome: Outcome) -> str:
-    """Return what is wrong with an outcome: whatever its types say, a plug-in may have put anything into it."""
+    """Return the fault of an outcome; a plug-in may have put anything into it, in spite of its types."""
     match outcome:
         case Scored():
             explanation, is_exempt = cast("tuple[object, object]", (outcome.explanation, outcome.is_exempt))

@@ -14,7 +14,8 @@ from toolgauge.config.criteria import CriterionConfig, criterion_problem
 from toolgauge.config.model import Config
 from toolgauge.config.problems import Problem
 from toolgauge.judge.client import Client, ClientThread
-from toolgauge.judge.inquiry import DisabledJudges, load_form
+from toolgauge.judge.disabled import DisabledJudges
+from toolgauge.judge.inquiry import load_form
 from toolgauge.judge.judge_model import JudgeModel
 from toolgauge.judge.judges import Judges
 from toolgauge.judge.settings import JudgeSettings

@@ -12,7 +12,7 @@ from toolgauge.config.model import Config
 from toolgauge.config.tool_definitions import load_tool_definitions
 from toolgauge.export.redact import Redactor
 from toolgauge.export.results import EmitSettings
-from toolgauge.judge.inquiry import DisabledJudges
+from toolgauge.judge.disabled import DisabledJudges
 from toolgauge.model.delivery import Outbox, Outgoing, Signal
 from toolgauge.model.feedback import FeedbackSink
 from toolgauge.model.judging import Judging
@@ -110,25 +110,14 @@ def make_pipeline(
     scorer = _scorer(config, criteria, metrics, deadline, on_unmatched)
     wanted = scorer.wanted.union(attributes)
     recognizer = make_recognizer(_dialects(config), metrics, wanted)
-    labels = config.metrics.resource_attributes
-    reader = Reader(Decoder(recognizer.marks, recognizer.scopes, wanted, labels=labels), recognizer)
+    reader = _reader(config, recognizer, wanted)
+    ongoing_ns = config.assemble.conversation_idle_timeout
     parts = Parts(
         reader=reader,
-        assembler=Assembler(
-            config.assemble,
-            metrics,
-            reader,
-            conversations=scorer.reading_scope.conversations,
-            content=content or scorer.reading_scope.content,
-            live_since_ns=live_since_ns,
-            on_missing_parents=_log_missing_parents,
-        ),
+        assembler=_assembler(config, metrics, reader, scorer, content=content, live_since_ns=live_since_ns),
         scorer=scorer,
         earlier_traces=EarlierTraces(
-            late.traces,
-            live_since_ns=live_since_ns,
-            ongoing_ns=config.assemble.conversation_idle_timeout,
-            is_divided=is_divided,
+            late.traces, live_since_ns=live_since_ns, ongoing_ns=ongoing_ns, is_divided=is_divided
         ),
         judging=judging or DisabledJudges("judges are asked by `toolgauge serve` only"),
         sink=sink,
@@ -145,6 +134,25 @@ def make_pipeline(
         feedback=feedback or FeedbackAgreement(late.traces, late.for_, FeedbackMetrics(metrics.registry)),
     )
     return Pipeline(parts)
+
+
+def _assembler(
+    config: Config, metrics: SelfMetrics, reader: Reader, scorer: Scorer, *, content: bool, live_since_ns: int | None
+) -> Assembler:
+    return Assembler(
+        config.assemble,
+        metrics,
+        reader,
+        conversations=scorer.reading_scope.conversations,
+        content=content or scorer.reading_scope.content,
+        live_since_ns=live_since_ns,
+        on_missing_parents=_log_missing_parents,
+    )
+
+
+def _reader(config: Config, recognizer: Recognizer, wanted: Collection[str]) -> Reader:
+    labels = config.metrics.resource_attributes
+    return Reader(Decoder(recognizer.marks, recognizer.scopes, wanted, labels=labels), recognizer)
 
 
 def make_watcher(config: Config, metrics: SelfMetrics) -> Watcher | None:

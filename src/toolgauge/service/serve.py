@@ -7,6 +7,7 @@ from functools import partial
 
 from toolgauge.config.model import Config
 from toolgauge.export.emitter import Emitter, resource_from_environment
+from toolgauge.export.fan_out import FanOut
 from toolgauge.export.prometheus import MetricsEndpoint
 from toolgauge.export.recording_file import RecordingFile
 from toolgauge.export.webhooks import Webhooks
@@ -114,6 +115,23 @@ class Telemetry:
         return MetricsEndpoint(settings, self.registry, self.emitter.resource, start_ns=self.start_ns)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Scoring:
+    """The parts of a service between its receivers and its destinations."""
+
+    persistence: Persistence | None
+    offsets: OffsetJournal | None
+    ledger: Ledger | None
+    outbox: FanOut
+    judges: JudgePool
+    memory: MemoryGuard
+    evaluation_limit: EvaluationLimit
+    watching: Watching | None
+    pipeline: Pipeline
+    inbox: Inbox
+    worker: Worker
+
+
 def make_service(
     config: Config,
     criteria: Sequence[Criterion],
@@ -134,43 +152,49 @@ def make_service(
     clock = SteadyClock()
     hop_id = uuid.uuid4().hex if worker is None else worker.hop_id
     telemetry = Telemetry.of(config, MetricRegistry(clock), clock, hop_id)
-    metrics, emitter = telemetry.metrics, telemetry.emitter
-    persistence = Persistence.of(config.state, config.assemble.late_memory, metrics.state, clock)
-    ledger = None if persistence is None else persistence.ledger
-    journal = None if persistence is None else persistence.journal
+    recorded = recording or make_recording(config, telemetry.metrics)
+
+    def accepted(request: Request) -> None:
+        if recorded is not None:
+            recorded.put(request.signal, request.body)
+        on_accepted(request)
+
+    scoring = _make_scoring(config, criteria, telemetry, worker, observing, put_together, is_live=is_live)
+    journal = None if scoring.persistence is None else scoring.persistence.journal
+    intake = Intake(scoring.pipeline, scoring.inbox, clock, journal, scoring.ledger, accepted)
+    return _service(config, criteria, telemetry, scoring, intake, recorded, worker, is_recorder=recording is not None)
+
+
+def _make_scoring(
+    config: Config,
+    criteria: Sequence[Criterion],
+    telemetry: Telemetry,
+    link: WorkerLink | None,
+    observing: Callable[[ScorecardSink], ScorecardSink] | None,
+    put_together: Callable[..., Pipeline],
+    *,
+    is_live: bool,
+) -> _Scoring:
+    metrics, clock = telemetry.metrics, telemetry.clock
+    persistence, offsets, ledger = _durable(config, metrics, clock)
+    outbox = make_outbox(config, metrics, hop_id=telemetry.hop_id, ledger=ledger)
+    judges = _make_judge_pool(config, criteria, metrics)
+    memory = MemoryGuard(config.memory.limit, metrics, resident=resident_bytes if link is None else link.resident)
+    limit = EvaluationLimit()
+    watcher = make_watcher(config, metrics)
     store = None if persistence is None else persistence.store
-    offsets = None if config.receivers.kafka is None else OffsetJournal(journal)
-    if offsets is not None:
-        ledger = Ledger(offsets)
-        if persistence is not None:
-            persistence.ledger = ledger
-    outbox = make_outbox(config, metrics, hop_id=hop_id, ledger=ledger)
-    client = open_client(config.judge) if config.judge is not None and asks_judge(criteria) else None
-    judges = JudgePool(
-        None
-        if client is None or config.judge is None
-        else make_judges(config.judge, client, metrics.judge, redactor(config).content),
-        metrics.judge,
-    )
-    memory = MemoryGuard(config.memory.limit, metrics, resident=resident_bytes if worker is None else worker.resident)
-    evaluation_limit = EvaluationLimit()
 
     def deadline(_criterion: Criterion) -> EvaluationLimit:
-        return evaluation_limit
+        return limit
 
-    watcher = make_watcher(config, metrics)
+    def journaled(event: Outgoing) -> Outgoing:
+        return event if persistence is None else persistence.ledger.journaled(event, clock())
 
-    watching = telemetry.watching(
-        watcher,
-        store,
-        criteria,
-        outbox.put,
-        lambda event: event if persistence is None else persistence.ledger.journaled(event, clock()),
-    )
+    watching = telemetry.watching(watcher, store, criteria, outbox.put, journaled)
     pipeline = put_together(
         config,
         criteria,
-        sink=emitter if observing is None else observing(emitter),
+        sink=telemetry.emitter if observing is None else observing(telemetry.emitter),
         outbox=outbox,
         metrics=metrics,
         judging=judges,
@@ -181,66 +205,104 @@ def make_service(
         on_regressions=ignore_regressions if watching is None else watching.regressed,
         ledger=ledger,
         # Spans of a trace go to one worker or consumer of a group, those of its conversation perhaps to another.
-        is_divided=worker is not None or config.receivers.kafka is not None,
+        is_divided=link is not None or config.receivers.kafka is not None,
     )
-    # What waits to be read counts against the room of the queues: with half of it, a full inbox never makes them full.
+    inbox = _make_inbox(config, outbox, metrics)
+    return _Scoring(
+        persistence=persistence,
+        offsets=offsets,
+        ledger=ledger,
+        outbox=outbox,
+        judges=judges,
+        memory=memory,
+        evaluation_limit=limit,
+        watching=watching,
+        pipeline=pipeline,
+        inbox=inbox,
+        worker=Worker(pipeline, inbox, clock=clock, faults=Faults(metrics), evaluation_limit=limit),
+    )
+
+
+def _durable(
+    config: Config, metrics: SelfMetrics, clock: SteadyClock
+) -> tuple[Persistence | None, OffsetJournal | None, Ledger | None]:
+    """Open the state directory, and the books of a broker's messages where one is received from."""
+    persistence = Persistence.of(config.state, config.assemble.late_memory, metrics.state, clock)
+    offsets = None
+    if config.receivers.kafka is not None:
+        offsets = OffsetJournal(None if persistence is None else persistence.journal)
+        if persistence is not None:
+            persistence.ledger = Ledger(offsets)
+    kept = None if persistence is None else persistence.ledger
+    return persistence, offsets, Ledger(offsets) if kept is None and offsets is not None else kept
+
+
+def _make_inbox(config: Config, outbox: FanOut, metrics: SelfMetrics) -> Inbox:
+    # Requests in the inbox count against the room of the queues: with half of it, a full inbox never fills them.
     queues = [destination.settings.queue.max_bytes // 2 for destination in outbox.destinations]
     inbox = Inbox(min(config.inbox.max_bytes, *queues) if queues else config.inbox.max_bytes)
     metrics.inbox_bytes.observe = lambda: {(): inbox.size_bytes}
-    recorded = recording or make_recording(config, metrics)
+    return inbox
 
-    def accepted(request: Request) -> None:
-        if recorded is not None:
-            recorded.put(request.signal, request.body)
-        on_accepted(request)
 
-    intake = Intake(pipeline, inbox, clock, journal, ledger, accepted)
-    thread = Worker(pipeline, inbox, clock=clock, faults=Faults(metrics), evaluation_limit=evaluation_limit)
-    messages = make_message_receiver(
-        config,
-        intake,
-        offsets=offsets,
-        ledger=ledger,
-        pipeline=pipeline,
-        worker=thread,
-        metrics=metrics,
-        hop_id=hop_id,
-        clock=clock,
+def _make_judge_pool(config: Config, criteria: Sequence[Criterion], metrics: SelfMetrics) -> JudgePool:
+    if config.judge is None or not asks_judge(criteria):
+        return JudgePool(None, metrics.judge)
+    client = open_client(config.judge)
+    return JudgePool(make_judges(config.judge, client, metrics.judge, redactor(config).content), metrics.judge)
+
+
+def _service(
+    config: Config,
+    criteria: Sequence[Criterion],
+    telemetry: Telemetry,
+    scoring: _Scoring,
+    intake: Intake,
+    recorded: RecordingFile | None,
+    link: WorkerLink | None,
+    *,
+    is_recorder: bool,
+) -> Service:
+    """Put receivers, health and timers around the scoring."""
+    metrics, clock, hop_id = telemetry.metrics, telemetry.clock, telemetry.hop_id
+    outbox, memory, judges, persistence = scoring.outbox, scoring.memory, scoring.judges, scoring.persistence
+    journal = None if persistence is None else persistence.journal
+    broker = partial(make_message_receiver, config, intake, offsets=scoring.offsets, ledger=scoring.ledger)
+    messages = broker(pipeline=scoring.pipeline, worker=scoring.worker, metrics=metrics, hop_id=hop_id, clock=clock)
+    health = make_health(
+        config, outbox, memory, scoring.worker, judges, clock=clock, journal=journal, messages=messages
     )
-    health = make_health(config, outbox, memory, thread, judges, clock=clock, journal=journal, messages=messages)
-    listens = worker is None
+    receive = partial(make_receivers, config, intake, metrics=metrics, hop_id=hop_id, has_memory=memory.admits)
     return Service(
         intake=intake,
-        receivers=make_receivers(config, intake, metrics=metrics, hop_id=hop_id, has_memory=memory.admits)
-        if listens
-        else (),
-        additional_receivers=make_additional_receivers(config, intake) if listens else (),
-        watching=watching,
+        receivers=receive() if link is None else (),
+        additional_receivers=make_additional_receivers(config, intake) if link is None else (),
+        watching=scoring.watching,
         webhooks=telemetry.webhooks,
         health=health,
-        admin=None if config.admin is None else AdminEndpoint(health, config.admin, watching),
-        emitter=emitter,
+        admin=None if config.admin is None else AdminEndpoint(health, config.admin, scoring.watching),
+        emitter=telemetry.emitter,
         metrics=metrics,
         memory=memory,
         endpoint=telemetry.endpoint(),
         recording=recorded,
         # Longer where the recording is the purpose.
-        recording_deadline_s=2.0 if recording is None else 15.0,
+        recording_deadline_s=15.0 if is_recorder else 2.0,
         push_interval_s=config.metrics.interval / 1e9,
         clock=clock,
         hop_id=hop_id,
         close_store=(lambda: None) if persistence is None else persistence.close,
         reading_scope=reading_scope(criteria),
-        is_pushing=listens,
-        looks=(evaluation_limit.watch, judges.collect),
-        pipeline=pipeline,
-        inbox=inbox,
+        is_pushing=link is None,
+        looks=(scoring.evaluation_limit.watch, judges.collect),
+        pipeline=scoring.pipeline,
+        inbox=scoring.inbox,
         judges=judges,
         outbox=outbox,
-        worker=thread,
-        evaluation_limit=evaluation_limit,
+        worker=scoring.worker,
+        evaluation_limit=scoring.evaluation_limit,
         persistence=persistence,
         messages=messages,
-        ledger=ledger,
-        link=worker,
+        ledger=scoring.ledger,
+        link=link,
     )

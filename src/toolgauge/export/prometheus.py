@@ -59,7 +59,10 @@ _INDEX_HEADERS = {
 
 
 class MetricsEndpoint(HttpEndpoint):
-    """Serves `GET /metrics` to Prometheus, and a page for people at `/`; port 0 takes any free one."""
+    """Serves metrics to Prometheus.
+
+    `/metrics` is the exposition, `/` a page for people; port 0 takes any free one.
+    """
 
     def __init__(
         self,

@@ -138,16 +138,17 @@ class ScorecardSink(Protocol):
 
 
 class ObservedSink:
-    """A sink of scorecards that shows each to `observe`, too."""
+    """A sink of scorecards that shows each to all of `observe`, too."""
 
-    def __init__(self, sink: ScorecardSink, observe: Callable[[Scorecard], None]) -> None:
+    def __init__(self, sink: ScorecardSink, *observe: Callable[[Scorecard], None]) -> None:
         self._sink = sink
         self._observe = observe
 
     def record(self, scorecard: Scorecard) -> None:
         """Pass the scorecard on, and show it."""
         self._sink.record(scorecard)
-        self._observe(scorecard)
+        for observe in self._observe:
+            observe(scorecard)
 
     def requests(self, scorecards: Sequence[Scorecard]) -> Iterable[Outgoing]:
         """Pass the requests on."""

@@ -272,11 +272,13 @@ def _service(
     health = make_health(
         config, outbox, memory, scoring.worker, judges, clock=clock, journal=journal, messages=messages
     )
+    additional = make_additional_receivers(config, intake) if link is None else ()
     receive = partial(make_receivers, config, intake, metrics=metrics, hop_id=hop_id, has_memory=memory.admits)
     return Service(
         intake=intake,
         receivers=receive() if link is None else (),
-        additional_receivers=make_additional_receivers(config, intake) if link is None else (),
+        # A broker's receiver starts last: its messages wait.
+        additional_receivers=additional if messages is None else (*additional, messages),
         watching=scoring.watching,
         webhooks=telemetry.webhooks,
         health=health,

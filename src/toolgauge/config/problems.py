@@ -163,7 +163,7 @@ def suggestion(word: str, known: Iterable[str]) -> str | None:
     """Name the known word that was probably meant, else all of them."""
     words = sorted(known)
     # A near match, such as `tool` for `tools`, says more than a word of other packages.
-    meant = get_close_matches(word, words, n=1, cutoff=0.8)
+    meant = get_close_matches(word, words, n=1, cutoff=0.85)
     meant += [name for name in _ELSEWHERE if name in words and _is_elsewhere(word, name)]
     meant += get_close_matches(word, words, n=1, cutoff=0.6)
     if meant:

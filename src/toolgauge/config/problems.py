@@ -162,8 +162,8 @@ def config_error(problems: Sequence[Problem]) -> ConfigError:
 def suggestion(word: str, known: Iterable[str]) -> str | None:
     """Name the known word that was probably meant, else all of them."""
     words = sorted(known)
-    # A near match, such as `tool` for `tools`, says more than a word of other packages.
-    meant = get_close_matches(word, words, n=1, cutoff=0.85)
+    # Singular for plural, such as `tool` for `tools`, says more than a word of other packages.
+    meant = [name for name in words if name.rstrip("s") == word.rstrip("s")]
     meant += [name for name in _ELSEWHERE if name in words and _is_elsewhere(word, name)]
     meant += get_close_matches(word, words, n=1, cutoff=0.6)
     if meant:

@@ -104,13 +104,16 @@ def test_a_brief_reason_keeps_the_explanation_of_what_no_value_was_expected_of()
     assert brief_reason(outcome, HIDING) == "`charge_card` failed with `ValueError`"
 
 
-def test_a_brief_reason_puts_the_value_of_one_difference_behind_no_other():
+def test_a_brief_reason_puts_a_value_behind_the_name_of_its_argument():
     found = tuple(
         Difference(where=f"refund_order: {name}", rule=rule, expected=None, actual=Side(value=value))
         for name, rule, value in (("id", "unknown_arguments", "A-17"), ("order_id", "missing_required", None))
     )
     both = "`id` is not an argument of the tool; `order_id` is missing"
-    assert brief_reason(Scored(0.0, both, differences=found, passed=False), SHOWING) == both
+    assert (
+        brief_reason(Scored(0.0, both, differences=found, passed=False), SHOWING)
+        == f'{both}; refund_order: id: got "A-17"'
+    )
 
 
 def test_a_brief_reason_has_long_values_from_where_they_begin_to_differ():

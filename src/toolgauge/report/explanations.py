@@ -208,13 +208,17 @@ def brief_reason(outcome: Outcome, redactor: Redactor) -> str:
         return explanation
     compared = next((each for each in outcome.differences if each.expected is not None), None)
     if compared is None:
-        # What came instead of a result: an error's message, a value that no one had seen. It explains a single difference.
-        actual = shown_difference(outcome.differences[0], redactor, _MAX_BRIEF_VALUE).actual
-        is_alone = len(outcome.differences) == 1
-        return redactor.masked(f"{explanation}: {actual}") if is_alone and actual is not None else explanation
+        # The value in place of a result: an error's message, an argument that no one had seen.
+        shown = [shown_difference(each, redactor, _MAX_BRIEF_VALUE) for each in outcome.differences]
+        found = next((each for each in shown if each.actual is not None), None)
+        if found is None:
+            return explanation
+        return redactor.masked(
+            f"{explanation}: {found.actual}" if len(shown) == 1 else f"{explanation}; {comparison(found)}"
+        )
     more = len(outcome.differences) - 1
-    shown = comparison(shown_difference(compared, redactor, _MAX_BRIEF_VALUE))
-    return redactor.masked(f"{shown}; {more} more" if more else shown)
+    compared_values = comparison(shown_difference(compared, redactor, _MAX_BRIEF_VALUE))
+    return redactor.masked(f"{compared_values}; {more} more" if more else compared_values)
 
 
 def comparison(difference: ShownDifference, rule: str = "") -> str:

@@ -29,7 +29,7 @@ OnMissingParents: TypeAlias = Callable[[str | None], None]
 # Closed while more could have come.
 _IN_PASSING: frozenset[ClosedBecause] = frozenset(("shutdown", "max_open", "max_open_bytes", "memory", "max_duration"))
 _MAX_SERVICES = 1000
-# Half of what is known is forgotten then: what is filtered on the way may change.
+# Half of the entries are forgotten then, because filters on the way may change.
 _MAX_COUNT = 1000
 _MAX_UNSEEN = 10_000
 _BATCHES_NS = 60_000_000_000
@@ -164,7 +164,7 @@ class Assembler:
         self._unmatched = UnmatchedResults()
         self._waiting_calls = WaitingCalls()
         self._scale = Scale()
-        # For the `take_` methods: what has changed since they were called.
+        # Changes since the last call of each `take_` method.
         self._claims = 0
         self._released: list[Source] = []
         self._recalled: list[tuple[OpenTrace, Sequence[SpanHead]]] = []
@@ -257,7 +257,7 @@ class Assembler:
         return recalled
 
     def take_released(self) -> Sequence[Source]:
-        """Return the entries of what has closed since the last call, each once for every trace that needed it."""
+        """Return the entries of traces closed since the last call, each once for every trace that needed it."""
         released, self._released = self._released, []
         return released
 

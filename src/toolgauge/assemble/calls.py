@@ -29,7 +29,7 @@ from toolgauge.model.json import JsonObject
 from toolgauge.model.observations import INVALID_ARGUMENTS, OTHER_ERROR, CallAnswered, CallError
 from toolgauge.model.trajectory import CallState, ToolCall
 
-# A refusal says at once what it is; what comes later may be the answer of a tool that ran.
+# A refusal names itself in its first characters; the same words further on may be the answer of a tool that ran.
 _MAX_TEXT = 300
 # How Anthropic and OpenAI begin the ids of calls that they run themselves.
 _PROVIDER_ID = re.compile(r"(?:srvtoolu|mcptoolu)_|(?:ws|fs|ci|ig|mcp)_[0-9a-f]{32}")

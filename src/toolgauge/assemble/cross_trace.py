@@ -58,7 +58,7 @@ class RecentSpans:
         self._young_count = 0
 
     def add(self, reading: Reading) -> None:
-        """Remember what was read from a span."""
+        """Remember one reading."""
         self._young.readings.setdefault(reading.ref.trace_id, []).append(reading)
         self._count(_spans_worth(reading))
 
@@ -72,7 +72,7 @@ class RecentSpans:
             self._count(len(some))
 
     def take(self, trace_id: str) -> list[Reading]:
-        """Give away what was read of a trace."""
+        """Remove and return the readings of a trace."""
         young = self._young.readings.pop(trace_id, [])
         self._young_count -= sum(map(_spans_worth, young))
         return self._old.readings.pop(trace_id, []) + young
@@ -208,7 +208,7 @@ class UnmatchedResults:
 
     def found(self, closing: Sequence[Reading]) -> Iterator[Reading]:
         """Yield the answers that other traces hold, as log records of the spans that asked."""
-        # Nearly always there are none: most model calls are within a trace that has the answers too.
+        # Nearly always empty: most traces hold both the model calls and their answers.
         for reading in filter(_is_alone, closing) if self._known else ():
             answers = tuple(self._answers(reading))
             if answers:

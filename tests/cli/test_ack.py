@@ -69,7 +69,7 @@ def test_streams_are_accepted_by_their_fields(capsys: pytest.CaptureFixture[str]
             "",
         )
         code, out, err = run(capsys, "--admin", admin.url, *arguments, "--level", "call")
-    assert (code, out, err) == (0, "2 streams accepted; what is normal is learned anew\n", "")
+    assert (code, out, err) == (0, "2 streams accepted; their baseline is learned again\n", "")
     assert admin.bodies == [
         {
             "criterion": "c",
@@ -88,7 +88,7 @@ def test_streams_are_accepted_by_their_fields(capsys: pytest.CaptureFixture[str]
 def test_all_streams_are_accepted_when_that_is_asked_for(capsys: pytest.CaptureFixture[str]):
     with serving(Admin(answer=b'{"acknowledged": 1}')) as admin:
         code, out, _ = run(capsys, "--admin", f"{admin.url}/", "--all")
-    assert (code, out) == (0, "1 stream accepted; what is normal is learned anew\n")
+    assert (code, out) == (0, "1 stream accepted; their baseline is learned again\n")
     assert admin.bodies == [{}]
 
 

@@ -224,7 +224,7 @@ def test_a_process_that_is_not_there_is_no_verdict():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "two recordings, or `--by` with one, or `--live`"),
+        ((), "give two recordings, or one with `--by`, or `--live`"),
         (("a", "b", "--base", "1"), "they go with `--by` or `--live`"),
         (("--by", "x"), "`--by` takes at least one file"),
         (("a", "--live", "http://h"), "`--live` takes neither files nor `--by`"),

@@ -74,7 +74,7 @@ def test_a_recording_without_calls_teaches_nothing(tmp_path: Path):
     ended = run("learn", str(file))
     assert ended.code == 1
     assert "error: there is no tool call in these recordings (0 runs)" in ended.err
-    assert "hint: `toolgauge doctor FILE...` looks for the reason" in ended.err
+    assert "hint: `toolgauge doctor FILE...` shows the reason" in ended.err
 
 
 def test_an_empty_recording_is_an_error(tmp_path: Path):

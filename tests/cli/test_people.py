@@ -90,5 +90,5 @@ def test_doctor_says_that_traces_are_split(tmp_path: Path):
         spans = AgentRun(number, 1_800_000_000_000_000_000, 1_800_000_006_000_000_000).spans()
         (tmp_path / f"{number}.otlp.pb").write_bytes(request(spans if number else [*spans[:2], *spans[3:]]))
     ended = run("doctor", str(tmp_path))
-    assert "split: 1 of 2 trajectories lack spans inside" in ended.err
+    assert "split: 1 of 2 trajectories lack some spans" in ended.err
     assert "`routing_key: traceID`" in ended.err

@@ -107,7 +107,7 @@ async def test_an_unknown_id_is_answered_with_the_nearest_ones(tmp_path: Path):
     error, hint = error_of(unknown)
     assert error == f"error: no trajectory `{trace_id(3)[:-1]}f` in the recording"
     assert hint.startswith("hint: there is `0000000")
-    assert error_of(several)[0] == "error: `0000` means 12 trajectories"
+    assert error_of(several)[0] == "error: `0000` matches 12 trajectories"
     assert found.structured_content["trace_id"] == trace_id(3)
 
 

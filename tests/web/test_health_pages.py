@@ -148,7 +148,7 @@ async def test_the_page_names_what_is_in_trouble_since_when_and_why() -> None:
     assert "they balance" in found.words
     assert found.count("b") == 0
     assert found.count("script") == 1
-    assert "toolgauge.faults <script>alert(1)</script> 2 Faults of our own" in found.words
+    assert "toolgauge.faults <script>alert(1)</script> 2 Internal errors" in found.words
 
 
 async def test_a_process_that_is_well_has_numbers_to_look_at() -> None:

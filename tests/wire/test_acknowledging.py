@@ -39,7 +39,7 @@ def test_a_worse_release_is_announced_listed_and_accepted(tmp_path: Path):
             assert run("ack", *admin, "--tool", "no_such_tool").code == 1
             accepted = run("ack", *admin, "--all")
             assert (accepted.code, accepted.err) == (0, "")
-            assert accepted.out == f"{len(streams())} streams accepted; what is normal is learned anew\n"
+            assert accepted.out == f"{len(streams())} streams accepted; their baseline is learned again\n"
             assert active(toolgauge) == 0
             assert {each["state"] for each in streams()} == {"learning"}
             until(lambda: announced(phase="ended", acknowledged=True), "the end of the alarm")

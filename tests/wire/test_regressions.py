@@ -57,7 +57,7 @@ def test_a_worse_release_is_logged_sent_as_an_event_and_known_after_a_restart(tm
         assert "`list_orders` fell from" not in toolgauge.said()
         alarms = active(toolgauge)
         said = ack(port, "--service", "shop-assistant", "--criterion", "default.tool_success")
-        assert "accepted; what is normal is learned anew" in said
+        assert "accepted; their baseline is learned again" in said
         until(lambda: active(toolgauge) < alarms, "the alarm to end")
         until(lambda: "no longer compared with" in toolgauge.said(), "the line of the log")
 

@@ -38,7 +38,7 @@ def command(admin: str, token_file: Path | None, *, is_all: bool, **names: str |
     """Accept the scores of streams as their new normal.
 
     A stream is what is watched together: the scores of one criterion, tool, agent and service. Its alarm ends, and its
-    baseline is learned anew from the conversations that come. Options that are given must all match, exactly; an empty
+    baseline is learned again from the next conversations. Options that are given must all match, exactly; an empty
     one (`--tool ""`) means streams without it, such as that of all tools of an agent.
     """
     filters = {name: value for name, value in names.items() if value is not None}
@@ -61,5 +61,5 @@ def command(admin: str, token_file: Path | None, *, is_all: bool, **names: str |
     if not acknowledged:
         raise ToolgaugeError("no stream matches", hint=f"`curl {admin.rstrip('/')}/streams` lists them")
     noun = "stream" if acknowledged == 1 else "streams"
-    click.echo(f"{acknowledged} {noun} accepted; what is normal is learned anew")
+    click.echo(f"{acknowledged} {noun} accepted; their baseline is learned again")
     return 0

@@ -50,7 +50,7 @@ _Observe: TypeAlias = Callable[[Observations, Sequence[str], Callable[[Trajector
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.05,
     show_default=True,
-    help="The drop of a mean score that is tolerated.",
+    help="The largest drop of a mean score to tolerate.",
 )
 @click.option(
     "--confidence",
@@ -151,7 +151,7 @@ def _check_usage(
     if live is None and by is not None and not files:
         raise click.UsageError("`--by` takes at least one file")
     if live is None and by is None and len(files) != len((BASE, NEW)):
-        raise click.UsageError("two recordings, or `--by` with one, or `--live`")
+        raise click.UsageError("give two recordings, or one with `--by`, or `--live`")
     if version is not None and live is None and by is None:
         raise click.UsageError("`--base` and `--new` name versions: they go with `--by` or `--live`")
     if live is None and has_token:

@@ -29,7 +29,7 @@ from toolgauge.service.pipeline_factory import offline_pipeline, redactor, tool_
 @click.option("--failed", is_flag=True, help="Only verdicts that are `fail` or `error`.")
 @click.option("--trace", "trace_id", metavar="ID", help="Only the trajectory of this trace, or of this conversation.")
 @configuration_options
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a verdict and line.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per verdict, each on one line.")
 def command(
     name: str,
     files: tuple[str, ...],

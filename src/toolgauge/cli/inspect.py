@@ -20,7 +20,7 @@ from toolgauge.service.pipeline_factory import offline_pipeline, redactor
 @click.command("doctor", epilog=EXIT_CODES)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @configuration_options
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a producer and line.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per producer, each on one line.")
 def doctor(files: tuple[str, ...], config_paths: tuple[str, ...], overrides: tuple[str, ...], *, as_json: bool) -> int:
     """Show what the producers in recorded OTLP traffic leave out, and what turns it on.
 
@@ -63,13 +63,13 @@ def _warn_of(tally: Tally, diagnosing: Doctor, diagnoses: tuple[Diagnosis, ...])
         )
     if diagnosing.split:
         click.echo(
-            f"split: {diagnosing.split} of {diagnosing.with_calls} trajectories lack spans inside, and are not evaluated as a whole; "
-            "record all spans of a trace in one place, and route by trace id where several toolgauges share the load (in a "
-            "Collector `routing_key: traceID` of the exporter `loadbalancing`)",
+            f"split: {diagnosing.split} of {diagnosing.with_calls} trajectories lack some spans, and are not evaluated as a whole; "
+            "record all spans of a trace in one place, and route by trace id where several toolgauge instances share the load (in a "
+            "Collector: `routing_key: traceID` of the exporter `loadbalancing`)",
             err=True,
         )
     if tally.undecodable:
-        click.echo(f"undecodable: {tally.undecodable} spans and log records are broken inside", err=True)
+        click.echo(f"undecodable: {tally.undecodable} spans and log records cannot be decoded", err=True)
     if tally.dialect_errors:
         click.echo(f"unread: a dialect failed on {tally.dialect_errors} records; please report it", err=True)
 
@@ -77,7 +77,7 @@ def _warn_of(tally: Tally, diagnosing: Doctor, diagnoses: tuple[Diagnosis, ...])
 @click.command("inspect", epilog=EXIT_CODES)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @configuration_options
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a trajectory and line.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per trajectory, each on one line.")
 @click.option("--stats", is_flag=True, help="Print figures of the whole recording instead (with --json: one object).")
 def command(
     files: tuple[str, ...], config_paths: tuple[str, ...], overrides: tuple[str, ...], *, as_json: bool, stats: bool

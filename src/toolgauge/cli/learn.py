@@ -97,7 +97,7 @@ def command(
     if not learner.calls:
         raise RecordingError(
             wanted.why_none() or f"there is no tool call in these recordings ({learner.runs} runs)",
-            hint="`toolgauge doctor FILE...` looks for the reason",
+            hint="`toolgauge doctor FILE...` shows the reason",
         )
     text, services = learner.result(options)
     for summary in services:
@@ -199,7 +199,7 @@ def _seen(files: tuple[str, ...], config_paths: tuple[str, ...], overrides: tupl
     if not learner.calls:
         raise ToolgaugeError(
             f"there is no tool call in these recordings ({learner.runs} runs)",
-            hint="`toolgauge doctor FILE...` looks for the reason; `--pack NAME` needs no traffic",
+            hint="`toolgauge doctor FILE...` shows the reason; `--pack NAME` needs no traffic",
         )
     criteria, summaries = learner.result(_OPTIONS)
     if not any(summary.criteria for summary in summaries):

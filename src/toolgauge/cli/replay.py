@@ -150,7 +150,7 @@ _EXIT_CODES = (
     "with filters, those that failed first. Values are in it with `--set redact.values=show` only.",
 )
 @configuration_options
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a result and line.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per result, each on one line.")
 def command(
     files: tuple[str, ...],
     criteria_files: tuple[str, ...],

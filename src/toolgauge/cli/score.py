@@ -38,7 +38,7 @@ _EXIT_CODES = (
 @click.argument("files", nargs=-1, required=True, metavar="CASES...")
 @report_options
 @configuration_options
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a case and line.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per case, each on one line.")
 def command(
     files: tuple[str, ...],
     junit_file: str | None,

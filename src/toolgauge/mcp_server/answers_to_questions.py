@@ -95,7 +95,7 @@ class CompareRecordings(_Question):
 
     baseline: _Path = Field(min_length=1, description="The recording to compare with: a file or a directory.")
     candidate: _Path = Field(min_length=1, description="The recording in question: a file or a directory.")
-    margin: float = Field(default=0.05, gt=0, lt=1, description="The drop of a mean score that is tolerated.")
+    margin: float = Field(default=0.05, gt=0, lt=1, description="The largest drop of a mean score to tolerate.")
     confidence: float = Field(default=0.95, ge=0.5, lt=1)
     only: dict[Literal["criterion", "service", "environment", "agent", "tool", "level"], str] = Field(
         default={}, description=f"Only streams with these values, by {', '.join(FILTERED)}."
@@ -158,7 +158,7 @@ def trajectory_of(scored: ScoredRecording, wanted: str) -> KeptTrajectory | None
             return meant[0]
         if meant:
             named = ", ".join(f"`{one.id}` ({one.outcome})" for one in meant[:_MAX_NAMED])
-            message = f"`{cut(wanted, _ID)}` means {len(meant)} trajectories"
+            message = f"`{cut(wanted, _ID)}` matches {len(meant)} trajectories"
             raise RecordingError(message, hint=f"name one of them: {named}")
     return None
 

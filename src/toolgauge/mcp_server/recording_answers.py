@@ -53,7 +53,7 @@ def learned(
     learner = learn_recording(work.requests(files), wanted, scoring.load().config)
     if not learner.calls:
         why = wanted.why_none() or f"there is no tool call in this recording ({learner.runs} runs)"
-        raise RecordingError(why, hint="`diagnose_recording` looks for the reason")
+        raise RecordingError(why, hint="`diagnose_recording` shows the reason")
     requirements = Evidence(runs=min_runs, tolerance=_TOLERANCE)
     text, summaries = learner.result(Options(requirements=requirements, most_alarms=_MOST_ALARMS))
     notes = [
@@ -155,11 +155,11 @@ def diagnose(name: str, files: tuple[str, ...], work: Work) -> tuple[RecordingDi
     producers = list(within_room(convert(diagnosis_object(one), DiagnosedProducer) for one in found))
     shown = found[: len(producers)]
     none = f"nothing recognised: none of {tally.in_recording.total()} spans and log records is of an agent"
-    split = f"{doctor.split} of {doctor.with_calls} trajectories lack spans inside, and are not evaluated as a whole"
+    split = f"{doctor.split} of {doctor.with_calls} trajectories lack some spans, and are not evaluated as a whole"
     problems = (
         (not found, f"{none}, or no dialect knows its form"),
         (doctor.split, split),
-        (tally.undecodable, f"{tally.undecodable} spans and log records are broken inside"),
+        (tally.undecodable, f"{tally.undecodable} spans and log records cannot be decoded"),
         (tally.dialect_errors, f"a dialect failed on {tally.dialect_errors} records"),
     )
     notes = [text for is_so, text in problems if is_so]

@@ -145,7 +145,7 @@ class ToolgaugeSpanExporter(SpanExporter):
             try:
                 self._take(spans)
             except Exception as error:  # noqa: BLE001 - a fault of ours never costs the application a span
-                _LOG.error("spans were exported and not scored: %s", type(error).__name__)
+                _LOG.error("could not score exported spans: %s", type(error).__name__)
 
     def force_flush(self, timeout_millis: int = _TIMEOUT_MILLIS) -> bool:
         """Close, score and send all open traces, and flush the exporter; False when time was too short. Later spans go unscored."""
@@ -217,7 +217,7 @@ class ToolgaugeSpanExporter(SpanExporter):
             with self._working:
                 scoring = self._scoring = self._scoring or self._make()
                 if not scoring.works_without_threads:
-                    _LOG.warning("no thread can be had: nothing goes to `exporters.otlp` over gRPC; use HTTP")
+                    _LOG.warning("cannot start a thread to export over gRPC: nothing is sent; use `protocol: http`")
                     scoring.close()
                 scoring.take(spans)
                 self._flushed(flush, scoring)

@@ -109,7 +109,7 @@ def test_what_is_wrong_is_named_where_the_criterion_is_made(make: Callable[[], A
 
 
 def test_what_is_no_criterion_is_a_type_error():
-    with pytest.raises(TypeError, match="a `int` is no criterion"):
+    with pytest.raises(TypeError, match="a `int` is not a criterion"):
         toolgauge.evaluate([], [3])  # pyright: ignore[reportArgumentType] # the value under test
 
 

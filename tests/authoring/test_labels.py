@@ -80,7 +80,7 @@ def test_all_problems_are_named_together(file: Path):
 def test_a_file_without_labels_is_no_file_of_labels(file: Path):
     assert problem(file, "trace_id,verdict\n\n") == (
         "`F` has no labels",
-        "one line for each, below `trace_id,verdict`",
+        "a header `trace_id,verdict`, then one line for each",
     )
 
 

@@ -47,7 +47,7 @@ def test_a_certificate_alone_keeps_nobody_out():
         (f"{HTTP}.cors={{allowed_origins: []}}", "allowed_origins"),
         (f"{HTTP}.cors={{allowed_origins: ['a*b*c']}}", "allowed_origins"),
         (f"{HTTP}.traces_url_path=traces", "traces_url_path"),
-        (f"{HTTP}.traces_url_path=/v1/logs", "has one path for two signals"),
+        (f"{HTTP}.traces_url_path=/v1/logs", "has the same path for two signals"),
         (f"{GRPC}.keepalive={{server_parameters: {{time: 0s}}}}", "time"),
     ],
 )

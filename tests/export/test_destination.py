@@ -519,7 +519,7 @@ async def test_outage_is_logged_once_and_shows_no_content(caplog: pytest.LogCapt
             out.destination.put(request(b"\x0a\x06secret"))
         await until(lambda: out.destination.queue.spans == 0)
     messages = [record.getMessage() for record in caplog.records if record.name == "toolgauge.export"]
-    assert len([message for message in messages if "does not take requests (unavailable)" in message]) == 1
+    assert len([message for message in messages if "does not accept requests (unavailable)" in message]) == 1
     assert "secret" not in caplog.text
 
 

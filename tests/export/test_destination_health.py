@@ -29,8 +29,8 @@ def test_outage_is_said_once_and_its_end_too(clock: Clock, caplog: pytest.LogCap
     outage.succeeded()
     outage.succeeded()
     assert [record.getMessage() for record in caplog.records] == [
-        "destination backend does not take requests (unavailable); trying again",
-        "destination backend takes requests again after 90 s",
+        "destination backend does not accept requests (unavailable); retrying",
+        "destination backend accepts requests again after 90 s",
     ]
 
 
@@ -41,7 +41,7 @@ def test_outage_names_endpoint_and_cause_where_they_are_known(clock: Clock, capl
     health.dropped("traces", "http_404", 3)
     outage, dropped = (record.getMessage() for record in caplog.records)
     assert outage == (
-        "destination backend (http://collector:4318) does not take requests (connection: connection refused); trying again"
+        "destination backend (http://collector:4318) does not accept requests (connection: connection refused); retrying"
     )
     assert dropped.startswith(
         "destination backend (http://collector:4318): a request with 3 spans was dropped (http_404)"

@@ -228,7 +228,7 @@ def test_passwords_are_not_shown(tmp_path: Path):
     ("settings", "message"),
     [
         ({"tls": {"server_name_override": "other"}}, "cannot check certificates against `tls.server_name_override`"),
-        ({"tls": {"min_version": "1.3"}}, "cannot be kept from TLS 1.2"),
+        ({"tls": {"min_version": "1.3"}}, "cannot refuse TLS 1.2"),
         ({"brokers": ()}, "at least 1"),
         ({"topics": {"traces": "a b"}}, "pattern"),
     ],

@@ -175,7 +175,7 @@ def test_paths_that_are_not_met_are_named():
         ({"arguments": {"a..b": 1}}, "cannot be read from"),
         ({"arguments": {"[0]": 1}}, "begins with an argument"),
         ({"arguments": {"a" * 501: 1}}, "1 to 500 characters"),
-        ({"arguments": {"a": {}}}, "holds no condition"),
+        ({"arguments": {"a": {}}}, "has no condition: give one, such as `one_of`"),
         ({"arguments": {"a": []}}, "is empty"),
         ({"arguments": {"a": [[1]]}}, "one_of"),
         ({"arguments": {"a": {"at_leest": 1}}}, "at_leest"),

@@ -168,7 +168,7 @@ def test_a_limit_is_not_called_too_small_for_memory_that_is_free_and_only_not_gi
     machine.look(90, after_s=1)
     assert (machine.used_mib, machine.admits) == (60, True)
     assert [record.getMessage() for record in caplog.records] == [
-        "60 of 100 MiB of memory (`memory.limit`) in use: requests are taken again",
+        "60 of 100 MiB of memory (`memory.limit`) in use: accepting requests again",
     ]
 
 
@@ -222,7 +222,7 @@ def test_a_shortage_is_told_when_it_begins_and_when_it_ends(caplog: pytest.LogCa
         machine.look(used)
     assert [record.getMessage() for record in caplog.records] == [
         "85 of 100 MiB of memory (`memory.limit`) in use: requests are refused with a retryable status",
-        "60 of 100 MiB of memory (`memory.limit`) in use: requests are taken again",
+        "60 of 100 MiB of memory (`memory.limit`) in use: accepting requests again",
     ]
 
 
@@ -253,7 +253,7 @@ def test_the_end_of_a_shortage_of_which_nothing_was_left_is_told_and_the_next_on
     machine.look(85)
     assert caplog.messages == [
         "85 of 100 MiB of memory (`memory.limit`) in use: requests are refused with a retryable status",
-        "60 of 100 MiB of memory (`memory.limit`) in use: requests are taken again",
+        "60 of 100 MiB of memory (`memory.limit`) in use: accepting requests again",
         "85 of 100 MiB of memory (`memory.limit`) in use: requests are refused with a retryable status",
     ]
 

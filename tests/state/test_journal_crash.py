@@ -138,7 +138,7 @@ def test_list_of_entries_that_is_damaged_is_kept_from_both_ends(tmp_path: Path, 
         assert set(found) <= set(entries)
         assert list(second.journal.closed_ids()) == [closed]
         assert second.journal.next_id() > entries[-1].id
-        assert f"of the journal {len(found)} requests could be read" in caplog.text
+        assert f"{len(found)} requests of the journal were recovered" in caplog.text
         second.append(b"after")
     assert len(left(tmp_path)) == len(found) + 1
 

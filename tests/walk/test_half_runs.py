@@ -98,6 +98,6 @@ def test_a_service_whose_upper_spans_never_come_is_named_in_the_log_once(caplog:
         for number in range(3):
             walk.send(call(number))
         walk.wait(1000)
-    (line,) = [record.getMessage() for record in caplog.records if "parents that never come" in record.getMessage()]
-    assert line.startswith("spans of service unknown have parents that never come (traced elsewhere, or filtered out)")
+    (line,) = [record.getMessage() for record in caplog.records if "parents that never arrived" in record.getMessage()]
+    assert line.startswith("spans of service unknown have parents that never arrived (traced elsewhere, or filtered")
     assert [outcome for outcome, _ in outcomes(walk, OF_THE_WHOLE)] == ["pass"] * 3

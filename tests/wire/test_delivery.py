@@ -159,8 +159,8 @@ def test_nothing_is_lost_when_the_destination_is_away_and_comes_back(tmp_path: P
         books = toolgauge.settled(spans_in_runs())
         assert books["forwarded"] == spans_in_runs()
         assert sink.counted("unique_spans") == spans_in_runs()
-        assert toolgauge.said().count("does not take requests") == 1
-        assert toolgauge.said().count("takes requests again") == 1
+        assert toolgauge.said().count("does not accept requests") == 1
+        assert toolgauge.said().count("accepts requests again") == 1
 
 
 def test_a_lost_acknowledgement_makes_duplicates_but_no_second_score(tmp_path: Path, sink: Sink):

@@ -174,7 +174,7 @@ def test_at_debug_the_log_is_one_object_a_line_and_tells_neither_content_nor_sec
             for more in (bearer, {"Authorization": f"Bearer {HIDDEN}"}, {f"x-{HIDDEN}": "\x01"}):
                 request(toolgauge.http_port, "POST", "/v1/traces", body, {"Content-Type": content_type, **more})
         request(toolgauge.http_port, "GET", f"/{HIDDEN}", None, {})
-        until(lambda: "does not take requests" in toolgauge.said(), "the outage in the log")
+        until(lambda: "does not accept requests" in toolgauge.said(), "the outage in the log")
         toolgauge.signal()
         until(lambda: "stopping" in toolgauge.said(), "the signal to be seen")
         # A second one: the queue has nothing to wait for.
@@ -185,7 +185,7 @@ def test_at_debug_the_log_is_one_object_a_line_and_tells_neither_content_nor_sec
         assert f"@127.0.0.1:{port}" in toolgauge.said()
         events: list[dict[str, object]] = [json.loads(line) for line in lines]
         assert [event for event in events if not {"time", "level", "logger", "message"} <= set(event)] == []
-        (outage,) = [event for event in events if "does not take requests" in str(event["message"])]
+        (outage,) = [event for event in events if "does not accept requests" in str(event["message"])]
         assert (outage["destination"], outage["reason"]) == ("otlp", "connection")
 
 

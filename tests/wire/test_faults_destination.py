@@ -108,7 +108,7 @@ def test_six_seconds_without_a_destination_lose_nothing(tmp_path: Path, sink: Si
         sink.tell("/up")
         sent = running.report()
         assert_all_arrived(toolgauge, sink, sent)
-        assert toolgauge.said().count("does not take requests") == 1
+        assert toolgauge.said().count("does not accept requests") == 1
         assert sink.counted("duplicate_spans") <= sent["acked_spans"]
 
 
@@ -187,7 +187,7 @@ def test_a_long_outage_under_load_stays_within_memory_and_ends_by_itself(tmp_pat
         }
         assert reasons == {"memory"}
         assert "requests are refused with a retryable status" in toolgauge.said()
-        assert "requests are taken again" in toolgauge.said()
+        assert "accepting requests again" in toolgauge.said()
 
 
 def test_memory_that_is_short_is_told_with_the_time_to_come_back(tmp_path: Path, sink: Sink):

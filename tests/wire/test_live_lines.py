@@ -143,7 +143,7 @@ def test_without_destinations_it_does_not_claim_to_have_delivered(tmp_path: Path
         toolgauge.send_recorded(*GOOD)
         assert ended(toolgauge) == 0
         log = toolgauge.said()
-    assert "stopping: scoring what is open\n" in log
+    assert "stopping: scoring open trajectories\n" in log
     assert "stopped; nothing was lost\n" in log
     assert "delivered" not in log
 

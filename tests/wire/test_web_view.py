@@ -91,7 +91,7 @@ def test_links_redaction_and_criteria_are_adopted_and_sizes_wait_for_the_next_st
         # The test's own section replaces none of these keys.
         toolgauge.file.write_text(toolgauge.file.read_text().replace('"web": {', '"web": {"max_trajectories": 7, '))
         toolgauge.hang_up()
-        until(lambda: "takes effect at the next start: web.max_trajectories" in toolgauge.said(), "the warning")
+        until(lambda: "not applied until the next start: web.max_trajectories" in toolgauge.said(), "the warning")
 
 
 def test_without_it_nothing_listens_and_nothing_is_kept(tmp_path: Path):

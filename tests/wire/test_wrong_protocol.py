@@ -20,8 +20,8 @@ def test_grpc_on_the_port_for_http_is_logged_on_both_sides(tmp_path: Path, recei
     with serving(tmp_path, f"exporters.otlp={{endpoint: '{endpoint}', protocol: grpc}}") as sender:
         sender.send_recorded("pydantic-ai", "tool_error")
         outage = (
-            f"destination otlp (http://<redacted>@127.0.0.1:{receiver.http_port}) does not take requests "
-            "(unavailable: it answers in HTTP/1, not gRPC: is `protocol: http` meant?); trying again"
+            f"destination otlp (http://<redacted>@127.0.0.1:{receiver.http_port}) does not accept requests "
+            "(unavailable: it answers in HTTP/1, not gRPC: is `protocol: http` meant?); retrying"
         )
         until(lambda: outage in sender.said(), "the cause in the sender's log")
         assert "secret" not in sender.said()
@@ -38,7 +38,7 @@ def test_http_on_the_port_for_grpc_is_logged_by_who_sends_it(tmp_path: Path, rec
     endpoint = f"http://127.0.0.1:{receiver.grpc_port}"
     with serving(tmp_path, f"exporters.otlp={{endpoint: '{endpoint}', protocol: http}}") as sender:
         sender.send_recorded("pydantic-ai", "tool_error")
-        outage = f"destination otlp ({endpoint}) does not take requests (not_http: is `protocol: grpc` meant?)"
+        outage = f"destination otlp ({endpoint}) does not accept requests (not_http: is `protocol: grpc` meant?)"
         until(lambda: outage in sender.said(), "the cause in the sender's log")
         # What is queued has nowhere to go.
         sender.close()
@@ -53,6 +53,6 @@ def test_a_destination_that_is_not_there_is_logged_with_endpoint_and_cause(
     with serving(tmp_path, f"exporters.otlp={{endpoint: '{endpoint}', protocol: {protocol}}}") as sender:
         sender.send_recorded("pydantic-ai", "tool_error")
         until(lambda: f"destination otlp ({endpoint})" in sender.said(), "the outage in the log")
-        assert ": connection refused); trying again" in sender.said()
+        assert ": connection refused); retrying" in sender.said()
         # What is queued has nowhere to go.
         sender.close()

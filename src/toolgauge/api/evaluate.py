@@ -131,7 +131,7 @@ def _by_kind(criteria: object) -> tuple[list[str], list[Criterion]]:
             files.append(os.fsdecode(one))
         else:
             raise TypeError(
-                f"a `{type(one).__name__}` is no criterion: give `toolgauge.Criterion` objects, and paths of criteria files"
+                f"a `{type(one).__name__}` is not a criterion: give `toolgauge.Criterion` objects or paths of criteria files"
             )
     return files, written
 

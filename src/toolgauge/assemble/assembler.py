@@ -23,7 +23,7 @@ from toolgauge.model.records import PackedHead, SpanHead
 from toolgauge.model.trajectory import ClosedBecause, Trajectory
 from toolgauge.selfmetrics import SelfMetrics
 
-# Called once for each service whose spans have parents that never come.
+# Called once for each service whose spans have parents that never arrived.
 OnMissingParents: TypeAlias = Callable[[str | None], None]
 
 # Closed while more could have come.

@@ -144,7 +144,7 @@ def read_labels(path: Path, pass_at: float | None = None) -> LabelSet:
             shown.append(f"  and {len(problems) - _SHOWN_PROBLEMS} more")
         raise ConfigError("\n".join(shown), hint=hint)
     if not labels.verdicts:
-        raise ConfigError(f"`{path}` has no labels", hint=f"one line for each, below `{_TRACE},{_VERDICT}`")
+        raise ConfigError(f"`{path}` has no labels", hint=f"a header `{_TRACE},{_VERDICT}`, then one line for each")
     return labels
 
 

@@ -173,8 +173,8 @@ async def _serve(
 def _stopping_line(service: Runtime, *, keeps: bool, is_leaf: bool) -> str:
     if isinstance(service, Front):
         return f"stopping {len(service.workers.processes)} workers"
-    left = "leaving what is open to the journal" if keeps else "scoring what is open"
-    return f"stopping: {left}" + ("" if is_leaf else " and sending what is queued")
+    left = "keeping open trajectories in the journal" if keeps else "scoring open trajectories"
+    return f"stopping: {left}" + ("" if is_leaf else " and sending queued requests")
 
 
 def _log_end(lost: Losses, *, is_leaf: bool) -> None:
@@ -222,8 +222,8 @@ def _adopt(
 
 
 def _end_at_once(service: Runtime, log: LogThread, *, keeps: bool) -> None:
-    journal = " unless it is in the journal" if keeps else ""
-    _LOG.warning("second signal: ending at once, what was not sent is lost%s", journal)
+    journal = " unless they are in the journal" if keeps else ""
+    _LOG.warning("second signal: stopping at once, unsent spans and scores are lost%s", journal)
     service.kill()
     log.end(_LOG_GRACE_S)
     os._exit(1)
@@ -284,9 +284,9 @@ def _announce(service: Runtime, config: Config, criteria: Sequence[Criterion], v
         _LOG.info("requests are acknowledged when they are in the journal in %s", directory)
     urls = _destinations(config)
     if urls:
-        _LOG.info("sending on to %s", ", ".join(urls), extra={"endpoints": urls})
+        _LOG.info("exporting to %s", ", ".join(urls), extra={"endpoints": urls})
     else:
-        _LOG.info("sending nothing on: neither `exporters.otlp` nor `exporters.kafka` is configured")
+        _LOG.info("nothing is exported: neither `exporters.otlp` nor `exporters.kafka` is configured")
 
 
 def _url(settings: ListenerSettings, port: int) -> str:

@@ -88,7 +88,7 @@ def _parsed(path: Path) -> Node:
     try:
         return written(msgspec.json.decode(text.removeprefix(b"\xef\xbb\xbf")), Place(str(path)))
     except (msgspec.DecodeError, UnicodeError) as error:
-        raise ConfigError(f"not valid JSON: {error}", hint="a file in YAML ends in `.yaml`") from error
+        raise ConfigError(f"not valid JSON: {error}", hint="the name of a YAML file must end in `.yaml`") from error
 
 
 def _tools(document: Json) -> Iterator[tuple[tuple[PathStep, ...], ToolDefinition]]:

@@ -42,7 +42,7 @@ _log = logging.getLogger("toolgauge.export")
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """Why a destination does not take requests, in phrases of ours; of one `signal`, for good until a person helps."""
+    """The reason why a destination refuses requests; with a `signal`, it refuses that signal until somebody fixes it."""
 
     reason: str
     lasted_s: float
@@ -93,13 +93,13 @@ class DestinationHealth:
         self._warned = True
         self._last_warned_s = now_s
         extra = {"destination": self._name, "reason": reason}
-        _log.warning("destination %s does not take requests (%s); trying again", self._where, self._reason, extra=extra)
+        _log.warning("destination %s does not accept requests (%s); retrying", self._where, self._reason, extra=extra)
 
     def succeeded(self) -> None:
         """An attempt worked."""
         since, self._failing_since = self._failing_since, None
         if self._warned and since is not None:
-            _log.info("destination %s takes requests again after %.0f s", self._name, self._clock() - since)
+            _log.info("destination %s accepts requests again after %.0f s", self._name, self._clock() - since)
         self._warned = False
 
     def dropped(self, signal: Signal, reason: str, spans: int) -> None:
@@ -107,7 +107,7 @@ class DestinationHealth:
         suppressed = self._dropped.suppressed(reason)
         if suppressed is not None:
             _log.warning(
-                "destination %s: a request %s was dropped (%s); toolgauge.spans and toolgauge.own.dropped count%s",
+                "destination %s: a request %s was dropped (%s); counted in toolgauge.spans or toolgauge.own.dropped%s",
                 self._where,
                 f"with {spans} spans" if spans else f"of {signal}",
                 reason,
@@ -425,7 +425,7 @@ class Destination:
             verdict = await self._sender.send(outgoing.signal, outgoing.body)
         except Exception as error:  # noqa: BLE001 - a sender task must outlive whatever one request does to it
             # Not the message, which may quote what was to be sent.
-            _log.debug("destination %s: sending failed inside: %s", self.name, type(error).__name__)
+            _log.debug("destination %s: internal error while sending: %s", self.name, type(error).__name__)
             verdict = Permanent(f"internal_{type(error).__name__}", is_about_content=True)
         finally:
             self.requests_in_flight -= 1

@@ -167,9 +167,9 @@ class DestinationSettings(Section):
     def _transport_can_do_it(self) -> "DestinationSettings":
         if self.protocol == "grpc" and self.tls is not None:
             if self.tls.insecure_skip_verify:
-                raise ValueError("cannot skip verification with `protocol: grpc`; name the authority in `tls.ca_file`")
+                raise ValueError("needs `protocol: http` to skip verification; with `grpc`, set `tls.ca_file` instead")
             if self.tls.min_version != "1.2":
-                raise ValueError("cannot be kept from TLS 1.2 with `protocol: grpc`")
+                raise ValueError("needs `protocol: http` for a `tls.min_version` above 1.2")
         return self
 
     @property

@@ -240,7 +240,7 @@ class Listeners:
             except StartError as error:
                 _log.error("%s; the certificate in use stays", error.message)
                 continue
-            _log.info("TLS files of `%s` have changed and are in use", self._endpoint)
+            _log.info("reloaded the changed TLS files of `%s`", self._endpoint)
 
 
 STOP_TIMEOUT_S = 1.5  # The service stops two of these, one after the other

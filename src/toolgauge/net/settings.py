@@ -139,7 +139,7 @@ class KafkaClientSettings(Section):
         if self.tls is not None and self.tls.server_name_override is not None:
             raise ValueError("cannot check certificates against `tls.server_name_override`: brokers name their hosts")
         if self.tls is not None and self.tls.min_version != "1.2":
-            raise ValueError("cannot be kept from TLS 1.2: leave `min_version` out of its `tls`")
+            raise ValueError("cannot refuse TLS 1.2: leave `min_version` out of its `tls`")
         return self
 
     @property

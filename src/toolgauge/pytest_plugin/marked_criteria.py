@@ -75,7 +75,7 @@ class _Mark:
         self.case = None if case is None else str(case)
         attributes = given.get("attributes", {})
         if not isinstance(attributes, Mapping):
-            raise pytest.UsageError("the mark `toolgauge`: `attributes` is a mapping of names to values")
+            raise pytest.UsageError("the mark `toolgauge`: `attributes` must be a mapping of names to values")
         self.attributes = {str(key): str(value) for key, value in cast("Mapping[object, object]", attributes).items()}
 
 
@@ -110,7 +110,7 @@ class LoadedCriteria:
         for one in given:
             if not isinstance(one, Path | WrittenCriterion):
                 wanted = "give paths of criteria files, or `toolgauge.Criterion`"
-                raise TypeError(f"a `{type(one).__name__}` is no criterion: {wanted}")
+                raise TypeError(f"a `{type(one).__name__}` is not a criterion: {wanted}")
         self._given = (*files, *objects)
         config_files = tuple(map(str, settings.config))
         self._config, self.criteria = load_for_replay(

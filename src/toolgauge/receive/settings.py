@@ -101,7 +101,7 @@ class GrpcSettings(ListenerSettings):
     @model_validator(mode="after")
     def _takes_the_versions_that_grpc_takes(self) -> "GrpcSettings":
         if self.tls is not None and self.tls.min_version != "1.2":
-            raise ValueError("cannot keep gRPC from TLS 1.2: leave `min_version` out of its `tls`")
+            raise ValueError("cannot refuse TLS 1.2 over gRPC: leave `min_version` out of its `tls`")
         return self
 
 
@@ -128,7 +128,7 @@ class HttpSettings(ListenerSettings):
     @model_validator(mode="after")
     def _paths_differ(self) -> "HttpSettings":
         if len(self.paths) < 3:
-            raise ValueError("has one path for two signals")
+            raise ValueError("has the same path for two signals")
         return self
 
     @property

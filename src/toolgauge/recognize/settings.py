@@ -130,7 +130,7 @@ class MappedDialectSettings(Section):
     @model_validator(mode="after")
     def _can_be_found(self) -> Self:
         if not self.spans:
-            raise ValueError("`spans` needs a mapping at least")
+            raise ValueError("`spans` needs at least one mapping")
         if not self.scopes and any(mapping.found_by is None for mapping in self.spans):
             raise ValueError(
                 "a mapping without an attribute that is there (`match`) needs `scopes`: spans are found by either"

@@ -214,7 +214,7 @@ class ValueCondition(BaseModel):
     @model_validator(mode="after")
     def _can_be_met(self) -> "ValueCondition":
         if not self.model_fields_set:
-            raise ValueError("holds no condition")
+            raise ValueError("has no condition: give one, such as `one_of`")
         if self.present is False and len(self.model_fields_set) > 1:
             raise ValueError("has `present: false`, which goes with no other condition")
         # Compiled here, so that a wrong pattern is an error at once.

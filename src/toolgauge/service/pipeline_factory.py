@@ -62,7 +62,7 @@ def _log_unmatched(unmatched: Unmatched) -> None:
 
 def _log_missing_parents(service: str | None) -> None:
     _LOG.info(
-        "spans of service %s have parents that never come (traced elsewhere, or filtered out): its trajectories are scored "
+        "spans of service %s have parents that never arrived (traced elsewhere, or filtered out): its trajectories are scored "
         "without them, `assemble.open_idle_timeout` after their last span",
         service or "unknown",
         extra={"service": service or ""},
@@ -71,9 +71,9 @@ def _log_missing_parents(service: str | None) -> None:
 
 def _log_split(share: float) -> None:
     _LOG.warning(
-        "%.0f %% of the last trajectories lack spans inside: traces seem to be split over several toolgauges, and what judges "
-        "such a trajectory as a whole is not evaluated (incomplete); route by trace id, in a Collector with `routing_key: "
-        "traceID` of the exporter `loadbalancing`",
+        "%.0f %% of the last trajectories lack some spans: their traces seem to be split over several toolgauge instances. "
+        "Criteria that judge a whole trajectory do not evaluate them (incomplete). Route by trace id: in a Collector with "
+        "`routing_key: traceID` of the exporter `loadbalancing`",
         100 * share,
     )
 

@@ -192,7 +192,7 @@ class MemoryGuard:
         self.short_since_ns = None
         if resident < self._resume and self._is_logged:
             self._is_logged = False
-            _LOG.info("%s in use: requests are taken again", self._share(resident))
+            _LOG.info("%s in use: accepting requests again", self._share(resident))
         return False
 
     def _read(self) -> int:

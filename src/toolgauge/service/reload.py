@@ -192,7 +192,7 @@ class RuntimeReloader(ABC, Generic[_R]):
             _LOG.error("`%s` stays as it was: %s", section, reason, extra={"key": section})
         waiting = [key for key in since_start if waits_for_start(key)]
         if waiting:
-            _LOG.warning("takes effect at the next start: %s", ", ".join(waiting), extra={"keys": waiting})
+            _LOG.warning("not applied until the next start: %s", ", ".join(waiting), extra={"keys": waiting})
         what = ", ".join(applied) or "nothing has changed"
         _LOG.info("the configuration was reloaded: %s", what, extra={"keys": applied})
 

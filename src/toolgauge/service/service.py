@@ -75,7 +75,7 @@ class Persistence:
                 if self._is_ending:
                     break
                 if not count:
-                    _LOG.info("reading what an earlier process left in the journal")
+                    _LOG.info("reading the requests that an earlier process left in the journal")
                 count += 1
                 with faults.survived():
                     try:
@@ -83,7 +83,7 @@ class Persistence:
                     except DecodeError:
                         spoilt += 1
         except StateError as error:
-            _LOG.error("what an earlier process left cannot be read: %s", error)
+            _LOG.error("cannot read the journal of an earlier process: %s", error)
         self.journal.start()
         pipeline.end_recovery(self._clock())
         if spoilt:

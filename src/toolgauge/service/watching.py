@@ -110,7 +110,7 @@ class Watching:
         # Criteria that went, or mean something else, while nothing ran: their alarms end with the first tick.
         self._watcher.keep(self._streams)
         if damaged:
-            _LOG.error("%d rows of the detectors' state are damaged: these streams start to learn again", damaged)
+            _LOG.error("%d saved detector states are damaged: their streams learn a new baseline", damaged)
         return self._watcher.active()
 
     def start(self, on_worker: OnWorker) -> None:

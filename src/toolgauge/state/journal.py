@@ -184,7 +184,7 @@ class Journal:
             try:
                 self._rewrite()
             except StateError as error:
-                _LOG.error("the journal is written to a damaged file, because a new one cannot be: %s", error)
+                _LOG.error("cannot create a new journal file, using the damaged one: %s", error)
         self._store.has_room()
         self._thread = threading.Thread(target=self._work, name="toolgauge-journal", daemon=True)
         self._thread.start()
@@ -327,7 +327,7 @@ class Journal:
             _LOG.error("%s, and are lost if the process ends, until there is room again", self.failure)
         else:
             self.failure = None
-            _LOG.info("the journal has room again: what is acknowledged is written to it")
+            _LOG.info("the journal has room again: acknowledged requests are written to it")
         self._show()
 
     def _miss(self, group: Group) -> None:

@@ -193,7 +193,7 @@ class StateStore:
         self.moved_aside, kept, lost = salvage(self._path, self._sync)
         self.lost += lost
         _LOG.error(
-            "`%s` is damaged (%s): it is kept as `%s`; of the journal %d requests could be read, and %d could not",
+            "`%s` is damaged (%s): it is kept as `%s`; %d requests of the journal were recovered, %d were lost",
             self._path,
             reason,
             self.moved_aside.name,

@@ -219,7 +219,7 @@ class WorkerProcess:
                 await self._begin()
             except (StartError, ConfigError, OSError) as error:
                 self._is_down(f"it cannot be started: {error}")
-                _LOG.error("worker %d cannot be started, which is tried again: %s", self.number, error)
+                _LOG.error("cannot start worker %d, trying again: %s", self.number, error)
             else:
                 _LOG.info("worker %d runs again", self.number)
 

@@ -125,7 +125,7 @@ class WorkerService:
                 self._take(frame)
         self._link.finish(None)
         if not self._stop.done():
-            _LOG.warning("the front has gone: stopping")
+            _LOG.warning("the front process has ended: stopping")
             self._stop.set_result(None)
 
     def _take(self, frame: Frame) -> None:

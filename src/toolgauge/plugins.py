@@ -1,4 +1,4 @@
-"""Finds plug-ins: entry points of installed packages. Our own come the same way as a stranger's.
+"""Finds plug-ins: entry points of installed packages. Built-in ones come the same way as those of other packages.
 
 This is the only place where a name becomes a class. A plug-in that cannot be loaded ends the start with an error
 that names it and its package: running on without it would mean spans that silently go unread.

@@ -1,4 +1,4 @@
-"""A criterion as a program writes it, with the revision and the results of the same criterion in a file."""
+"""A criterion written in Python, with the same revision and results as the same criterion in a file."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace

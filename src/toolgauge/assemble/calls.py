@@ -1,4 +1,4 @@
-"""Makes tool calls of paired views: their arguments, state, result, agent and order.
+"""Builds tool calls from paired views: their arguments, state, result, agent and order.
 
 A call is rejected only on evidence that somebody refused it: an error result, the producer's word, or an answer that says so. A
 name that is missing from the recorded tools, and broken JSON in the arguments, are not evidence.

@@ -1,4 +1,4 @@
-"""Keys under which two views of one call are found to be the same call.
+"""Keys that match two views of the same call.
 
 1 equals 1.0, booleans are no numbers, names may be spelled differently by two instrumentations. Only for
 joining: what two values are worth to a score is decided elsewhere.

@@ -64,7 +64,7 @@ class RequestIndex:
                     taken[place] = (same, tuple(_offered_keys(same)))
                     yield same, request
                     break
-        # A request that took an id or arguments is found by these from here on.
+        # A request that gained an id or arguments is indexed by them from here on.
         for place, (same, before) in taken.items():
             keys = tuple(_offered_keys(same))
             if keys != before:
@@ -77,7 +77,7 @@ class RequestIndex:
 
 
 class Summed:
-    """Requests of a span that sums up the outputs within it: each of these asks for the few that it may show."""
+    """The requests of a summary span; each output inside asks for the few that it may show."""
 
     def __init__(self, requests: Sequence[Request]) -> None:
         self._requests = requests
@@ -143,7 +143,7 @@ def requested_calls(index: NodeIndex) -> list[Request]:
         _absorb_above(nested)
     if any(map(_may_repeat, primary)):
         _absorb_repetitions(primary)
-    # A single instrumentation, as nearly always, shows nothing twice; and keys of arguments are dear.
+    # A single instrumentation, the usual case, has no duplicates; argument keys are expensive.
     if len({node.first.scope for node in primary}) > 1 or len(set(map(place_and_time, primary))) < len(primary):
         _absorb_doubled_requests(primary)
     if len(primary) < len(requesting):
@@ -200,7 +200,7 @@ def _absorb_repetitions(primary: Sequence[Node]) -> None:
 
 
 def _give_to_single_outputs(requesting: Sequence[Node], nodes: Sequence[Node]) -> None:
-    """Move requests that only a span around one single output shows to that output, to whose turn they belong."""
+    """Move requests found only on a wrapper of a single output to that output, whose turn they belong to."""
     # An agent's run may sum up outputs that no span shows.
     outputs_within = {
         id(node): list[Node]()
@@ -257,11 +257,11 @@ def _doubles(earlier: Request, later: Request) -> bool:
     return not earlier.has_other_id_than(later) and earlier.may_have_arguments_of(later)
 
 
-# Where code stands in what a model wrote: the tags and fences that smolagents asks for, by release.
+# Marks of code in a model's text: the tags and fences that smolagents asks for, by release.
 _CODE = re.compile(
     r"<code>[ \t]*\n?([^<]*(?:<(?!/code>|code>)[^<]*)*)</code>|```(?:python|py)?[ \t]*\n([^`]*(?:`(?!``)[^`]*)*)```"
 )
-# So many steps around a call are looked at, and so much of the error of each: all calls of a trace may lie deep within them.
+# Limits on the steps searched around a call, and on the error text of each: all calls of a trace may be nested deeply.
 _MAX_STEPS = 32
 _MAX_SEARCHED = 65_536
 
@@ -352,7 +352,7 @@ def executed_calls(executing: Sequence[Node], requests: Sequence[Request]) -> li
                         host.absorb(execution)
                         break
         calls = _outermost(calls)
-    # A single instrumentation, as nearly always, tells nothing twice; and keys of arguments are dear.
+    # A single instrumentation, the usual case, has no duplicates; argument keys are expensive.
     if len({execution.node.first.scope for execution in calls}) > 1:
         _absorb_doubled(calls)
         calls = _outermost(calls)
@@ -439,7 +439,7 @@ def _is_copy(known: Execution, other: Execution) -> bool:
 
 
 def _absorb_beside(executions: Sequence[Execution], requests: Sequence[Request]) -> None:
-    """Merge tool spans side by side that carry one id, down to the number of requests: some producers use ids again."""
+    """Merge tool spans side by side that carry one id, down to the number of requests: some producers reuse ids."""
     by_id: dict[str, list[Execution]] = {}
     for execution in executions:
         if execution.call_id is not None:

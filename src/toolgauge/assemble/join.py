@@ -1,4 +1,4 @@
-"""Joins the readings of a trace, or of the traces of a conversation, to one trajectory.
+"""Joins the readings of a trace, or of the traces of a conversation, into one trajectory.
 
 Pure: the same readings in any order give the same trajectory. A call shows up in three to eight places;
 counting one twice or losing a rejected one would move every score.

@@ -1,4 +1,4 @@
-"""Finds spans that took a wrong way: split traces, whose other spans went to another process, and loops.
+"""Detects misrouted spans: traces split over several processes, and loops of our own output.
 
 A half that shows nothing missing looks like a whole run that did less, and its scores would be false. A sign has to be
 sound: frameworks run tools that no model asked for, take up runs of earlier traces, and Collectors filter spans.

@@ -18,7 +18,7 @@ from toolgauge.assemble.pairing import Pair
 from toolgauge.model.content import NOT_RECORDED, NotRecorded, Recorded, Unparsed
 from toolgauge.model.observations import CallRequested, MessageSeen, Observation, Reading
 
-# Text that begins so is JSON which was cut, or a text of the model: the history shows which.
+# Text with this beginning is cut JSON or plain text of the model: the history shows which.
 _JSON = ("[", "{")
 
 
@@ -37,7 +37,7 @@ class Needed(Struct, frozen=True):
 
 
 def model_calls(index: NodeIndex) -> list[Node]:
-    """Return the model calls that show input or calls; of those around others, which repeat one of them, none."""
+    """Return the model calls with input or calls, without wrappers, which repeat a nested model call."""
     models = [node for node in index.nodes if node.model_call is not None and node.is_primary]
     models = [node for node in models if node.requests or shows_input(node)]
     outer = around(models)
@@ -45,12 +45,12 @@ def model_calls(index: NodeIndex) -> list[Node]:
 
 
 def around(models: Sequence[Node]) -> set[int]:
-    """Return the spans of model calls around others; where a tool or an agent's run stands between, they are calls of their own."""
+    """Return the spans of model calls that wrap another one, with no tool or agent run between them."""
     return {id(node.model_around) for node in models if node.model_around is not None}
 
 
 def may_be_damaged(index: NodeIndex, pairs: Sequence[Pair]) -> bool:
-    """Return whether a closer look is worth it: of nearly all traces this is all that is asked."""
+    """Return whether the trace may need repair: a cheap check that rules out nearly all traces."""
     requested = {pair.call_id for pair in pairs if pair.request is not None}
     requested.discard(None)
     before: dict[int, int] = {}
@@ -117,10 +117,10 @@ def given_at_first(index: NodeIndex, models: Sequence[Node]) -> Given:
 
 
 def needed_inputs(models: Sequence[Node], pairs: Sequence[Pair], given: Given) -> list[Needed]:
-    """Return the inputs whose histories are needed, one a run: the newest of those that follow on damage."""
+    """Return the inputs whose histories are needed, one per run: the newest after damage."""
     requested = {pair.call_id for pair in pairs if pair.request is not None and pair.call_id is not None}
     newest: dict[int, Needed] = {}
-    # How many answers the input before had, and the output since then that shows damage.
+    # The number of answers in the previous input, and the damaged output since then.
     before: dict[int, int] = {}
     damaged: dict[int, Node] = {}
     first: list[Node] = []
@@ -231,7 +231,7 @@ class _Known:
                 self._by_id.setdefault(request.call_id, []).append(request)
         self._requests = requests
         self._taken: set[int] = set()
-        # Executions that no known request asked for, and what was restored by another history.
+        # Executions without a known request, and calls restored from another history.
         self._unasked = [pair.execution for pair in pairs if pair.request is None and pair.execution is not None]
         self._restored: set[object] = set()
 
@@ -259,7 +259,7 @@ class _Known:
                 self._take(one, alike)
 
     def is_shown_elsewhere(self, past: _Past, run: Node | None) -> bool:
-        """Return whether a missing call is restored in another run, or was made in one by its tool's span: it counts once."""
+        """Return whether another run has the missing call, restored or by its tool's span: it counts once."""
         call = past.call
         if past.request is not None:
             return False
@@ -420,7 +420,7 @@ class _Restored:
 
 
 def _made_since(history: Sequence[CallRequested | MessageSeen], given: Given, asked: str | None) -> list[CallRequested]:
-    """Return the calls after the text that was `asked`, or after the newest of the user, but for those `given`."""
+    """Return the calls after the text `asked`, or after the newest user text, without those `given`."""
     made: list[CallRequested] = []
     earlier = given.without_id
     has_asked = False
@@ -438,7 +438,7 @@ def _made_since(history: Sequence[CallRequested | MessageSeen], given: Given, as
 
 
 def _is_garbled(past: _Past) -> bool:
-    """Return whether the history has arguments that the output has not, or not whole."""
+    """Return whether the history has arguments that the output lacks or has cut."""
     request, whole = past.request, past.call.arguments
     if request is None:
         return False
@@ -452,7 +452,7 @@ def _is_garbled(past: _Past) -> bool:
 
 
 def _is_made_of(request: Request, names: Sequence[str], missing: Collection[str]) -> bool:
-    """Return whether what looks like a call is a piece of missing calls, or several of them in one."""
+    """Return whether a garbled call is a piece of missing calls, or several of them joined."""
     name = fold_name(request.name)
     if name in missing:
         return not isinstance(request.arguments, Recorded)

@@ -1,4 +1,4 @@
-"""Arranges the readings of one trace as a tree of nodes: one a span, each below its parents, and on one clock.
+"""Arranges the readings of one trace as a tree: one node per span, below its parents, all on one clock.
 
 Log records are folded into their spans. Unread spans leave only their ids; chains of parents run through them. Ids may form
 circles and clocks of two services may disagree: both are repaired here, so that nothing after this has to care.

@@ -1,4 +1,4 @@
-"""Weighs readings: about how much memory they take, with the objects that text is made of.
+"""Estimates how much memory readings take, including the objects behind their texts.
 
 Bounds on memory are only as good as this. What many readings share counts with the first of them.
 """

@@ -1,4 +1,4 @@
-"""Finds the calls that are expected of the next run of a task, from several runs of it, aligned one after the other.
+"""Derives the expected calls of a task from several of its runs, aligned one after the other.
 
 A call that all runs have is expected, others are optional. An `Agreement` holds the tightest rule that all values meet.
 """

@@ -1,4 +1,4 @@
-"""Finds the values of a call that hold for one run only, by their form and by their origin.
+"""Finds argument values specific to one run, by their form and by their origin.
 
 An id that the user gave is a part of the task; one that the run made up or created is not. Secrets are always left free.
 """

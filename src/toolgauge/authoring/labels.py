@@ -1,4 +1,4 @@
-"""Verdicts of people on runs, by trace and by conversation, and the CSV files that they come in."""
+"""Labels: people's verdicts on runs, by trace and by conversation, and the CSV files with them."""
 
 import csv
 from collections.abc import Collection, Iterator, Mapping

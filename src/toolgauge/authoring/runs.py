@@ -1,4 +1,4 @@
-"""A recorded run as far as a reference needs it, without messages and results: many of them are kept."""
+"""A recorded run reduced to the parts of a reference: without messages and results, as many runs are kept."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence

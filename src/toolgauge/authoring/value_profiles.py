@@ -1,4 +1,4 @@
-"""The form of JSON values, one by one and of all values at one place, and the parts of them that a file may hold.
+"""Profiles of JSON values: the form of one value, the form of all values at one place, and the parts safe to write to a file.
 
 A `Profile` keeps truth values, rounded spreads of numbers, and labels that many sources share. Names, addresses, ids,
 dates, secrets and free text never leave it: they belong to people.

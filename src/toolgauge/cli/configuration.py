@@ -1,4 +1,4 @@
-"""`toolgauge validate`, `schema`, `print-config` and `components`: what a configuration may hold, and what it comes to."""
+"""`toolgauge validate`, `schema`, `print-config` and `components`: check, describe and print a configuration, list plug-ins."""
 
 import inspect
 import json

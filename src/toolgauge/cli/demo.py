@@ -1,4 +1,4 @@
-"""`toolgauge demo`: what it does, in half a minute, without keys or network."""
+"""`toolgauge demo`: shows toolgauge at work in half a minute, without keys or network."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Results on a terminal as they come in: one line a trajectory, and a summary at the end.
+"""Prints results on a terminal as they arrive: one line per trajectory, and a summary at the end.
 
 The worker hands over a small row a trajectory, at most 20 a second; the thread that writes the log makes lines of them.
 Text from spans is hostile: the worker cuts it, and lines show control characters as escapes.

@@ -1,4 +1,4 @@
-"""Criteria as commands that score load them, with notes on standard error: code that runs, criteria that match nothing."""
+"""Loads criteria for commands that score, with notes on standard error: code that runs, criteria that match nothing."""
 
 import os
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Our own log on stderr: one line an event, as text or as JSON objects; results on stdout take turns with it.
+"""The log of toolgauge on stderr: one line per event, as text or JSON, without mixing into results on stdout.
 
 The text of a line is ours; what libraries attach to it is not: messages of exceptions may quote what came in a span, and
 debug output of clients holds headers and prompts. So only our own loggers speak at the level that was asked for, others

@@ -1,4 +1,4 @@
-"""`toolgauge mcp`: recordings, for coding agents."""
+"""`toolgauge mcp`: answers questions of coding agents about recordings."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""`toolgauge record`: what arrives, into a file."""
+"""`toolgauge record`: writes received requests to a file."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Criteria as they were written, inline and in files, checked as far as no evaluator is needed.
+"""Criteria as written, inline and in files, with all checks that need no evaluator.
 
 Other keys are parameters of the evaluator and keep their lines: only `service` knows the evaluators.
 """

@@ -1,4 +1,4 @@
-"""Recorded runs: as they were, and drawn again and again as the conversations of a release.
+"""Recorded runs, and random draws of them as the conversations of a release.
 
 A recording is several export requests of a real framework against a scripted model. Conversations are drawn with
 replacement: each is a copy of a recorded run with new ids and times, and the version and environment of the release.

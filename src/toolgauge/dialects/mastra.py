@@ -1,4 +1,4 @@
-"""Reads Mastra: the conventions, and beside them `mastra.*` attributes with what the conventions' lack.
+"""Reads Mastra: the conventions, and `mastra.*` attributes that fill their gaps.
 
 Arrives: a span with `mastra.span.type`. Leaves: observations. What a model asked for is on the step around its span
 (`model_step`); `model_generation` and chunks repeat it and are not read. Arguments that break a tool's schema come back as

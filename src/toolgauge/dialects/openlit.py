@@ -1,4 +1,4 @@
-"""Reads OpenLIT: the GenAI conventions but for what LangGraph's tools leave.
+"""Reads OpenLIT: the GenAI conventions, except on spans of LangGraph tools.
 
 Arguments are Python literals, results the Python form of LangChain's messages; ids of failed calls are LangChain's run ids.
 """

@@ -1,4 +1,4 @@
-"""Reads the spans of Traceloop's SDK and instrumentations (OpenLLMetry), current and legacy; its log records are the conventions'."""
+"""Reads the spans of Traceloop's SDK and instrumentations (OpenLLMetry), current and legacy; its log records follow the conventions."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping

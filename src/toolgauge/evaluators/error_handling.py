@@ -1,4 +1,4 @@
-"""`error_handling`: what became of a failed call? Messages are read only where no later call made the failure good."""
+"""`error_handling`: how did the agent handle a failed call? Messages are read only where no later call repaired the failure."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Iterator

@@ -1,4 +1,4 @@
-"""A destination: a bounded queue, a few sender tasks, retries, and counts of what became of every span.
+"""A destination: a bounded queue, a few sender tasks, retries, and counts of delivered and dropped spans.
 
 Each request is acknowledged by the destination (or rejected in part), or dropped and counted with a reason. A dead
 destination fills its queue, and then the pipeline refuses.
@@ -50,7 +50,7 @@ class Outage:
 
 
 class DestinationHealth:
-    """Notes how attempts end, on a monotonic `clock`; logs at most once a minute when that changes."""
+    """Tracks outages by a monotonic `clock`; logs changes at most once a minute."""
 
     def __init__(self, name: str, clock: Callable[[], float], endpoint: str = "") -> None:
         self._name = name
@@ -64,26 +64,26 @@ class DestinationHealth:
         self._dropped = Throttle(QUIET_S, clock)
 
     def now(self) -> Outage | None:
-        """Return the outage that lasts; `None` while there is none."""
+        """Return the current outage; `None` without one."""
         since = self._failing_since
         return None if since is None else Outage(self._reason, self._clock() - since)
 
     def refusing(self) -> tuple[Outage, ...]:
-        """Return the signals that the destination takes nothing of."""
+        """Return the signals that the destination refuses."""
         now_s = self._clock()
         return tuple(Outage(reason, now_s - since, signal) for signal, (reason, since) in self._refusing.items())
 
     def refused(self, signal: Signal, reason: str) -> None:
-        """A request was refused, and so will be the next one of its signal."""
+        """A request was refused, as later ones of its signal will be."""
         _, since = self._refusing.get(signal, ("", self._clock()))
         self._refusing[signal] = reason, since
 
     def taken(self, signal: Signal) -> None:
-        """A request of the signal was taken."""
+        """A request of the signal was accepted."""
         self._refusing.pop(signal, None)
 
     def failed(self, reason: str, cause: str = "") -> None:
-        """An attempt failed and will be repeated; `cause` is more on the reason, where it is known."""
+        """An attempt failed and will be repeated; `cause` adds details, where known."""
         now_s = self._clock()
         self._reason = f"{reason}: {cause}" if cause else reason
         if self._failing_since is None:
@@ -125,13 +125,13 @@ class SendQueue:
     """Feeds any number of waiting tasks. A request counts until its `release`: retries would hold uncounted memory."""
 
     def __init__(self, *, max_bytes: int, own_reserve_bytes: int) -> None:
-        # How many bytes may wait or be on their way, and how many requests may wait.
+        # Limits: bytes waiting or in flight, and number of waiting requests.
         most_bytes = max_bytes + own_reserve_bytes
         self._senders = max_bytes, max(_FEW_REQUESTS, max_bytes // _SMALLEST_BYTES)
         self._own = most_bytes, max(_FEW_REQUESTS, most_bytes // _SMALLEST_BYTES)
         self._waiting: deque[Outgoing] = deque()
         self._takers: deque[asyncio.Future[None]] = deque()
-        # Of requests that are waiting or on their way; only senders' spans count.
+        # Totals of waiting and in-flight requests; `spans` counts only those of senders.
         self.size_bytes = 0
         self.spans = 0
         self._closed = False
@@ -140,7 +140,7 @@ class SendQueue:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def has_room(self, size_bytes: int, *, own: bool) -> bool:
-        """Return whether a request of this size fits. One that is alone always does, else it never would."""
+        """Return whether a request of this size fits. An empty queue takes any size."""
         if self._closed:
             return False
         most_bytes, most_requests = self._own if own else self._senders
@@ -160,7 +160,7 @@ class SendQueue:
         return True
 
     async def take(self) -> Outgoing | None:
-        """Wait for the next request; `None` when the queue is closed and empty. Owes a `release`."""
+        """Wait for the next request; `None` when the queue is closed and empty. The caller must `release` it."""
         while not self._waiting:
             if self._closed:
                 return None
@@ -168,13 +168,13 @@ class SendQueue:
             taker = self._loop.create_future()
             self._takers.append(taker)
             if self._waiting:
-                # Put between the look and here, by a thread that saw nobody wait.
+                # A thread put a request after the check above, before this taker was registered.
                 self._takers.remove(taker)
                 break
             try:
                 await taker
             except asyncio.CancelledError:
-                # Woken and cancelled at once: the request is somebody else's to take.
+                # Woken and cancelled at once: wake another taker for the request.
                 if taker.done() and not taker.cancelled():
                     self._wake(1)
                 raise
@@ -192,7 +192,7 @@ class SendQueue:
         self._wake(len(self._takers))
 
     def leftovers(self) -> list[Outgoing]:
-        """Take out everything that is still waiting. Each owes a `release`."""
+        """Take out all waiting requests; the caller must `release` each."""
         left = list(self._waiting)
         self._waiting.clear()
         return left
@@ -234,7 +234,7 @@ class Backoff:
 
 @dataclass(frozen=True, slots=True)
 class Undelivered:
-    """What was given up: spans, other requests of senders (log records, metrics), and requests of our own."""
+    """Counts of what was dropped: spans, other requests of senders (log records, metrics), and our own requests."""
 
     spans: int = 0
     requests: int = 0
@@ -257,7 +257,7 @@ class Undelivered:
 
 
 class Destination:
-    """Sends requests to one destination, with a queue, retries and books.
+    """Sends requests to one destination, with a queue, retries and counts.
 
     Implements `model.delivery.Outbox`; belongs to one event loop.
     """
@@ -281,7 +281,7 @@ class Destination:
         endpoints = ", ".join(redacted_url(endpoint) or "" for endpoint in settings.endpoints)
         self.health = DestinationHealth(self.name, _monotonic_s, endpoints)
         self._undelivered = Undelivered()
-        # Left to the next process.
+        # Requests in the journal, for the next process to send.
         self.kept = Undelivered()
         self._end: End = "shutdown"
         # Requests that are being sent at this moment.
@@ -297,17 +297,17 @@ class Destination:
         return self.queue.has_room(size_bytes, own=False)
 
     def put(self, outgoing: Outgoing) -> bool:
-        """Queue the request; False when there is no room (nothing was taken then, and nothing counted)."""
+        """Queue the request; False when there is no room (it is then neither queued nor counted)."""
         return self.queue.put(outgoing)
 
     def miss(self, outgoing: Outgoing) -> None:
-        """Count a request that others took and for which there was no room here."""
+        """Count a request that other destinations queued and this one had no room for."""
         self._count_lost(outgoing, outgoing.spans, "queue_full")
 
     async def start(self) -> None:
         """Start the sender tasks; nothing connects before the first request."""
         tls = self.settings.client_tls
-        # Before the files are read: a later change is not missed then.
+        # Made before the files are read, so that no later change is missed.
         watched = None if tls is None else WatchedFiles(tls.files)
         await self._sender.start()
         self._tasks = [asyncio.create_task(self._work()) for _ in range(self.settings.queue.num_consumers)]
@@ -315,7 +315,7 @@ class Destination:
             self._renewing = asyncio.create_task(self._renew(watched, tls.reload_interval / SECOND))
 
     def hurry(self) -> None:
-        """Leave out the usual waits between attempts from here on: there is little time left."""
+        """Skip the waits between attempts from here on: little time is left."""
         self._stopping.set()
 
     async def drain(self, timeout_s: float, because: End | None = None) -> Undelivered:
@@ -358,7 +358,7 @@ class Destination:
 
     async def _work(self) -> None:
         while (outgoing := await self.queue.take()) is not None:
-            # What is neither acknowledged nor dropped; it is one request, or what is left of its parts, the next one last.
+            # The request, or its parts, not yet acknowledged or dropped; the next one is last.
             left = [outgoing]
             try:
                 while left:
@@ -369,7 +369,7 @@ class Destination:
                 raise
 
     async def _deliver(self, outgoing: Outgoing) -> tuple[Outgoing, ...]:
-        """Acknowledge or drop the request; return its halves when those are to be delivered in its place."""
+        """Acknowledge or drop the request; return its halves when they must be sent instead."""
         verdict = await self._sent(outgoing)
         if isinstance(verdict, Delivered):
             self._settle(outgoing)
@@ -401,14 +401,14 @@ class Destination:
         return ()
 
     async def _sent(self, outgoing: Outgoing) -> Delivered | Permanent:
-        """Repeat until it works, is refused for good, or the time for it, which began with the first attempt, is over."""
+        """Retry until the request is accepted, refused for good, or out of time, counted from the first attempt."""
         if len(outgoing.body) > self.settings.max_request_size:
             return Permanent("too_large", is_about_content=True)
         began_s, backoff = _monotonic_s(), Backoff(self.settings.retry, random.random)
         while isinstance(verdict := await self._attempt(outgoing), Transient):
             self.health.failed(verdict.reason, verdict.cause)
             if self._stopping.is_set():
-                # There is no later: try again and again until `drain` has no time left.
+                # The process is ending: retry until `drain` runs out of time.
                 await asyncio.sleep(_DRAIN_WAIT_S)
             else:
                 elapsed_s = _monotonic_s() - began_s
@@ -424,7 +424,7 @@ class Destination:
         try:
             verdict = await self._sender.send(outgoing.signal, outgoing.body)
         except Exception as error:  # noqa: BLE001 - a sender task must outlive whatever one request does to it
-            # Not the message, which may quote what was to be sent.
+            # Not the message, which may quote the request.
             _log.debug("destination %s: internal error while sending: %s", self.name, type(error).__name__)
             verdict = Permanent(f"internal_{type(error).__name__}", is_about_content=True)
         finally:
@@ -447,7 +447,7 @@ class Destination:
             self.kept = self.kept.and_also(outgoing)
             return
         if self._ledger is not None and outgoing.own and outgoing.signal == "metrics":
-            # They are cumulative, and the last of them are in the journal.
+            # Metrics are cumulative, and the journal holds the last ones.
             self._drop(outgoing, self._end)
             return
         self._undelivered = self._undelivered.and_also(outgoing)

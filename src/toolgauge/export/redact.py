@@ -1,4 +1,4 @@
-"""Redaction of a span's values: explanations have masked secrets, values appear only where they may.
+"""Redacts values of spans: masks secrets in explanations, and shows values only where that is allowed.
 
 Explanations name arguments and what differs in kind. Everything that leaves in events, scorecards or logs
 passes here; patterns are masked also where values are shown, and run in RE2 because some come from configuration. Values are

@@ -1,4 +1,4 @@
-"""From regressions to what people and programs read: a sentence, a log record, a JSON object.
+"""Writes a regression as a sentence, a log record and a JSON object.
 
 Names come from spans and end up in chats and terminals: they are cut, and what could break out of a sentence is replaced.
 """

@@ -1,4 +1,4 @@
-"""From results to OTLP attributes: on the spans that are judged, on the scorecard's span and its events, in log records.
+"""Writes results as OTLP attributes: on the judged spans, on the scorecard's span and its events, in log records.
 
 Criteria, outcomes and explanations repeat, so attributes are written once for all results that are alike. What a result
 judges (tool, agent, ids, times) is written elsewhere.

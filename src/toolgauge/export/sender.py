@@ -40,20 +40,20 @@ from toolgauge.net.tls import client_context, read_pem
 from toolgauge.otlp.request import SERVICES
 from toolgauge.settings import SECOND, file_path
 
-# More than this is no answer but an attack, or somebody else's protocol.
+# A larger response is an attack, or another protocol.
 MAX_RESPONSE_BYTES = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """The destination has it, but for `rejected` items, which it will never take (`partial_success`)."""
+    """The destination accepted the request, except `rejected` items, which it refuses for good (`partial_success`)."""
 
     rejected: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Transient:
-    """May work after `retry_after_s`, if the destination asked for a wait. `cause` is for the log, `reason` for a label."""
+    """A temporary failure; `retry_after_s` is the wait that the destination asked for. `cause` is for the log, `reason` for a label."""
 
     reason: str
     retry_after_s: float | None = None
@@ -62,7 +62,7 @@ class Transient:
 
 @dataclass(frozen=True, slots=True)
 class Permanent:
-    """Will never work. `is_lasting`: neither will the next request (a token, a path). `is_about_content`: a part may."""
+    """A permanent failure. `is_lasting`: later requests fail too (a token, a path). `is_about_content`: a part may succeed."""
 
     reason: str
     is_lasting: bool = False
@@ -129,7 +129,7 @@ _REJECTED: dict[Signal, Callable[[bytes], int]] = {
 
 
 def delivered(signal: Signal, response: bytes) -> Delivered:
-    """Make the verdict of a success. An answer that is not ours to read is still a success."""
+    """Make the verdict of a success. An unreadable response is still a success."""
     if not response:
         return DELIVERED
     try:
@@ -167,15 +167,15 @@ def proxy_of(url: str) -> str | None:
 _PROTOBUF = "application/x-protobuf"
 _TRANSIENT = frozenset({429, 502, 503, 504})
 _LASTING = frozenset({301, 302, 303, 307, 308, 401, 403, 404, 405, 407, 415})
-# 400 is what the protocol asks for; a Collector answers 500 to what the next one refuses for good.
+# 400 is what the protocol asks for; a Collector answers 500 when the next one refuses for good.
 _ABOUT_CONTENT = frozenset({400, 413, 422, 500})
 _GZIP = 31  # zlib's number for "gzip header, largest window"
 # Span batches are repetitive: the fastest level already takes nine tenths off, at a third of the time.
 _LEVEL = 1
-# So much is compressed in one or two milliseconds; zlib works on more without the interpreter.
+# This much is compressed in one or two milliseconds; for more, zlib releases the interpreter's lock.
 _LARGE_BYTES = 256 * 1024
 
-# What an attempt may raise that has not arrived, or whose answer has not.
+# Errors of an attempt whose request or response did not arrive.
 FAILURES = (
     TimeoutError,
     aiohttp.ClientConnectionError,
@@ -195,14 +195,14 @@ def failed(error: Exception) -> Transient:
         case aiohttp.ClientHttpProxyError():
             return Transient(f"proxy_{error.status}")
         case aiohttp.ClientResponseError():
-            # Whoever answered was not the destination: a balancer that restarts, or another protocol.
+            # The response is not the destination's: a balancer restarts, or it is another protocol.
             return Transient("not_http", cause="is `protocol: grpc` meant?")
         case aiohttp.ClientConnectorDNSError():
             return Transient("connection", cause=UNKNOWN_HOST)
         case aiohttp.ClientConnectorError(errno=errno.ECONNREFUSED):
             return Transient("connection", cause=CONNECTION_REFUSED)
         case _:
-            # Where the answer broke off it is not known what became of the request, and a duplicate beats a gap.
+            # The response broke off, so the outcome is unknown: a duplicate is better than a gap.
             return Transient("connection")
 
 
@@ -300,8 +300,8 @@ def retry_after_s(value: str | None, now_s: float) -> float | None:
 
 
 def asked_wait_s(response: aiohttp.ClientResponse) -> float | None:
-    """Read how long an answer asks to be left alone; `None` when it does not."""
-    # A date is meant by the clock of whoever answers. By ours, set wrong, it could be later than any retry.
+    """Read the wait that a response asks for; `None` without one."""
+    # A date follows the server's clock: by ours, set wrong, it could be later than any retry.
     its_now_s = _moment_s(response.headers.get("Date", ""))
     now_s = time.time() if its_now_s is None else its_now_s
     return retry_after_s(response.headers.get("Retry-After"), now_s)
@@ -318,7 +318,7 @@ def _moment_s(date: str) -> float | None:
 
 
 async def compressed(body: bytes) -> bytes:
-    """Compress, a large body in a thread: it may hold everything that a second has brought."""
+    """Compress the body, in a thread if it is large."""
     compress = partial(zlib.compress, body, _LEVEL, _GZIP)
     if len(body) > _LARGE_BYTES:
         # An application that is ending starts no more threads.
@@ -332,10 +332,10 @@ _LASTING_CODES = ("unauthenticated", "permission_denied", "unimplemented", "not_
 # INVALID_ARGUMENT is what the protocol asks for; gRPC itself answers the others to bytes that it cannot decode, or too many.
 _CODES_ABOUT_CONTENT = ("invalid_argument", "resource_exhausted", "internal", "unknown")
 _MAX_METADATA_BYTES = 1 << 20
-# The details that gRPC gives where it got no connection: its code is the same whether nobody is there or a certificate is wrong.
+# Details of gRPC's connection errors: the code is the same for a closed port and for a bad certificate.
 _TLS_FAILED = re.compile(r"failed to connect.*(?:handshake failed|hostname verification)", re.IGNORECASE | re.DOTALL)
 _NO_CONNECTION = ("failed to connect", "errors resolving", "DNS resolution failed")
-# What these details hold, and what it means.
+# Texts in these details, and their meaning.
 _CAUSES = {
     "http1.x server": "it answers in HTTP/1, not gRPC: is `protocol: http` meant?",
     "Connection refused": CONNECTION_REFUSED,
@@ -358,7 +358,7 @@ class GrpcSender:
         self._user_agent = user_agent
         self._channel: grpc.aio.Channel | None = None
         self._calls: dict[Signal, grpc.aio.UnaryUnaryMultiCallable[bytes, bytes]] = {}
-        # The scheme decides, and without one the settings do.
+        # The URL's scheme decides; without one the settings do.
         self._tls = settings.client_tls
         if self._endpoint.startswith(("https://", "http://")):
             self._tls = (self._tls or ClientTls()) if self._endpoint.startswith("https://") else None

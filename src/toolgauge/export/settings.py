@@ -1,4 +1,4 @@
-"""What people write about the ways out: `exporters.*`, `metrics`, `redact`, `events`, `annotate`."""
+"""The configuration sections for exports: `exporters.*`, `metrics`, `redact`, `events`, `annotate`."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Clients of judge models: one request in, one reply out. Bounds on rate and cost are not theirs but of `judges`."""
+"""Clients of judge models: one request in, one reply out. `judges` limits their rate and cost."""
 
 import asyncio
 import threading

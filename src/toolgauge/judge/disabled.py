@@ -1,4 +1,4 @@
-"""Answers of judges that are not asked. Imports no client: commands that ask no judge load neither asyncio nor a provider."""
+"""Stands in for disabled judges. Imports no client: commands without a judge load neither asyncio nor a provider."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""The form that a verdict must have: a JSON Schema. An entry point: without a judge the validator is not loaded."""
+"""Checks verdicts against their form, a JSON Schema. Loaded as an entry point, so only judges load the validator."""
 
 from jsonschema_rs import Draft202012Validator
 

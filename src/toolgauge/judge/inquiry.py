@@ -1,4 +1,4 @@
-"""From an inquiry to outcomes, without I/O: the questions, when one is asked again, and the outcome of a verdict.
+"""Turns an inquiry into outcomes, without I/O: the questions, the decision to ask again, and the outcome of a verdict.
 
 Evaluators and verdicts are not trusted: exceptions become `Errored`, an endless evaluator is cut off, a verdict may be of any size.
 """

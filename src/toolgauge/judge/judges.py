@@ -1,4 +1,4 @@
-"""The stage beside `score`: inquiries come in, exactly one set of outcomes each goes out, even when the process ends early.
+"""The stage beside `score`: each inquiry gets exactly one set of outcomes, even when the process ends early.
 
 A question is built only when a call is free, so prompts in memory are as few as calls.
 """

@@ -17,7 +17,7 @@ _NOT_ON_SCALE = "the score is not on the scale that was asked for"
 _TWO_VALUES = "give one verdict: the reply names several"
 _CONDITIONAL = "give a verdict without conditions"
 
-# So much of a sentence in front of a statement is looked at: many statements in an endless one would take long.
+# Limit on the text searched before a statement: an endless sentence with many statements would take long.
 _MAX_SENTENCE = 300
 _TAG = re.compile(r"<(\w{1,40})>")
 _END_TAG = re.compile(r"</\w{1,40}>")
@@ -72,7 +72,7 @@ _NUMBER = (
 
 
 class Ambiguous(Struct, frozen=True):
-    """A text that states more than one value, or none that can be taken; `problem` is for the judge to read."""
+    """A text that states several values, or no usable one; `problem` is for the judge to read."""
 
     problem: str
 
@@ -90,7 +90,7 @@ class Scale(Struct, frozen=True):
     is_numeric: bool
 
     def whole(self, text: str) -> Json:
-        """Return the value of a text that is nothing else, "yes." or "4/5"; `None` where it is none."""
+        """Return the value of a text without anything else, "yes." or "4/5"; otherwise `None`."""
         found = re.fullmatch(rf"\s*(?:{self.pattern})[.!\s]*", _plain(text), re.IGNORECASE)
         return None if found is None else self.read(found)
 
@@ -113,7 +113,7 @@ def scale_of(schema: Json) -> Scale | None:
 
 
 def normalized(name: str) -> str:
-    """Write a name or label as all its spellings are compared."""
+    """Normalize a name or label, so that its spellings compare equal."""
     return re.sub(r"[\s_-]+", " ", re.sub(r"\s*/\s*", "/", name)).strip().casefold()
 
 
@@ -322,7 +322,7 @@ def _agreed(objects: Sequence[JsonObject], around: str, form_name: str, form: Js
 
 
 def _holds_other_verdict(extra: JsonObject, verdict: JsonObject, form: JsonObject) -> bool:
-    """Return whether a property that the form does not have is named as a verdict is, at any depth, and has another value."""
+    """Return whether a property outside the form, at any depth, has the name of a verdict and another value."""
     deciding = _deciding(form)
     if deciding is None:
         return False
@@ -342,7 +342,7 @@ def _holds_other_verdict(extra: JsonObject, verdict: JsonObject, form: JsonObjec
 
 
 def _explained(verdict: JsonObject, around: str, form: JsonObject) -> JsonObject:
-    """Add the texts that the form requires and that decide nothing, such as the reasoning: the text around the verdict."""
+    """Fill required texts that decide nothing, such as the reasoning, with the text around the verdict."""
     required = form.get("required")
     missing = [
         name

@@ -1,4 +1,4 @@
-"""The files that a client may have read: recordings that were given at the start, and those in directories given there.
+"""The files that a client may read: recordings named at the start, and those in directories named there.
 
 A client passes on what a model wrote, and models follow instructions that stand in what they read. So a path is resolved,
 links included, before anything is looked at; what is not inside is refused whether or not it exists, and never opened.

@@ -1,4 +1,4 @@
-"""The narrow waists of the data path: what a receiver hands in and is answered, what leaves."""
+"""The interfaces at both ends of the data path: a received request with its answer, and an outgoing request."""
 
 from typing import Literal, Protocol, TypeAlias
 

@@ -1,4 +1,4 @@
-"""Verdicts of others on what agents did: of users (thumbs), of people at work (tickets), or of another evaluation."""
+"""External verdicts on agent runs: from users (thumbs), from staff (tickets), or from another evaluation."""
 
 from typing import Protocol
 

@@ -1,4 +1,4 @@
-"""Hashes of the ids and numbers in texts that are gone: texts that were cut, and earlier traces of a conversation.
+"""Hashes of the ids and numbers in texts no longer kept: cut texts, and earlier traces of a conversation.
 
 The words of a text would be as large as the text; ids and numbers identify a conversation, and are few.
 """

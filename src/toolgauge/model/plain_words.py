@@ -1,4 +1,4 @@
-"""Words for people: JSON, span attributes and metrics keep the originals. Long errors are shortened so that their cause stays."""
+"""Puts codes into plain words for people; JSON, span attributes and metrics keep the codes. Shortens errors, but not their cause."""
 
 import re
 from collections.abc import Callable, Collection

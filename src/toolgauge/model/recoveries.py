@@ -1,4 +1,4 @@
-"""Which failed calls were made good: the same agent called the same tool again, and it worked."""
+"""Finds recovered failures: the same agent called the same tool again, and it worked."""
 
 from bisect import bisect_left
 from collections import deque

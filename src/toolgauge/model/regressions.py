@@ -1,4 +1,4 @@
-"""Streams of scores, and the state of what watches them for drops."""
+"""Streams of scores, and the state of the detectors on them."""
 
 from typing import Literal, TypeAlias
 

@@ -1,4 +1,4 @@
-"""The ordered tool calls of one trace or conversation, and what was known around them."""
+"""The ordered tool calls of one trace or conversation, with their context."""
 
 from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias

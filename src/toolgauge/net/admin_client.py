@@ -1,4 +1,4 @@
-"""Asks the admin endpoint of a running process, for commands that do so once and end."""
+"""Sends single requests to the admin endpoint of a running process, for commands."""
 
 import json
 from http.client import HTTPException

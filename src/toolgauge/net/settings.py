@@ -1,4 +1,4 @@
-"""What people write about connections: where to listen, TLS on either side, and who may send."""
+"""The settings of connections: listening addresses, TLS on either side, and the clients allowed to send."""
 
 from importlib.util import find_spec
 from pathlib import Path

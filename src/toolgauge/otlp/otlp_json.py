@@ -241,8 +241,8 @@ class _SplitPlan:
         """Write the message; raise `WrongValueError`, or `msgspec.DecodeError` where the text is no JSON."""
         parts: list[bytes] = []
         fields = _split_object(text)
-        # An object with keys of which none is known is refused: nothing in it can be read, and its sender must not be told that it
-        # was taken. An unknown key beside a known one is ignored, as OTLP demands.
+        # Refuse an object without any known key: nothing in it can be read, so it must not be acknowledged. An unknown key
+        # beside a known one is ignored, as OTLP demands.
         if fields and not self._plan.writers.keys() & fields.keys():
             raise _unknown_keys(self._key, fields)
         for key, value in fields.items():

@@ -1,4 +1,4 @@
-"""What a pipeline is made of, and what may change while it runs."""
+"""The parts of a pipeline, and those that may change while it runs."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

@@ -1,1 +1,1 @@
-"""The pytest plugin: tests of agents that assert on the tool calls which their spans show."""
+"""The pytest plugin: assertions in tests of agents on the tool calls in their spans."""

@@ -1,4 +1,4 @@
-"""The consumer as a client of Kafka's brokers, and the way of its messages into the pipeline.
+"""The client of Kafka's brokers: consumes messages and hands them to the pipeline.
 
 Messages are taken one after the other, each when there is room for it; that belongs to the event loop.
 """

@@ -1,4 +1,4 @@
-"""Reads from Kafka in a consumer group, and commits messages that are sent on and scored.
+"""Reads from Kafka in a consumer group, and commits messages once they are forwarded and scored.
 
 The receiver's thread polls; the event loop takes the messages one by one while the partitions are paused. The `range`
 assignment keeps spans and log records of a trace in one process. A rebalance gives up all partitions; trajectories open in

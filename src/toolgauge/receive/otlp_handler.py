@@ -1,4 +1,4 @@
-"""The way in that both transports share: decompress, hand the body to the consumer, count what became of it.
+"""The request handler of both transports: decompresses a body, hands it to the consumer, counts the outcome.
 
 A body that was compressed is decompressed without trusting what it claims: output stops at the limit, whatever is left of
 the input. No exception leaves the handler: one in a gRPC handler would answer UNKNOWN,

@@ -1,4 +1,4 @@
-"""What people write about the receivers: `receivers.otlp.protocols.grpc` and `.http`, and `receivers.kafka`."""
+"""The settings of receivers: `receivers.otlp.protocols.grpc` and `.http`, and `receivers.kafka`."""
 
 import re
 from collections.abc import Iterator

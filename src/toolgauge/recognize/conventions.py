@@ -27,7 +27,7 @@ from toolgauge.model.records import Span
 from toolgauge.recognize import values
 from toolgauge.recognize.messages import Message, read_messages, read_text
 
-# The keys of a convention, of which the first that is there counts.
+# The keys of a convention in order of preference: the first one present counts.
 TOKEN_KEYS = (
     ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
     ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),
@@ -120,7 +120,7 @@ FINISH_REASONS = "gen_ai.response.finish_reasons"
 # How providers say that a model stopped in order to have tools called.
 TOOL_FINISHES = ("tool_call", "tool_calls", "tool-calls", "tool_use", "function_call")
 
-# A tuple: what is looked for in it may be a list or an object, which no set can be asked for.
+# A tuple, not a set: the value looked up may be an unhashable list or object.
 MODEL_OPERATIONS = ("chat", "generate_content", "text_completion", "chat.completions", "completion", "responses")
 # Whole words, and whole names, of operations whose messages repeat those of model calls, or belong to no model.
 _OTHER_OPERATIONS = re.compile(
@@ -156,7 +156,7 @@ HISTORY_EVENTS: Mapping[str, str] = {
 
 # Choices beyond the first are alternatives; their calls must not take the positions of the first one's.
 _POSITIONS_A_CHOICE = 1000
-# What producers that keep the arguments back count of them, under keys that look like those of arguments.
+# Counts that producers write in place of hidden arguments, under keys like those of arguments.
 _MEASURES = frozenset(("bytes", "chars", "length", "size", "truncated"))
 _MAX_BLOCKS = 100
 # The distinct instructions of one process, and the text of one.
@@ -167,7 +167,7 @@ _MAX_KNOWN_TEXT = 65_536
 def executed(
     span: Span, prefix: str, protocol: Literal["mcp"] | None, *, with_result: bool = True
 ) -> CallExecuted | None:
-    """Read a tool span; `prefix` is what its name may begin with. `None` when the tool's name is nowhere."""
+    """Read a tool span; `prefix` is an optional prefix of its name. `None` without a tool name."""
     attributes = span.attributes
     name = values.as_str(attributes.get(TOOL_NAME)) or values.as_str(attributes.get(MCP_TOOL))
     if not name:
@@ -214,12 +214,12 @@ def shows_output(operation: str, attributes: Mapping[str, Value]) -> bool:
 
 
 def one_by_one(attributes: Mapping[str, Value]) -> Content:
-    """Read arguments that have an attribute each, with the rest of its key, dots included, as their name.
+    """Read arguments with one attribute each; the rest of the key, dots included, is the argument's name.
 
     Rule: they count where `gen_ai.tool.call.arguments` is absent or empty. Keys below `gen_ai.tool.call.result` describe the result.
     """
     keys: Iterable[str] = getattr(attributes, "unordered", attributes)
-    # Asked of every tool span without arguments: one text costs a tenth of asking each key.
+    # Runs for every tool span without arguments: searching one text costs a tenth of testing each key.
     if "argument" not in " ".join(keys):
         return NOT_RECORDED
     found: dict[str, Value] = {}
@@ -255,7 +255,7 @@ def call_error(span: Span) -> CallError | None:
     """Read why the call failed; `None` when it did not."""
     error_type = values.identifier(span.attributes.get(ERROR_TYPE))
     if span.status == "ok" and error_type is None:
-        # Frameworks record exceptions that they mean (a hand-off) on spans that went well.
+        # Frameworks record intended exceptions (a hand-off) on successful spans.
         return pause(span) if span.events else None
     exception = _exception(span) if span.events else None
     if span.status != "error" and error_type is None and exception is None:
@@ -268,7 +268,7 @@ def call_error(span: Span) -> CallError | None:
 
 
 def span_failure(span: Span, observations: Sequence[Observation]) -> SpanFailed | None:
-    """Read the error that ended a span that is no tool's. Only on agent runs and model calls do exceptions count without an error status."""
+    """Read the error that ended a span of no tool. Without an error status, exceptions count only on agent runs and model calls."""
     if span.status != "error" and (span.status == "ok" or not _may_fail_by_exception(span, observations)):
         return None
     if any(type(seen) is CallExecuted for seen in observations):
@@ -411,7 +411,7 @@ def _once(calls: list[CallRequested]) -> Iterable[CallRequested]:
         if known is not None and (call.arguments == known.arguments or not isinstance(known.arguments, Recorded)):
             found[key] = call
         else:
-            # Some producers number the calls of each piece anew: an id alone does not make two calls one.
+            # Some producers restart call numbers in each piece: an id alone does not identify a call.
             found[key if known is None and call.call_id is not None else place] = call
     return found.values()
 

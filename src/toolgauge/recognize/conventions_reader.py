@@ -1,4 +1,4 @@
-"""Reads records that follow the conventions, for every dialect whose producer does so in part.
+"""Reads records that follow the conventions, for all dialects of producers that follow them in part.
 
 Arrives: a span or log record that a dialect has claimed. Leaves: its observations. Attributes may hold JSON text or
 structured values, and content may be on the span, on a span event or only on a log record that names the span.
@@ -30,22 +30,22 @@ from toolgauge.recognize.definitions import DefinitionReader
 from toolgauge.recognize.messages import Message, may_contain_failures, messages_of, past_calls, read_messages
 from toolgauge.recognize.values import MAX_ITEMS
 
-# Whose inputs follow on each other: the conversation or the trace, `None` when not known, and the agent.
+# The owner of consecutive inputs: the conversation or the trace, `None` when not known, and the agent.
 Owner: TypeAlias = tuple[str | None, str | None]
 
-# What is shorter is read in the time in which it is remembered.
+# Reading a shorter input again is as fast as remembering it.
 _SHORTEST = 1000
 _MOST_OWNERS = 1024
 _MOST_BYTES = 16 << 20
 # One input must not push out all others.
 _MOST_BYTES_OF_ONE = _MOST_BYTES // 4
-# What an input takes in memory beside its texts, an observation, and an element of a value.
+# Memory of an input without its texts, of an observation, and of an element of a value.
 _ENTRY_BYTES, _OBSERVATION_BYTES, _ELEMENT_BYTES = 600, 240, 80
 # Bytes that a character takes in the widest of texts.
 _WIDEST = 4
 _JSON_SPACES = " \t\n\r"
 
-# What the names of operations mean.
+# The meaning of operation names.
 _OPERATIONS: Mapping[str, Operation] = {
     conventions.EXECUTE: "tool_call",
     conventions.INVOKE: "agent_run",
@@ -189,7 +189,7 @@ class ConventionsReader:
             return [*self.offered(raw_tools(span)), *raw_request(span)]
         if operation in conventions.MODEL_OPERATIONS:
             return self._model_span(span, whose)
-        # Without an operation the span's name is all that may speak of another one.
+        # Without an operation attribute, only the span's name may show another operation.
         return self._unknown_span(span, whose) if conventions.shows_output(operation or span.name, attributes) else ()
 
     def _log(self, record: LogRecord, whose: str | None) -> Iterable[Observation]:
@@ -206,7 +206,7 @@ class ConventionsReader:
         attributes = span.attributes
         seen = self.model_call(attributes, whose)
         seen += flat_calls(attributes)
-        # The span's own attributes tell the content once more where they have it.
+        # Events are skipped where the span's own attributes have the content.
         if span.events and conventions.INPUT not in attributes and conventions.OUTPUT not in attributes:
             for event in span.events:
                 seen += self._model_event(event, attributes, whose)

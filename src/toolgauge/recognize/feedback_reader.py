@@ -1,4 +1,4 @@
-"""Reads the verdicts of others: the event `gen_ai.evaluation.result` as a log record or on a span, or its attributes on a span.
+"""Reads external verdicts: the event `gen_ai.evaluation.result` as a log record or on a span, or its attributes on a span.
 
 Records of our own scope never get here. An evaluation that failed itself (`error.type`) is no verdict.
 """

@@ -1,4 +1,4 @@
-"""Results become observations: the mean score of one conversation, or trace without one, in a stream under a version."""
+"""Turns results into observations: the mean score of one conversation, or trace without one, by stream and version."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""What each producer of a recording leaves out, what turns it on, and what cannot be evaluated meanwhile."""
+"""Lists the facts missing from each producer's spans, the settings that record them, and the evaluators that need them."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Recorded traffic: files in, export requests in order of recorded time out, and through the pipeline of live traffic.
+"""Reads recorded traffic from files, in order of recorded time, and sends it through the pipeline of live traffic.
 
 Files given together are one recording: their requests are merged by time. Streams are read as they are used. The first
 bytes of a file show its compression: standard input has no name, and names may be wrong.

@@ -1,4 +1,4 @@
-"""A recording in figures: records read by dialect and producer, facts not observed, and unread spans like tool calls."""
+"""A recording in figures: records read by dialect and producer, facts not observed, and unread spans that look like tool calls."""
 
 import re
 from collections import Counter

@@ -1,5 +1,5 @@
-"""HTML from templates. Text from spans is hostile: all of it is escaped, nothing is ever marked as safe, and characters
-that act instead of being seen (control characters, changes of direction, halves of a character) are written as escapes.
+"""HTML from templates. Text from spans is hostile: all of it is escaped, nothing is ever marked as safe, and invisible
+characters (control characters, changes of direction, lone surrogates) are written as escapes.
 """
 
 import re

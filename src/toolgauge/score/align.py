@@ -1,4 +1,4 @@
-"""The one place that pairs expected with actual calls: one to one, and with the greatest total there is.
+"""The one place that pairs expected with actual calls: one to one, with the highest total score.
 
 A pair has a value from 0 to 1, or may not be. Of several best totals the one with more whole pairs (value 1)
 counts, then with more required, then with more pairs at all.

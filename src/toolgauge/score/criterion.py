@@ -1,4 +1,4 @@
-"""Criteria: which trajectories each is for, what its evaluator gets to see of them, and its revision.
+"""Criteria: the trajectories each applies to, the part of them its evaluator sees, and its revision.
 
 The same for criteria that score here and for those that ask a judge: a criterion means the same trajectories to both.
 """

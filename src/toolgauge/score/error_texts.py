@@ -1,4 +1,4 @@
-"""Finds failed calls that show as nothing but a result: errors written as text, exit codes, error pages, globs of a criterion.
+"""Finds failed calls by their result alone: errors written as text, exit codes, error pages, globs of a criterion.
 
 Rule: the calls of a tool failed where it answered with an error at least twice in the run and never worked; a page titled
 `Error NNN` failed by itself; any other single error text fails nothing, as it may be what the tool found.

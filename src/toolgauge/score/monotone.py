@@ -1,4 +1,4 @@
-"""Pairing in order, with the greatest total: call by call, or by stages and turns.
+"""Pairs calls in order, with the highest total score: call by call, or by stages and turns.
 
 Stages are groups of expected calls, turns are groups of actual ones; neither has an order within. A pair of an earlier
 stage never stands in a later turn than a pair of a later stage, so every pairing is a walk through the grid of stages and

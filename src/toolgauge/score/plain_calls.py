@@ -1,4 +1,4 @@
-"""Both sides of a comparison as the originals of the field are given them: names, arguments and outputs.
+"""Both sides of a comparison in the form that other packages' evaluators take: names, arguments and outputs.
 
 What an original could not have been given (arguments that were not recorded, a reference with optional calls) leaves as
 the outcome that says so, never as a call that looks different.

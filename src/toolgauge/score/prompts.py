@@ -1,4 +1,4 @@
-"""All that a judge model is given: what it may know of a conversation, and the texts around it (`judge_prompts.toml`).
+"""The prompts of judge models: the visible part of a conversation, and the texts around it (`judge_prompts.toml`).
 
 Rubrics belong to the instructions; text from spans never does. A call sees all earlier exchanges, the prompt of its own, and
 of its own only the executions that had ended when it started, as in strands-agents-evals 1.7 (its `TraceExtractor`).

@@ -1,4 +1,4 @@
-"""The values that a trajectory recorded: in content blocks of MCP servers, in all its texts, and without passing ones.
+"""The values that a trajectory recorded: in content blocks of MCP servers, in all its texts, and without transient ones.
 
 Rule for equal results: they differ only in times, durations, counters, request ids, the order of keys and of lists of records. A
 value is one of these by its form (`350 ms`, `attempt 3`) or its name (`elapsed_ms`, `trace_id`). A result that holds nothing

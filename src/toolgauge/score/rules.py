@@ -1,4 +1,4 @@
-"""The rules that values can be compared by, and which of them compares which argument of which tool.
+"""The rules that compare values, and the choice of a rule for each argument of each tool.
 
 A rule of single values (`LeafRule`) decides about every leaf of a value; the others look at a value as a whole. People write
 `book.passengers[*].last_name: casefold` (`docs/arguments.md`): a rule holds for its place and all within. The most specific

@@ -1,4 +1,4 @@
-"""JSON Schemas as producers write them -> schemas of draft 2020-12, with their oddities put right.
+"""Converts JSON Schemas as producers write them to draft 2020-12, and corrects their errors.
 
 A schema comes in a span and is as little to be trusted as any other value: the result has known keywords only, each of the
 right form, patterns that run in linear time, and references only into the schema itself. A schema that no checker could use

@@ -1,4 +1,4 @@
-"""Which calls count, by the parameters `tools` and `failed_calls` and by user turn, and both sides made ready for `align`.
+"""Selects the calls that count, by `tools`, `failed_calls` and user turn, and prepares both sides for `align`.
 
 Expected calls become slots; actual calls get readable arguments.
 """

@@ -1,4 +1,4 @@
-"""The schemas of tools, each compiled once, and the violations of arguments. `jsonschema-rs` compares the two.
+"""Compiles each tool's schema once, and finds violations in arguments with `jsonschema-rs`.
 
 It runs in C, cannot be interrupted and follows a recursive schema as often as it is written: a walk over schema and arguments
 first counts the work that would take too long.

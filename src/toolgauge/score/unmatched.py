@@ -1,4 +1,4 @@
-"""Finds criteria that judge nothing: no trajectory is for them, or none of its calls is of a tool that they name.
+"""Finds criteria that judge nothing: no trajectory matches, or no called tool is one that they name.
 
 A criterion that judges calls of named tools alone names them in `tools`, or in the rules of `order_rules` and `data_flow`.
 

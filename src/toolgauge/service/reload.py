@@ -1,4 +1,4 @@
-"""Another configuration for a process that runs on: loaded beside it, and put in place only when it is sound.
+"""Reloads the configuration of a running process: loads and checks it first, then puts it in place.
 
 Loading happens in a thread, because reference files may be large and senders must not wait. A port or a certificate that
 fails leaves the running part in place; keys that need a start are named. Open trajectories, held spans, queues, metrics and

@@ -1,4 +1,4 @@
-"""Regressions on their way out, and the state of the detectors on its way to the store.
+"""Announces regressions, and saves the state of the detectors.
 
 Regressions are saved first and announced then, so that a restart knows every announced alarm. Other state is saved every few
 seconds; at most the conversations of these seconds are lost.

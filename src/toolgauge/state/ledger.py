@@ -1,4 +1,4 @@
-"""Counts who still needs a source: deliveries that are owed, and trajectories that are open.
+"""Counts the open deliveries and trajectories that still need a source (a request in the journal or of a broker).
 
 A source leaves the journal, or may be committed, when nothing needs it. A row that every destination has is marked
 `delivered` while trajectories still need it: after a restart it is read again, and not sent again. Messages of a broker are

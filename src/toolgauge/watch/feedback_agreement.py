@@ -1,4 +1,4 @@
-"""Compares the verdicts of others with the outcomes of criteria, trace by trace and conversation by conversation.
+"""Compares external verdicts with the outcomes of criteria, trace by trace and conversation by conversation.
 
 A verdict waits until nothing of its trace or conversation has come for `for`: then it is known whether another one contradicts it.
 Memory is bounded: beyond it the oldest verdict is compared early, and the oldest outcomes are forgotten. Belongs to one thread.

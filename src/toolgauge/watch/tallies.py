@@ -1,4 +1,4 @@
-"""From results to observations: detectors count conversations, not calls.
+"""Turns results into observations: detectors count conversations, not calls.
 
 Calls of one conversation share their fate; fed one by one they break the promise about false alarms several-fold. A trace
 without a conversation id stands for itself.

@@ -1,4 +1,4 @@
-"""The web view of a running service: it sees scorecards in passing, and answers with pages about them.
+"""The web view of a running service: keeps the latest scorecards, and serves pages about them.
 
 Pages are rendered in a thread: one of ten thousand calls takes longer than receivers may stand still. Senders' names and
 arguments are not for every page in a browser: without a token the Host header must be ours, and pages of other origins

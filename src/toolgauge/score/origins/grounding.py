@@ -1,4 +1,4 @@
-"""What an agent had seen before each of its calls, indexed so that values can be looked for.
+"""Everything an agent had seen before each of its calls, indexed for looking up values.
 
 Arrives: a trajectory, and its calls one after the other. Leaves: where a value had been seen. Each text is folded once, when it
 could first be known, and its words are taken apart at most once: the cost is linear in the text, however many calls there are.
@@ -72,7 +72,7 @@ def gap_of(trajectory: Trajectory) -> NotEvaluated | None:
 
 Source: TypeAlias = Literal["user", "system", "known", "result", "earlier", "schema", "derived"]
 
-# To search a text so often takes half as long as to index it. Without: five times as much for results of 100 KB.
+# This many searches of a text cost half of indexing it. Indexing at once costs five times as much for results of 100 KB.
 _SEARCHES = 16
 # Longer texts are hardly instructions, and 64 of them would take much memory.
 _LONGEST_KNOWN = 65_536
@@ -97,7 +97,7 @@ _PHONE_SUFFIX = 9
 _SHORTEST_SPELLED, _LONGEST_SPELLED = 5, 64
 _MAX_SPELLED = 1 << 14
 _NOTHING_EARLIER = EarlierValues()
-# Ids that a schema gives as examples are nobody's: "the reservation, such as ZFA04Y".
+# Example ids in a schema are not evidence: "the reservation, such as ZFA04Y".
 _EXAMPLES = re.compile(
     rb"\b(such as|e\.?g\.?|examples?|for instance|like)"
     rb"(?:[\s:,'\"`(\[\\]{1,8}(?:(?:or|and)[\s'\"`\\]{1,4})?(?=[\w#-]{0,64}[a-z])(?=[\w#-]{0,64}\d)[\w#-]{1,64}){1,10}"
@@ -110,7 +110,7 @@ class Texts:
     def __init__(self) -> None:
         # The texts, folded.
         self.contents: list[bytes] = []
-        # What is not indexed, short texts together, how much that is, and how much of it was searched so far.
+        # Texts not yet indexed (short ones joined), their size, and the bytes searched so far.
         self._chunks: list[bytes] = []
         self._size = 0
         self._searched = 0
@@ -119,14 +119,14 @@ class Texts:
         self._numbers: dict[float, None] = {}
         self._days: dict[tuple[int, int], set[int | None]] = {}
         self._phones: set[bytes] = set()
-        # So many of the texts have been read for days and telephone numbers.
+        # Number of texts already read for days and telephone numbers.
         self._read = 0
         self.has_relative_day = False
         self._looked = 0
         self._languages = False, False
 
     def add(self, content: bytes) -> None:
-        """Take a folded text."""
+        """Add a folded text."""
         self.contents.append(content)
         self._size += len(content)
         if self._chunks and len(self._chunks[-1]) + len(content) < _CHUNK:
@@ -135,12 +135,12 @@ class Texts:
             self._chunks.append(content)
 
     def has(self, word: bytes) -> bool:
-        """Return whether a word stands in the texts."""
+        """Return whether a word is in the texts."""
         found = self.search(word)
         return word in self.words if found is None else found
 
     def search(self, word: bytes) -> bool | None:
-        """Return whether a word stands in the texts; `None` where only an index can show it."""
+        """Return whether a word is in the texts; `None` where only an index can show it."""
         if self._searched > _SEARCHES * self._size:
             self._index()
         if word in self._words:
@@ -236,13 +236,13 @@ def _read(content: bytes) -> tuple[frozenset[Day], frozenset[bytes], bool]:
     return frozenset(value_forms.days(plain)), phones, value_forms.RELATIVE_DAY.search(plain) is not None
 
 
-# The instructions of an agent come again with each of its conversations. Without these: a sixth more for the evaluator.
+# Instructions of an agent repeat in each conversation. Without this cache the evaluator takes a sixth more time.
 _known_words = lru_cache(maxsize=64)(value_forms.words)
 _known_days_and_phones = lru_cache(maxsize=64)(_read)
 
 
 def _stands_alone(word: bytes, content: bytes, joints: frozenset[int]) -> bool | None:
-    """Return whether a word is found between characters that end it; `None` where it stands in too many others."""
+    """Return whether a text has a whole word; `None` after too many hits inside longer words."""
     start = content.find(word)
     for _ in range(_MAX_HITS):
         if start < 0:
@@ -267,7 +267,7 @@ class Seen:
     def __init__(self, trajectory: Trajectory, known: Sequence[str] = ()) -> None:
         trajectory = without_delegated(trajectory)
         self.user, self.system, self.results, self.known = Texts(), Texts(), Texts(), Texts()
-        # What a user named is the user's; system prompts are long, and seldom the source.
+        # The user comes first: system prompts are long, and seldom the source.
         self._sources: tuple[tuple[Source, Texts], ...] = (
             ("user", self.user),
             ("known", self.known),
@@ -298,29 +298,29 @@ class Seen:
 
     @property
     def gap(self) -> NotEvaluated | None:
-        """Why a value that was not found may have been seen all the same; `None` where all there was could be looked at."""
+        """The reason why a value not found may still have been seen; `None` where everything could be searched."""
         if self._gap is None and not (any(self.user.contents) or self._earlier.has_user):
             return NO_USER
         return self._gap
 
     @property
     def gap_of_results(self) -> Reason | None:
-        """Why what was taken so far may not be all that was shown, whether or not the user wrote anything."""
+        """The reason why the texts so far may be incomplete, whether or not the user wrote anything."""
         return None if self._gap is None else self._gap.reason
 
     @property
     def has_earlier(self) -> bool:
-        """Whether earlier traces of the conversation were seen. Of them, ids and numbers alone are known."""
+        """Whether earlier traces of the conversation were seen. Only their ids and numbers are known."""
         return self._earlier.has_traces
 
     def take_all(self) -> None:
-        """Take everything that the trajectory shows."""
+        """Add all texts of the trajectory."""
         self._take_until(None)
         while self._prompts:
             self._take_prompt(self._prompts.popitem()[1])
 
     def before(self, call: ToolCall) -> None:
-        """Take what could be known when this call was asked for."""
+        """Add the texts known when this call was requested."""
         self._take_until(call.turn)
         prompt = None if call.run is None else self._prompts.pop(call.run, None)
         if prompt is not None:
@@ -339,7 +339,7 @@ class Seen:
             self.user.add(value_forms.folded(prompt))
 
     def _take(self, call: ToolCall) -> None:
-        """Take the result of a call, or note why it cannot be looked at."""
+        """Add the result of a call, or note why it cannot be searched."""
         match call.result:
             case Recorded() | Unparsed(reason="unparsable"):
                 if not self._take_result(call.result):
@@ -357,7 +357,7 @@ class Seen:
             self.results.add(value_forms.folded(call.error.message))
 
     def _take_result(self, result: Content) -> bool:
-        """Take what of a result can be read; False where a part cannot."""
+        """Add the readable parts of a result; return False where a part is unreadable."""
         match result:
             case Recorded(value=value):
                 contents = [folded_json(part) for part in result_parts(value)]
@@ -420,7 +420,7 @@ class Seen:
         self._computed += 1
         if self._computed > _MAX_COMPUTED or not abs(value) < _LARGEST_COMPUTED:
             return self._computed > _MAX_COMPUTED
-        # The numbers that others may be computed of, in thousandths, which are added without a rest.
+        # Terms for computed numbers, in whole thousandths: adding them is exact.
         terms: set[int] = set()
         for _, texts in self._sources:
             newest = islice(reversed(texts.numbers), _MAX_TERMS)
@@ -439,7 +439,7 @@ class Seen:
         return self._phrases <= _MAX_PHRASES and self.user.has_phrase(phrase)
 
     def spelled(self, joined: bytes) -> bool:
-        """Return whether the user wrote a word with other joints or spaces in it: an account number in groups of four."""
+        """Return whether the user wrote a word with other separators: an account number in groups of four."""
         if not _SHORTEST_SPELLED <= len(joined) <= _LONGEST_SPELLED or not joined.isalnum():
             return False
         self._phrases += 1
@@ -479,5 +479,5 @@ def folded_json(value: Json) -> bytes | None:
         content = msgspec.json.encode(value).lower()
     except (RecursionError, UnicodeEncodeError):
         return None
-    # What is escaped would become part of the word behind it.
+    # An escaped character would become part of the word after it.
     return content.replace(b"\\n", b"  ").replace(b"\\t", b"  ").replace(b"\\r", b"  ") if b"\\" in content else content

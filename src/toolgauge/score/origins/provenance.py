@@ -1,4 +1,4 @@
-"""Where argument values come from, and where else they are: what can be checked of the values at one place.
+"""Checks the values at one argument place: where they come from, and where else they occur.
 
 A check is made of a trajectory and all values at the place in it; then it judges them call by call. Its verdict is `None`
 where the rule holds, `Broken` where it does not, and `NotEvaluated` where that cannot be known.

@@ -1,4 +1,4 @@
-"""The front of several workers: it listens, divides requests and passes the parts on; one address, one set of books.
+"""The front of several workers: it listens, divides requests and passes the parts on; one address, one set of counts.
 
 Everything that people and other systems look at is here: health, metrics, the web view, the watch over scores and its
 webhooks. Nothing is read or scored here, and nothing is sent on: workers do that.

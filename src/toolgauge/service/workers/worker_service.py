@@ -1,4 +1,4 @@
-"""A worker: a service that gets its requests from the front over a channel, and stops in order when the front asks or is gone."""
+"""A worker: a service that gets its requests from the front over a channel, and stops in order when the front asks or ends."""
 
 import asyncio
 import logging

@@ -78,7 +78,7 @@ def test_a_certificate_of_another_key_is_told_by_validate_as_by_serve(tmp_path: 
 def test_grpc_that_is_to_refuse_tls_1_2_is_bad_configuration(tmp_path: Path):
     write(tmp_path / "c.yaml", SECURED.replace("key_file: server.key", 'key_file: server.key, min_version: "1.3"'))
     ended = run("validate", "--config", "c.yaml", cwd=tmp_path)
-    assert (ended.code, "cannot keep gRPC from TLS 1.2" in ended.err) == (2, True)
+    assert (ended.code, "cannot refuse TLS 1.2 over gRPC" in ended.err) == (2, True)
 
 
 def test_evaluators_and_their_parameters_are_checked(tmp_path: Path):

@@ -22,7 +22,7 @@ from toolgauge.model.observations import (
     ModelCall,
     Observation,
     Reading,
-    UnreadSpan,
+    WaitingSpan,
 )
 from toolgauge.model.records import SpanHead, SpanRef, packed_head
 from toolgauge.model.trajectory import ToolCall, Trajectory
@@ -146,12 +146,12 @@ def assembler(
 class Read:
     """Reads no span: what is built by hand is read already."""
 
-    def read(self, span: UnreadSpan) -> Reading | None:
+    def read(self, span: WaitingSpan) -> Reading | None:
         raise AssertionError(span)
 
     read_calls = read
 
-    def read_history(self, span: UnreadSpan) -> tuple[CallRequested | MessageSeen, ...]:
+    def read_history(self, span: WaitingSpan) -> tuple[CallRequested | MessageSeen, ...]:
         raise AssertionError(span)
 
 

@@ -8,7 +8,7 @@ from tests.assemble.support import TRACE, agent, executed, model, reading, span_
 from toolgauge.assemble.assembler import Assembler
 from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.model.metrics import MetricRegistry
-from toolgauge.model.observations import CallRequested, MessageSeen, Operation, Reading, UnreadSpan
+from toolgauge.model.observations import CallRequested, MessageSeen, Operation, Reading, WaitingSpan
 from toolgauge.model.records import Resource, Scope, SpanRef
 from toolgauge.selfmetrics import SelfMetrics
 
@@ -17,8 +17,8 @@ KIB = 1024
 
 def unread(
     name: str, operation: Operation = "model_call", *, size: int = 1000, parent: str = "root", trace: str = TRACE
-) -> UnreadSpan:
-    return UnreadSpan(
+) -> WaitingSpan:
+    return WaitingSpan(
         ref=SpanRef(trace, span_id(name)),
         parent_span_id=span_id(parent),
         parent_is_remote=None,
@@ -38,19 +38,19 @@ class Reader:
     read_without_content: list[str] = field(default_factory=list[str])
     fails: bool = False
 
-    def read(self, span: UnreadSpan) -> Reading | None:
+    def read(self, span: WaitingSpan) -> Reading | None:
         self.read_whole.append(span.ref.span_id)
         return None if self.fails else self._reading(span)
 
-    def read_calls(self, span: UnreadSpan) -> Reading | None:
+    def read_calls(self, span: WaitingSpan) -> Reading | None:
         self.read_without_content.append(span.ref.span_id)
         return None if self.fails else self._reading(span)
 
-    def read_history(self, span: UnreadSpan) -> tuple[CallRequested | MessageSeen, ...]:
+    def read_history(self, span: WaitingSpan) -> tuple[CallRequested | MessageSeen, ...]:
         del span
         return ()
 
-    def _reading(self, span: UnreadSpan) -> Reading:
+    def _reading(self, span: WaitingSpan) -> Reading:
         seen = executed("find", id=span.ref.span_id) if span.operation == "tool_call" else model()
         name = bytes.fromhex(span.ref.span_id).lstrip(b"\0").decode()
         return reading(name, seen, parent="root", trace=span.ref.trace_id, size=len(span.raw))

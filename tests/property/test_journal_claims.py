@@ -71,7 +71,7 @@ class Lives:
             walk.pipeline.egress.forward()
         elif not walk.pipeline.pass_unread(request, walk.now_ns):
             walk.pipeline.admission.withdraw(request)
-            self.ledger.read(entry.id)
+            self.ledger.end_reading(entry.id)
             return
         if signal == "traces":
             (group,) = ExportTraceServiceRequest.FromString(body).resource_spans

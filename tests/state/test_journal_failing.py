@@ -198,7 +198,7 @@ def test_what_came_while_it_failed_is_known_to_be_in_memory_only_until_it_is_nee
         now.commit(JournalChange(appended=(kept,)))
         assert [ledger.keeps((entry.id,)) for entry in (lost, kept)] == [False, True]
         assert now.journal.unwritten == {lost.id}
-        ledger.read(lost.id)
+        ledger.end_reading(lost.id)
         until(lambda: not now.journal.unwritten, "the removal")
     assert left(tmp_path) == (kept,)
 

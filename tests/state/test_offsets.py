@@ -58,7 +58,7 @@ def test_a_message_is_needed_until_the_scores_of_its_trajectory_are_delivered():
     ledger.add_message(entry)
     ledger.claim_trajectories(entry, 1)
     ledger.claim_deliveries((entry,))
-    ledger.read(entry)
+    ledger.end_reading(entry)
     ledger.settle((entry,))
     assert ledger.is_delivered(entry)
     scorecard = ledger.new_entry("traces", b"", 1, own=True)

@@ -87,27 +87,27 @@ def messages_of(speaking: Sequence[Node], turns_ns: Sequence[int]) -> tuple[Mess
 def has_beginning(speaking: Sequence[Node]) -> bool | None:
     """Return whether the first model call had nothing earlier in its input; `None` where inputs do not repeat it."""
     asked = _asked(speaking)
-    if not asked:
+    first = next(asked, None)
+    if first is None:
         return None
-    first = asked[0]
     user = next(seen for seen in first.messages if seen.role == "user")
     # Answers to calls of others: one trace a model call, a turn that continues.
     own = {request.call_id for request in first.requests}
     if user.follows or (first.is_primary and any(answer.call_id not in own for answer in first.answers)):
         return False
     # A model that is given answers to its calls has no need of the user's text, unless the input is all there is.
-    return True if any(node.answers for node in asked) else None
+    return True if first.answers or any(node.answers for node in asked) else None
 
 
 def earlier_turns(speaking: Sequence[Node], history: History) -> EarlierTurns | None:
     """Return the turns in the first model call's input; `None` where it may have been stripped of calls or results."""
-    asked = _asked(speaking)
-    answers = [answer for answer in asked[0].answers if not answer.by_provider] if asked else []
+    first = next(_asked(speaking), None)
+    answers = [answer for answer in first.answers if not answer.by_provider] if first is not None else []
     results = [answer.result for answer in answers]
     are_whole = (type(one) is Recorded or (type(one) is Unparsed and one.reason != "truncated") for one in results)
-    if not answers or not all(are_whole):
+    if first is None or not answers or not all(are_whole):
         return None
-    past = history(asked[0].ref.span_id)
+    past = history(first.ref.span_id)
     calls = [seen.call_id for seen in past if type(seen) is CallRequested]
     # Producers without ids give the answers in the order of the calls.
     if not calls or Counter(calls) != Counter(answer.call_id for answer in answers):
@@ -116,10 +116,11 @@ def earlier_turns(speaking: Sequence[Node], history: History) -> EarlierTurns | 
     return EarlierTurns(tuple(texts), tuple(results))
 
 
-def _asked(speaking: Sequence[Node]) -> list[Node]:
-    """Return the model calls with a text of the user in their input."""
-    models = (node for node in speaking if node.model_call is not None)
-    return [node for node in models if any(seen.role == "user" for seen in node.messages)]
+def _asked(speaking: Sequence[Node]) -> Iterator[Node]:
+    """Yield the model calls with a text of the user in their input."""
+    for node in speaking:
+        if node.model_call is not None and any(seen.role == "user" for seen in node.messages):
+            yield node
 
 
 def new_offers(offering: Sequence[Node]) -> list[Offer]:

@@ -15,10 +15,10 @@ from toolgauge.assemble.cross_trace import RecentSpans, UnmatchedResults, Waitin
 from toolgauge.assemble.eviction import Eviction, Recovery
 from toolgauge.assemble.open_trajectories import OpenConversation, OpenConversations, OpenTraces
 from toolgauge.assemble.settings import AssembleSettings
-from toolgauge.assemble.trace import OpenTrace, Reader
+from toolgauge.assemble.trace import OpenTrace, SpanReader
 from toolgauge.assemble.weight import Scale
 from toolgauge.model.delivery import BrokerMessage, Source
-from toolgauge.model.observations import ConversationSeen, Reading, UnreadSpan
+from toolgauge.model.observations import ConversationSeen, Reading, WaitingSpan
 from toolgauge.model.records import PackedHead, SpanHead
 from toolgauge.model.trajectory import ClosedBecause, Trajectory
 from toolgauge.selfmetrics import SelfMetrics
@@ -135,13 +135,13 @@ _NS_PER_S = 1_000_000_000
 
 
 class Assembler:
-    """Opens traces, closes them as trajectories. Ask `closed` after every request: evicted traces leave through it."""
+    """Opens traces, closes them as trajectories. Ask `closed` with every tick: evicted traces leave through it, too."""
 
     def __init__(
         self,
         settings: AssembleSettings,
         metrics: SelfMetrics,
-        reader: Reader,
+        reader: SpanReader,
         *,
         conversations: bool,
         content: bool = True,
@@ -201,11 +201,11 @@ class Assembler:
 
     def add(
         self,
-        reading: Reading | UnreadSpan,
+        reading: Reading | WaitingSpan,
         now_ns: int,
         entry: Source | None = None,
         *,
-        given: UnreadSpan | None = None,
+        given: WaitingSpan | None = None,
     ) -> bool:
         """Add a reading, or a span to be read later, from the request `entry`; False when it is late. `given` has a history."""
         now_ns = self._clock(now_ns)
@@ -312,11 +312,11 @@ class Assembler:
             self._now_ns = now_ns
         return self._now_ns
 
-    def _is_late(self, reading: Reading | UnreadSpan, now_ns: int) -> bool:
+    def _is_late(self, reading: Reading | WaitingSpan, now_ns: int) -> bool:
         closed = self._traces.closed
         if not closed.holds(reading.ref.trace_id, now_ns):
             return False
-        is_span = type(reading) is UnreadSpan or (reading.dialect is not None and not reading.is_log)
+        is_span = type(reading) is WaitingSpan or (reading.dialect is not None and not reading.is_log)
         if is_span and not self.recovery.is_running:
             self._metrics.late.record((closed.late_by_ns(reading.ref.trace_id, now_ns) or 0) / _NS_PER_S)
         return True
@@ -337,7 +337,7 @@ class Assembler:
             self._add_to(trace, reading, now_ns, None)
         return trace
 
-    def _add_to(self, trace: OpenTrace, reading: Reading | UnreadSpan, now_ns: int, given: UnreadSpan | None) -> None:
+    def _add_to(self, trace: OpenTrace, reading: Reading | WaitingSpan, now_ns: int, given: WaitingSpan | None) -> None:
         self._traces.add(trace, reading, now_ns, given)
         # Asked here as well: hardly any span is a trace of its own.
         if reading.parent_span_id is None and type(reading) is Reading:

@@ -98,7 +98,8 @@ def fate(pair: Pair, answer: CallAnswered | None, offers: Offers, *, has_tool_sp
     if stopped is not None:
         return _unexecuted(stopped, result, error)
     answered_with = answer.result if answer is not None else NOT_RECORDED
-    error = error or mcp_failure(result) or mcp_failure(answered_with)
+    # Nearly always the answer repeats the result of the span.
+    error = error or mcp_failure(result) or (mcp_failure(answered_with) if answered_with != result else None)
     if error is None:
         return Fate("executed", result, None)
     shown = answered_with if isinstance(result, NotRecorded) else result

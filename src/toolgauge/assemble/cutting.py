@@ -41,7 +41,7 @@ def with_truncated_values(readings: Sequence[Reading]) -> Sequence[Reading]:
     Two texts of JSON that is valid up to its end show a limit, or one and another text if no text of the trace is longer.
     """
     # Only traces with unreadable JSON pay for the rest.
-    if not any(_may_be_cut(seen) for reading in readings for seen in reading.observations):
+    if not _may_be_cut(readings):
         return readings
     truncated = _cut_at_common_length(readings)
 
@@ -57,13 +57,18 @@ def with_truncated_values(readings: Sequence[Reading]) -> Sequence[Reading]:
     return marked
 
 
-def _may_be_cut(seen: Observation) -> bool:
-    if type(seen) is CallRequested:
-        return type(seen.arguments) is Unparsed
-    if type(seen) is not CallExecuted:
-        return False
-    result = seen.result.value if type(seen.result) is Recorded else None
-    return type(seen.arguments) is Unparsed or (type(result) is str and result.startswith(_BEGINS))
+def _may_be_cut(readings: Sequence[Reading]) -> bool:
+    # Asked of every observation: loops cost a third of what a generator and a call each do.
+    for reading in readings:
+        for seen in reading.observations:
+            if type(seen) is CallRequested:
+                if type(seen.arguments) is Unparsed:
+                    return True
+            elif type(seen) is CallExecuted:
+                result = seen.result.value if type(seen.result) is Recorded else None
+                if type(seen.arguments) is Unparsed or (type(result) is str and result.startswith(_BEGINS)):
+                    return True
+    return False
 
 
 def _cut_at_common_length(readings: Sequence[Reading]) -> Set[str]:

@@ -13,7 +13,7 @@ from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.assemble.trace import OpenTrace
 from toolgauge.model.delivery import Assignment, Source
 from toolgauge.model.journal import ClosedId
-from toolgauge.model.observations import UnreadSpan
+from toolgauge.model.observations import WaitingSpan
 from toolgauge.model.trajectory import ClosedBecause
 
 # Larger spans are read when they arrive, and model calls above the other size when memory gets short.
@@ -60,7 +60,7 @@ class Eviction:
             self._limits = settings
         self.above_bytes = 0
 
-    def may_wait(self, span: UnreadSpan) -> bool:
+    def may_wait(self, span: WaitingSpan) -> bool:
         """Return whether this span may wait as bytes until its trace is closed."""
         size = len(span.raw)
         return size <= _SMALL or (size <= _LARGEST_WAITING and not (self._is_short and span.operation == "model_call"))

@@ -273,9 +273,10 @@ def _is_measured(node: Node) -> bool:
 
 def _counted(calls: Sequence[Node]) -> list[Node]:
     """Leave out the spans that show the same calls as others."""
+    nested = [node for node in calls if node.branch.model_above is not None]
     around: set[int] = set()
     around_measured: set[int] = set()
-    for node in calls:
+    for node in nested:
         for marked in (around, around_measured) if _is_measured(node) else (around,):
             for above in _models_around(node):
                 # All above a marked one are marked.
@@ -283,9 +284,10 @@ def _counted(calls: Sequence[Node]) -> list[Node]:
                     break
                 marked.add(id(above))
     counted = [node for node in calls if id(node) not in around_measured]
-    unmeasured = [node for node in counted if not _is_measured(node)]
+    unmeasured = [node for node in nested if id(node) not in around_measured and not _is_measured(node)]
     around |= {id(one) for one in unmeasured if any(map(_is_measured, islice(_models_around(one), _MAX_NESTING)))}
-    counted = [node for node in counted if _is_measured(node) or id(node) not in around]
+    if around:
+        counted = [node for node in counted if _is_measured(node) or id(node) not in around]
     # A single instrumentation, as nearly always, shows nothing twice.
     if len({node.first.scope for node in counted}) <= 1:
         return counted

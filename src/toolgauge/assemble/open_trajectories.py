@@ -15,7 +15,7 @@ from toolgauge.assemble.join import GatheredTrace, join
 from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.assemble.trace import OpenTrace
 from toolgauge.model.delivery import Source
-from toolgauge.model.observations import CallAnswered, Reading, UnreadSpan
+from toolgauge.model.observations import CallAnswered, Reading, WaitingSpan
 from toolgauge.model.records import SpanHead
 from toolgauge.model.trajectory import ClosedBecause, Trajectory
 
@@ -183,7 +183,7 @@ class OpenTraces:
         self.by_raw_id[raw_id(trace.trace_id)] = trace
         self.size_bytes += trace.size_bytes
 
-    def add(self, trace: OpenTrace, reading: Reading | UnreadSpan, now_ns: int, given: UnreadSpan | None) -> None:
+    def add(self, trace: OpenTrace, reading: Reading | WaitingSpan, now_ns: int, given: WaitingSpan | None) -> None:
         """Add a reading to its trace."""
         before_bytes, conversation = trace.size_bytes, trace.conversation
         try:
@@ -203,7 +203,7 @@ class OpenTraces:
         self.size_bytes += trace.size_bytes - before_bytes
         self._moved[trace] = None
 
-    def read_waiting(self, trace: OpenTrace, which: Callable[[UnreadSpan], bool]) -> None:
+    def read_waiting(self, trace: OpenTrace, which: Callable[[WaitingSpan], bool]) -> None:
         """Read waiting spans of a trace, which may show its conversation."""
         before_bytes, conversation = trace.size_bytes, trace.conversation
         try:

@@ -23,7 +23,7 @@ from toolgauge.model.observations import (
     MessageSeen,
     Reading,
     SpanFailed,
-    UnreadSpan,
+    WaitingSpan,
 )
 from toolgauge.model.trajectory import ClosedBecause, ToolCall, Trajectory
 
@@ -34,21 +34,21 @@ _SHARE = 4
 # What the ids of one span take: two texts and an entry in a table.
 _HEAD_BYTES = 210
 # What a span that waits as bytes takes beside them: three ids, and entries in two tables.
-_UNREAD_BYTES = 600
+_WAITING_BYTES = 600
 
 
-class Reader(Protocol):
+class SpanReader(Protocol):
     """Reads spans that waited as bytes."""
 
-    def read(self, span: UnreadSpan) -> Reading | None:
+    def read(self, span: WaitingSpan) -> Reading | None:
         """Read all of the span; `None` when nothing can be read from it."""
         ...
 
-    def read_calls(self, span: UnreadSpan) -> Reading | None:
+    def read_calls(self, span: WaitingSpan) -> Reading | None:
         """Read the span without messages and results; `None` when all of it has to be read."""
         ...
 
-    def read_history(self, span: UnreadSpan) -> Sequence[CallRequested | MessageSeen]:
+    def read_history(self, span: WaitingSpan) -> Sequence[CallRequested | MessageSeen]:
         """Read the calls in the history that a model's span was given."""
         ...
 
@@ -56,7 +56,9 @@ class Reader(Protocol):
 class OpenTrace:
     """A trace that is not closed yet. There may be thousands: empty dicts take a quarter of the memory of empty sets."""
 
-    def __init__(self, trace_id: str, settings: AssembleSettings, now_ns: int, scale: Scale, reader: Reader) -> None:
+    def __init__(
+        self, trace_id: str, settings: AssembleSettings, now_ns: int, scale: Scale, reader: SpanReader
+    ) -> None:
         self.trace_id = trace_id
         self.opened_ns = now_ns
         self.active_ns = now_ns
@@ -74,9 +76,9 @@ class OpenTrace:
         self._scale = scale
         self._reader = reader
         # By span, and for log records by what they say.
-        self._readings: dict[Hashable, Reading | UnreadSpan] = {}
+        self._readings: dict[Hashable, Reading | WaitingSpan] = {}
         # Spans of models that were read when they came, for their histories.
-        self._inputs: dict[str, UnreadSpan] | None = None
+        self._inputs: dict[str, WaitingSpan] | None = None
         self._readings_bytes = 0
         # Bytes of what was read; above this the text is cut to what may be kept.
         self._received = 0
@@ -95,20 +97,20 @@ class OpenTrace:
         """What was read so far; spans without a parent are always among it."""
         return [one for one in self._readings.values() if type(one) is Reading]
 
-    def add(self, reading: Reading | UnreadSpan, now_ns: int, given: UnreadSpan | None = None) -> None:
+    def add(self, reading: Reading | WaitingSpan, now_ns: int, given: WaitingSpan | None = None) -> None:
         """Add a new reading, or a span to be read later; `given` is the span of a reading whose model was given a history."""
         if given is not None and given.ref.span_id not in self._readings:
             self._inputs = self._inputs or {}
             self._inputs[given.ref.span_id] = given
-            self.size_bytes += _UNREAD_BYTES + len(given.raw)
+            self.size_bytes += _WAITING_BYTES + len(given.raw)
         span_id, parent, is_remote = reading.ref.span_id, reading.parent_span_id, reading.parent_is_remote
-        if type(reading) is UnreadSpan:
+        if type(reading) is WaitingSpan:
             if span_id not in self._readings:
                 self.active_ns = now_ns
                 self._readings[span_id] = reading
                 size = len(reading.raw)
                 self._received += size
-                self.size_bytes += _UNREAD_BYTES + size + self._scale.resource(reading.resource)
+                self.size_bytes += _WAITING_BYTES + size + self._scale.resource(reading.resource)
                 self._add_parent(span_id, parent, is_remote=is_remote is True, now_ns=now_ns)
                 if reading.operation == "agent_run":
                     self._climb(span_id, now_ns)
@@ -180,11 +182,11 @@ class OpenTrace:
     def dangling(self) -> Literal["spans", "log_records"] | None:
         """Return whether parents of agent, model or tool spans, or of log records outside of ended runs, have not arrived."""
         known: dict[str, bool] = {}
-        runs: list[Reading | UnreadSpan] = []
-        spans: list[Reading | UnreadSpan] = []
+        runs: list[Reading | WaitingSpan] = []
+        spans: list[Reading | WaitingSpan] = []
         logs: list[Reading] = []
         for one in self._readings.values():
-            if type(one) is UnreadSpan:
+            if type(one) is WaitingSpan:
                 is_run, is_of_run = one.operation == "agent_run", True
             elif one.is_log:
                 logs.append(one)
@@ -223,7 +225,7 @@ class OpenTrace:
         if not with_content and not elsewhere and self._received <= self._settings.max_content_bytes:
             readings: list[Reading] = []
             for one in self._readings.values():
-                reading = self._reader.read_calls(one) if type(one) is UnreadSpan else one
+                reading = self._reader.read_calls(one) if type(one) is WaitingSpan else one
                 if reading is None:
                     break
                 readings.append(reading)
@@ -236,11 +238,11 @@ class OpenTrace:
             gathered = replace(gathered, readings=(*gathered.readings, *elsewhere))
         return join([gathered], scope="trace", closed_because=because)
 
-    def read_waiting(self, which: Callable[[UnreadSpan], bool]) -> None:
+    def read_waiting(self, which: Callable[[WaitingSpan], bool]) -> None:
         """Read waiting spans."""
         for key, span in [*self._readings.items()]:
-            if type(span) is UnreadSpan and which(span):
-                self.size_bytes -= _UNREAD_BYTES + len(span.raw)
+            if type(span) is WaitingSpan and which(span):
+                self.size_bytes -= _WAITING_BYTES + len(span.raw)
                 reading = self._reader.read(span)
                 if reading is None:
                     del self._readings[key]
@@ -251,17 +253,17 @@ class OpenTrace:
         for key, span in [*(self._inputs or {}).items()]:
             if self._inputs is not None and which(span):
                 del self._inputs[key]
-                self.size_bytes -= _UNREAD_BYTES + len(span.raw)
+                self.size_bytes -= _WAITING_BYTES + len(span.raw)
 
     def _history(self, span_id: str) -> Sequence[CallRequested | MessageSeen]:
         """Read the calls in a model's history; none where memory was too short to keep the span."""
         span = self._readings.get(span_id)
-        if type(span) is not UnreadSpan:
+        if type(span) is not WaitingSpan:
             span = self._inputs.get(span_id) if self._inputs is not None else None
         return self._reader.read_history(span) if span is not None else ()
 
-    def _read(self, ones: Iterable[Reading | UnreadSpan]) -> list[Reading]:
-        read = [self._reader.read(one) if type(one) is UnreadSpan else one for one in ones]
+    def _read(self, ones: Iterable[Reading | WaitingSpan]) -> list[Reading]:
+        read = [self._reader.read(one) if type(one) is WaitingSpan else one for one in ones]
         return [reading for reading in read if reading is not None]
 
     def _gathered(self, readings: Sequence[Reading]) -> GatheredTrace:

@@ -76,12 +76,12 @@ class McpResult(msgspec.Struct, frozen=True):
 
 def mcp_result(value: Json) -> McpResult | None:
     """Read the result of an MCP tool; `None` for any other."""
-    return _Reader(failed_only=False).read(value, _MAX_WRAPPERS)
+    return _ANY.read(value, _MAX_WRAPPERS)
 
 
 def failed_mcp_result(value: Json) -> McpResult | None:
     """Read the result of an MCP tool that failed; `None` for any other."""
-    found = _Reader(failed_only=True).read(value, _MAX_WRAPPERS)
+    found = _FAILED_ONLY.read(value, _MAX_WRAPPERS)
     return found if found is not None and found.failed else None
 
 
@@ -199,10 +199,13 @@ class _Reader(msgspec.Struct, frozen=True):
         """Open `{"mcp_result": {"content": [...], "isError": true}, "server": "x"}` where no other member is an object or a list."""
         wrapped: Json = None
         for key, member in value.items() if len(value) <= _MAX_MEMBERS else ():
-            is_nested = isinstance(member, (dict, list)) or (
-                isinstance(member, str) and (member.lstrip()[:1] in _BEGINS and any(flag in member for flag in _FLAGS))
-            )
-            if not is_nested or not member or key in _BESIDE:
+            kind = type(member)
+            # Asked of each member of each result: by their very classes, and most texts by how they begin.
+            if kind is dict or kind is list:
+                is_nested = bool(member)
+            else:
+                is_nested = isinstance(member, str) and not member[:1].isalnum() and _is_wrapped_text(member)
+            if not is_nested or key in _BESIDE:
                 continue
             if wrapped is not None:
                 return None
@@ -224,6 +227,14 @@ class _Reader(msgspec.Struct, frozen=True):
             return result
         structured = result.structured if inner.structured is None else inner.structured
         return McpResult(inner.blocks, structured, result.failed or inner.failed)
+
+
+def _is_wrapped_text(text: str) -> bool:
+    """Return whether it is JSON text with a failure flag."""
+    return text.lstrip()[:1] in _BEGINS and any(flag in text for flag in _FLAGS)
+
+
+_ANY, _FAILED_ONLY = _Reader(failed_only=False), _Reader(failed_only=True)
 
 
 def _failed_output(value: JsonObject) -> McpResult | None:

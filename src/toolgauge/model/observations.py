@@ -213,7 +213,7 @@ Operation: TypeAlias = Literal["agent_run", "model_call", "tool_call"]
 
 
 @final
-class UnreadSpan(Struct, frozen=True, kw_only=True, gc=False):
+class WaitingSpan(Struct, frozen=True, kw_only=True, gc=False):
     """A span that waits as the bytes it came in until its trace is closed, and the dialect that will read it."""
 
     ref: SpanRef

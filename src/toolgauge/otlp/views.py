@@ -15,7 +15,7 @@ from msgspec import Struct
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.json import Value
 from toolgauge.model.metrics import fit_label
-from toolgauge.model.observations import UnreadSpan
+from toolgauge.model.observations import WaitingSpan
 from toolgauge.model.records import (
     ENVIRONMENT,
     SDK_LANGUAGE,
@@ -308,7 +308,7 @@ class Views:
             self.values,
         )
 
-    def waited(self, span: UnreadSpan) -> Span:
+    def waited(self, span: WaitingSpan) -> Span:
         """View a span that has waited as bytes: it was parsed when it came."""
         message = parse(SpanMessage, span.raw)
         parsed = ParsedSpan(

@@ -3,6 +3,9 @@
 A request is refused with a retryable status while its destination has no room, memory is short, or the process stops. Spans
 count as held until the outbox has them; both sides of these books change under one lock. While the outbox is full, senders'
 data waits here, and our own is dropped and counted.
+
+The ways out: `pass_on` queues a request for `forward`, which joins those of one connection; `release` queues held spans, and
+`scorecards` what is scored, for `flush`; all end in `hand_over`, the outbox.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -47,7 +50,7 @@ class Admission:
         # Senders' spans that were taken and are neither queued for a destination nor gone.
         self.spans_held = 0
         # Bytes of requests that were taken and are still to be read.
-        self._bytes_unread = 0
+        self._bytes_queued = 0
         self._is_closed = False
         # Signals of which requests wait inside because the outbox had no room for them.
         self.backed_up: frozenset[Signal] = frozenset()
@@ -67,7 +70,7 @@ class Admission:
                 self._metrics.spans.add(request.spans, ("refused", reason, ""))
             elif isinstance(answer, Accepted):
                 self.spans_held += request.spans
-                self._bytes_unread += len(request.body)
+                self._bytes_queued += len(request.body)
         return answer
 
     def refuse(self, request: Request, message: str, reason: str) -> Refused:
@@ -80,7 +83,7 @@ class Admission:
     def take_up(self, request: Request, *, is_delivered: bool) -> None:
         """Take a request that an earlier process accepted; it must be read. Spans that were `is_delivered` are no concern."""
         with self._lock:
-            self._bytes_unread += len(request.body)
+            self._bytes_queued += len(request.body)
             if not is_delivered:
                 self._metrics.spans.add(request.spans, _RECEIVED)
                 self._metrics.spans_recovered.add(request.spans)
@@ -91,7 +94,7 @@ class Admission:
         with self._lock:
             self._metrics.spans.add(request.spans, ("refused", "queue_full", ""))
             self.spans_held -= request.spans
-            self._bytes_unread -= len(request.body)
+            self._bytes_queued -= len(request.body)
 
     def give_back(self, spans: int) -> None:
         """Refuse spans after all whose partition was lost: its next owner reads them again."""
@@ -99,10 +102,10 @@ class Admission:
             self._metrics.spans.add(spans, ("refused", "partition_lost", ""))
             self.spans_held -= spans
 
-    def read(self, request: Request) -> None:
-        """Take note that the request has been read, or passed on unread."""
+    def end_reading(self, request: Request) -> None:
+        """Note that the request has been read, or passed on unread."""
         with self._lock:
-            self._bytes_unread -= len(request.body)
+            self._bytes_queued -= len(request.body)
 
     def hand_over(self, outgoing: Outgoing) -> bool:
         """Put a request into the outbox; False when there is no room, and nothing has changed then."""
@@ -123,7 +126,7 @@ class Admission:
         if self._is_closed:
             return Refused("shutting down"), "shutdown"
         # Small requests may still fit where what waits inside does not: taken in, they would pile up behind it.
-        if signal in self.backed_up or not self.outbox.has_room(signal, len(request.body) + self._bytes_unread):
+        if signal in self.backed_up or not self.outbox.has_room(signal, len(request.body) + self._bytes_queued):
             return Refused("the queue to the destination is full"), "queue_full"
         if not self._has_memory(len(request.body)):
             return Refused("memory is short"), "memory"

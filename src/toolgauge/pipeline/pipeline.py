@@ -1,8 +1,9 @@
 """The order of the stages: receive -> read -> recognize -> assemble -> score (and judge) -> watch -> export.
 
-`consume` takes requests, `tick` takes time, `flush` hands what is ready to the outbox. One thread owns all of it, and
-each of these runs to its end. Nothing here does I/O, and a fault in the middle never costs a sender its spans: they are
-handed on even when reading them failed.
+`process` reads a request that `admission` has accepted, `tick` closes and scores what is due, `flush` hands what is ready to
+the outbox. In a service `service/inbox.py` admits requests, and the worker thread calls these three; `consume` does both for replays
+and in process. One thread owns all of it, each call runs to its end, and nothing here does I/O. A fault in the middle never costs a
+sender its spans: they are handed on even when reading them failed.
 """
 
 from msgspec.structs import replace
@@ -91,7 +92,7 @@ class Pipeline:
     def process(self, request: Request, *, is_delivered: bool = False) -> None:
         """Read an admitted request; its spans that are not held leave with the next `forward`, unless `is_delivered`."""
         if request.assignment is not None and request.assignment.is_lost:
-            self.admission.read(request)
+            self.admission.end_reading(request)
             self.admission.give_back(request.spans)
             return
         try:
@@ -114,7 +115,10 @@ class Pipeline:
             self._end_reading(request)
 
     def process_unread(self, request: Request) -> None:
-        """Pass on an admitted request without reading it, as soon as there is room; open trajectories may lack its spans."""
+        """Pass on an admitted request without reading it, as soon as there is room; messages of a broker wait, and are read.
+
+        Open trajectories may lack its spans.
+        """
         if isinstance(request.entry, BrokerMessage):
             self.process(request)
             return
@@ -130,9 +134,9 @@ class Pipeline:
                 if self._ledger is not None:
                     self._ledger.settle(outgoing.entries)
                 return False
-        self.admission.read(request)
+        self.admission.end_reading(request)
         if self._ledger is not None and request.entry is not None:
-            self._ledger.read(request.entry)
+            self._ledger.end_reading(request.entry)
         self.scoring.unread_until_ns = now_ns
         self._metrics.spans_unread.add(request.spans)
         self._metrics.requests_unread.add(1, (request.signal,))
@@ -151,7 +155,7 @@ class Pipeline:
         try:
             request = read_request(entry.signal, entry.body, now_ns, entry=entry.id)
         except DecodeError:
-            self._ledger.read(entry.id)
+            self._ledger.end_reading(entry.id)
             raise
         self.admission.take_up(request, is_delivered=entry.delivered)
         self.process(request, is_delivered=entry.delivered)
@@ -195,7 +199,7 @@ class Pipeline:
         holds = holds and self._settings.annotate in ("both", "hold")
         defers, may_wait = assembler.defers, assembler.eviction.may_wait
         has_feedback = FEEDBACK_MARK in decoded.request
-        unread: list[PackedHead] = [*decoded.heads]
+        other_heads: list[PackedHead] = [*decoded.heads]
         for viewed in decoded.viewed:
             if has_feedback and FEEDBACK_MARK in viewed.raw:
                 for feedback in feedback_of_span(viewed.span):
@@ -206,14 +210,14 @@ class Pipeline:
                 case Deferred(reading):
                     given = None
                 case _:
-                    unread.extend(read_each((viewed.raw,)))
+                    other_heads.extend(read_each((viewed.raw,)))
                     continue
             self._loop_detector.add(reading.ref, now_ns)
             in_time = assembler.add(reading, now_ns, entry, given=given)
             waits = holds and in_time and is_to_bear_scores(reading)
             if waits and self._hold.add(reading.ref, viewed.container, viewed.raw, now_ns, entry):
                 held.append(viewed.place)
-        assembler.add_heads(unread, now_ns, entry)
+        assembler.add_heads(other_heads, now_ns, entry)
 
     def _pass_on(self, request: Request, body: bytes, spans: int) -> None:
         if request.count:
@@ -227,11 +231,11 @@ class Pipeline:
         return replace(outgoing, entries=(request.entry,))
 
     def _end_reading(self, request: Request) -> None:
-        self.admission.read(request)
+        self.admission.end_reading(request)
         if self._ledger is None or request.entry is None:
             return
         self._ledger.claim_trajectories(request.entry, self.assembler.take_claims())
-        self._ledger.read(request.entry)
+        self._ledger.end_reading(request.entry)
         for trace, heads in self.assembler.take_recalled():
             trace.is_new_entry(self._ledger.keep("traces", encode_heads(heads), request.received_ns))
 

@@ -19,7 +19,7 @@ from toolgauge.model.observations import (
     ModelCall,
     Operation,
     Reading,
-    UnreadSpan,
+    WaitingSpan,
 )
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.regressions import Regression
@@ -38,13 +38,13 @@ class Read(Struct):
     """A span that was read. `given` is the same span where its model was given answers, and so a history of calls."""
 
     reading: Reading
-    given: UnreadSpan | None
+    given: WaitingSpan | None
 
 
 class Deferred(Struct):
     """A span that waits as bytes until its trace is closed."""
 
-    span: UnreadSpan
+    span: WaitingSpan
 
 
 class Unknown(Struct):
@@ -62,7 +62,7 @@ class Reader:
         self.decoder = decoder
         self.recognizer = recognizer
 
-    def decide(self, viewed: ViewedSpan, may_wait: Callable[[UnreadSpan], bool], *, defers: bool) -> Decision:
+    def decide(self, viewed: ViewedSpan, may_wait: Callable[[WaitingSpan], bool], *, defers: bool) -> Decision:
         """Read the span, unless it `may_wait`; spans wait at all where the assembler `defers`."""
         parsed, recognizer = viewed.parsed, self.recognizer
         # A span without a parent may be a trace of its own, whose answers are remembered for other traces.
@@ -85,22 +85,22 @@ class Reader:
         given = _unread(viewed, "model_call", reading.dialect or "") if has_answers and is_model else None
         return Read(reading, given if given is not None and may_wait(given) else None)
 
-    def read(self, span: UnreadSpan) -> Reading | None:
+    def read(self, span: WaitingSpan) -> Reading | None:
         """Read all of a deferred span; `None` when nothing can be read from it."""
         return self.recognizer.read_waited(span.dialect, self.decoder.waited(span))
 
-    def read_calls(self, span: UnreadSpan) -> Reading | None:
+    def read_calls(self, span: WaitingSpan) -> Reading | None:
         """Read a deferred span without messages and results; `None` when all of it has to be read."""
         return self.recognizer.read_calls(span.dialect, self.decoder.waited(span))
 
-    def read_history(self, span: UnreadSpan) -> tuple[CallRequested | MessageSeen, ...]:
+    def read_history(self, span: WaitingSpan) -> tuple[CallRequested | MessageSeen, ...]:
         """Read the calls in the history that a model's span was given."""
         return self.recognizer.read_history(span.dialect, self.decoder.waited(span))
 
 
-def _unread(viewed: ViewedSpan, operation: Operation, dialect: str) -> UnreadSpan:
+def _unread(viewed: ViewedSpan, operation: Operation, dialect: str) -> WaitingSpan:
     parsed = viewed.parsed
-    return UnreadSpan(
+    return WaitingSpan(
         ref=parsed.ref,
         parent_span_id=parsed.parent_span_id or "",
         parent_is_remote=parsed.parent_is_remote,

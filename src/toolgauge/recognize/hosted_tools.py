@@ -144,12 +144,13 @@ def approval(part: JsonObject) -> CallAnswered | None:
 
 def output_error(content: Json) -> CallError | None:
     """Read the error in place of a result: `{"type": "web_search_tool_result_error", "error_code": "unavailable"}`."""
-    error = values.as_object(content)
-    kind = values.as_str(error.get("type"))
-    if kind is None or not kind.endswith("_tool_result_error"):
+    if not isinstance(content, dict):
         return None
-    code = values.as_str(error.get("error_code")) or OTHER_ERROR
-    return CallError(kind=code, message=values.as_str(error.get("error_message")) or "")
+    kind = content.get("type")
+    if not isinstance(kind, str) or not kind.endswith("_tool_result_error"):
+        return None
+    code = values.as_str(content.get("error_code")) or OTHER_ERROR
+    return CallError(kind=code, message=values.as_str(content.get("error_message")) or "")
 
 
 def _arguments(part: JsonObject) -> Content:

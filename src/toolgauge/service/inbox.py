@@ -199,7 +199,7 @@ class Intake:
             return Accepted()
         self._pipeline.admission.withdraw(request)
         if self._ledger is not None and request.entry is not None:
-            self._ledger.read(request.entry)
+            self._ledger.end_reading(request.entry)
         return Refused("the queue to the destination is full")
 
     async def _read(self, signal: Signal, body: bytes, sender: str | None) -> Request:

@@ -116,7 +116,7 @@ class Ledger:
         """End one delivery of each."""
         self._submit(JournalChange(), *self._release(entries, deliveries=1, trajectories=0))
 
-    def read(self, source: Source) -> None:
+    def end_reading(self, source: Source) -> None:
         """End the claims of the reader: only claims made meanwhile keep the source."""
         self._submit(JournalChange(), *self._release((source,), deliveries=1, trajectories=1))
 

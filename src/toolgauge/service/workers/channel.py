@@ -99,7 +99,7 @@ def request_head(signal: Signal, sender: str | None) -> bytes:
     return bytes((_SIGNALS.index(signal),)) + len(name).to_bytes(2) + name
 
 
-def read_request(content: bytes) -> tuple[Signal, str | None, bytes]:
+def unpack_request(content: bytes) -> tuple[Signal, str | None, bytes]:
     """Read a request: its signal, its sender and its body."""
     end = 3 + int.from_bytes(content[1:3])
     return _SIGNALS[content[0]], content[3:end].decode() or None, content[end:]

@@ -12,7 +12,7 @@ from toolgauge.model.errors import ToolgaugeError
 from toolgauge.service.process import Faults, own_bytes
 from toolgauge.service.reload import Loaded, Reloader
 from toolgauge.service.service import Service
-from toolgauge.service.workers.channel import Adopted, Answered, Channel, Frame, Kind, packed, read_request
+from toolgauge.service.workers.channel import Adopted, Answered, Channel, Frame, Kind, packed, unpack_request
 from toolgauge.service.workers.merged_metrics import Snapshot
 from toolgauge.service.workers.redistribution import directory_of
 from toolgauge.settings import file_path
@@ -158,7 +158,7 @@ class WorkerService:
         task.add_done_callback(self._tasks.discard)
 
     async def _consume(self, frame: Frame) -> None:
-        signal, sender, body = read_request(frame.content)
+        signal, sender, body = unpack_request(frame.content)
         answer: Answer = Refused("an internal error of a worker")
         with self._faults.survived():
             answer = await self._service.intake.consume(signal, body, sender)

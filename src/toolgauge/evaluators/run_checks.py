@@ -227,6 +227,8 @@ def _measured(limit: _Limit, trajectory: Trajectory) -> _Measured:
             is_conversation = trajectory.scope == "conversation" and trajectory.runs
             runs = [run for run in trajectory.runs if run.above is None] if is_conversation else [trajectory]
             actual, gap = _union_ns((run.start_ns, run.end_ns) for run in runs), None
+            if not trajectory.end_ns:
+                gap = NotEvaluated(reason="no_content", explanation="the times of the trajectory were not recorded")
         case "tokens":
             tokens = trajectory.tokens
             actual, unknown = (0, "tokens") if tokens is None else (tokens.input + tokens.output, "")

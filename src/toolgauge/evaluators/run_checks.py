@@ -37,7 +37,7 @@ from toolgauge.score.selection import (
     shown,
     was_stopped,
 )
-from toolgauge.settings import WrittenDuration, duration_ns, whole
+from toolgauge.settings import Duration, whole
 
 _NS_PER_S = 1_000_000_000
 _MOST = 10**15
@@ -50,8 +50,6 @@ Figure: TypeAlias = Literal["calls", "errors", "duration", "tokens"]
 
 
 Most: TypeAlias = Annotated[int, BeforeValidator(whole), Field(ge=0, le=_MOST)]
-# A duration with its unit, in nanoseconds.
-MostTime: TypeAlias = Annotated[int, BeforeValidator(duration_ns, json_schema_input_type=WrittenDuration | Literal[0])]
 Quantile: TypeAlias = Annotated[float, Field(gt=0, le=1)]
 Quantiles: TypeAlias = dict[Quantile, Most]
 
@@ -63,7 +61,7 @@ class ToolLimits(BaseModel):
 
     calls: Most | None = None
     errors: Most | None = None
-    duration: MostTime | None = None
+    duration: Duration | None = None
 
 
 class ToolEnvelope(BaseModel):
@@ -73,7 +71,7 @@ class ToolEnvelope(BaseModel):
 
     calls: Quantiles = {}
     errors: Quantiles = {}
-    duration: dict[Quantile, MostTime] = {}
+    duration: dict[Quantile, Duration] = {}
 
 
 class Envelope(ToolEnvelope):

@@ -35,6 +35,7 @@ from toolgauge.score.selection import (
     hidden_calls,
     nothing_to_judge,
     shown,
+    unfinished,
     was_stopped,
 )
 from toolgauge.settings import Duration, whole
@@ -233,11 +234,7 @@ def _measured(limit: _Limit, trajectory: Trajectory) -> _Measured:
             if tokens is not None and tokens.unmeasured:
                 unknown = f"the tokens of {tokens.unmeasured} model calls"
             gap = NotEvaluated(reason="no_content", explanation=f"{unknown} were not recorded") if unknown else None
-    because = trajectory.closed_because
-    # Only a run that has ended shows that no further calls are missing.
-    if gap is None and (because in CUT_SHORT or (because == "open_idle" and not trajectory.has_agent_run)):
-        gap = NotEvaluated(reason="incomplete", explanation="the trajectory was closed before it had ended")
-    return actual, gap
+    return actual, gap or unfinished(trajectory)
 
 
 def _unknown_end(calls: Sequence[ToolCall]) -> NotEvaluated | None:

@@ -193,7 +193,7 @@ def test_calls_without_times_keep_their_order_and_show_no_duration():
 
 
 def test_a_session_lasts_from_its_first_start_to_its_last_end():
-    agent = {"type": "agent", "span_id": "g", "start": 100, "end": 107}
+    agent: JsonObject = {"type": "agent", "span_id": "g", "start": 100, "end": 107}
     session = trajectory_of({"traces": [{"spans": [agent, tool("a", 101, 103)]}]})
     assert (session.start_ns, session.end_ns) == (100_000_000_000, 107_000_000_000)
     assert session.calls[0].executed_by == session.calls[0].span

@@ -31,7 +31,11 @@ def test_a_run_without_calls_is_not_scored():
 
 def test_of_calls_that_were_not_seen_only_too_many_are_certain():
     run = replace(sample_trajectory(*(sample_call(order) for order in range(2))), hidden_turns=1)
-    assert [type(outcome) for _, outcome in CallBudget(max_calls=2).evaluate(run, None)] == [NotEvaluated]
-    assert [type(outcome) for _, outcome in CallBudget(max_calls=1).evaluate(run, None)] == [Scored]
     cut = replace(run, hidden_turns=0, closed_because="max_open")
-    assert [type(outcome) for _, outcome in CallBudget(max_calls=2).evaluate(cut, None)] == [NotEvaluated]
+    for unseen, reason in ((run, "no_content"), (cut, "incomplete")):
+        assert list(CallBudget(max_calls=2).evaluate(unseen, None)) == [
+            (None, NotEvaluated(reason=reason, explanation="not all calls were seen"))
+        ]
+        assert list(CallBudget(max_calls=1).evaluate(unseen, None)) == list(
+            CallBudget(max_calls=1).evaluate(sample_trajectory(*run.calls), None)
+        )

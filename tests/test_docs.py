@@ -14,8 +14,10 @@ from typing import cast
 
 import pytest
 import yaml
+from msgspec.structs import replace
 
 from tests.page_commands import PAGES, ROOT
+from tests.score.support import not_evaluated, scored
 from tests.walk.support import Walk
 from toolgauge import plugins
 from toolgauge.cli.main import commands
@@ -26,6 +28,7 @@ from toolgauge.model.ports import Evaluator
 from toolgauge.service.criteria_factory import load_configuration, load_for_replay, unusable_files
 from toolgauge.service.process import measure_process
 from toolgauge.testing.evaluators import check_evaluator
+from toolgauge.testing.samples import sample_call, sample_trajectory
 
 DOCS = ROOT / "docs"
 README = (ROOT / "README.md").read_text()
@@ -208,8 +211,13 @@ def test_the_evaluator_of_the_contributing_page_keeps_the_contract():
     (indented,) = re.findall(r"```python\n(.*?)```", PAGES["CONTRIBUTING.md"], re.DOTALL)
     module: dict[str, object] = {"__name__": "call_budget"}
     exec(textwrap.dedent(indented), module)  # noqa: S102 - our own page
-    evaluator = cast("type[Evaluator]", module["CallBudget"])
-    check_evaluator(evaluator())
+    evaluator = cast("type[Evaluator]", module["CallBudget"])()
+    check_evaluator(evaluator)
+    few, many = sample_trajectory(sample_call(0)), sample_trajectory(*map(sample_call, range(11)))
+    assert (scored(evaluator, few).value, scored(evaluator, many).value) == (1.0, 0.0)
+    assert not_evaluated(evaluator, replace(few, hidden_turns=30)) == "no_content"
+    assert not_evaluated(evaluator, replace(few, closed_because="max_open")) == "incomplete"
+    assert scored(evaluator, replace(many, hidden_turns=30, closed_because="max_open")).value == 0.0
 
 
 def test_the_source_distribution_is_small_and_holds_the_demo():

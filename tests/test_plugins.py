@@ -8,6 +8,8 @@ import pytest
 from toolgauge import plugins
 from toolgauge.dialects.genai import GenAI
 from toolgauge.model.errors import ConfigError
+from toolgauge.service.criteria_factory import load_configuration
+from toolgauge.service.destinations import destination_names
 
 WHOLE = """
 class Whole:
@@ -17,6 +19,14 @@ class Whole:
     def read(self, record): return iter(())
     def attribute(self, record, key): return None
     def evaluate(self, trajectory, expected): return iter(())
+"""
+EXPORTER = """
+from pydantic import BaseModel
+class ToNowhere:
+    class Settings(BaseModel): pass
+    async def start(self): pass
+    async def send(self, signal, body): pass
+    async def close(self): pass
 """
 
 
@@ -61,6 +71,12 @@ def test_a_strangers_evaluator_is_found_by_name(install: Install):
     install("stranger", "[toolgauge.evaluators]\nwhole = stranger_module:Whole\n")
 
     assert plugins.evaluator("whole").__name__ == "Whole"
+
+
+def test_a_strangers_exporter_is_a_destination(install: Install):
+    install("stranger", "[toolgauge.exporters]\nwhole = stranger_module:ToNowhere\n", EXPORTER)
+    config, _ = load_configuration((), ("exporters.whole={}",))
+    assert destination_names(config) == ["`whole`"]
 
 
 def test_an_unknown_evaluator_is_an_error_that_tells_what_is_known():

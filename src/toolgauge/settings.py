@@ -35,6 +35,7 @@ _BYTES = {"GiB": 2**30, "MiB": 2**20, "KiB": 2**10, "GB": 10**9, "MB": 10**6, "k
 _PART = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?)(h|ms|m|us|µs|ns|s)")
 _DURATION = re.compile(rf"(?:{_PART.pattern})+\Z")
 _SIZE = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?) ?([A-Za-z]{1,3})\Z")
+_SHORTEST_NS = 1_000_000
 _LONGEST_NS = 10 * 365 * 24 * HOUR
 _LARGEST = 2**50
 
@@ -117,7 +118,9 @@ def size_text(size: int) -> str:
 
 
 def _duration(value: object, info: ValidationInfo) -> int:
-    if info.context is None and isinstance(value, int) and not isinstance(value, bool):
+    # Code gives nanoseconds; a number as small as this is a person's, without its unit.
+    is_written = info.context is not None or (isinstance(value, int) and 0 < value < _SHORTEST_NS)
+    if not is_written and isinstance(value, int) and not isinstance(value, bool):
         return value
     return duration_ns(value)
 

@@ -55,6 +55,11 @@ def test_an_evaluator_that_raises_is_an_error_and_no_pass():
     )
 
 
+def test_a_duration_of_an_object_is_that_of_a_file():
+    made = Criterion("quick", evaluators.Budget.model_validate({"duration": "10s"}))
+    assert made.revision == Criterion("quick", "budget", duration="10s").revision
+
+
 def test_what_is_tried_out_decides_nothing():
     tried = Criterion("tried", Calls(), enforce="shadow")
     sure = Criterion("sure", "tool_call_f1", expected=["get_weather", "get_weather"])

@@ -12,6 +12,7 @@ from toolgauge.model.expected import Expected, ExpectedCall, ExpectedOutput
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import CallError
 from toolgauge.model.trajectory import Message
+from toolgauge.score.prompts import had_ended
 
 
 def read(text: str) -> Case | Unreadable:
@@ -183,6 +184,19 @@ def test_a_call_of_a_trace_knows_what_had_ended_when_it_started():
     assert session.tools_offered is not None
     assert [offered.name for offered in session.tools_offered] == ["a"]
     assert session.calls[0].run == session.runs[0].span
+
+
+def test_calls_without_times_keep_their_order_and_show_no_duration():
+    first, second = trajectory_of({"calls": [{"name": "a"}, {"name": "b"}]}).calls
+    assert [(call.start_ns, call.end_ns, call.executed_by) for call in (first, second)] == [(0, 0, None)] * 2
+    assert (had_ended(first, second), had_ended(second, first)) == (True, False)
+
+
+def test_a_session_lasts_from_its_first_start_to_its_last_end():
+    agent: JsonObject = {"type": "agent", "span_id": "g", "start": 100, "end": 107}
+    session = trajectory_of({"traces": [{"spans": [agent, tool("a", 101, 103)]}]})
+    assert (session.start_ns, session.end_ns) == (100_000_000_000, 107_000_000_000)
+    assert session.calls[0].executed_by == session.calls[0].span
 
 
 def test_several_traces_are_a_conversation():

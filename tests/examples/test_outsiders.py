@@ -101,6 +101,7 @@ def test_a_service_receives_from_and_exports_to_folders(tmp_path: Path):
         until(lambda: toolgauge.books()["forwarded"] > 0, "spans to be exported")
         until(lambda: not list((tmp_path / "in").iterdir()), "the file to be taken in")
         toolgauge.assert_books_balance()
+        assert "exporting to `folder`" in toolgauge.said()
     written = sorted((tmp_path / "out").glob("*.otlp.pb"))
     said = installed.run("toolgauge", "inspect", "--json", *map(str, written)).splitlines()
     assert [len(json.loads(line)["tool_calls"]) for line in said] == [3]

@@ -285,4 +285,4 @@ def test_what_cannot_be_meant_is_refused(mapping: Mapping[str, object], problem:
 
 
 def test_a_dialect_needs_a_mapping():
-    assert "`spans` needs a mapping" in refusal(spans=[])
+    assert "`spans` needs at least one mapping" in refusal(spans=[])

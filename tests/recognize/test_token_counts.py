@@ -14,7 +14,7 @@ from toolgauge.dialects.vercel import Vercel
 from toolgauge.model.json import Value
 from toolgauge.model.observations import ModelCall
 from toolgauge.model.ports import Dialect
-from toolgauge.recognize.conventions import counted_text, token_count
+from toolgauge.recognize.conventions import token_count, token_counts
 
 CHAT: dict[str, Value] = {"gen_ai.operation.name": "chat"}
 
@@ -81,12 +81,12 @@ def test_what_is_no_count_is_not_recorded(value: Value):
     ids=lambda value: str(value)[:20],
 )
 def test_texts_without_counts_hold_none(value: Value):
-    assert counted_text(value) == (None, None)
+    assert token_counts(value) == (None, None)
 
 
 def test_of_a_large_object_a_hundred_counts_are_read():
     usage = json.dumps({f"input_{number}": 1 for number in range(5000)})
-    assert counted_text(usage) == (100, None)
+    assert token_counts(usage) == (100, None)
 
 
 def test_spans_of_agents_have_no_tokens_of_their_own():

@@ -3,20 +3,22 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from tests.recordings.corpus import CORPUS, diagnosed, recordings
 from toolgauge import plugins
 from toolgauge.model.json import Json
-from toolgauge.recognize.shortfalls import Fact, Producer, producer_of, remedy, table
-from toolgauge.recordings.doctor import Diagnosis, diagnosis_lines, diagnosis_object
+from toolgauge.recognize.shortfalls import Fact, Producer, Remedy, producer_of, remedy, table
+from toolgauge.recordings.doctor import Diagnosis, Missing, diagnosis_lines, diagnosis_object
 
 CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 TRACE = "5b8efff798038103d269b633813fc60c"
 
 # Captured in the producer's default, which leaves content out.
 WITHOUT_CONTENT = {"google-adk": ["multi_turn", "retry", "sequence3"]}
+FACTS: tuple[Fact, ...] = get_args(Fact)
 NEVER_RECORDED = {"autogen-native", "mcp-python"}
 
 
@@ -140,6 +142,16 @@ def test_evaluators_that_cannot_judge_without_a_fact_are_installed():
     named = {name for missing in diagnosis.missing for name in (*missing.not_evaluated, *missing.shown_less)}
     assert named <= set(plugins.names(plugins.EVALUATORS))
     assert {"tool_call_args", "grounded_arguments", "trajectory_judge"} <= named
+
+
+def test_every_evaluator_is_named_for_the_facts_it_needs():
+    none = Remedy(how="")
+    facts_missing = [Missing(fact=fact, grade="note", count=1, of=1, unit="calls", remedy=none) for fact in FACTS]
+    named = {name for each in facts_missing for name in (*each.not_evaluated, *each.shown_less)}
+    # Time and tokens are limits without any call; an answer is compared without calls.
+    excused = {"budget", "json_similarity", "uipath.json_similarity"}
+    unnamed = set(plugins.names(plugins.EVALUATORS)) - named - excused
+    assert not unnamed, "name it in `_NEEDED_BY` of `recordings/doctor.py` for each fact without which it cannot judge"
 
 
 def test_a_report_says_which_judges_cannot_be_asked_and_which_are_shown_less():

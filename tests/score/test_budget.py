@@ -119,6 +119,10 @@ def test_clocks_that_run_backwards_take_no_time():
     assert scored(budget(duration="1s"), replace(searches(1), start_ns=9, end_ns=5)).parts["seconds"] == 0
 
 
+def test_a_time_that_was_not_recorded_is_not_judged():
+    assert not_evaluated(budget(duration="1s"), replace(searches(3), start_ns=0, end_ns=0)) == "no_content"
+
+
 def test_tokens_that_were_not_recorded_are_not_judged():
     assert not_evaluated(budget(tokens=10), searches(1)) == "no_content"
     outcome = scored(budget(tokens=10, calls=1), searches(1))

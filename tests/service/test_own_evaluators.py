@@ -14,7 +14,7 @@ from toolgauge.model.errors import ConfigError
 from toolgauge.model.judging import JudgeEvaluator
 from toolgauge.model.outcomes import Scored
 from toolgauge.score.criterion import Criterion
-from toolgauge.service.criteria_factory import evaluator_files, load_configuration, load_for_replay
+from toolgauge.service.criteria_factory import evaluator_files, load_configuration, load_for_replay, make_evaluator
 from toolgauge.testing.evaluators import check_evaluator
 
 RECORDING = Path(__file__).parents[1] / "corpus" / "pydantic-ai" / "bad_args.otlp.pb"
@@ -113,6 +113,20 @@ def test_a_class_in_a_file_is_an_evaluator(place: Path):
     for one in (quiet, few):
         assert not hasattr(one.evaluator, "questions")
         check_evaluator(one.evaluator)  # pyright: ignore[reportArgumentType] # it asks nothing
+
+
+def test_a_duration_of_an_evaluator_needs_its_unit(place: Path):
+    quick_class = "class Quick(Few):\n    most: int = 0\n    longest: PositiveDuration = 1\n"
+    (place / "checks.py").write_text(f"{CHECKS}\nfrom toolgauge.settings import PositiveDuration\n{quick_class}")
+    assert "`longest`" in (found := problem(place, "./checks.py:Quick", longest=2_000_000))
+    assert "must be a duration with a unit" in found
+    (quick,) = criteria(place, {"name": "quick", "evaluator": "./checks.py:Quick", "longest": "2s"})
+    assert vars(quick.evaluator)["longest"] == 2_000_000_000
+
+
+def test_a_duration_in_the_config_of_a_case_needs_its_unit():
+    with pytest.raises(ConfigError, match="must be a duration with a unit"):
+        make_evaluator("budget", {"duration": 2_000_000})
 
 
 def test_a_file_runs_once_for_all_criteria_that_name_it(place: Path):

@@ -142,6 +142,7 @@ class Freedoms:
         return _UNSEEN_ID
 
     def _of_text(self, value: Value, text: str, tool: str) -> Freedom | None:
+        """Return why this text stays out of a reference; `None`: it belongs in."""
         if len(text) > _MAX_TEXT:
             return _LONG_TEXT
         if not is_writable(text):

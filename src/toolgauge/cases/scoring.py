@@ -36,7 +36,7 @@ Judge: TypeAlias = Callable[[Sequence[Json]], Answer]
 
 
 class ScriptedEvaluator:
-    """Stands in for a judge evaluator where an evaluator is wanted that yields outcomes itself."""
+    """A judge evaluator whose questions `answer` answers, without a model."""
 
     def __init__(self, evaluator: JudgeEvaluator, answer: Answer) -> None:
         self._evaluator = evaluator

@@ -36,8 +36,8 @@ class ActualCall:
     call_id: str | None = None
 
 
-def _call(made: ActualCall, span: SpanRef, *, order: int, turn: int, position: int, start_ns: int) -> ToolCall:
-    """Make a call that takes half a second, and whose result the next turn knows."""
+def _call(made: ActualCall, span: SpanRef, *, order: int, turn: int, position: int) -> ToolCall:
+    """Make a call without times, whose result the next turn knows."""
     return ToolCall(
         order=order,
         turn=turn,
@@ -52,10 +52,10 @@ def _call(made: ActualCall, span: SpanRef, *, order: int, turn: int, position: i
         state="executed",
         span=span,
         requested_by=None,
-        executed_by=span,
+        executed_by=None,
         dialect=CASE_DIALECT,
-        start_ns=start_ns,
-        end_ns=start_ns + SECOND_NS // 2,
+        start_ns=0,
+        end_ns=0,
         result_turn=turn + 1,
     )
 
@@ -79,8 +79,7 @@ class TrajectoryBuilder:
         """Add a call to the turn that is open."""
         order = len(self._calls)
         span = SpanRef(_TRACE_ID, f"{order + _FIRST_CALL:016x}")
-        start_ns = order * SECOND_NS
-        call = _call(made, span, order=order, turn=self._turns, position=self._position, start_ns=start_ns)
+        call = _call(made, span, order=order, turn=self._turns, position=self._position)
         self._calls.append(replace(call, error=made.error or mcp_failure(made.result)))
         self._position += 1
 
@@ -121,7 +120,7 @@ class TrajectoryBuilder:
             attributes={},
             closed_because="run_ended",
             start_ns=0,
-            end_ns=max((call.end_ns for call in self._calls), default=0),
+            end_ns=0,
         )
 
 
@@ -181,11 +180,13 @@ class _Session:
         self._calls: list[ToolCall] = []
         self._messages: list[Message] = []
         self._runs: list[Run] = []
+        self._times: list[int] = []
         self._turns = 0
 
     def add(self, trace_id: str, written: Sequence[JsonObject]) -> None:
         spans = [_timed(trace_id, number, span) for number, span in enumerate(written, 1)]
         by_id = {as_str(span.written.get("span_id")): span for span in spans}
+        self._times += [time for span in spans for time in (span.start_ns, span.end_ns)]
         agents = [span for span in spans if not span.is_tool]
         for span in agents:
             above, error = _run_above(span, by_id), as_str(span.written.get("error"))
@@ -238,8 +239,9 @@ class _Session:
                 call_id=identifier(span.written.get("call_id")),
             )
             agent, position = _agent(run), turns[:number].count(turn)
-            call = _call(made, span.ref, order=len(self._calls), turn=turn, position=position, start_ns=span.start_ns)
-            call = replace(call, end_ns=span.end_ns, result_turn=min(knowing, default=self._turns))
+            call = _call(made, span.ref, order=len(self._calls), turn=turn, position=position)
+            call = replace(call, executed_by=span.ref, start_ns=span.start_ns, end_ns=span.end_ns)
+            call = replace(call, result_turn=min(knowing, default=self._turns))
             path = () if agent is None else (agent,)
             self._calls.append(replace(call, agent=agent, agent_path=path, run=None if run is None else run.ref))
 
@@ -259,8 +261,8 @@ class _Session:
             messages=tuple(self._messages),
             attributes={},
             closed_because="run_ended",
-            start_ns=0,
-            end_ns=max((call.end_ns for call in self._calls), default=0),
+            start_ns=min(self._times, default=0),
+            end_ns=max(self._times, default=0),
             runs=tuple(self._runs),
         )
 

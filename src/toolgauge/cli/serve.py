@@ -25,6 +25,7 @@ from toolgauge.report.kept import ADMITTED_PER_SECOND
 from toolgauge.score.criterion import Criterion
 from toolgauge.score.unmatched import without_effect
 from toolgauge.service.criteria_factory import evaluator_files, load_configuration, unusable_files
+from toolgauge.service.destinations import destination_names
 from toolgauge.service.pipeline_factory import VERSION, redactor
 from toolgauge.service.process import Faults, freeze_loaded_objects, handle_stop_signals, tune_process
 from toolgauge.service.reload import ConfigWatch, FrontReloader, Load, Reloader
@@ -33,7 +34,7 @@ from toolgauge.service.serve import make_service
 from toolgauge.service.workers.front import Front, make_front, number_of_workers
 from toolgauge.service.workers.redistribution import take_over_journals
 from toolgauge.service.workers.worker_observations import Viewers
-from toolgauge.settings import file_path, redacted_url, split_address
+from toolgauge.settings import file_path, split_address
 from toolgauge.web.view import WebView
 
 _LOG = logging.getLogger("toolgauge")
@@ -126,7 +127,7 @@ async def _serve(
     adopt = partial(_adopt, log, lines, view)
     shows = [each.show for each in (lines, view) if each is not None]
     service: Runtime
-    keeps, is_leaf = False, not _destinations(config)
+    keeps, is_leaf = False, not destination_names(config)
     if number_of_workers(config) == 1:
         take_over_journals(config.state)
         observing = partial(_observed, shows) if shows else None
@@ -282,11 +283,11 @@ def _announce(service: Runtime, config: Config, criteria: Sequence[Criterion], v
     if config.state.directory is not None:
         directory = file_path(config.state.directory).absolute()
         _LOG.info("requests are acknowledged when they are in the journal in %s", directory)
-    urls = _destinations(config)
-    if urls:
-        _LOG.info("exporting to %s", ", ".join(urls), extra={"endpoints": urls})
+    destinations = destination_names(config)
+    if destinations:
+        _LOG.info("exporting to %s", ", ".join(destinations), extra={"endpoints": destinations})
     else:
-        _LOG.info("nothing is exported: neither `exporters.otlp` nor `exporters.kafka` is configured")
+        _LOG.info("nothing is exported: `exporters` has neither `otlp` nor `kafka` nor an exporter of a plug-in")
 
 
 def _url(settings: ListenerSettings, port: int) -> str:
@@ -294,10 +295,3 @@ def _url(settings: ListenerSettings, port: int) -> str:
     scheme = "http" if settings.tls is None else "https"
     # Without a host, it listens on all addresses.
     return f"{scheme}://[{host or '::'}]:{port}" if ":" in (host or "::") else f"{scheme}://{host}:{port}"
-
-
-def _destinations(config: Config) -> list[str]:
-    urls = [redacted_url(url) or "" for exporter in config.exporters.otlp for url in exporter.endpoints]
-    if config.exporters.kafka is not None:
-        urls.append(f"Kafka at {', '.join(config.exporters.kafka.brokers)}")
-    return urls

@@ -24,7 +24,7 @@ from toolgauge.model.observations import (
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import langchain, values
-from toolgauge.recognize.conventions import counted_text
+from toolgauge.recognize.conventions import token_counts
 from toolgauge.recognize.conventions_reader import PlainDialect
 from toolgauge.recognize.langchain import as_requested, is_control_flow, node_answers, tool_answer, waiting_calls
 
@@ -67,7 +67,7 @@ class Langfuse(PlainDialect):
             yield as_requested(_tool(span))
         elif kind == "generation":
             agent = _agent(span)
-            sent, received = counted_text(span.attributes.get(USAGE))
+            sent, received = token_counts(span.attributes.get(USAGE))
             yield ModelCall(agent=agent, input_tokens=sent, output_tokens=received)
             given, tools = _given(_decoded(span.attributes.get(INPUT)))
             yield from self._conventions.offered([*tools])

@@ -21,7 +21,7 @@ from toolgauge.model.observations import (
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import langchain, provider_messages, values
-from toolgauge.recognize.conventions import EXECUTE, OPERATION, RESULT, counted_text, executed
+from toolgauge.recognize.conventions import EXECUTE, OPERATION, RESULT, executed, token_counts
 from toolgauge.recognize.conventions_reader import PlainDialect
 from toolgauge.recognize.langchain import (
     Answer,
@@ -131,7 +131,7 @@ class MLflow(PlainDialect):
 
     def _model(self, span: Span, metadata: JsonObject) -> Iterator[Observation]:
         agent = langchain.agent_name(metadata)
-        sent, received = counted_text(span.attributes.get(USAGE))
+        sent, received = token_counts(span.attributes.get(USAGE))
         yield ModelCall(agent=agent, input_tokens=sent, output_tokens=received)
         given = values.decoded(span.attributes.get(_INPUTS))
         offered = [*self._conventions.offered(span.attributes.get(TOOLS))]

@@ -35,9 +35,10 @@ from toolgauge.score.selection import (
     hidden_calls,
     nothing_to_judge,
     shown,
+    unfinished,
     was_stopped,
 )
-from toolgauge.settings import WrittenDuration, duration_ns, whole
+from toolgauge.settings import Duration, whole
 
 _NS_PER_S = 1_000_000_000
 _MOST = 10**15
@@ -50,8 +51,6 @@ Figure: TypeAlias = Literal["calls", "errors", "duration", "tokens"]
 
 
 Most: TypeAlias = Annotated[int, BeforeValidator(whole), Field(ge=0, le=_MOST)]
-# A duration with its unit, in nanoseconds.
-MostTime: TypeAlias = Annotated[int, BeforeValidator(duration_ns, json_schema_input_type=WrittenDuration | Literal[0])]
 Quantile: TypeAlias = Annotated[float, Field(gt=0, le=1)]
 Quantiles: TypeAlias = dict[Quantile, Most]
 
@@ -63,7 +62,7 @@ class ToolLimits(BaseModel):
 
     calls: Most | None = None
     errors: Most | None = None
-    duration: MostTime | None = None
+    duration: Duration | None = None
 
 
 class ToolEnvelope(BaseModel):
@@ -73,7 +72,7 @@ class ToolEnvelope(BaseModel):
 
     calls: Quantiles = {}
     errors: Quantiles = {}
-    duration: dict[Quantile, MostTime] = {}
+    duration: dict[Quantile, Duration] = {}
 
 
 class Envelope(ToolEnvelope):
@@ -227,17 +226,15 @@ def _measured(limit: _Limit, trajectory: Trajectory) -> _Measured:
             is_conversation = trajectory.scope == "conversation" and trajectory.runs
             runs = [run for run in trajectory.runs if run.above is None] if is_conversation else [trajectory]
             actual, gap = _union_ns((run.start_ns, run.end_ns) for run in runs), None
+            if not trajectory.end_ns:
+                gap = NotEvaluated(reason="no_content", explanation="the times of the trajectory were not recorded")
         case "tokens":
             tokens = trajectory.tokens
             actual, unknown = (0, "tokens") if tokens is None else (tokens.input + tokens.output, "")
             if tokens is not None and tokens.unmeasured:
                 unknown = f"the tokens of {tokens.unmeasured} model calls"
             gap = NotEvaluated(reason="no_content", explanation=f"{unknown} were not recorded") if unknown else None
-    because = trajectory.closed_because
-    # Only a run that has ended shows that no further calls are missing.
-    if gap is None and (because in CUT_SHORT or (because == "open_idle" and not trajectory.has_agent_run)):
-        gap = NotEvaluated(reason="incomplete", explanation="the trajectory was closed before it had ended")
-    return actual, gap
+    return actual, gap or unfinished(trajectory)
 
 
 def _unknown_end(calls: Sequence[ToolCall]) -> NotEvaluated | None:

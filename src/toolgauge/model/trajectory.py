@@ -55,6 +55,7 @@ class ToolCall(Struct, frozen=True, gc=False):
     requested_by: SpanRef | None
     executed_by: SpanRef | None
     dialect: str
+    # Both 0 when not known.
     start_ns: int
     end_ns: int
     # The first turn that could know the result or the error; past the last turn for what came after it.
@@ -177,6 +178,7 @@ class Trajectory(Struct, frozen=True, kw_only=True, gc=False):
     messages: tuple[Message, ...]
     attributes: Mapping[str, str | int | float | bool]
     closed_because: ClosedBecause
+    # Both 0 when not known.
     start_ns: int
     end_ns: int
     # Names of the called tools that change state; decided by configuration, filled in by the scorer.

@@ -70,8 +70,8 @@ def counted(usage: JsonObject) -> tuple[int | None, int | None]:
     return sums[0], sums[1]
 
 
-def counted_text(value: Value) -> tuple[int | None, int | None]:
-    """Read an object with counts that an attribute holds as JSON text."""
+def token_counts(value: Value) -> tuple[int | None, int | None]:
+    """Return (input, output) tokens of an object in JSON text."""
     read = values.content(value)
     return counted(values.as_object(read.value)) if isinstance(read, Recorded) else (None, None)
 

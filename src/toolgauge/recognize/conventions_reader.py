@@ -25,7 +25,7 @@ from toolgauge.model.observations import (
 )
 from toolgauge.model.records import LogRecord, Record, Span, SpanEvent
 from toolgauge.recognize import conventions, values
-from toolgauge.recognize.conventions import counted_text, model_call
+from toolgauge.recognize.conventions import model_call, token_counts
 from toolgauge.recognize.definitions import DefinitionReader
 from toolgauge.recognize.messages import Message, may_contain_failures, messages_of, past_calls, read_messages
 from toolgauge.recognize.values import MAX_ITEMS
@@ -422,7 +422,7 @@ def raw_request(span: Span) -> Iterator[Observation]:
     # The conventions' messages on the span of the request have lost the ids of answers.
     given = read_messages(attributes.get(provider + _MESSAGES), "user")
     if choices or given:
-        sent, received = counted_text(attributes.get(provider + _USAGE))
+        sent, received = token_counts(attributes.get(provider + _USAGE))
         yield ModelCall(input_tokens=sent, output_tokens=received)
         yield from conventions.received(given)
         yield from conventions.written([Message(values.as_object(choice), "assistant") for choice in choices], None)

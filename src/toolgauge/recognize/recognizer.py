@@ -238,39 +238,39 @@ class Recognizer:
                 return operation, deferring.name
         return None
 
-    def read_waited(self, dialect: str, span: Span) -> Reading | None:
+    def read_waited(self, name: str, span: Span) -> Reading | None:
         """Read a span that has waited for a dialect, as `read` does."""
-        reader, _ = self._readers_of_calls.get(dialect, (None, None))
+        dialect, _ = self._readers_of_calls.get(name, (None, None))
         # No dialect before it could claim the span. Asking it alone: 4 % of all CPU where content is read.
-        return self._read(span, span.ref, self._asked if reader is None else (reader,))
+        return self._read(span, span.ref, self._asked if dialect is None else (dialect,))
 
-    def read_calls(self, dialect: str, span: Span) -> Reading | None:
+    def read_calls(self, name: str, span: Span) -> Reading | None:
         """Read a span with a known operation, without messages and results; `None` when all must be read. Never raises."""
-        reader, calls = self._readers_of_calls.get(dialect, (None, None))
-        if reader is None or calls is None:
+        dialect, calls = self._readers_of_calls.get(name, (None, None))
+        if dialect is None or calls is None:
             return None
         cut_before = cut_texts_seen()
         try:
-            found = calls(span) if reader.claims(span) else None
+            found = calls(span) if dialect.claims(span) else None
             observations = None if found is None else tuple(found)
         except Exception:  # noqa: BLE001 - dialects are plug-ins and records are hostile
-            # Counted when all of it is read.
+            # The error is counted when the whole span is read.
             return None
         if observations is None:
             return None
-        attributes = self._attributes(span, reader) if self._wanted else ()
+        attributes = self._attributes(span, dialect) if self._wanted else ()
         sizes = text_sizes(span) if cut_texts_seen() != cut_before else ()
-        return _reading(span, span.ref, reader, observations, attributes, sizes)
+        return _reading(span, span.ref, dialect, observations, attributes, sizes)
 
-    def read_history(self, dialect: str, span: Span) -> tuple[CallRequested | MessageSeen, ...]:
+    def read_history(self, name: str, span: Span) -> tuple[CallRequested | MessageSeen, ...]:
         """Read the calls in the history that a model's span was given; none where the dialect reads no histories. Never raises."""
-        reader = self._remembering.get(dialect)
-        if reader is None:
+        dialect = self._remembering.get(name)
+        if dialect is None:
             return ()
         try:
-            return tuple(reader.history(span))
+            return tuple(dialect.history(span))
         except Exception:  # noqa: BLE001 - dialects are plug-ins and records are hostile
-            self._metrics.dialect_errors.add(1, (dialect,))
+            self._metrics.dialect_errors.add(1, (name,))
             return ()
 
     def _read(self, record: Record, ref: SpanRef, asked: Iterable[Dialect]) -> Reading | None:

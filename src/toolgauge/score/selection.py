@@ -125,6 +125,14 @@ def hidden_calls(trajectory: Trajectory) -> NotEvaluated:
     return NotEvaluated(reason="no_content", explanation=asked)
 
 
+def unfinished(trajectory: Trajectory) -> NotEvaluated | None:
+    """Return the outcome of a trajectory that was closed before its run had ended; `None` where no calls can follow."""
+    because = trajectory.closed_because
+    if because in CUT_SHORT or (because == "open_idle" and not trajectory.has_agent_run):
+        return NotEvaluated(reason="incomplete", explanation="the trajectory was closed before it had ended")
+    return None
+
+
 def unseen_arguments(call: ToolCall) -> NotEvaluated | None:
     """Return the outcome of a call without recorded arguments; `None` when they were recorded, readable or not."""
     match call.arguments:

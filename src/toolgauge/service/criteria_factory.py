@@ -42,6 +42,7 @@ from toolgauge.net.auth import TokenGuard
 from toolgauge.net.tls import client_context, server_context
 from toolgauge.score.criterion import Criterion, Inline, Lookup, NoReference, Reference, When, revision
 from toolgauge.service.judge_pool import judge_problems, require_judge
+from toolgauge.settings import AS_WRITTEN
 
 
 class EvaluatorFiles:
@@ -263,7 +264,7 @@ def _evaluator(
     if not issubclass(loaded, BaseModel):
         return checked_evaluator(plugins.make_plain(loaded, entry.evaluator), entry.evaluator)
     try:
-        return checked_evaluator(loaded.model_validate(entry.parameters), entry.evaluator)
+        return checked_evaluator(loaded.model_validate(entry.parameters, context=AS_WRITTEN), entry.evaluator)
     except ValidationError as error:
         problems.extend(parameter_problems(entry, loaded, error))
         return None
@@ -292,7 +293,7 @@ def make_evaluator(name: str, parameters: JsonObject) -> Evaluator | JudgeEvalua
         raise ConfigError(f"evaluator `{name}` is not a pydantic model")
     try:
         # A plug-in's class: `plugins.evaluator` has seen that it has what an evaluator must have.
-        return cast("Evaluator | JudgeEvaluator", loaded.model_validate(parameters))
+        return cast("Evaluator | JudgeEvaluator", loaded.model_validate(parameters, context=AS_WRITTEN))
     except ValidationError as error:
         wording = Wording(kind="parameter", owner=f" of evaluator `{name}`", unknown=("version", "level"))
         raise config_error(problems_of(error, written(parameters, Place("config")), loaded, wording)) from error

@@ -12,6 +12,7 @@ from toolgauge.export.settings import DestinationSettings
 from toolgauge.model.ports import Exporter
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.pipeline_factory import VERSION
+from toolgauge.settings import redacted_url
 from toolgauge.state.ledger import Ledger
 
 USER_AGENT = f"toolgauge/{VERSION}"
@@ -71,3 +72,11 @@ def make_recording(config: Config, metrics: SelfMetrics) -> RecordingFile | None
     recording = RecordingFile(settings.path, rotation=rotation)
     metrics.recording_dropped.observe = lambda: {(*labels,): count for labels, count in tuple(recording.losses.items())}
     return recording
+
+
+def destination_names(config: Config) -> list[str]:
+    """Name the destinations of `make_outbox` for people: by URL, by brokers, or by the name of the plug-in."""
+    names = [redacted_url(url) or "" for exporter in config.exporters.otlp for url in exporter.endpoints]
+    if config.exporters.kafka is not None:
+        names.append(f"Kafka at {', '.join(config.exporters.kafka.brokers)}")
+    return [*names, *(f"`{name}`" for name, _ in extensions(config.exporters))]

@@ -198,7 +198,7 @@ class OffsetJournal:
         self._journal = journal
         self._own_ids = itertools.count(1)
         self._lock = threading.Lock()
-        self._parts: dict[TopicPart, _Partition] = {}
+        self._partitions: dict[TopicPart, _Partition] = {}
         self._undelivered: dict[JournalRow, _Batch] = {}
         self._closed: list[ClosedId] = []
 
@@ -210,7 +210,7 @@ class OffsetJournal:
         """Return whether the next process finds these entries in the journal, or reads and scores their messages again."""
         messages = [source for source in entries if isinstance(source, BrokerMessage)]
         if messages:
-            parts = [self._parts.get((one.topic, one.assignment.partition)) for one in messages]
+            parts = [self._partitions.get((one.topic, one.assignment.partition)) for one in messages]
             return all(part is not None and one in part.needed for one, part in zip(messages, parts, strict=True))
         return self._journal is not None and self._journal.keeps(entries)
 
@@ -238,13 +238,13 @@ class OffsetJournal:
     def begin(self, topic: str, partition: int, offset: int) -> None:
         """Read a partition from this offset on."""
         with self._lock:
-            self._parts[topic, partition] = _Partition(offset)
+            self._partitions[topic, partition] = _Partition(offset)
 
     def add(self, topic: str, offset: int, assignment: Assignment, now_ns: int) -> BrokerMessage:
         """Return the message that was read, which is needed from here on. Offsets rise; there may be gaps between them."""
         message = BrokerMessage(topic, offset, assignment)
         with self._lock:
-            part = self._parts[topic, assignment.partition]
+            part = self._partitions[topic, assignment.partition]
             part.needed[message] = now_ns
             part.next_offset = offset + 1
         return message
@@ -252,7 +252,7 @@ class OffsetJournal:
     def skip(self, topic: str, offset: int, assignment: Assignment) -> None:
         """Pass a message that is not needed."""
         with self._lock:
-            self._parts[topic, assignment.partition].next_offset = offset + 1
+            self._partitions[topic, assignment.partition].next_offset = offset + 1
 
     def done(self, message: BrokerMessage) -> None:
         """Release a message."""
@@ -268,20 +268,20 @@ class OffsetJournal:
     def drop(self, assignment: Assignment) -> list[BrokerMessage]:
         """Forget a lost partition; return its messages that are needed."""
         with self._lock:
-            lost = [key for key in self._parts if key[1] == assignment.partition]
-            return [message for key in lost for message in self._parts.pop(key).needed]
+            lost = [key for key in self._partitions if key[1] == assignment.partition]
+            return [message for key in lost for message in self._partitions.pop(key).needed]
 
     def position(self, topic: str, partition: int) -> int | None:
         """Return the offset of the next message to read; `None` where the partition is not read."""
         with self._lock:
-            part = self._parts.get((topic, partition))
+            part = self._partitions.get((topic, partition))
             return None if part is None else part.next_offset
 
     def committable(self, now_ns: int) -> list[Committable]:
         """Return the offsets that may be committed, one a partition."""
         with self._lock:
             found: list[Committable] = []
-            for (topic, partition), part in self._parts.items():
+            for (topic, partition), part in self._partitions.items():
                 first, since_ns = next(iter(part.needed.items()), (None, now_ns))
                 offset = part.next_offset if first is None else first.offset
                 found.append(Committable(topic, partition, offset, part.next_offset, since_ns))
@@ -291,7 +291,8 @@ class OffsetJournal:
         """Return needed messages that were read before this time."""
         with self._lock:
             old = (
-                itertools.takewhile(lambda one: one[1] < than_ns, part.needed.items()) for part in self._parts.values()
+                itertools.takewhile(lambda one: one[1] < than_ns, part.needed.items())
+                for part in self._partitions.values()
             )
             return [message for of_part in old for message, _ in of_part]
 
@@ -299,7 +300,7 @@ class OffsetJournal:
     def needed(self) -> int:
         """How many messages are needed."""
         with self._lock:
-            return sum(len(part.needed) for part in self._parts.values())
+            return sum(len(part.needed) for part in self._partitions.values())
 
     def take_closed(self, *, undelivered: bool = False) -> Sequence[ClosedId]:
         """Return the traces that have closed since the last call; also those with `undelivered` scores, if wanted."""
@@ -313,7 +314,7 @@ class OffsetJournal:
 
     def _done(self, message: BrokerMessage) -> _Partition | None:
         """Return the partition that needed the message; `None` where it was not needed."""
-        part = self._parts.get((message.topic, message.assignment.partition))
+        part = self._partitions.get((message.topic, message.assignment.partition))
         if part is None or part.needed.pop(message, None) is None:
             return None
         return part

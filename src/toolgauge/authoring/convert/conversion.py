@@ -51,7 +51,7 @@ def convert(documents: Sequence[Document], references: Path | None, key: str) ->
         raise RecordingError("; ".join(["nothing could be carried over", *notes.lines]), hint=f"known formats: {known}")
     writer = _Writer(references, key)
     criteria = [writer.criterion(draft) for draft in drafts]
-    return Converted(criteria=list(criteria), references=writer.references, notes=notes.lines)
+    return Converted(criteria=list(criteria), references=writer.lines_by_file, notes=notes.lines)
 
 
 def _loadable(drafts: Iterator[Draft], notes: Notes) -> Iterator[Draft]:
@@ -95,9 +95,9 @@ def _line(case: str, expected: JsonObject) -> str:
 class _Writer:
     """Writes criteria; equal cases share a file of references."""
 
-    def __init__(self, references: Path | None, key: str) -> None:
-        self.references: dict[Path, list[str]] = {}
-        self._file = references
+    def __init__(self, file: Path | None, key: str) -> None:
+        self.lines_by_file: dict[Path, list[str]] = {}
+        self._file = file
         self._key = key
         self._names: set[str] = set()
 
@@ -126,7 +126,7 @@ class _Writer:
             )
         lines = [_line(case, expected) for case, expected in cases.items()]
         file = self._file
-        if self.references.get(file, lines) != lines:
+        if self.lines_by_file.get(file, lines) != lines:
             file = file.with_name(f"{file.stem}.{name}{file.suffix}")
-        self.references[file] = lines
+        self.lines_by_file[file] = lines
         return file

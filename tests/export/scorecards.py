@@ -112,7 +112,7 @@ def emitter(
 ) -> Emitter:
     registry = registry if registry is not None else MetricRegistry()
     return Emitter(
-        settings if settings is not None else EmitSettings(),
+        settings if settings is not None else EmitSettings(events="scored"),
         registry,
         selfmetrics if selfmetrics is not None else SelfMetrics(registry),
         redactor if redactor is not None else Redactor(show_values=False),

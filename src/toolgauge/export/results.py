@@ -132,7 +132,7 @@ _Attribute: TypeAlias = tuple[str, AttributeValue]
 class EmitSettings:
     """Selects results for log records (`events`), and how scores reach the trace (`annotate`); `metrics` caps labels."""
 
-    events: EventsMode = "scored"
+    events: EventsMode = "failed"
     annotate: AnnotateMode = "both"
     trace_url: str | None = None
     metrics: MetricsSettings = field(default_factory=MetricsSettings)

@@ -7,7 +7,6 @@ It has the trajectory's results and counts of calls by criterion; only calls tha
 
 # pyright: reportUnknownMemberType=false
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import islice
@@ -26,7 +25,6 @@ from toolgauge.export.regression_events import encode_regressions
 from toolgauge.export.results import (
     BoundedCache,
     EmitSettings,
-    ResultParts,
     ResultWriter,
     incomplete_attributes,
     on_span,
@@ -34,7 +32,7 @@ from toolgauge.export.results import (
 from toolgauge.export.score_metrics import ScoreMetrics
 from toolgauge.model.delivery import Outgoing, Signal
 from toolgauge.model.metrics import Metric, MetricRegistry
-from toolgauge.model.outcomes import OutcomeWord, Result, Scorecard
+from toolgauge.model.outcomes import Finding, OutcomeWord, Result, Scorecard, Subject
 from toolgauge.model.records import SpanRef
 from toolgauge.model.regressions import Regression
 from toolgauge.model.trajectory import ClosedBecause, ToolCall, Trajectory, TrajectoryScope
@@ -139,29 +137,28 @@ class _TextAttributes:
         return known
 
 
-class _Subject(Struct, frozen=True, gc=False):
-    """A judged call or trajectory, and its span if known. `record` ends a log record; `link` is a field of our span."""
+class _Written(Struct, frozen=True, gc=False):
+    """A judged call or trajectory, and its span if known. `record` ends a log record."""
 
     target: SpanRef | None
     attributes: list[bytes]
     record: bytes
-    link: bytes
 
 
 class _Subjects:
-    """The subjects of one scorecard, each written once for all criteria."""
+    """The subjects of one scorecard with events, each written once for all criteria."""
 
     def __init__(self, scorecard: Scorecard, texts: _TextAttributes) -> None:
         self._texts = texts
         self._trajectory = scorecard.trajectory
-        self._known: dict[int, _Subject] = {}
-        self._traces: dict[str, tuple[bytes, bytes]] = {}
+        self._known: dict[int, _Written] = {}
+        self._traces: dict[str, bytes] = {}
         self._scope = scorecard.trajectory.scope.encode()
         self._agents: dict[str | None, list[bytes]] = {}
         time = fixed64(fit_time(scorecard.scored_at_ns))
         self._times = _RECORD_TIME + time + _OBSERVED_TIME + time
 
-    def of(self, result: Result) -> _Subject:
+    def of(self, result: Result) -> _Written:
         # By identity: the scorecard keeps its calls for as long as this is in use. Without it: 5 % of all CPU.
         subject = self._known.get(id(result.call))
         if subject is None or subject.target is not result.target:
@@ -170,7 +167,7 @@ class _Subjects:
             subject = self._known[id(result.call)] = self._written(result.call, result.target)
         return subject
 
-    def _written(self, call: ToolCall | None, target: SpanRef | None) -> _Subject:
+    def _written(self, call: ToolCall | None, target: SpanRef | None) -> _Written:
         trajectory = self._trajectory
         if call is None:
             agent, end_ns = trajectory.agents[0] if trajectory.agents else None, trajectory.end_ns
@@ -189,61 +186,63 @@ class _Subjects:
         if end_ns > 0:
             attributes.append(self._texts.end(end_ns))
         trace_id = trajectory.trace_id if target is None else target.trace_id
-        begun = self._traces.get(trace_id)
-        if begun is None:
-            raw = raw_id(trace_id, 16)
-            begun = self._traces[trace_id] = (field(_RECORD_TRACE_ID, raw), field(_LINK_TRACE_ID, raw))
-        # A record's end, without its times, and a link.
-        record, link = begun
+        record = self._traces.get(trace_id)
+        if record is None:
+            record = self._traces[trace_id] = field(_RECORD_TRACE_ID, raw_id(trace_id, 16))
         # Calls that share a model's span may be alike but for their order.
         order = b"" if call is None else varint(call.order)
-        if target is None:
-            link = b""
-        else:
-            span_id = field(b"", raw_id(target.span_id, 8))
-            record += _RECORD_SPAN_ID + span_id
-            link = field(_LINK, link + _LINK_SPAN_ID + span_id)
+        # A record's end, without its times.
+        if target is not None:
+            record += field(_RECORD_SPAN_ID, raw_id(target.span_id, 8))
         record = results.RECORD_ATTRIBUTES.join((record, *attributes))
         uid = results.uid_of_subject(self._scope, order, record)
-        return _Subject(target, attributes, uid + self._times + record, link)
+        return _Written(target, attributes, uid + self._times + record)
 
 
 class _ScorecardSpan:
     def __init__(self, scorecard: Scorecard, texts: _TextAttributes) -> None:
         self._scorecard = scorecard
         self._texts = texts
-        # By criterion, how many calls had each of the outcomes.
+        # By criterion, how many calls had each of the outcomes, and its revision; those of the others stand on the span.
         self._calls: dict[str, dict[OutcomeWord, int]] = {}
-        # Of these criteria, in their order; those of the others stand on the span.
-        self._revisions: list[str] = []
+        self._revisions: dict[str, str] = {}
         self._events: list[bytes] = []
         self._event_bytes = 0
         self._dropped_events = 0
         # Each judged span once, in order of the results.
         self.links: dict[bytes, None] = {}
+        self._trace_ids: dict[str, bytes] = {}
         self._of_trajectory: list[tuple[Result, bytes]] = []
 
-    def add(self, result: Result, parts: ResultParts, subject: _Subject) -> None:
-        word = parts.counted_as
-        if word is None:
-            self._of_trajectory.append((result, parts.on_span))
-        else:
-            counts = self._calls.get(result.criterion)
+    def count(self, findings: Iterable[Finding], times: int) -> None:
+        for finding in findings:
+            counts = self._calls.get(finding.criterion)
             if counts is None:
-                counts = self._calls[result.criterion] = {}
-                self._revisions.append(result.revision)
-            counts[word] = counts.get(word, 0) + 1
-            if parts.event and (len(self._events) == MAX_EVENTS or self._event_bytes >= _MAX_EVENT_BYTES):
-                self._dropped_events += 1
-            elif parts.event:
-                of_subject = [*subject.attributes]
-                if subject.target is not None:
-                    of_subject.append(text_attribute(_JUDGED_SPAN, subject.target.span_id))
-                event = results.EVENT_ATTRIBUTES.join((_EVENT_NAME + parts.event, *of_subject))
-                self._events.append(event)
-                self._event_bytes += len(event)
-        if subject.link:
-            self.links[subject.link] = None
+                counts = self._calls[finding.criterion] = {}
+                self._revisions[finding.criterion] = finding.revision
+            counts[finding.word] = counts.get(finding.word, 0) + times
+
+    def link(self, target: SpanRef) -> None:
+        trace_id = self._trace_ids.get(target.trace_id)
+        if trace_id is None:
+            written = field(_LINK_TRACE_ID, raw_id(target.trace_id, 16))
+            trace_id = self._trace_ids[target.trace_id] = written + _LINK_SPAN_ID
+        self.links[field(_LINK, trace_id + field(b"", raw_id(target.span_id, 8)))] = None
+
+    def add(self, result: Result, on_span: bytes) -> None:
+        """Add a result of the trajectory."""
+        self._of_trajectory.append((result, on_span))
+
+    def add_event(self, event: bytes, subject: _Written) -> None:
+        if len(self._events) == MAX_EVENTS or self._event_bytes >= _MAX_EVENT_BYTES:
+            self._dropped_events += 1
+            return
+        of_subject = [*subject.attributes]
+        if subject.target is not None:
+            of_subject.append(text_attribute(_JUDGED_SPAN, subject.target.span_id))
+        written = results.EVENT_ATTRIBUTES.join((_EVENT_NAME + event, *of_subject))
+        self._events.append(written)
+        self._event_bytes += len(written)
 
     @property
     def is_wanted(self) -> bool:
@@ -252,16 +251,17 @@ class _ScorecardSpan:
     def written(self) -> bytes:
         """Write the span. Its id is derived from its contents: written a second time it is a duplicate, not a second span."""
         trace_id = field(_TRACE_ID, raw_id(self._scorecard.trajectory.trace_id, 16))
-        contents = b"".join(self._contents())
+        criteria = [criterion for criterion in self._scorecard.criteria if criterion in self._calls]
+        contents = b"".join(self._contents(criteria))
         # The judges' scorecard is a second span.
         kind = "judges" if self._scorecard.by_judges else "scorecard"
-        revisions = "\0".join(self._revisions).encode("utf-8", "surrogatepass")
+        revisions = "\0".join(map(self._revisions.__getitem__, criteria)).encode("utf-8", "surrogatepass")
         span_id = field(_SPAN_ID, results.span_id_of(kind, (trace_id, contents, *self._events, revisions)))
         time = fixed64(fit_time(self._scorecard.scored_at_ns))
         events = (field(_EVENT, _EVENT_TIME + time + event) for event in self._events)
         return b"".join((trace_id, span_id, contents, _START, time, _END, time, *events))
 
-    def _contents(self) -> Iterator[bytes]:
+    def _contents(self, criteria: Iterable[str]) -> Iterator[bytes]:
         trajectory = self._scorecard.trajectory
         root = trajectory.root
         # A conversation's root may lie in an earlier trace; a parent in another trace is no parent.
@@ -273,11 +273,16 @@ class _ScorecardSpan:
         if trajectory.conversation_id is not None:
             for key in (_CONVERSATION, _SESSION):
                 yield results.SPAN_ATTRIBUTES + text_attribute(key, trajectory.conversation_id)
-        for criterion, counts in self._calls.items():
-            yield _call_counts(criterion, *map(counts.get, results.OUTCOME_WORDS))
+        for criterion in criteria:
+            yield _call_counts(criterion, *map(self._calls[criterion].get, results.OUTCOME_WORDS))
         # Several results of one criterion for one span would overwrite each other.
-        rivals = Counter((result.target, result.criterion) for result, _ in self._of_trajectory)
-        yield from (on_span for result, on_span in self._of_trajectory if rivals[result.target, result.criterion] == 1)
+        named = [(result.target, result.criterion) for result, _ in self._of_trajectory]
+        is_alone = len(set(named)) == len(named)
+        yield from (
+            on_span
+            for one, (_, on_span) in zip(named, self._of_trajectory, strict=True)
+            if is_alone or named.count(one) == 1
+        )
         yield from islice(self.links, MAX_LINKS)
         yield _dropped(_DROPPED_EVENTS, self._dropped_events)
         yield _dropped(_DROPPED_LINKS, len(self.links) - MAX_LINKS)
@@ -300,6 +305,13 @@ def _call_counts(criterion: str, *counts: int | None) -> bytes:
 
 def _dropped(field_tag: bytes, count: int) -> bytes:
     return field_tag + varint(count) if count > 0 else b""
+
+
+def _results_in_order(scorecard: Scorecard, subjects: Sequence[Subject]) -> Sequence[Result]:
+    if len(subjects) < 2:
+        return subjects[0].results if subjects else ()
+    wanted = {(id(subject.call), id(subject.target)) for subject in subjects}
+    return [result for result in scorecard.results if (id(result.call), id(result.target)) in wanted]
 
 
 class Emitter:
@@ -350,11 +362,22 @@ class Emitter:
         for scorecard in scorecards:
             span = _ScorecardSpan(scorecard, self._texts)
             subjects = _Subjects(scorecard, self._texts)
-            for result in scorecard.results:
-                parts, subject = self._results.parts(result), subjects.of(result)
-                if parts.on_span or parts.counted_as is not None:
-                    span.add(result, parts, subject)
-                if parts.record and records.add(parts.record + subject.record):
+            for verdict, alike in scorecard.verdicts.items():
+                span.count(self._results.outline(verdict).counted, len(alike))
+            with_parts: list[Subject] = []
+            for subject in scorecard.subjects:
+                outline = self._results.outline(subject.verdict)
+                if outline.is_linked and subject.target is not None:
+                    span.link(subject.target)
+                if outline.has_parts:
+                    with_parts.append(subject)
+            for result in _results_in_order(scorecard, with_parts):
+                parts = self._results.parts(result)
+                if parts.on_span:
+                    span.add(result, parts.on_span)
+                if parts.event:
+                    span.add_event(parts.event, subjects.of(result))
+                if parts.record and records.add(parts.record + subjects.of(result).record):
                     yield records.take()
             if span.is_wanted:
                 self._selfmetrics.annotations.add(len(span.links), ("scorecard",))

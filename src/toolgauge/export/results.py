@@ -5,7 +5,7 @@ judges (tool, agent, ids, times) is written elsewhere.
 """
 # pyright: reportUnknownMemberType=false
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
@@ -20,12 +20,15 @@ from toolgauge.export.settings import AnnotateMode, EventsMode, MetricsSettings
 from toolgauge.model.observations import OTHER_ERROR
 from toolgauge.model.outcomes import (
     Errored,
+    Finding,
     NotEvaluated,
     Outcome,
     OutcomeWord,
     Result,
     Scorecard,
     Scored,
+    Subject,
+    Verdict,
     outcome_word,
 )
 from toolgauge.model.plain_words import error_words, with_cause, with_spaces
@@ -173,6 +176,10 @@ def incomplete_attributes(why: str | None) -> bytes:
     return elements(SPAN_ATTRIBUTES, [attribute(INCOMPLETE, True), attribute(INCOMPLETE_BECAUSE, why)])  # noqa: FBT003 (a value)
 
 
+def _is_live(verdict: Verdict) -> bool:
+    return any(finding.enforce == "live" for finding in verdict.findings)
+
+
 class Annotations:
     """Writes live results on held spans, and why they are no pass; not several of one criterion, which would overwrite each other."""
 
@@ -181,24 +188,39 @@ class Annotations:
         # Without it: 4 % of all CPU.
         self._written: BoundedCache[Hashable, bytes] = BoundedCache()
 
-    def collect(self, scorecard: Scorecard) -> dict[str, dict[str, bytes]]:
-        """Collect attribute fields by span id and criterion, of judged spans and the root; none for conversations."""
-        spans: dict[str, dict[str, bytes]] = {}
+    def collect(self, scorecard: Scorecard) -> dict[str, bytes]:
+        """Collect attribute fields by span id, of judged spans and the root; none for conversations."""
         trajectory = scorecard.trajectory
-        live = [result for result in scorecard.results if result.enforce == "live"]
-        if trajectory.scope != "trace" or not live:
-            return spans
+        if trajectory.scope != "trace" or not any(map(_is_live, scorecard.verdicts)):
+            return {}
+        by_span: dict[str, list[Subject]] = {}
+        for subject in scorecard.subjects:
+            if subject.target is not None and subject.target.trace_id == trajectory.trace_id:
+                by_span.setdefault(subject.target.span_id, []).append(subject)
+        written = {span_id: self._joined(subjects, scorecard) for span_id, subjects in by_span.items()}
         if trajectory.root is not None:
-            # No criterion has this name.
-            closed = _CLOSED[trajectory.closed_because]
-            spans[trajectory.root.span_id] = {"": closed + incomplete_attributes(trajectory.incomplete)}
-        for result in live:
-            target, criterion = result.target, result.criterion
-            if target is None or target.trace_id != trajectory.trace_id:
-                continue
-            of_span = spans.setdefault(target.span_id, {})
-            of_span[criterion] = b"" if criterion in of_span else self._attributes(criterion, result.outcome)
-        return spans
+            closed = _CLOSED[trajectory.closed_because] + incomplete_attributes(trajectory.incomplete)
+            written[trajectory.root.span_id] = closed + written.get(trajectory.root.span_id, b"")
+        return written
+
+    def _joined(self, subjects: Sequence[Subject], scorecard: Scorecard) -> bytes:
+        verdict, results = subjects[0].verdict, subjects[0].results
+        known = self._written.get(verdict)
+        if known is not None and len(subjects) == 1:
+            return known
+        if len(subjects) > 1:
+            places = {criterion: place for place, criterion in enumerate(scorecard.criteria)}
+            results = sorted((one for each in subjects for one in each.results), key=lambda one: places[one.criterion])
+        of_span: dict[str, bytes] = {}
+        for result in results:
+            if result.enforce == "live":
+                criterion = result.criterion
+                of_span[criterion] = b"" if criterion in of_span else self._attributes(criterion, result.outcome)
+        joined = b"".join(of_span.values())
+        # What did not pass is explained, in words of its own.
+        if len(subjects) == 1 and not any(one.enforce == "live" and one.word in _EXPLAINED for one in verdict.findings):
+            self._written.keep(verdict, joined, len(joined))
+        return joined
 
     def _attributes(self, criterion: str, outcome: Outcome) -> bytes:
         if isinstance(outcome, Scored):
@@ -226,15 +248,19 @@ class Annotations:
 
 
 class ResultParts(Struct, frozen=True, gc=False):
-    """Bytes shared by results that are alike: attributes of the scorecard's span and of its event, a log record's beginning.
-
-    `counted_as` is the outcome under which a call's result is counted on the scorecard's span.
-    """
+    """Bytes shared by results that are alike: attributes of the scorecard's span and of its event, a log record's beginning."""
 
     on_span: bytes = b""
     event: bytes = b""
     record: bytes = b""
-    counted_as: OutcomeWord | None = None
+
+
+class Outline(Struct, frozen=True, gc=False):
+    """How a verdict appears: its findings that the scorecard's span counts, whether that links to the target, and whether results have parts."""
+
+    counted: tuple[Finding, ...]
+    is_linked: bool
+    has_parts: bool
 
 
 class ResultWriter:
@@ -246,6 +272,23 @@ class ResultWriter:
         self._writes_spans = settings.annotate in {"both", "scorecard"}
         # Without it: 20 % of all CPU.
         self._written: BoundedCache[Hashable, ResultParts] = BoundedCache()
+        self._outlines: BoundedCache[Verdict, Outline] = BoundedCache()
+
+    def outline(self, verdict: Verdict) -> Outline:
+        """Return how the verdict appears."""
+        known = self._outlines.get(verdict)
+        if known is None:
+            shown = [one for one in verdict.findings if self._writes_spans and one.enforce != "shadow"]
+            known = Outline(
+                counted=tuple([one for one in shown if one.level == "call"]),
+                is_linked=bool(shown),
+                has_parts=any(
+                    one.level == "trajectory" or (one.word != "pass" and one.reason != "no_calls") for one in shown
+                )
+                or any(one.word in self._records and (one.can_fail or one.word != "pass") for one in verdict.findings),
+            )
+            self._outlines.keep(verdict, known, 0)
+        return known
 
     def parts(self, result: Result) -> ResultParts:
         """Write what this result shares with those that are alike."""
@@ -290,8 +333,7 @@ class ResultWriter:
             return ResultParts(record=record, on_span=on_span)
         # That there was no call to judge is no event of the trajectory either.
         is_quiet = word == "pass" or (isinstance(outcome, NotEvaluated) and outcome.reason == "no_calls")
-        event = b"" if is_quiet else elements(EVENT_ATTRIBUTES, attributes)
-        return ResultParts(record=record, event=event, counted_as=word)
+        return ResultParts(record=record, event=b"" if is_quiet else elements(EVENT_ATTRIBUTES, attributes))
 
 
 def _result_attributes(result: Result, outcome: Outcome, word: OutcomeWord, explanation: str) -> Iterator[_Attribute]:

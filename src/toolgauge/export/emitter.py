@@ -212,7 +212,7 @@ class _ScorecardSpan:
         # Each judged span once, in order of the results.
         self.links: dict[bytes, None] = {}
         self._trace_ids: dict[str, bytes] = {}
-        self._of_trajectory: list[tuple[Result, bytes]] = []
+        self._of_trajectory: dict[tuple[SpanRef | None, str], bytes] = {}
 
     def count(self, findings: Iterable[Finding], times: int) -> None:
         for finding in findings:
@@ -230,8 +230,9 @@ class _ScorecardSpan:
         self.links[field(_LINK, trace_id + field(b"", raw_id(target.span_id, 8)))] = None
 
     def add(self, result: Result, on_span: bytes) -> None:
-        """Add a result of the trajectory."""
-        self._of_trajectory.append((result, on_span))
+        """Add a result of the trajectory; several of one criterion for one span would overwrite each other."""
+        key = result.target, result.criterion
+        self._of_trajectory[key] = b"" if key in self._of_trajectory else on_span
 
     def add_event(self, event: bytes, subject: _Written) -> None:
         if len(self._events) == MAX_EVENTS or self._event_bytes >= _MAX_EVENT_BYTES:
@@ -275,14 +276,7 @@ class _ScorecardSpan:
                 yield results.SPAN_ATTRIBUTES + text_attribute(key, trajectory.conversation_id)
         for criterion in criteria:
             yield _call_counts(criterion, *map(self._calls[criterion].get, results.OUTCOME_WORDS))
-        # Several results of one criterion for one span would overwrite each other.
-        named = [(result.target, result.criterion) for result, _ in self._of_trajectory]
-        is_alone = len(set(named)) == len(named)
-        yield from (
-            on_span
-            for one, (_, on_span) in zip(named, self._of_trajectory, strict=True)
-            if is_alone or named.count(one) == 1
-        )
+        yield from self._of_trajectory.values()
         yield from islice(self.links, MAX_LINKS)
         yield _dropped(_DROPPED_EVENTS, self._dropped_events)
         yield _dropped(_DROPPED_LINKS, len(self.links) - MAX_LINKS)

@@ -5,7 +5,7 @@ judges (tool, agent, ids, times) is written elsewhere.
 """
 # pyright: reportUnknownMemberType=false
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
@@ -176,68 +176,48 @@ def incomplete_attributes(why: str | None) -> bytes:
     return elements(SPAN_ATTRIBUTES, [attribute(INCOMPLETE, True), attribute(INCOMPLETE_BECAUSE, why)])  # noqa: FBT003 (a value)
 
 
-def _is_live(verdict: Verdict) -> bool:
-    return any(finding.enforce == "live" for finding in verdict.findings)
-
-
 class Annotations:
     """Writes live results on held spans, and why they are no pass; not several of one criterion, which would overwrite each other."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
         # Without it: 4 % of all CPU.
-        self._written: BoundedCache[Hashable, bytes] = BoundedCache()
+        self._written: BoundedCache[Verdict, bytes] = BoundedCache()
 
     def collect(self, scorecard: Scorecard) -> dict[str, bytes]:
         """Collect attribute fields by span id, of judged spans and the root; none for conversations."""
         trajectory = scorecard.trajectory
-        if trajectory.scope != "trace" or not any(map(_is_live, scorecard.verdicts)):
+        findings = (finding for verdict in scorecard.verdicts for finding in verdict.findings)
+        if trajectory.scope != "trace" or not any(finding.enforce == "live" for finding in findings):
             return {}
         by_span: dict[str, list[Subject]] = {}
         for subject in scorecard.subjects:
             if subject.target is not None and subject.target.trace_id == trajectory.trace_id:
                 by_span.setdefault(subject.target.span_id, []).append(subject)
-        written = {span_id: self._joined(subjects, scorecard) for span_id, subjects in by_span.items()}
+        written = {span_id: self._joined(subjects, scorecard.criteria) for span_id, subjects in by_span.items()}
         if trajectory.root is not None:
             closed = _CLOSED[trajectory.closed_because] + incomplete_attributes(trajectory.incomplete)
             written[trajectory.root.span_id] = closed + written.get(trajectory.root.span_id, b"")
         return written
 
-    def _joined(self, subjects: Sequence[Subject], scorecard: Scorecard) -> bytes:
+    def _joined(self, subjects: Sequence[Subject], places: Mapping[str, int]) -> bytes:
         verdict, results = subjects[0].verdict, subjects[0].results
         known = self._written.get(verdict)
         if known is not None and len(subjects) == 1:
             return known
         if len(subjects) > 1:
-            places = {criterion: place for place, criterion in enumerate(scorecard.criteria)}
-            results = sorted((one for each in subjects for one in each.results), key=lambda one: places[one.criterion])
+            results = [result for subject in subjects for result in subject.results]
+            results.sort(key=lambda result: places[result.criterion])
         of_span: dict[str, bytes] = {}
         for result in results:
             if result.enforce == "live":
                 criterion = result.criterion
-                of_span[criterion] = b"" if criterion in of_span else self._attributes(criterion, result.outcome)
+                of_span[criterion] = b"" if criterion in of_span else self._encoded(criterion, result.outcome)
         joined = b"".join(of_span.values())
         # What did not pass is explained, in words of its own.
         if len(subjects) == 1 and not any(one.enforce == "live" and one.word in _EXPLAINED for one in verdict.findings):
             self._written.keep(verdict, joined, len(joined))
         return joined
-
-    def _attributes(self, criterion: str, outcome: Outcome) -> bytes:
-        if isinstance(outcome, Scored):
-            # Of scores that pass nothing is explained.
-            text = "" if outcome.passed else outcome.explanation
-            key = (criterion, outcome.passed, outcome.value, text)
-            if not outcome.passed and outcome.differences and self._redactor.shows_values:
-                # The values that are shown are different each time.
-                return self._encoded(criterion, outcome)
-        else:
-            text = "" if isinstance(outcome, NotEvaluated) else outcome.message
-            key = (criterion, outcome_word(outcome), text)
-        known = self._written.get(key)
-        if known is None:
-            written = self._encoded(criterion, outcome)
-            known = self._written.keep(key, written, len(text) + len(written))
-        return known
 
     def _encoded(self, criterion: str, outcome: Outcome) -> bytes:
         outcome = sound(outcome)

@@ -208,10 +208,11 @@ class Scorecard(Struct, frozen=True, kw_only=True, dict=True):
     by_judges: bool = False
     awaits_judges: bool = False
 
-    @property
-    def criteria(self) -> tuple[str, ...]:
-        """The names of the criteria, in the order of their results."""
-        return tuple(dict.fromkeys([result.criterion for result in self.results]))
+    @cached_property
+    def criteria(self) -> Mapping[str, int]:
+        """The places of the criteria by name, in the order of their results."""
+        names = dict.fromkeys([result.criterion for result in self.results])
+        return {name: place for place, name in enumerate(names)}
 
     @cached_property
     def subjects(self) -> tuple[Subject, ...]:

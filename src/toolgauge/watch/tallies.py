@@ -152,7 +152,9 @@ def _streams(
     return tuple(
         (
             (service, environment, agent, None, finding.criterion, finding.revision, finding.level),
-            tool and (service, environment, agent, tool, finding.criterion, finding.revision, finding.level),
+            None
+            if tool is None
+            else (service, environment, agent, tool, finding.criterion, finding.revision, finding.level),
             tool or "",
             finding.value,
         )

@@ -13,7 +13,7 @@ from itertools import islice
 
 from msgspec import Struct
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope
+from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from opentelemetry.sdk.resources import OTELResourceDetector
@@ -23,7 +23,6 @@ from toolgauge.export.metric_data import add_metrics, snapshot
 from toolgauge.export.redact import MAX_EXPLANATION, Redactor
 from toolgauge.export.regression_events import encode_regressions
 from toolgauge.export.results import (
-    BoundedCache,
     EmitSettings,
     ResultWriter,
     incomplete_attributes,
@@ -39,7 +38,6 @@ from toolgauge.model.trajectory import ClosedBecause, ToolCall, Trajectory, Traj
 from toolgauge.otlp.encode import (
     RequestWriter,
     attribute,
-    before_value,
     elements,
     field,
     fit_text,
@@ -110,31 +108,9 @@ class _Batch:
         return Outgoing(signal=self._signal, body=self._requests.request(items), spans=0, own=True)
 
 
-class _TextAttributes:
-    """Writes attributes whose texts come from spans: names of tools, agents and producers, which repeat."""
-
-    def __init__(self, resource_keys: Sequence[str]) -> None:
-        self._resource_keys = resource_keys
-        # Without it: 5 % of all CPU.
-        self._written: BoundedCache[tuple[str, str], bytes] = BoundedCache()
-        # Written again and again, at half of what a message each time costs: 10 % of encoding.
-        self._time = AnyValue()
-
-    def end(self, time_ns: int) -> bytes:
-        self._time.int_value = min(time_ns, _INT64_MAX)
-        written = self._time.SerializeToString()
-        return before_value(_SPAN_END, len(written)) + written
-
-    def producer(self, trajectory: Trajectory) -> list[bytes]:
-        texts = [(results.SERVICE, trajectory.service)]
-        texts += [(key, trajectory.resource.get(key)) for key in self._resource_keys]
-        return [self.written(key, text) for key, text in texts if text is not None]
-
-    def written(self, key: str, text: str) -> bytes:
-        known = self._written.get((key, text))
-        if known is None:
-            known = self._written.keep((key, text), text_attribute(key, text), 2 * len(text))
-        return known
+def _producer(trajectory: Trajectory, resource_keys: Sequence[str]) -> list[bytes]:
+    texts = ((results.SERVICE, trajectory.service), *((key, trajectory.resource.get(key)) for key in resource_keys))
+    return [text_attribute(key, text) for key, text in texts if text is not None]
 
 
 class _Written(Struct, frozen=True, gc=False):
@@ -148,13 +124,11 @@ class _Written(Struct, frozen=True, gc=False):
 class _Subjects:
     """The subjects of one scorecard with events, each written once for all criteria."""
 
-    def __init__(self, scorecard: Scorecard, texts: _TextAttributes) -> None:
-        self._texts = texts
+    def __init__(self, scorecard: Scorecard, producer: Sequence[bytes]) -> None:
+        self._producer = producer
         self._trajectory = scorecard.trajectory
         self._known: dict[int, _Written] = {}
-        self._traces: dict[str, bytes] = {}
         self._scope = scorecard.trajectory.scope.encode()
-        self._agents: dict[str | None, list[bytes]] = {}
         time = fixed64(fit_time(scorecard.scored_at_ns))
         self._times = _RECORD_TIME + time + _OBSERVED_TIME + time
 
@@ -171,38 +145,34 @@ class _Subjects:
         trajectory = self._trajectory
         if call is None:
             agent, end_ns = trajectory.agents[0] if trajectory.agents else None, trajectory.end_ns
-            attributes: list[bytes] = []
         else:
             agent, end_ns = call.agent, call.end_ns
-            attributes = [self._texts.written(results.TOOL, call.name)]
-        of_agent = self._agents.get(agent)
-        if of_agent is None:
-            texts = ((results.AGENT, agent), (_CONVERSATION, trajectory.conversation_id))
-            written = [self._texts.written(key, text) for key, text in texts if text is not None]
-            of_agent = self._agents[agent] = [*written, *self._texts.producer(trajectory)]
-        attributes += of_agent
+        texts = (
+            (results.TOOL, None if call is None else call.name),
+            (results.AGENT, agent),
+            (_CONVERSATION, trajectory.conversation_id),
+        )
+        attributes = [text_attribute(key, text) for key, text in texts if text is not None]
+        attributes += self._producer
         if call is not None and call.call_id is not None:
             attributes.append(text_attribute(_CALL_ID, call.call_id))
         if end_ns > 0:
-            attributes.append(self._texts.end(end_ns))
-        trace_id = trajectory.trace_id if target is None else target.trace_id
-        record = self._traces.get(trace_id)
-        if record is None:
-            record = self._traces[trace_id] = field(_RECORD_TRACE_ID, raw_id(trace_id, 16))
-        # Calls that share a model's span may be alike but for their order.
-        order = b"" if call is None else varint(call.order)
+            attributes.append(attribute(_SPAN_END, min(end_ns, _INT64_MAX)))
         # A record's end, without its times.
+        record = field(_RECORD_TRACE_ID, raw_id(trajectory.trace_id if target is None else target.trace_id, 16))
         if target is not None:
             record += field(_RECORD_SPAN_ID, raw_id(target.span_id, 8))
         record = results.RECORD_ATTRIBUTES.join((record, *attributes))
+        # Calls that share a model's span may be alike but for their order.
+        order = b"" if call is None else varint(call.order)
         uid = results.uid_of_subject(self._scope, order, record)
         return _Written(target, attributes, uid + self._times + record)
 
 
 class _ScorecardSpan:
-    def __init__(self, scorecard: Scorecard, texts: _TextAttributes) -> None:
+    def __init__(self, scorecard: Scorecard, producer: Iterable[bytes]) -> None:
         self._scorecard = scorecard
-        self._texts = texts
+        self._producer = producer
         # By criterion, how many calls had each of the outcomes, and its revision; those of the others stand on the span.
         self._calls: dict[str, dict[OutcomeWord, int]] = {}
         self._revisions: dict[str, str] = {}
@@ -270,7 +240,7 @@ class _ScorecardSpan:
             yield field(_PARENT, raw_id(root.span_id, 8))
         yield _constant_part(trajectory.scope, trajectory.closed_because)
         yield incomplete_attributes(trajectory.incomplete)
-        yield from (results.SPAN_ATTRIBUTES + written for written in self._texts.producer(trajectory))
+        yield from (results.SPAN_ATTRIBUTES + written for written in self._producer)
         if trajectory.conversation_id is not None:
             for key in (_CONVERSATION, _SESSION):
                 yield results.SPAN_ATTRIBUTES + text_attribute(key, trajectory.conversation_id)
@@ -347,15 +317,15 @@ class Emitter:
         """Encode by these settings from here on; the caps of labels stay as they were at the start."""
         self._requests = RequestWriter(self._resource, self._scope)
         self._results = ResultWriter(redactor, settings)
-        self._texts = _TextAttributes(settings.metrics.resource_attributes)
+        self._resource_keys = settings.metrics.resource_attributes
         self._trace_url = settings.trace_url
 
     def requests(self, scorecards: Sequence[Scorecard]) -> Iterator[Outgoing]:
         """Encode scorecard spans and events: requests of about 2 MiB at most, none when there is nothing to export."""
         spans, records = _Batch("traces", self._requests), _Batch("logs", self._requests)
         for scorecard in scorecards:
-            span = _ScorecardSpan(scorecard, self._texts)
-            subjects = _Subjects(scorecard, self._texts)
+            producer = _producer(scorecard.trajectory, self._resource_keys)
+            span, subjects = _ScorecardSpan(scorecard, producer), _Subjects(scorecard, producer)
             for verdict, alike in scorecard.verdicts.items():
                 span.count(self._results.outline(verdict).counted, len(alike))
             with_parts: list[Subject] = []

@@ -217,29 +217,38 @@ class Scorecard(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def subjects(self) -> tuple[Subject, ...]:
         """The judged calls and the trajectory, in the order of their first results."""
-        grouped: dict[tuple[int, int], list[Result]] = {}
+        grouped: dict[object, list[Result]] = {}
         for result in self.results:
-            key = id(result.call), id(result.target)
-            if key in grouped:
-                grouped[key].append(result)
-            else:
+            key: object = id(result.call)
+            group = grouped.get(key)
+            if group is not None and group[0].target is not result.target:
+                key = key, id(result.target)
+                group = grouped.get(key)
+            if group is None:
                 grouped[key] = [result]
-        agents = self.trajectory.agents
-        subjects: list[Subject] = []
-        for results in grouped.values():
-            call = results[0].call
-            agent, tool = (agents[0] if agents else None, None) if call is None else (call.agent, call.name)
-            findings = [
-                (
-                    *(result.criterion, result.revision, result.level, result.enforce),
-                    *(result.is_binary, result.can_fail, *_found(result.outcome)),
-                )
-                for result in results
-            ]
-            # Cut as labels are: it must not hold a megabyte of somebody's name.
-            verdict = _verdict(agent and agent[:MAX_LABEL], tool and tool[:MAX_LABEL], *findings)
-            subjects.append(Subject(call, results[0].target, verdict, results))
-        return tuple(subjects)
+            else:
+                group.append(result)
+        return tuple([self._subject(group) for group in grouped.values()])
+
+    def _subject(self, results: list[Result]) -> Subject:
+        call, agents = results[0].call, self.trajectory.agents
+        agent, tool = (agents[0] if agents else None, None) if call is None else (call.agent, call.name)
+        findings: list[tuple[str, str, Level, Enforce, bool, bool, OutcomeWord, str, float | None]] = []
+        for one in results:
+            outcome, reason, value = one.outcome, "", None
+            word: OutcomeWord = "error"
+            if isinstance(outcome, Scored):
+                # What is no number from 0 to 1 must not enter a mean anywhere.
+                if 0.0 <= outcome.value <= 1.0:
+                    word, value = "pass" if outcome.passed else "fail", outcome.value
+            elif isinstance(outcome, NotEvaluated):
+                word, reason = "not_evaluated", outcome.reason
+            findings.append(
+                (one.criterion, one.revision, one.level, one.enforce, one.is_binary, one.can_fail, word, reason, value)
+            )
+        # Cut as labels are: it must not hold a megabyte of somebody's name.
+        verdict = _verdict(agent and agent[:MAX_LABEL], tool and tool[:MAX_LABEL], *findings)
+        return Subject(call, results[0].target, verdict, results)
 
     @cached_property
     def verdicts(self) -> Mapping[Verdict, list[Subject]]:
@@ -248,15 +257,6 @@ class Scorecard(Struct, frozen=True, kw_only=True, dict=True):
         for subject in self.subjects:
             by_verdict.setdefault(subject.verdict, []).append(subject)
         return by_verdict
-
-
-def _found(outcome: Outcome) -> tuple[OutcomeWord, str, float | None]:
-    if isinstance(outcome, Scored):
-        # What is no number from 0 to 1 must not enter a mean anywhere.
-        if not 0.0 <= outcome.value <= 1.0:
-            return "error", "", None
-        return "pass" if outcome.passed else "fail", "", float(outcome.value)
-    return ("not_evaluated", outcome.reason, None) if isinstance(outcome, NotEvaluated) else ("error", "", None)
 
 
 def outcome_word(outcome: Outcome) -> OutcomeWord:

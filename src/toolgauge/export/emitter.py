@@ -135,7 +135,7 @@ class _Subjects:
     def of(self, result: Result) -> _Written:
         # By identity: the scorecard keeps its calls for as long as this is in use. Without it: 5 % of all CPU.
         subject = self._known.get(id(result.call))
-        if subject is None or subject.target is not result.target:
+        if subject is None:
             if len(self._known) >= _MAX_SUBJECTS:
                 self._known.clear()
             subject = self._known[id(result.call)] = self._written(result.call, result.target)
@@ -181,25 +181,20 @@ class _ScorecardSpan:
         self._dropped_events = 0
         # Each judged span once, in order of the results.
         self.links: dict[bytes, None] = {}
-        self._trace_ids: dict[str, bytes] = {}
         self._of_trajectory: dict[tuple[SpanRef | None, str], bytes] = {}
 
-    def count(self, findings: Iterable[Finding], times: int) -> None:
-        for finding in findings:
-            counts = self._calls.get(finding.criterion)
-            if counts is None:
-                counts = self._calls[finding.criterion] = {}
-                self._revisions[finding.criterion] = finding.revision
-            counts[finding.word] = counts.get(finding.word, 0) + times
+    def add(self, subject: Subject, shown: Iterable[Finding]) -> None:
+        for finding in shown:
+            if finding.level == "call":
+                counts = self._calls.setdefault(finding.criterion, {})
+                self._revisions.setdefault(finding.criterion, finding.revision)
+                counts[finding.word] = counts.get(finding.word, 0) + 1
+        target = subject.target
+        if shown and target is not None:
+            trace_id = field(_LINK_TRACE_ID, raw_id(target.trace_id, 16))
+            self.links[field(_LINK, trace_id + _LINK_SPAN_ID + field(b"", raw_id(target.span_id, 8)))] = None
 
-    def link(self, target: SpanRef) -> None:
-        trace_id = self._trace_ids.get(target.trace_id)
-        if trace_id is None:
-            written = field(_LINK_TRACE_ID, raw_id(target.trace_id, 16))
-            trace_id = self._trace_ids[target.trace_id] = written + _LINK_SPAN_ID
-        self.links[field(_LINK, trace_id + field(b"", raw_id(target.span_id, 8)))] = None
-
-    def add(self, result: Result, on_span: bytes) -> None:
+    def add_result(self, result: Result, on_span: bytes) -> None:
         """Add a result of the trajectory; several of one criterion for one span would overwrite each other."""
         key = result.target, result.criterion
         self._of_trajectory[key] = b"" if key in self._of_trajectory else on_span
@@ -271,13 +266,6 @@ def _dropped(field_tag: bytes, count: int) -> bytes:
     return field_tag + varint(count) if count > 0 else b""
 
 
-def _results_in_order(scorecard: Scorecard, subjects: Sequence[Subject]) -> Sequence[Result]:
-    if len(subjects) < 2:
-        return subjects[0].results if subjects else ()
-    wanted = {(id(subject.call), id(subject.target)) for subject in subjects}
-    return [result for result in scorecard.results if (id(result.call), id(result.target)) in wanted]
-
-
 class Emitter:
     """Encodes scorecard spans, evaluation events and metrics as OTLP requests of our own.
 
@@ -326,19 +314,18 @@ class Emitter:
         for scorecard in scorecards:
             producer = _producer(scorecard.trajectory, self._resource_keys)
             span, subjects = _ScorecardSpan(scorecard, producer), _Subjects(scorecard, producer)
-            for verdict, alike in scorecard.verdicts.items():
-                span.count(self._results.outline(verdict).counted, len(alike))
-            with_parts: list[Subject] = []
+            with_parts: set[int] = set()
             for subject in scorecard.subjects:
                 outline = self._results.outline(subject.verdict)
-                if outline.is_linked and subject.target is not None:
-                    span.link(subject.target)
+                span.add(subject, outline.shown)
                 if outline.has_parts:
-                    with_parts.append(subject)
-            for result in _results_in_order(scorecard, with_parts):
+                    with_parts.add(id(subject.call))
+            for result in scorecard.results:
+                if id(result.call) not in with_parts:
+                    continue
                 parts = self._results.parts(result)
                 if parts.on_span:
-                    span.add(result, parts.on_span)
+                    span.add_result(result, parts.on_span)
                 if parts.event:
                     span.add_event(parts.event, subjects.of(result))
                 if parts.record and records.add(parts.record + subjects.of(result).record):

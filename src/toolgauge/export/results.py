@@ -236,10 +236,9 @@ class ResultParts(Struct, frozen=True, gc=False):
 
 
 class Outline(Struct, frozen=True, gc=False):
-    """How a verdict appears: its findings that the scorecard's span counts, whether that links to the target, and whether results have parts."""
+    """The findings of a verdict that the scorecard's span shows, and whether its results have bytes of their own."""
 
-    counted: tuple[Finding, ...]
-    is_linked: bool
+    shown: tuple[Finding, ...]
     has_parts: bool
 
 
@@ -255,19 +254,17 @@ class ResultWriter:
         self._outlines: BoundedCache[Verdict, Outline] = BoundedCache()
 
     def outline(self, verdict: Verdict) -> Outline:
-        """Return how the verdict appears."""
+        """Return what appears of a verdict."""
         known = self._outlines.get(verdict)
         if known is None:
-            shown = [one for one in verdict.findings if self._writes_spans and one.enforce != "shadow"]
-            known = Outline(
-                counted=tuple([one for one in shown if one.level == "call"]),
-                is_linked=bool(shown),
-                has_parts=any(
-                    one.level == "trajectory" or (one.word != "pass" and one.reason != "no_calls") for one in shown
-                )
-                or any(one.word in self._records and (one.can_fail or one.word != "pass") for one in verdict.findings),
+            has_parts = any(
+                one.word in self._records and (one.can_fail or one.word != "pass") for one in verdict.findings
             )
-            self._outlines.keep(verdict, known, 0)
+            shown = tuple([one for one in verdict.findings if self._writes_spans and one.enforce != "shadow"])
+            has_parts |= any(
+                one.level == "trajectory" or (one.word != "pass" and one.reason != "no_calls") for one in shown
+            )
+            known = self._outlines.keep(verdict, Outline(shown, has_parts), 0)
         return known
 
     def parts(self, result: Result) -> ResultParts:

@@ -217,17 +217,10 @@ class Scorecard(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def subjects(self) -> tuple[Subject, ...]:
         """The judged calls and the trajectory, in the order of their first results."""
-        grouped: dict[object, list[Result]] = {}
+        # By identity: all results of a call have its span as their target.
+        grouped: dict[int, list[Result]] = {}
         for result in self.results:
-            key: object = id(result.call)
-            group = grouped.get(key)
-            if group is not None and group[0].target is not result.target:
-                key = key, id(result.target)
-                group = grouped.get(key)
-            if group is None:
-                grouped[key] = [result]
-            else:
-                group.append(result)
+            grouped.setdefault(id(result.call), []).append(result)
         return tuple([self._subject(group) for group in grouped.values()])
 
     def _subject(self, results: list[Result]) -> Subject:

@@ -31,7 +31,7 @@ from toolgauge.export.results import (
 from toolgauge.export.score_metrics import ScoreMetrics
 from toolgauge.model.delivery import Outgoing, Signal
 from toolgauge.model.metrics import Metric, MetricRegistry
-from toolgauge.model.outcomes import Finding, OutcomeWord, Result, Scorecard, Subject
+from toolgauge.model.outcomes import Finding, OutcomeWord, Result, Scorecard
 from toolgauge.model.records import SpanRef
 from toolgauge.model.regressions import Regression
 from toolgauge.model.trajectory import ClosedBecause, ToolCall, Trajectory, TrajectoryScope
@@ -173,9 +173,8 @@ class _ScorecardSpan:
     def __init__(self, scorecard: Scorecard, producer: Iterable[bytes]) -> None:
         self._scorecard = scorecard
         self._producer = producer
-        # By criterion, how many calls had each of the outcomes, and its revision; those of the others stand on the span.
-        self._calls: dict[str, dict[OutcomeWord, int]] = {}
-        self._revisions: dict[str, str] = {}
+        # By criterion, its revision, and how many calls had each of the outcomes.
+        self._calls: dict[str, tuple[str, dict[OutcomeWord, int]]] = {}
         self._events: list[bytes] = []
         self._event_bytes = 0
         self._dropped_events = 0
@@ -183,16 +182,17 @@ class _ScorecardSpan:
         self.links: dict[bytes, None] = {}
         self._of_trajectory: dict[tuple[SpanRef | None, str], bytes] = {}
 
-    def add(self, subject: Subject, shown: Iterable[Finding]) -> None:
+    def count(self, shown: Iterable[Finding], times: int) -> None:
         for finding in shown:
             if finding.level == "call":
-                counts = self._calls.setdefault(finding.criterion, {})
-                self._revisions.setdefault(finding.criterion, finding.revision)
-                counts[finding.word] = counts.get(finding.word, 0) + 1
-        target = subject.target
-        if shown and target is not None:
-            trace_id = field(_LINK_TRACE_ID, raw_id(target.trace_id, 16))
-            self.links[field(_LINK, trace_id + _LINK_SPAN_ID + field(b"", raw_id(target.span_id, 8)))] = None
+                of_criterion = self._calls.get(finding.criterion)
+                if of_criterion is None:
+                    of_criterion = self._calls[finding.criterion] = (finding.revision, {})
+                counts = of_criterion[1]
+                counts[finding.word] = counts.get(finding.word, 0) + times
+
+    def link(self, target: SpanRef) -> None:
+        self.links[field(_LINK, _linked_trace(target.trace_id) + field(b"", raw_id(target.span_id, 8)))] = None
 
     def add_result(self, result: Result, on_span: bytes) -> None:
         """Add a result of the trajectory; several of one criterion for one span would overwrite each other."""
@@ -221,7 +221,7 @@ class _ScorecardSpan:
         contents = b"".join(self._contents(criteria))
         # The judges' scorecard is a second span.
         kind = "judges" if self._scorecard.by_judges else "scorecard"
-        revisions = "\0".join(map(self._revisions.__getitem__, criteria)).encode("utf-8", "surrogatepass")
+        revisions = "\0".join([self._calls[criterion][0] for criterion in criteria]).encode("utf-8", "surrogatepass")
         span_id = field(_SPAN_ID, results.span_id_of(kind, (trace_id, contents, *self._events, revisions)))
         time = fixed64(fit_time(self._scorecard.scored_at_ns))
         events = (field(_EVENT, _EVENT_TIME + time + event) for event in self._events)
@@ -240,11 +240,16 @@ class _ScorecardSpan:
             for key in (_CONVERSATION, _SESSION):
                 yield results.SPAN_ATTRIBUTES + text_attribute(key, trajectory.conversation_id)
         for criterion in criteria:
-            yield _call_counts(criterion, *map(self._calls[criterion].get, results.OUTCOME_WORDS))
+            yield _call_counts(criterion, *map(self._calls[criterion][1].get, results.OUTCOME_WORDS))
         yield from self._of_trajectory.values()
         yield from islice(self.links, MAX_LINKS)
         yield _dropped(_DROPPED_EVENTS, self._dropped_events)
         yield _dropped(_DROPPED_LINKS, len(self.links) - MAX_LINKS)
+
+
+@lru_cache(maxsize=256)
+def _linked_trace(trace_id: str) -> bytes:
+    return field(_LINK_TRACE_ID, raw_id(trace_id, 16)) + _LINK_SPAN_ID
 
 
 @cache
@@ -315,11 +320,14 @@ class Emitter:
             producer = _producer(scorecard.trajectory, self._resource_keys)
             span, subjects = _ScorecardSpan(scorecard, producer), _Subjects(scorecard, producer)
             with_parts: set[int] = set()
-            for subject in scorecard.subjects:
-                outline = self._results.outline(subject.verdict)
-                span.add(subject, outline.shown)
+            for verdict, alike in scorecard.verdicts.items():
+                outline = self._results.outline(verdict)
+                span.count(outline.shown, len(alike))
                 if outline.has_parts:
-                    with_parts.add(id(subject.call))
+                    with_parts.update([id(subject.call) for subject in alike])
+            for subject in scorecard.subjects:
+                if subject.target is not None and self._results.outline(subject.verdict).shown:
+                    span.link(subject.target)
             for result in scorecard.results:
                 if id(result.call) not in with_parts:
                     continue

@@ -191,8 +191,10 @@ class _ScorecardSpan:
                 counts = of_criterion[1]
                 counts[finding.word] = counts.get(finding.word, 0) + times
 
-    def link(self, target: SpanRef) -> None:
-        self.links[field(_LINK, _linked_trace(target.trace_id) + field(b"", raw_id(target.span_id, 8)))] = None
+    def link(self, targets: Iterable[SpanRef | None]) -> None:
+        for target in targets:
+            if target is not None:
+                self.links[field(_LINK, _linked_trace(target.trace_id) + field(b"", raw_id(target.span_id, 8)))] = None
 
     def add_result(self, result: Result, on_span: bytes) -> None:
         """Add a result of the trajectory; several of one criterion for one span would overwrite each other."""
@@ -325,9 +327,8 @@ class Emitter:
                 span.count(outline.shown, len(alike))
                 if outline.has_parts:
                     with_parts.update([id(subject.call) for subject in alike])
-            for subject in scorecard.subjects:
-                if subject.target is not None and self._results.outline(subject.verdict).shown:
-                    span.link(subject.target)
+            if self._results.writes_spans:
+                span.link({id(one.target): one.target for one in scorecard.results if one.enforce == "live"}.values())
             for result in scorecard.results:
                 if id(result.call) not in with_parts:
                     continue

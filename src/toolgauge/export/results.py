@@ -248,7 +248,7 @@ class ResultWriter:
     def __init__(self, redactor: Redactor, settings: EmitSettings) -> None:
         self._redactor = redactor
         self._records = {word: _begin_record(word) for word in _EVENT_OUTCOMES[settings.events]}
-        self._writes_spans = settings.annotate in {"both", "scorecard"}
+        self.writes_spans = settings.annotate in {"both", "scorecard"}
         # Without it: 20 % of all CPU.
         self._written: BoundedCache[Hashable, ResultParts] = BoundedCache()
         self._outlines: BoundedCache[Verdict, Outline] = BoundedCache()
@@ -260,7 +260,7 @@ class ResultWriter:
             has_parts = any(
                 one.word in self._records and (one.can_fail or one.word != "pass") for one in verdict.findings
             )
-            shown = tuple([one for one in verdict.findings if self._writes_spans and one.enforce != "shadow"])
+            shown = tuple([one for one in verdict.findings if self.writes_spans and one.enforce != "shadow"])
             has_parts |= any(
                 one.level == "trajectory" or (one.word != "pass" and one.reason != "no_calls") for one in shown
             )
@@ -303,7 +303,7 @@ class ResultWriter:
             record += elements(RECORD_ATTRIBUTES, attributes)
             # The digits of the subject follow.
             record += _BEFORE_UID + blake2b(record, digest_size=_RESULT_BYTES).hexdigest().encode()
-        if not self._writes_spans or result.enforce == "shadow":
+        if not self.writes_spans or result.enforce == "shadow":
             return ResultParts(record=record)
         if result.level == "trajectory":
             on_span = elements(SPAN_ATTRIBUTES, _encoded(_trajectory_attributes(result, outcome, explanation)))

@@ -288,7 +288,7 @@ async def test_without_an_exporter_everything_of_ours_goes_to_the_destination_of
     await receiver.start()
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{receiver.port}")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
-    exporter = ToolgaugeSpanExporter()
+    exporter = ToolgaugeSpanExporter(overrides=["events=scored"])
     make_run(provider_with(exporter))
     assert await asyncio.to_thread(exporter.force_flush)
     assert collected.names() == ["toolgauge.scorecard"]
@@ -304,7 +304,8 @@ async def test_around_an_exporter_a_configured_destination_gets_what_has_no_prov
     collected, memory = Collected(), InMemorySpanExporter()
     receiver = receiver_for(collected)
     await receiver.start()
-    exporter = ToolgaugeSpanExporter(memory, overrides=[f"exporters.otlp.endpoint=127.0.0.1:{receiver.port}"])
+    to_receiver = f"exporters.otlp.endpoint=127.0.0.1:{receiver.port}"
+    exporter = ToolgaugeSpanExporter(memory, overrides=[to_receiver, "events=scored"])
     make_run(provider_with(exporter))
     await asyncio.to_thread(exporter.shutdown)
     await receiver.stop(1)
@@ -743,7 +744,7 @@ def test_a_forked_child_scores_its_own_runs_and_not_what_the_parent_had_open():
 FORKING = """
     import logging
     logging.getLogger("toolgauge").addHandler(logging.StreamHandler(sys.stdout))
-    exporter = ToolgaugeSpanExporter(on_scorecard=show)
+    exporter = ToolgaugeSpanExporter(on_scorecard=show, overrides=["events=scored"])
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     run(provider, "before")
@@ -823,7 +824,8 @@ def test_an_application_that_just_ends_has_said_everything(protocol: str):
         printed = run_application(
             """
             provider = TracerProvider()
-            provider.add_span_processor(BatchSpanProcessor(ToolgaugeSpanExporter(on_scorecard=show)))
+            exporter = ToolgaugeSpanExporter(on_scorecard=show, overrides=["events=scored"])
+            provider.add_span_processor(BatchSpanProcessor(exporter))
             run(provider, "get_weather")
             """,
             OTEL_EXPORTER_OTLP_ENDPOINT=f"http://localhost:{port}",

@@ -47,7 +47,7 @@ assemble:
   late_memory: {traces: 100000, for: 10m}
 annotate: both
 hold: {timeout: 30s, max_bytes: 64MiB}
-events: scored
+events: failed
 metrics:
   resource_attributes: [service.version, deployment.environment.name]
   max_services: 50

@@ -112,7 +112,7 @@ def emitter(
 ) -> Emitter:
     registry = registry if registry is not None else MetricRegistry()
     return Emitter(
-        settings if settings is not None else EmitSettings(),
+        settings if settings is not None else EmitSettings(events="scored"),
         registry,
         selfmetrics if selfmetrics is not None else SelfMetrics(registry),
         redactor if redactor is not None else Redactor(show_values=False),
@@ -130,7 +130,7 @@ def annotations(*, show_values: bool = False) -> Annotations:
 def span_attributes(card: Scorecard, by: Annotations | None = None) -> dict[str, dict[str, str | bool | int | float]]:
     """Read what is said on the spans that a scorecard names, by span id."""
     said = (by if by is not None else annotations()).collect(card)
-    read = {span_id: plain(Span.FromString(b"".join(on_span.values())).attributes) for span_id, on_span in said.items()}
+    read = {span_id: plain(Span.FromString(on_span).attributes) for span_id, on_span in said.items()}
     return {span_id: attributes for span_id, attributes in read.items() if attributes}
 
 

@@ -110,6 +110,12 @@ def test_a_criterion_that_cannot_fail_has_no_event_for_a_pass(events: EventsMode
     assert len(records(scorecard(broken), by)) == 1
 
 
+def test_a_pass_is_no_event_by_default():
+    card = scorecard(call_result(passed()), trajectory_result(passed()), trajectory_result(failed(), "other"))
+    (record,) = records(card, emitter(EmitSettings()))
+    assert plain(record.attributes)["gen_ai.evaluation.name"] == "other"
+
+
 def test_a_failed_call_as_an_event():
     (record,) = records(scorecard(call_result(failed(0.25, "`amount` differs"))))
     assert record.event_name == "gen_ai.evaluation.result"

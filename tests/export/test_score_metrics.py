@@ -29,6 +29,7 @@ from toolgauge.model.content import Recorded
 from toolgauge.model.metrics import Counter, Exemplar, Gauge, Histogram, Labels, MetricRegistry
 from toolgauge.model.observations import CallError, ToolDefinition
 from toolgauge.model.outcomes import Errored, NotEvaluated
+from toolgauge.model.records import SpanRef
 
 CALL_STREAM = ("support", "", "", "refund-agent", "issue_refund", "refund-arguments", "9f86d081884c", "call", "")
 TRAJECTORY_STREAM = ("support", "", "", "triage", "", "refund-f1", "9f86d081884c", "trajectory", "")
@@ -538,6 +539,18 @@ def test_all_outcomes_begin_at_0_with_the_first_and_failures_have_an_exemplar():
         (*CALL_STREAM, "fail", ""): exemplar,
         (*CALL_STREAM, "error", ""): exemplar,
     }
+
+
+def test_calls_of_a_scorecard_with_equal_scores_are_counted_with_the_exemplar_of_the_last():
+    registry = MetricRegistry()
+    by = emitter(registry=registry)
+    calls = [call(span=SpanRef(TRACE, f"{number:016x}")) for number in (1, 2, 3)]
+    for times in (1, 2):
+        by.record(scorecard(*(call_result(failed(0.25), one) for one in calls)))
+        assert counter_of(registry, "toolgauge.evaluations").cells[*CALL_STREAM, "fail", ""] == 3 * times
+        cell = scores(registry).cells[CALL_STREAM]
+        assert (cell.count, cell.sum) == (3 * times, 0.75 * times)
+        assert [one.span_id for one in cell.exemplars if one is not None] == [f"{3:016x}"]
 
 
 def test_all_states_of_a_tool_begin_at_0_and_errors_have_an_exemplar():

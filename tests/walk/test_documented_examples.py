@@ -133,7 +133,7 @@ class Scores:
     def __call__(self, body: bytes, evaluator: str, **keys: object) -> float:
         self._file.write_text(json.dumps([{"name": "documented", "evaluator": evaluator, **keys}]))
         _, criteria = load_for_replay((), ("defaults.enabled=false",), (str(self._file),), {})
-        walk = Walk(criteria=criteria)
+        walk = Walk("events=scored", criteria=criteria)
         walk.send(body)
         walk.wait(600)
         (event,) = [attributes(event) for event in walk.events()]

@@ -42,8 +42,9 @@ LISTEN: tuple[str, ...] = (
 )
 # For a service inside the process of the tests: the memory guard would look at what all of them together use.
 IN_TEST = ("memory.limit=64GiB",)
-# Trajectories close soon, so that tests do not wait for what production waits for.
+# Trajectories close soon, so that tests do not wait for what production waits for; a pass is an event, too, to be counted.
 SOON = (
+    "events=scored",
     "assemble.run_end_grace=300ms",
     "assemble.idle_timeout=1s",
     "assemble.open_idle_timeout=2s",

@@ -198,7 +198,7 @@ class Config(Section):
     assemble: AssembleSettings = AssembleSettings()
     annotate: AnnotateMode = "both"
     hold: HoldSettings = HoldSettings()
-    events: EventsMode = "scored"
+    events: EventsMode = "failed"
     metrics: MetricsSettings = MetricsSettings()
     redact: RedactSettings = RedactSettings()
     watch: WatchSettings = WatchSettings()

@@ -7,14 +7,13 @@ It has the trajectory's results and counts of calls by criterion; only calls tha
 
 # pyright: reportUnknownMemberType=false
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import islice
 
 from msgspec import Struct
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope
+from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from opentelemetry.sdk.resources import OTELResourceDetector
@@ -24,9 +23,7 @@ from toolgauge.export.metric_data import add_metrics, snapshot
 from toolgauge.export.redact import MAX_EXPLANATION, Redactor
 from toolgauge.export.regression_events import encode_regressions
 from toolgauge.export.results import (
-    BoundedCache,
     EmitSettings,
-    ResultParts,
     ResultWriter,
     incomplete_attributes,
     on_span,
@@ -34,14 +31,13 @@ from toolgauge.export.results import (
 from toolgauge.export.score_metrics import ScoreMetrics
 from toolgauge.model.delivery import Outgoing, Signal
 from toolgauge.model.metrics import Metric, MetricRegistry
-from toolgauge.model.outcomes import OutcomeWord, Result, Scorecard
+from toolgauge.model.outcomes import Finding, OutcomeWord, Result, Scorecard
 from toolgauge.model.records import SpanRef
 from toolgauge.model.regressions import Regression
 from toolgauge.model.trajectory import ClosedBecause, ToolCall, Trajectory, TrajectoryScope
 from toolgauge.otlp.encode import (
     RequestWriter,
     attribute,
-    before_value,
     elements,
     field,
     fit_text,
@@ -112,138 +108,109 @@ class _Batch:
         return Outgoing(signal=self._signal, body=self._requests.request(items), spans=0, own=True)
 
 
-class _TextAttributes:
-    """Writes attributes whose texts come from spans: names of tools, agents and producers, which repeat."""
-
-    def __init__(self, resource_keys: Sequence[str]) -> None:
-        self._resource_keys = resource_keys
-        # Without it: 5 % of all CPU.
-        self._written: BoundedCache[tuple[str, str], bytes] = BoundedCache()
-        # Written again and again, at half of what a message each time costs: 10 % of encoding.
-        self._time = AnyValue()
-
-    def end(self, time_ns: int) -> bytes:
-        self._time.int_value = min(time_ns, _INT64_MAX)
-        written = self._time.SerializeToString()
-        return before_value(_SPAN_END, len(written)) + written
-
-    def producer(self, trajectory: Trajectory) -> list[bytes]:
-        texts = [(results.SERVICE, trajectory.service)]
-        texts += [(key, trajectory.resource.get(key)) for key in self._resource_keys]
-        return [self.written(key, text) for key, text in texts if text is not None]
-
-    def written(self, key: str, text: str) -> bytes:
-        known = self._written.get((key, text))
-        if known is None:
-            known = self._written.keep((key, text), text_attribute(key, text), 2 * len(text))
-        return known
+def _producer(trajectory: Trajectory, resource_keys: Sequence[str]) -> list[bytes]:
+    texts = ((results.SERVICE, trajectory.service), *((key, trajectory.resource.get(key)) for key in resource_keys))
+    return [text_attribute(key, text) for key, text in texts if text is not None]
 
 
-class _Subject(Struct, frozen=True, gc=False):
-    """A judged call or trajectory, and its span if known. `record` ends a log record; `link` is a field of our span."""
+class _Written(Struct, frozen=True, gc=False):
+    """A judged call or trajectory, and its span if known. `record` ends a log record."""
 
     target: SpanRef | None
     attributes: list[bytes]
     record: bytes
-    link: bytes
 
 
 class _Subjects:
-    """The subjects of one scorecard, each written once for all criteria."""
+    """The subjects of one scorecard with events, each written once for all criteria."""
 
-    def __init__(self, scorecard: Scorecard, texts: _TextAttributes) -> None:
-        self._texts = texts
+    def __init__(self, scorecard: Scorecard, producer: Sequence[bytes]) -> None:
+        self._producer = producer
         self._trajectory = scorecard.trajectory
-        self._known: dict[int, _Subject] = {}
-        self._traces: dict[str, tuple[bytes, bytes]] = {}
+        self._known: dict[int, _Written] = {}
         self._scope = scorecard.trajectory.scope.encode()
-        self._agents: dict[str | None, list[bytes]] = {}
         time = fixed64(fit_time(scorecard.scored_at_ns))
         self._times = _RECORD_TIME + time + _OBSERVED_TIME + time
 
-    def of(self, result: Result) -> _Subject:
+    def of(self, result: Result) -> _Written:
         # By identity: the scorecard keeps its calls for as long as this is in use. Without it: 5 % of all CPU.
         subject = self._known.get(id(result.call))
-        if subject is None or subject.target is not result.target:
+        if subject is None:
             if len(self._known) >= _MAX_SUBJECTS:
                 self._known.clear()
             subject = self._known[id(result.call)] = self._written(result.call, result.target)
         return subject
 
-    def _written(self, call: ToolCall | None, target: SpanRef | None) -> _Subject:
+    def _written(self, call: ToolCall | None, target: SpanRef | None) -> _Written:
         trajectory = self._trajectory
         if call is None:
             agent, end_ns = trajectory.agents[0] if trajectory.agents else None, trajectory.end_ns
-            attributes: list[bytes] = []
         else:
             agent, end_ns = call.agent, call.end_ns
-            attributes = [self._texts.written(results.TOOL, call.name)]
-        of_agent = self._agents.get(agent)
-        if of_agent is None:
-            texts = ((results.AGENT, agent), (_CONVERSATION, trajectory.conversation_id))
-            written = [self._texts.written(key, text) for key, text in texts if text is not None]
-            of_agent = self._agents[agent] = [*written, *self._texts.producer(trajectory)]
-        attributes += of_agent
+        texts = (
+            (results.TOOL, None if call is None else call.name),
+            (results.AGENT, agent),
+            (_CONVERSATION, trajectory.conversation_id),
+        )
+        attributes = [text_attribute(key, text) for key, text in texts if text is not None]
+        attributes += self._producer
         if call is not None and call.call_id is not None:
             attributes.append(text_attribute(_CALL_ID, call.call_id))
         if end_ns > 0:
-            attributes.append(self._texts.end(end_ns))
-        trace_id = trajectory.trace_id if target is None else target.trace_id
-        begun = self._traces.get(trace_id)
-        if begun is None:
-            raw = raw_id(trace_id, 16)
-            begun = self._traces[trace_id] = (field(_RECORD_TRACE_ID, raw), field(_LINK_TRACE_ID, raw))
-        # A record's end, without its times, and a link.
-        record, link = begun
+            attributes.append(attribute(_SPAN_END, min(end_ns, _INT64_MAX)))
+        # A record's end, without its times.
+        record = field(_RECORD_TRACE_ID, raw_id(trajectory.trace_id if target is None else target.trace_id, 16))
+        if target is not None:
+            record += field(_RECORD_SPAN_ID, raw_id(target.span_id, 8))
+        record = results.RECORD_ATTRIBUTES.join((record, *attributes))
         # Calls that share a model's span may be alike but for their order.
         order = b"" if call is None else varint(call.order)
-        if target is None:
-            link = b""
-        else:
-            span_id = field(b"", raw_id(target.span_id, 8))
-            record += _RECORD_SPAN_ID + span_id
-            link = field(_LINK, link + _LINK_SPAN_ID + span_id)
-        record = results.RECORD_ATTRIBUTES.join((record, *attributes))
         uid = results.uid_of_subject(self._scope, order, record)
-        return _Subject(target, attributes, uid + self._times + record, link)
+        return _Written(target, attributes, uid + self._times + record)
 
 
 class _ScorecardSpan:
-    def __init__(self, scorecard: Scorecard, texts: _TextAttributes) -> None:
+    def __init__(self, scorecard: Scorecard, producer: Iterable[bytes]) -> None:
         self._scorecard = scorecard
-        self._texts = texts
-        # By criterion, how many calls had each of the outcomes.
-        self._calls: dict[str, dict[OutcomeWord, int]] = {}
-        # Of these criteria, in their order; those of the others stand on the span.
-        self._revisions: list[str] = []
+        self._producer = producer
+        # By criterion, its revision, and how many calls had each of the outcomes.
+        self._calls: dict[str, tuple[str, dict[OutcomeWord, int]]] = {}
         self._events: list[bytes] = []
         self._event_bytes = 0
         self._dropped_events = 0
         # Each judged span once, in order of the results.
         self.links: dict[bytes, None] = {}
-        self._of_trajectory: list[tuple[Result, bytes]] = []
+        self._of_trajectory: dict[tuple[SpanRef | None, str], bytes] = {}
 
-    def add(self, result: Result, parts: ResultParts, subject: _Subject) -> None:
-        word = parts.counted_as
-        if word is None:
-            self._of_trajectory.append((result, parts.on_span))
-        else:
-            counts = self._calls.get(result.criterion)
-            if counts is None:
-                counts = self._calls[result.criterion] = {}
-                self._revisions.append(result.revision)
-            counts[word] = counts.get(word, 0) + 1
-            if parts.event and (len(self._events) == MAX_EVENTS or self._event_bytes >= _MAX_EVENT_BYTES):
-                self._dropped_events += 1
-            elif parts.event:
-                of_subject = [*subject.attributes]
-                if subject.target is not None:
-                    of_subject.append(text_attribute(_JUDGED_SPAN, subject.target.span_id))
-                event = results.EVENT_ATTRIBUTES.join((_EVENT_NAME + parts.event, *of_subject))
-                self._events.append(event)
-                self._event_bytes += len(event)
-        if subject.link:
-            self.links[subject.link] = None
+    def count(self, shown: Iterable[Finding], times: int) -> None:
+        for finding in shown:
+            if finding.level == "call":
+                of_criterion = self._calls.get(finding.criterion)
+                if of_criterion is None:
+                    of_criterion = self._calls[finding.criterion] = (finding.revision, {})
+                counts = of_criterion[1]
+                counts[finding.word] = counts.get(finding.word, 0) + times
+
+    def link(self, targets: Iterable[SpanRef | None]) -> None:
+        for target in targets:
+            if target is not None:
+                self.links[field(_LINK, _linked_trace(target.trace_id) + field(b"", raw_id(target.span_id, 8)))] = None
+
+    def add_result(self, result: Result, on_span: bytes) -> None:
+        """Add a result of the trajectory; several of one criterion for one span would overwrite each other."""
+        key = result.target, result.criterion
+        self._of_trajectory[key] = b"" if key in self._of_trajectory else on_span
+
+    def add_event(self, event: bytes, subject: _Written) -> None:
+        if len(self._events) == MAX_EVENTS or self._event_bytes >= _MAX_EVENT_BYTES:
+            self._dropped_events += 1
+            return
+        of_subject = [*subject.attributes]
+        if subject.target is not None:
+            of_subject.append(text_attribute(_JUDGED_SPAN, subject.target.span_id))
+        written = results.EVENT_ATTRIBUTES.join((_EVENT_NAME + event, *of_subject))
+        self._events.append(written)
+        self._event_bytes += len(written)
 
     @property
     def is_wanted(self) -> bool:
@@ -252,16 +219,17 @@ class _ScorecardSpan:
     def written(self) -> bytes:
         """Write the span. Its id is derived from its contents: written a second time it is a duplicate, not a second span."""
         trace_id = field(_TRACE_ID, raw_id(self._scorecard.trajectory.trace_id, 16))
-        contents = b"".join(self._contents())
+        criteria = [criterion for criterion in self._scorecard.criteria if criterion in self._calls]
+        contents = b"".join(self._contents(criteria))
         # The judges' scorecard is a second span.
         kind = "judges" if self._scorecard.by_judges else "scorecard"
-        revisions = "\0".join(self._revisions).encode("utf-8", "surrogatepass")
+        revisions = "\0".join([self._calls[criterion][0] for criterion in criteria]).encode("utf-8", "surrogatepass")
         span_id = field(_SPAN_ID, results.span_id_of(kind, (trace_id, contents, *self._events, revisions)))
         time = fixed64(fit_time(self._scorecard.scored_at_ns))
         events = (field(_EVENT, _EVENT_TIME + time + event) for event in self._events)
         return b"".join((trace_id, span_id, contents, _START, time, _END, time, *events))
 
-    def _contents(self) -> Iterator[bytes]:
+    def _contents(self, criteria: Iterable[str]) -> Iterator[bytes]:
         trajectory = self._scorecard.trajectory
         root = trajectory.root
         # A conversation's root may lie in an earlier trace; a parent in another trace is no parent.
@@ -269,18 +237,21 @@ class _ScorecardSpan:
             yield field(_PARENT, raw_id(root.span_id, 8))
         yield _constant_part(trajectory.scope, trajectory.closed_because)
         yield incomplete_attributes(trajectory.incomplete)
-        yield from (results.SPAN_ATTRIBUTES + written for written in self._texts.producer(trajectory))
+        yield from (results.SPAN_ATTRIBUTES + written for written in self._producer)
         if trajectory.conversation_id is not None:
             for key in (_CONVERSATION, _SESSION):
                 yield results.SPAN_ATTRIBUTES + text_attribute(key, trajectory.conversation_id)
-        for criterion, counts in self._calls.items():
-            yield _call_counts(criterion, *map(counts.get, results.OUTCOME_WORDS))
-        # Several results of one criterion for one span would overwrite each other.
-        rivals = Counter((result.target, result.criterion) for result, _ in self._of_trajectory)
-        yield from (on_span for result, on_span in self._of_trajectory if rivals[result.target, result.criterion] == 1)
+        for criterion in criteria:
+            yield _call_counts(criterion, *map(self._calls[criterion][1].get, results.OUTCOME_WORDS))
+        yield from self._of_trajectory.values()
         yield from islice(self.links, MAX_LINKS)
         yield _dropped(_DROPPED_EVENTS, self._dropped_events)
         yield _dropped(_DROPPED_LINKS, len(self.links) - MAX_LINKS)
+
+
+@lru_cache(maxsize=256)
+def _linked_trace(trace_id: str) -> bytes:
+    return field(_LINK_TRACE_ID, raw_id(trace_id, 16)) + _LINK_SPAN_ID
 
 
 @cache
@@ -341,20 +312,32 @@ class Emitter:
         """Encode by these settings from here on; the caps of labels stay as they were at the start."""
         self._requests = RequestWriter(self._resource, self._scope)
         self._results = ResultWriter(redactor, settings)
-        self._texts = _TextAttributes(settings.metrics.resource_attributes)
+        self._resource_keys = settings.metrics.resource_attributes
         self._trace_url = settings.trace_url
 
     def requests(self, scorecards: Sequence[Scorecard]) -> Iterator[Outgoing]:
         """Encode scorecard spans and events: requests of about 2 MiB at most, none when there is nothing to export."""
         spans, records = _Batch("traces", self._requests), _Batch("logs", self._requests)
         for scorecard in scorecards:
-            span = _ScorecardSpan(scorecard, self._texts)
-            subjects = _Subjects(scorecard, self._texts)
+            producer = _producer(scorecard.trajectory, self._resource_keys)
+            span, subjects = _ScorecardSpan(scorecard, producer), _Subjects(scorecard, producer)
+            with_parts: set[int] = set()
+            for verdict, alike in scorecard.verdicts.items():
+                outline = self._results.outline(verdict)
+                span.count(outline.shown, len(alike))
+                if outline.has_parts:
+                    with_parts.update([id(subject.call) for subject in alike])
+            if self._results.writes_spans:
+                span.link({id(one.target): one.target for one in scorecard.results if one.enforce == "live"}.values())
             for result in scorecard.results:
-                parts, subject = self._results.parts(result), subjects.of(result)
-                if parts.on_span or parts.counted_as is not None:
-                    span.add(result, parts, subject)
-                if parts.record and records.add(parts.record + subject.record):
+                if id(result.call) not in with_parts:
+                    continue
+                parts = self._results.parts(result)
+                if parts.on_span:
+                    span.add_result(result, parts.on_span)
+                if parts.event:
+                    span.add_event(parts.event, subjects.of(result))
+                if parts.record and records.add(parts.record + subjects.of(result).record):
                     yield records.take()
             if span.is_wanted:
                 self._selfmetrics.annotations.add(len(span.links), ("scorecard",))

@@ -5,7 +5,7 @@ judges (tool, agent, ids, times) is written elsewhere.
 """
 # pyright: reportUnknownMemberType=false
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
@@ -20,12 +20,15 @@ from toolgauge.export.settings import AnnotateMode, EventsMode, MetricsSettings
 from toolgauge.model.observations import OTHER_ERROR
 from toolgauge.model.outcomes import (
     Errored,
+    Finding,
     NotEvaluated,
     Outcome,
     OutcomeWord,
     Result,
     Scorecard,
     Scored,
+    Subject,
+    Verdict,
     outcome_word,
 )
 from toolgauge.model.plain_words import error_words, with_cause, with_spaces
@@ -132,7 +135,7 @@ _Attribute: TypeAlias = tuple[str, AttributeValue]
 class EmitSettings:
     """Selects results for log records (`events`), and how scores reach the trace (`annotate`); `metrics` caps labels."""
 
-    events: EventsMode = "scored"
+    events: EventsMode = "failed"
     annotate: AnnotateMode = "both"
     trace_url: str | None = None
     metrics: MetricsSettings = field(default_factory=MetricsSettings)
@@ -179,43 +182,42 @@ class Annotations:
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
         # Without it: 4 % of all CPU.
-        self._written: BoundedCache[Hashable, bytes] = BoundedCache()
+        self._written: BoundedCache[Verdict, bytes] = BoundedCache()
 
-    def collect(self, scorecard: Scorecard) -> dict[str, dict[str, bytes]]:
-        """Collect attribute fields by span id and criterion, of judged spans and the root; none for conversations."""
-        spans: dict[str, dict[str, bytes]] = {}
+    def collect(self, scorecard: Scorecard) -> dict[str, bytes]:
+        """Collect attribute fields by span id, of judged spans and the root; none for conversations."""
         trajectory = scorecard.trajectory
-        live = [result for result in scorecard.results if result.enforce == "live"]
-        if trajectory.scope != "trace" or not live:
-            return spans
+        findings = (finding for verdict in scorecard.verdicts for finding in verdict.findings)
+        if trajectory.scope != "trace" or not any(finding.enforce == "live" for finding in findings):
+            return {}
+        by_span: dict[str, list[Subject]] = {}
+        for subject in scorecard.subjects:
+            if subject.target is not None and subject.target.trace_id == trajectory.trace_id:
+                by_span.setdefault(subject.target.span_id, []).append(subject)
+        written = {span_id: self._joined(subjects, scorecard.criteria) for span_id, subjects in by_span.items()}
         if trajectory.root is not None:
-            # No criterion has this name.
-            closed = _CLOSED[trajectory.closed_because]
-            spans[trajectory.root.span_id] = {"": closed + incomplete_attributes(trajectory.incomplete)}
-        for result in live:
-            target, criterion = result.target, result.criterion
-            if target is None or target.trace_id != trajectory.trace_id:
-                continue
-            of_span = spans.setdefault(target.span_id, {})
-            of_span[criterion] = b"" if criterion in of_span else self._attributes(criterion, result.outcome)
-        return spans
+            closed = _CLOSED[trajectory.closed_because] + incomplete_attributes(trajectory.incomplete)
+            written[trajectory.root.span_id] = closed + written.get(trajectory.root.span_id, b"")
+        return written
 
-    def _attributes(self, criterion: str, outcome: Outcome) -> bytes:
-        if isinstance(outcome, Scored):
-            # Of scores that pass nothing is explained.
-            text = "" if outcome.passed else outcome.explanation
-            key = (criterion, outcome.passed, outcome.value, text)
-            if not outcome.passed and outcome.differences and self._redactor.shows_values:
-                # The values that are shown are different each time.
-                return self._encoded(criterion, outcome)
-        else:
-            text = "" if isinstance(outcome, NotEvaluated) else outcome.message
-            key = (criterion, outcome_word(outcome), text)
-        known = self._written.get(key)
-        if known is None:
-            written = self._encoded(criterion, outcome)
-            known = self._written.keep(key, written, len(text) + len(written))
-        return known
+    def _joined(self, subjects: Sequence[Subject], places: Mapping[str, int]) -> bytes:
+        verdict, results = subjects[0].verdict, subjects[0].results
+        known = self._written.get(verdict)
+        if known is not None and len(subjects) == 1:
+            return known
+        if len(subjects) > 1:
+            results = [result for subject in subjects for result in subject.results]
+            results.sort(key=lambda result: places[result.criterion])
+        of_span: dict[str, bytes] = {}
+        for result in results:
+            if result.enforce == "live":
+                criterion = result.criterion
+                of_span[criterion] = b"" if criterion in of_span else self._encoded(criterion, result.outcome)
+        joined = b"".join(of_span.values())
+        # What did not pass is explained, in words of its own.
+        if len(subjects) == 1 and not any(one.enforce == "live" and one.word in _EXPLAINED for one in verdict.findings):
+            self._written.keep(verdict, joined, len(joined))
+        return joined
 
     def _encoded(self, criterion: str, outcome: Outcome) -> bytes:
         outcome = sound(outcome)
@@ -226,15 +228,18 @@ class Annotations:
 
 
 class ResultParts(Struct, frozen=True, gc=False):
-    """Bytes shared by results that are alike: attributes of the scorecard's span and of its event, a log record's beginning.
-
-    `counted_as` is the outcome under which a call's result is counted on the scorecard's span.
-    """
+    """Bytes shared by results that are alike: attributes of the scorecard's span and of its event, a log record's beginning."""
 
     on_span: bytes = b""
     event: bytes = b""
     record: bytes = b""
-    counted_as: OutcomeWord | None = None
+
+
+class Outline(Struct, frozen=True, gc=False):
+    """The findings of a verdict that the scorecard's span shows, and whether its results have bytes of their own."""
+
+    shown: tuple[Finding, ...]
+    has_parts: bool
 
 
 class ResultWriter:
@@ -243,9 +248,24 @@ class ResultWriter:
     def __init__(self, redactor: Redactor, settings: EmitSettings) -> None:
         self._redactor = redactor
         self._records = {word: _begin_record(word) for word in _EVENT_OUTCOMES[settings.events]}
-        self._writes_spans = settings.annotate in {"both", "scorecard"}
+        self.writes_spans = settings.annotate in {"both", "scorecard"}
         # Without it: 20 % of all CPU.
         self._written: BoundedCache[Hashable, ResultParts] = BoundedCache()
+        self._outlines: BoundedCache[Verdict, Outline] = BoundedCache()
+
+    def outline(self, verdict: Verdict) -> Outline:
+        """Return what appears of a verdict."""
+        known = self._outlines.get(verdict)
+        if known is None:
+            has_parts = any(
+                one.word in self._records and (one.can_fail or one.word != "pass") for one in verdict.findings
+            )
+            shown = tuple([one for one in verdict.findings if self.writes_spans and one.enforce != "shadow"])
+            has_parts |= any(
+                one.level == "trajectory" or (one.word != "pass" and one.reason != "no_calls") for one in shown
+            )
+            known = self._outlines.keep(verdict, Outline(shown, has_parts), 0)
+        return known
 
     def parts(self, result: Result) -> ResultParts:
         """Write what this result shares with those that are alike."""
@@ -283,15 +303,14 @@ class ResultWriter:
             record += elements(RECORD_ATTRIBUTES, attributes)
             # The digits of the subject follow.
             record += _BEFORE_UID + blake2b(record, digest_size=_RESULT_BYTES).hexdigest().encode()
-        if not self._writes_spans or result.enforce == "shadow":
+        if not self.writes_spans or result.enforce == "shadow":
             return ResultParts(record=record)
         if result.level == "trajectory":
             on_span = elements(SPAN_ATTRIBUTES, _encoded(_trajectory_attributes(result, outcome, explanation)))
             return ResultParts(record=record, on_span=on_span)
         # That there was no call to judge is no event of the trajectory either.
         is_quiet = word == "pass" or (isinstance(outcome, NotEvaluated) and outcome.reason == "no_calls")
-        event = b"" if is_quiet else elements(EVENT_ATTRIBUTES, attributes)
-        return ResultParts(record=record, event=event, counted_as=word)
+        return ResultParts(record=record, event=b"" if is_quiet else elements(EVENT_ATTRIBUTES, attributes))
 
 
 def _result_attributes(result: Result, outcome: Outcome, word: OutcomeWord, explanation: str) -> Iterator[_Attribute]:

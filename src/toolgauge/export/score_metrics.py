@@ -4,20 +4,22 @@ A result that is no score goes to the counter and never into the histogram: its 
 set begin at 0 together, so that the first failure is an increase. `label_caps` decides which labels there are.
 """
 
-from collections.abc import Collection, Iterable
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
 from itertools import count
 from typing import Final, TypeAlias, get_args
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from toolgauge.export import results
 from toolgauge.export.label_caps import OTHER, LabelCaps, LabelSet, Producer
-from toolgauge.export.results import OUTCOME_WORDS, BoundedCache, sound
+from toolgauge.export.results import OUTCOME_WORDS, BoundedCache
 from toolgauge.export.settings import MetricsSettings
-from toolgauge.model.metrics import MAX_LABEL, Exemplar, Labels, MetricRegistry, fit_label
+from toolgauge.model.metrics import MAX_LABEL, Exemplar, HistogramCell, Labels, MetricRegistry, fit_label
 from toolgauge.model.observations import OTHER_ERROR
-from toolgauge.model.outcomes import UNOBSERVED, NotEvaluated, Observed, Outcome, Scorecard, Scored, outcome_word
+from toolgauge.model.outcomes import UNOBSERVED, Observed, Scorecard, Verdict
 from toolgauge.model.records import SpanRef
 from toolgauge.model.recoveries import recovered
 from toolgauge.model.trajectory import CallState, ClosedBecause, Trajectory
@@ -33,20 +35,26 @@ _RULE_LABELS = (results.CRITERION, results.REVISION, results.LEVEL, _ENFORCE)
 
 
 class _Series(Struct, frozen=True):
-    """Where measurements are counted that are alike: as evaluations with their scores, or as tool calls."""
+    """Where tool calls that are alike are counted."""
 
     counted: Labels
-    scores: Labels
     # Of those that were folded, one that stands for none.
     label_set: LabelSet
 
 
+class _Evaluated(_Series, frozen=True):
+    """Where results that are alike are counted; `cell` has the bucket of their score, if they have one."""
+
+    is_failure: bool
+    cell: HistogramCell | None
+    bucket: int
+    value: float
+
+
 # States whose series begin at 0 for each tool; the series of paused and refused calls, which are rare, begin with the first call.
 _BEGUN: Final[tuple[CallState, ...]] = ("executed", "rejected", "requested_only")
-# What labels are made of: number of the producer, agent, tool; then state, type of error and recovery, or else criterion, revision,
-# level, enforcement, outcome and reason.
+# What labels are made of: number of the producer, agent, tool, state, type of error and recovery.
 _Called: TypeAlias = tuple[int, str | None, str, CallState, str, str]
-_Evaluated: TypeAlias = tuple[int, str | None, str | None, str, str, str, str, str, str]
 _MAX_PRODUCERS = 256
 _FAILURES = frozenset(("fail", "error"))
 # What labels take beside the names they are made of, and what a character of these may take.
@@ -87,7 +95,7 @@ class ScoreMetrics:
         self._who, self._stream = len(who_labels), len(stream_labels)
         self._caps = LabelCaps(settings, registry, self._drop)
         # The same few tools are called and judged by the same criteria all day long. Without it: 4 % of all CPU.
-        self._known: BoundedCache[_Evaluated, _Series] = BoundedCache()
+        self._known: BoundedCache[tuple[int, Verdict], tuple[_Evaluated, ...]] = BoundedCache()
         self._known_calls: BoundedCache[_Called, _Series] = BoundedCache()
         # Never a number that was given before: what is known by it may still be there.
         numbers = count(1)
@@ -171,61 +179,70 @@ class ScoreMetrics:
         end = (state, error_type, is_recovered)
         self._tool_calls.begin(*((*who, *one) for one in (*states, ("executed", OTHER_ERROR, ""), end)))
         self._unobserved.begin(*((*who[:-1], reason) for reason in UNOBSERVED))
-        series = _Series((*who, *end), (), label_set or LabelSet(who, (), now_ns))
+        series = _Series((*who, *end), label_set or LabelSet(who, (), now_ns))
         if label_set is not None and OTHER not in who and error_type == fit_label(error):
             self._known_calls.keep(called, series, _size_bytes((agent, tool, error)))
         return series
 
     def _count_results(self, scorecard: Scorecard) -> None:
         trajectory, now_ns = scorecard.trajectory, scorecard.scored_at_ns
-        nowhere = SpanRef(trajectory.trace_id, "")
-        first_agent = trajectory.agents[0] if trajectory.agents else None
-        # As the counter's `add` does; this is done of every result.
-        producer, known = self._producer(self._whose(trajectory)), self._known
-        counted, record = self._evaluations.cells, self._scores.record
-        for result in scorecard.results:
-            outcome, call = result.outcome, result.call
-            # Nearly all are scores, and sound ones.
-            score = outcome if isinstance(outcome, Scored) and 0.0 <= outcome.value <= 1.0 else None
-            word, reason = _other(outcome) if score is None else ("pass" if score.passed else "fail", "")
-            agent, tool = (first_agent, None) if call is None else (call.agent, call.name)
-            key = (producer, agent, tool, result.criterion, result.revision, result.level, result.enforce, word, reason)
-            series = known.get(key)
-            if series is None:
-                series, known = self._series(key, trajectory, now_ns, is_binary=result.is_binary), self._known
-            series.label_set.used_ns = now_ns
-            counted[series.counted] += 1
-            judged = result.target or nowhere
-            if score is not None:
-                value = float(score.value)
-                record(value, series.scores, Exemplar(value, now_ns, judged.trace_id, judged.span_id))
-            if word in _FAILURES:
-                exemplar = Exemplar(1.0, now_ns, judged.trace_id, judged.span_id)
-                self._evaluations.exemplars[series.counted] = exemplar
+        producer, nowhere = self._producer(self._whose(trajectory)), SpanRef(trajectory.trace_id, "")
+        for verdict, subjects in scorecard.verdicts.items():
+            known = self._known.get((producer, verdict))
+            if known is not None:
+                self._count(known, len(subjects), subjects[-1].target or nowhere, now_ns)
+                continue
+            # Each by itself: what a cap folds is counted.
+            for subject in subjects:
+                self._count(self._series(producer, verdict, trajectory, now_ns), 1, subject.target or nowhere, now_ns)
 
-    def _series(self, evaluated: _Evaluated, trajectory: Trajectory, now_ns: int, *, is_binary: bool) -> _Series:
-        _, agent, tool, criterion, revision, level, enforce, word, reason = evaluated
-        rule = (fit_label(criterion), fit_label(revision), level, "shadow" if enforce == "shadow" else "")
-        who, label_set = self._caps.find(self._whose(trajectory), agent, tool, rule=rule, now_ns=now_ns)
-        stream = (*who, *rule)
-        self._evaluations.begin(*((*stream, sibling, "") for sibling in OUTCOME_WORDS), (*stream, word, reason))
-        if word in ("pass", "fail"):
-            self._scores.begin(stream, BINARY_BOUNDS if is_binary else SCORE_BOUNDS)
-        series = _Series((*stream, word, reason), stream, label_set or LabelSet(who, rule, now_ns))
-        # Where a cap was reached, the next time may be another.
-        if label_set is not None and OTHER not in who:
-            self._known.keep(evaluated, series, _size_bytes(evaluated[1:]))
-        return series
+    def _count(self, series: Iterable[_Evaluated], times: int, judged: SpanRef, now_ns: int) -> None:
+        # As the counter's `add` and the histogram's `record` do. One exemplar a cell and scorecard, that of the last call.
+        counted = self._evaluations.cells
+        exemplar = Exemplar(1.0, now_ns, judged.trace_id, judged.span_id)
+        for one in series:
+            one.label_set.used_ns = now_ns
+            counted[one.counted] += times
+            cell, value = one.cell, one.value
+            if cell is not None:
+                cell.counts[one.bucket] += times
+                cell.sum += times * value
+                cell.exemplars[one.bucket] = exemplar if value == 1.0 else replace(exemplar, value=value)
+            if one.is_failure:
+                self._evaluations.exemplars[one.counted] = exemplar
+
+    def _series(self, producer: int, verdict: Verdict, trajectory: Trajectory, now_ns: int) -> Iterator[_Evaluated]:
+        """Begin the series of a verdict, one after the other: each is counted before the next may take its place."""
+        known, made, is_lasting = self._known, list[_Evaluated](), True
+        for finding in verdict.findings:
+            enforce = "shadow" if finding.enforce == "shadow" else ""
+            rule = (fit_label(finding.criterion), fit_label(finding.revision), finding.level, enforce)
+            who, label_set = self._caps.find(
+                self._whose(trajectory), verdict.agent, verdict.tool, rule=rule, now_ns=now_ns
+            )
+            stream, counted = (*who, *rule), (*who, *rule, finding.word, finding.reason)
+            self._evaluations.begin(*((*stream, sibling, "") for sibling in OUTCOME_WORDS), counted)
+            value, cell, bucket = finding.value or 0.0, None, 0
+            if finding.value is not None:
+                cell = self._scores.begin(stream, BINARY_BOUNDS if finding.is_binary else SCORE_BOUNDS)
+                bucket = bisect_left(cell.bounds, value)
+            made.append(
+                _Evaluated(
+                    counted, label_set or LabelSet(who, rule, now_ns), finding.word in _FAILURES, cell, bucket, value
+                )
+            )
+            # Where a cap was reached, the next time may be another.
+            is_lasting = is_lasting and label_set is not None and OTHER not in who
+            yield made[-1]
+        # Series that were given up in the meantime are not among those that are left.
+        if is_lasting and known is self._known:
+            names = [text for one in made for text in one.counted]
+            known.keep((producer, verdict), tuple(made), _size_bytes(names))
 
     def _whose(self, trajectory: Trajectory) -> Producer:
         service = trajectory.service
         # Cut as labels are: a key must not hold a megabyte of somebody's name.
         return service and service[:MAX_LABEL], tuple([trajectory.resource.get(key) for key in self._keys])
-
-
-def _other(outcome: Outcome) -> tuple[str, str]:
-    outcome = sound(outcome)
-    return outcome_word(outcome), outcome.reason if isinstance(outcome, NotEvaluated) else ""
 
 
 def _size_bytes(made_of: Iterable[str | None]) -> int:

@@ -5,12 +5,14 @@ never enter a mean, a threshold or a window.
 """
 
 from collections.abc import Mapping
+from functools import cached_property, lru_cache
 from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
 from toolgauge.model.content import NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json
+from toolgauge.model.metrics import MAX_LABEL
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory
 
@@ -150,7 +152,51 @@ class Result(Struct, frozen=True, gc=False):
     can_fail: bool = True
 
 
-class Scorecard(Struct, frozen=True, kw_only=True):
+class Finding(Struct, frozen=True, gc=False):
+    """A result without its words and its target. `value` is a score from 0 to 1, `None` for every other outcome."""
+
+    criterion: str
+    revision: str
+    level: Level
+    enforce: Enforce
+    is_binary: bool
+    can_fail: bool
+    word: OutcomeWord
+    reason: str
+    value: float | None
+
+
+class Verdict(Struct, frozen=True, eq=False, gc=False):
+    """The findings of all criteria on a call of an agent and tool, or on a trajectory (no tool).
+
+    One object for all calls with equal findings: consumers keep what they derive from it, by its identity. Names are cut.
+    """
+
+    agent: str | None
+    tool: str | None
+    findings: tuple[Finding, ...]
+
+
+class Subject(Struct, frozen=True, gc=False):
+    """A judged call, or the trajectory (`call` is `None`), with its results in order."""
+
+    call: ToolCall | None
+    target: SpanRef | None
+    verdict: Verdict
+    results: list[Result]
+
+
+# Without it: 5 % of all CPU. Also the identity of a verdict.
+@lru_cache(maxsize=4096)
+def _verdict(
+    agent: str | None,
+    tool: str | None,
+    *findings: tuple[str, str, Level, Enforce, bool, bool, OutcomeWord, str, float | None],
+) -> Verdict:
+    return Verdict(agent, tool, tuple([Finding(*finding) for finding in findings]))
+
+
+class Scorecard(Struct, frozen=True, kw_only=True, dict=True):
     """All results of one trajectory. `scored_at_ns` is wall-clock time since the epoch.
 
     Judges answer late: their results come in a scorecard of their own (`by_judges`) after the first one (`awaits_judges`).
@@ -161,6 +207,49 @@ class Scorecard(Struct, frozen=True, kw_only=True):
     scored_at_ns: int
     by_judges: bool = False
     awaits_judges: bool = False
+
+    @cached_property
+    def criteria(self) -> Mapping[str, int]:
+        """The places of the criteria by name, in the order of their results."""
+        names = dict.fromkeys([result.criterion for result in self.results])
+        return {name: place for place, name in enumerate(names)}
+
+    @cached_property
+    def subjects(self) -> tuple[Subject, ...]:
+        """The judged calls and the trajectory, in the order of their first results."""
+        # By identity: all results of a call have its span as their target.
+        grouped: dict[int, list[Result]] = {}
+        for result in self.results:
+            grouped.setdefault(id(result.call), []).append(result)
+        return tuple([self._subject(group) for group in grouped.values()])
+
+    def _subject(self, results: list[Result]) -> Subject:
+        call, agents = results[0].call, self.trajectory.agents
+        agent, tool = (agents[0] if agents else None, None) if call is None else (call.agent, call.name)
+        findings: list[tuple[str, str, Level, Enforce, bool, bool, OutcomeWord, str, float | None]] = []
+        for one in results:
+            outcome, reason, value = one.outcome, "", None
+            word: OutcomeWord = "error"
+            if isinstance(outcome, Scored):
+                # What is no number from 0 to 1 must not enter a mean anywhere.
+                if 0.0 <= outcome.value <= 1.0:
+                    word, value = "pass" if outcome.passed else "fail", outcome.value
+            elif isinstance(outcome, NotEvaluated):
+                word, reason = "not_evaluated", outcome.reason
+            findings.append(
+                (one.criterion, one.revision, one.level, one.enforce, one.is_binary, one.can_fail, word, reason, value)
+            )
+        # Cut as labels are: it must not hold a megabyte of somebody's name.
+        verdict = _verdict(agent and agent[:MAX_LABEL], tool and tool[:MAX_LABEL], *findings)
+        return Subject(call, results[0].target, verdict, results)
+
+    @cached_property
+    def verdicts(self) -> Mapping[Verdict, list[Subject]]:
+        """The subjects by what was found of them."""
+        by_verdict: dict[Verdict, list[Subject]] = {}
+        for subject in self.subjects:
+            by_verdict.setdefault(subject.verdict, []).append(subject)
+        return by_verdict
 
 
 def outcome_word(outcome: Outcome) -> OutcomeWord:

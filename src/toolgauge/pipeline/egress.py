@@ -222,15 +222,13 @@ class Egress:
             self._released.setdefault(span.container.origin, []).append(span)
             self._released_count += 1
 
-    def release_annotated(
-        self, held: Sequence[HeldSpan[Container]], attributes: Mapping[str, Mapping[str, bytes]]
-    ) -> list[SpanRef]:
+    def release_annotated(self, held: Sequence[HeldSpan[Container]], attributes: Mapping[str, bytes]) -> list[SpanRef]:
         """Queue spans of one trace with their encoded attributes, by span id; return those that have any."""
         annotated: list[SpanRef] = []
         ready: list[HeldSpan[Container]] = []
         try:
             for span in held:
-                added = b"".join(attributes.get(span.ref.span_id, {}).values())
+                added = attributes.get(span.ref.span_id, b"")
                 ready.append(replace(span, raw=annotate(span.raw, added)) if added else span)
                 if added:
                     annotated.append(span.ref)

@@ -39,21 +39,22 @@ class EvaluationLimit(AbstractContextManager[None]):
         self.limit_ns = limit_ns
         self._thread_id = 0
         self._clock_id: int | None = None
-        self._began_ns = 0
+        self._began_ns: int | None = None
         self._is_running = False
         self._is_watching = False
         self._is_raised = False
         self._is_given_up = False
 
     def __enter__(self) -> None:
-        """Begin to count CPU time."""
+        """Begin an evaluation."""
         self._end_if_given_up()
         if self._thread_id != threading.get_ident():
             self._thread_id = threading.get_ident()
             # Not every system has it: wall-clock time then stands for CPU time.
             get_clock_id = getattr(time, "pthread_getcpuclockid", None)
             self._clock_id = None if get_clock_id is None else get_clock_id(self._thread_id)
-        self._began_ns = self._used_ns()
+        # Read by `watch` when it first looks: reading the clock here would take as long as many an evaluation.
+        self._began_ns = None
         self._is_running = True
 
     def __exit__(
@@ -94,9 +95,12 @@ class EvaluationLimit(AbstractContextManager[None]):
         # In this order, and in the other order in `_disarm`: one of both always sees the other.
         self._is_watching = True
         try:
-            if self._is_running and self._used_ns() - self._began_ns > limit_ns:
-                self._is_raised = True
-                _raise_in(self._thread_id)
+            if self._is_running:
+                used_ns = self._used_ns()
+                began_ns = self._began_ns = used_ns if self._began_ns is None else self._began_ns
+                if used_ns - began_ns > limit_ns:
+                    self._is_raised = True
+                    _raise_in(self._thread_id)
         finally:
             self._is_watching = False
 

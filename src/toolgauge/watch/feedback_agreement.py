@@ -6,6 +6,7 @@ Memory is bounded: beyond it the oldest verdict is compared early, and the oldes
 
 from collections import OrderedDict
 from collections.abc import Iterable
+from functools import lru_cache
 from hashlib import blake2b
 from itertools import product
 from typing import TypeAlias
@@ -14,7 +15,7 @@ from msgspec import Struct
 
 from toolgauge.model.feedback import Feedback
 from toolgauge.model.metrics import MetricRegistry, fit_label
-from toolgauge.model.outcomes import Result, Scorecard, Scored
+from toolgauge.model.outcomes import Finding, Scorecard, Verdict
 
 _MOST_NAMES = 20
 _OTHER = "_other"
@@ -81,6 +82,7 @@ class FeedbackAgreement:
         self._keep_ns = keep_ns
         self._metrics = metrics
         self._numbers: dict[tuple[str, str], int] = {}
+        self._bits = lru_cache(maxsize=4096)(self._bits_of)
         # Both with the least recently used first. In a plain dict, looking for the front passes over all that was taken from there.
         self._outcomes: OrderedDict[_Key, _Outcomes] = OrderedDict()
         self._waiting: OrderedDict[_Key, _Waiting] = OrderedDict()
@@ -144,27 +146,27 @@ class FeedbackAgreement:
             self._compare(next(iter(self._waiting)))
 
     def _found(self, scorecard: Scorecard) -> _Outcomes:
-        applied = judged = failed = bit = 0
-        criterion = ""
-        for result in scorecard.results:
-            # Results of one criterion stand together.
-            if result.criterion is not criterion:
-                criterion, bit = result.criterion, self._bit(result)
-            outcome = result.outcome
-            if not isinstance(outcome, Scored):
-                applied |= bit
-            elif outcome.passed:
-                judged |= bit
-            else:
-                failed |= bit
-        judged |= failed
-        return _Outcomes(scorecard.scored_at_ns, applied | judged, judged, failed)
+        applied = judged = failed = 0
+        for verdict in scorecard.verdicts:
+            bits = self._bits(verdict)
+            applied, judged, failed = applied | bits[0], judged | bits[1], failed | bits[2]
+        return _Outcomes(scorecard.scored_at_ns, applied, judged, failed)
 
-    def _bit(self, result: Result) -> int:
+    def _bits_of(self, verdict: Verdict) -> tuple[int, int, int]:
+        """Return the bits of the criteria that applied to a subject, that scored it, and that failed it."""
+        applied = judged = failed = 0
+        for finding in verdict.findings:
+            bit = self._bit(finding)
+            applied |= bit
+            judged |= 0 if finding.value is None else bit
+            failed |= bit if finding.word == "fail" else 0
+        return applied, judged, failed
+
+    def _bit(self, finding: Finding) -> int:
         """Return the bit of a criterion; none of one that cannot fail: its passes mean nothing."""
-        if not result.can_fail:
+        if not finding.can_fail:
             return 0
-        criterion = result.criterion, result.revision
+        criterion = finding.criterion, finding.revision
         if criterion not in self._numbers:
             self._numbers[criterion] = len(self._numbers)
             self._begin([criterion], self._names)

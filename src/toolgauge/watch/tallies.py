@@ -4,16 +4,16 @@ Calls of one conversation share their fate; fed one by one they break the promis
 without a conversation id stands for itself.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import TypeAlias
 
 from msgspec import Struct
 
 from toolgauge.model.metrics import fit_label
-from toolgauge.model.outcomes import Result, Scorecard, Scored
+from toolgauge.model.outcomes import Scorecard, Verdict
 from toolgauge.model.records import ENVIRONMENT, VERSION
 from toolgauge.model.regressions import Stream
-from toolgauge.model.trajectory import Trajectory
 
 # Service, environment, agent, tool, criterion, revision, level: the fields of `Stream` in their order.
 StreamKey: TypeAlias = tuple[str | None, str | None, str | None, str | None, str, str, str]
@@ -120,23 +120,47 @@ class OpenConversations:
 
 def trajectory_scores(scorecard: Scorecard) -> TrajectoryScores | None:
     """Return the scores of a scorecard; `None` when it has none."""
-    scores = [
-        (result, outcome.value)
-        for result in scorecard.results
-        if isinstance(outcome := result.outcome, Scored) and 0.0 <= outcome.value <= 1.0 and result.enforce == "live"
-    ]
-    if not scores:
-        return None
     trajectory = scorecard.trajectory
+    service, environment = _cut(trajectory.service), _cut(trajectory.resource.get(ENVIRONMENT))
+    tallies: dict[StreamKey, Tally] = {}
+    left_out = 0
+    for verdict, subjects in scorecard.verdicts.items():
+        times = len(subjects)
+        for whole, of_tool, stratum, value in _streams(service, environment, verdict):
+            # All tools of an agent are a stream as well, in which each tool has a baseline of its own.
+            has_place = _add(tallies, whole, stratum, value, times, trajectory.trace_id)
+            if of_tool is not None:
+                has_place &= _add(tallies, of_tool, "", value, times, trajectory.trace_id)
+            left_out += 0 if has_place else times
+    if not tallies:
+        return None
     conversation: ConversationKey | None = None
     if trajectory.scope != "conversation" and trajectory.conversation_id is not None:
         # A lone surrogate could not be saved.
         conversation_id = trajectory.conversation_id[:_MAX_CONVERSATION_ID].encode(errors="replace").decode()
-        conversation = _cut(trajectory.service) or "", conversation_id
-    tallies: dict[StreamKey, Tally] = {}
-    left_out = _collect(tallies, trajectory, scores)
+        conversation = service or "", conversation_id
     opened_ns = trajectory.opened_ns or scorecard.scored_at_ns
     return TrajectoryScores(conversation, _cut(trajectory.resource.get(VERSION)), opened_ns, tallies, left_out)
+
+
+@lru_cache(maxsize=4096)
+def _streams(
+    service: str | None, environment: str | None, verdict: Verdict
+) -> tuple[tuple[StreamKey, StreamKey | None, str, float], ...]:
+    """Return the streams of each live score of a verdict: of all tools, and of its tool; then the tool and the score."""
+    agent, tool = _cut(verdict.agent), _cut(verdict.tool)
+    return tuple(
+        (
+            (service, environment, agent, None, finding.criterion, finding.revision, finding.level),
+            None
+            if tool is None
+            else (service, environment, agent, tool, finding.criterion, finding.revision, finding.level),
+            tool or "",
+            finding.value,
+        )
+        for finding in verdict.findings
+        if finding.value is not None and finding.enforce == "live"
+    )
 
 
 def _cut(name: str | None) -> str | None:
@@ -144,37 +168,17 @@ def _cut(name: str | None) -> str | None:
     return fit_label(name) if name else None
 
 
-def _collect(tallies: dict[StreamKey, Tally], trajectory: Trajectory, scores: Iterable[tuple[Result, float]]) -> int:
-    """Add scores to the tallies; return how many found no place."""
-    left_out = 0
-    service, environment = _cut(trajectory.service), _cut(trajectory.resource.get(ENVIRONMENT))
-    first_agent, trace_id = _cut(trajectory.agents[0]) if trajectory.agents else None, trajectory.trace_id
-    # Of each call once, by identity: several criteria judge it.
-    names: dict[int, tuple[str | None, str | None]] = {}
-    for result, value in scores:
-        call = result.call
-        named = names.get(id(call))
-        if named is None:
-            named = names[id(call)] = (first_agent, None) if call is None else (_cut(call.agent), _cut(call.name))
-        agent, tool = named
-        rule = (result.criterion, result.revision, result.level)
-        # All tools of an agent are a stream as well, in which each tool has a baseline of its own.
-        has_place = _add(tallies, (service, environment, agent, None, *rule), tool or "", value, trace_id)
-        if tool is not None:
-            has_place &= _add(tallies, (service, environment, agent, tool, *rule), "", value, trace_id)
-        left_out += not has_place
-    return left_out
-
-
-def _add(tallies: dict[StreamKey, Tally], key: StreamKey, stratum: str, value: float, trace_id: str) -> bool:
+def _add(
+    tallies: dict[StreamKey, Tally], key: StreamKey, stratum: str, value: float, times: int, trace_id: str
+) -> bool:
     tally = tallies.get(key)
     if tally is None:
         if len(tallies) >= _MOST_STREAMS:
             return False
-        tallies[key] = Tally({stratum: (value, 1)}, value, trace_id)
+        tallies[key] = Tally({stratum: (times * value, times)}, value, trace_id)
         return True
     total, count = tally.scores.get(stratum, (0.0, 0))
-    tally.scores[stratum] = (total + value, count + 1)
+    tally.scores[stratum] = (total + times * value, count + times)
     if value < tally.worst:
         tally.worst, tally.worst_trace = value, trace_id
     return True

@@ -12,25 +12,23 @@ from pydantic import Field, JsonValue, field_validator
 
 from toolgauge.model.content import Unparsed
 from toolgauge.model.errors import SchemaError
-from toolgauge.model.expected import Expected
 from toolgauge.model.json import JsonObject
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Outcome, Scored, Side
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.records import SpanRef
-from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.model.trajectory import ToolCall
 from toolgauge.recognize.values import is_too_large
 from toolgauge.score.compare import path
-from toolgauge.score.error_texts import error_in
+from toolgauge.score.facts import Facts, FactsEvaluator
 from toolgauge.score.selection import (
-    CallSelection,
     has_run_well,
     nothing_to_judge,
     readable_arguments,
     shown,
     unseen_arguments,
 )
-from toolgauge.score.tool_offers import REGISTERED, RunOffers
+from toolgauge.score.tool_offers import REGISTERED
 from toolgauge.score.tool_schemas import (
     Kind,
     Steps,
@@ -64,7 +62,7 @@ _WrittenByTool: TypeAlias = dict[str, dict[str, JsonValue]]
 _Schema: TypeAlias = ToolSchema | NotEvaluated
 
 
-class ArgumentsSchema(CallSelection):
+class ArgumentsSchema(FactsEvaluator):
     """The share of a call's arguments that are valid against the JSON Schema of its tool; 1 exactly when all are.
 
     Violations that the tool accepted lower the value and fail nothing, unless `accepted_violations: fail`.
@@ -96,13 +94,13 @@ class ArgumentsSchema(CallSelection):
     def _schemas(self) -> ToolSchemas:
         return ToolSchemas(self.unknown_arguments)
 
-    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
+    def outcomes(self, facts: Facts) -> Iterator[Evaluation]:
         """Yield one outcome a call."""
-        calls = self.calls(trajectory)
+        calls = self.calls(facts.trajectory)
         if not calls:
-            yield None, nothing_to_judge(trajectory)
+            yield None, nothing_to_judge(facts.trajectory)
             return
-        definitions = _Definitions(trajectory, self.schemas)
+        definitions = _Definitions(facts, self.schemas)
         steps = Steps(_STEPS)
         checks: dict[tuple[str, SpanRef | None, int | None], _Check] = {}
         for call in calls:
@@ -122,7 +120,7 @@ class ArgumentsSchema(CallSelection):
                 # Rule: a tool that ran without an error, and whose result does not read like one, accepted the violation
                 # of its schema; it knows nothing of the criterion's own.
                 may_accept = self.accepted_violations == "pass" and self.schemas is None
-                is_accepted = may_accept and has_run_well(call) and error_in(call.result) is None
+                is_accepted = may_accept and has_run_well(call) and call.order not in facts.error_texts.kinds
                 is_exempt = is_accepted and isinstance(outcome, Scored)
                 yield call, replace(outcome, is_exempt=True) if is_exempt else outcome
 
@@ -160,9 +158,9 @@ class _Check(Struct, frozen=True):
 class _Definitions:
     """Looks up tools: in the schemas of the criterion, else on the call's own span, in the offer of its run, among those registered."""
 
-    def __init__(self, trajectory: Trajectory, schemas: _WrittenByTool | None) -> None:
+    def __init__(self, facts: Facts, schemas: _WrittenByTool | None) -> None:
         self._schemas = schemas
-        self._offers = RunOffers(trajectory)
+        self._offers = facts.offers
 
     def of(self, call: ToolCall) -> tuple[ToolDefinition | NotEvaluated, str]:
         """Return the definition of the called tool, one with a schema where there is any, and a remark about its origin."""

@@ -4,11 +4,15 @@ What an evaluator raises becomes `Errored`, and what it yields is checked before
 by the deadline of whoever runs the scorer; after three timeouts in a row its criterion is off for that service for a while.
 """
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
+from itertools import filterfalse, islice
+from operator import is_
 from pathlib import PurePath
 from traceback import walk_tb
+from types import GeneratorType
 from typing import TypeAlias
 
 from msgspec.structs import replace
@@ -33,6 +37,7 @@ from toolgauge.score.criterion import (
     with_neutral_tools,
     with_writing_tools,
 )
+from toolgauge.score.facts import Facts
 from toolgauge.score.recorded_values import Conversation, ExpectedValues
 from toolgauge.score.tool_offers import RecentOffers
 from toolgauge.score.unmatched import OnUnmatched, UnmatchedCriteria
@@ -50,11 +55,13 @@ _SWITCHED_OFF = NotEvaluated(
     reason="overload",
     explanation=f"switched off for {_OFF_NS // 60_000_000_000} minutes: {_TIMEOUTS_IN_A_ROW} timeouts in a row",
 )
+_NO_LIMIT = nullcontext()
+_IS_NONE = partial(is_, None)
 
 
 def no_deadline(criterion: Criterion) -> AbstractContextManager[None]:  # noqa: ARG001 (the same for all)
     """Let every evaluator run to its end."""
-    return nullcontext()
+    return _NO_LIMIT
 
 
 def _ignore(criterion: Criterion, service: str | None) -> None:
@@ -136,14 +143,13 @@ class Scorer:
         conversation = Conversation(trajectory, self._expected_values)
         completed = self._recent_offers.completed(trajectory)
         half = _half(trajectory, lacking)
-        return tuple(
-            result
-            for registered in self._scoring
-            if applies(registered, trajectory)
-            for result in self._results(
-                registered, completed if registered.accepts_recent_offer else trajectory, conversation, half, now_ns
-            )
-        )
+        facts = Facts(completed)
+        results: list[Result] = []
+        for registered in self._scoring:
+            if applies(registered, trajectory):
+                shown = facts if registered.accepts_recent_offer or completed is trajectory else Facts(trajectory)
+                results += self._results(registered, shown, conversation, half, now_ns)
+        return tuple(results)
 
     def overloaded(self, trajectory: Trajectory) -> tuple[Result, ...]:
         """Return `overload` for every criterion that applies."""
@@ -200,12 +206,12 @@ class Scorer:
     def _results(
         self,
         registered: Registered,
-        trajectory: Trajectory,
+        facts: Facts,
         conversation: Conversation,
         half: NotEvaluated | None,
         now_ns: int,
     ) -> list[Result]:
-        criterion, evaluator = registered.criterion, registered.evaluator
+        criterion, evaluator, trajectory = registered.criterion, registered.evaluator, facts.trajectory
         if evaluator is None:
             return []
         seen = seen_by(registered, trajectory, self._kinds)
@@ -227,14 +233,14 @@ class Scorer:
         most = len(seen.trajectory.calls) + 2
         try:
             with self._deadline(criterion):
-                evaluations = evaluator.evaluate(seen.trajectory, seen.expected)
-                for evaluation in evaluations:
-                    # Older plug-ins yield `None` between outcomes.
-                    if evaluation is not None:
-                        outcomes.append(evaluation)
-                    if len(outcomes) == most:
-                        break
-                if isinstance(evaluations, Generator):
+                if registered.outcomes is None:
+                    evaluations = evaluator.evaluate(seen.trajectory, seen.expected)
+                else:
+                    is_all = seen.trajectory is trajectory
+                    evaluations = registered.outcomes(facts if is_all else Facts(seen.trajectory))
+                # Older plug-ins yield `None` between outcomes.
+                outcomes.extend(islice(filterfalse(_IS_NONE, evaluations), most))
+                if isinstance(evaluations, GeneratorType):
                     evaluations.close()
         except TimeoutError:
             fault = _TIMEOUT

@@ -20,7 +20,7 @@ from toolgauge.model.json import JsonObject
 from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Scored
 from toolgauge.model.plain_words import with_spaces
 from toolgauge.model.ports import Evaluation
-from toolgauge.model.trajectory import CASE_DIALECT, ClosedBecause, ToolCall, Trajectory
+from toolgauge.model.trajectory import CASE_DIALECT, CallState, ClosedBecause, ToolCall, Trajectory
 from toolgauge.score.align import Item
 from toolgauge.score.equality import Identities
 from toolgauge.score.patterns import Globs
@@ -31,6 +31,8 @@ FailedCalls: TypeAlias = Literal["count", "ignore"]
 
 # Closed for want of room or time: what the agent did later was not seen.
 CUT_SHORT: frozenset[ClosedBecause] = frozenset(("max_duration", "max_open", "max_open_bytes", "memory", "shutdown"))
+
+_WITHOUT_EFFECT: frozenset[CallState] = frozenset(("rejected", "paused", "refused"))
 
 _SHOWN_LENGTH = 80
 _MAX_VERDICTS = 256
@@ -146,7 +148,7 @@ def was_stopped(call: ToolCall) -> bool:
 
 def has_taken_effect(call: ToolCall) -> bool:
     """Return whether the call may have changed something: it neither failed nor was stopped before it ran."""
-    return not call.has_failed and not was_stopped(call)
+    return call.error is None and call.state not in _WITHOUT_EFFECT
 
 
 def has_run_well(call: ToolCall) -> bool:

@@ -1,7 +1,7 @@
 """What an agent had seen before each of its calls, indexed so that values can be looked for.
 
-Arrives: a trajectory, and its calls one after the other. Leaves: where a value had been seen. Each text is folded once, when it
-could first be known, and its words are taken apart at most once: the cost is linear in the text, however many calls there are.
+Arrives: a trajectory, and its calls one after the other. Leaves: where a value had been seen. Each text is folded at most once,
+those of the user first, and its words are taken apart at most once: the cost is linear in the text, however many calls there are.
 """
 
 import re
@@ -266,12 +266,12 @@ class Seen:
 
     def __init__(self, trajectory: Trajectory, known: Sequence[str] = ()) -> None:
         trajectory = without_delegated(trajectory)
-        self.user, self.system, self.results, self.known = Texts(), Texts(), Texts(), Texts()
+        self.user, self.system, self._results, self.known = Texts(), Texts(), Texts(), Texts()
         # What a user named is the user's; system prompts are long, and seldom the source.
         self._sources: tuple[tuple[Source, Texts], ...] = (
             ("user", self.user),
             ("known", self.known),
-            ("result", self.results),
+            ("result", self._results),
             ("system", self.system),
         )
         self._trajectory = trajectory
@@ -279,7 +279,9 @@ class Seen:
         self._messages = sorted(
             (one for one in trajectory.messages if one.role != "assistant"), key=attrgetter("turn")
         )[::-1]
-        self._results = sorted(trajectory.calls, key=_result_turn)[::-1]
+        self._calls = sorted(trajectory.calls, key=_result_turn)[::-1]
+        # Calls whose results could be known: they are read when a value was not found in texts of the user.
+        self._unread: list[ToolCall] = []
         self._prompts = {run.span: run.prompt for run in trajectory.runs if run.prompt}
         offered = {tool.name: tool for tool in trajectory.tools_offered or ()}
         self._tools = {**trajectory.registered_tools, **offered}
@@ -297,8 +299,20 @@ class Seen:
                 self._take_result(result)
 
     @property
+    def results(self) -> Texts:
+        """The results and errors of calls."""
+        self._read_results()
+        return self._results
+
+    def _read_results(self) -> None:
+        unread, self._unread = self._unread, []
+        for call in unread:
+            self._take(call)
+
+    @property
     def gap(self) -> NotEvaluated | None:
         """Why a value that was not found may have been seen all the same; `None` where all there was could be looked at."""
+        self._read_results()
         if self._gap is None and not (any(self.user.contents) or self._earlier.has_user):
             return NO_USER
         return self._gap
@@ -306,6 +320,7 @@ class Seen:
     @property
     def gap_of_results(self) -> Reason | None:
         """Why what was taken so far may not be all that was shown, whether or not the user wrote anything."""
+        self._read_results()
         return None if self._gap is None else self._gap.reason
 
     @property
@@ -327,12 +342,12 @@ class Seen:
             self._take_prompt(prompt)
 
     def _take_until(self, turn: int | None) -> None:
-        messages, results = self._messages, self._results
+        messages, calls = self._messages, self._calls
         while messages and (turn is None or messages[-1].turn <= turn):
             message = messages.pop()
             (self.user if message.role == "user" else self.system).add(value_forms.folded(message.text))
-        while results and (turn is None or _result_turn(results[-1]) <= turn):
-            self._take(results.pop())
+        while calls and (turn is None or _result_turn(calls[-1]) <= turn):
+            self._unread.append(calls.pop())
 
     def _take_prompt(self, prompt: str) -> None:
         if all(prompt != message.text for message in self._trajectory.messages):
@@ -354,7 +369,7 @@ class Seen:
             case NotRecorded():
                 pass
         if call.error is not None and call.error.message:
-            self.results.add(value_forms.folded(call.error.message))
+            self._results.add(value_forms.folded(call.error.message))
 
     def _take_result(self, result: Content) -> bool:
         """Take what of a result can be read; False where a part cannot."""
@@ -367,7 +382,7 @@ class Seen:
                 contents = []
         for content in contents:
             if content:
-                self.results.add(content)
+                self._results.add(content)
         return None not in contents
 
     def _note(self, reason: Reason, call: ToolCall, what: str) -> None:
@@ -394,6 +409,8 @@ class Seen:
             return self._found[word]
         unsure: list[tuple[Source, Texts]] = []
         for name, texts in self._sources:
+            if texts is self._results:
+                self._read_results()
             found = texts.search(word)
             if found:
                 self._found[word] = name
@@ -421,6 +438,7 @@ class Seen:
         if self._computed > _MAX_COMPUTED or not abs(value) < _LARGEST_COMPUTED:
             return self._computed > _MAX_COMPUTED
         # The numbers that others may be computed of, in thousandths, which are added without a rest.
+        self._read_results()
         terms: set[int] = set()
         for _, texts in self._sources:
             newest = islice(reversed(texts.numbers), _MAX_TERMS)
@@ -462,6 +480,8 @@ class Seen:
 
     def _first(self, tool: str, holds: Callable[[Texts], bool]) -> Source | None:
         for source, texts in self._sources:
+            if texts is self._results:
+                self._read_results()
             if holds(texts):
                 return source
         return "schema" if holds(self.schema(tool)) else None

@@ -73,10 +73,15 @@ class Value(Struct, frozen=True):
     @property
     def path(self) -> str:
         """How people write where it stands: `passengers[2].last_name`."""
-        where = ""
-        for step in self.steps:
-            where = f"{where}[{step}]" if isinstance(step, int) else path(where, step)
-        return where
+        return place(self.steps)
+
+
+def place(steps: Sequence[str | int]) -> str:
+    """Write the names and places that lead to a value."""
+    where = ""
+    for step in steps:
+        where = f"{where}[{step}]" if isinstance(step, int) else path(where, step)
+    return where
 
 
 def values_of(arguments: Json) -> list[Value]:
@@ -89,7 +94,7 @@ def values_of(arguments: Json) -> list[Value]:
             members = node.items() if len(node) <= MAX_VALUES else islice(node.items(), MAX_VALUES)
             inner = [((*steps[-_MAX_DEPTH:], key), key, member) for key, member in members]
         elif isinstance(node, list):
-            inner = [((*steps[-_MAX_DEPTH:], place), name, member) for place, member in enumerate(node[:MAX_VALUES])]
+            inner = [((*steps[-_MAX_DEPTH:], number), name, member) for number, member in enumerate(node[:MAX_VALUES])]
         else:
             inner = [(steps, name, node)]
         for entry in inner:
@@ -122,9 +127,17 @@ def _names_id(name: str) -> bool:
     return _ID_NAME.search(name) is not None
 
 
+@lru_cache(maxsize=1024)
+def _names_person(name: str) -> bool:
+    return _PERSON_NAME.search(name) is not None
+
+
 def _is_id_by_form(text: str) -> bool:
     """Return whether a text is one word of letters and at least three digits: an order, a booking, a parcel."""
     if not _SHORTEST_ID <= len(text) <= _LONGEST_ID or _ID_FORM.fullmatch(text) is None:
+        return False
+    # Most such texts are words.
+    if text.isalpha():
         return False
     digits = sum(map(str.isdigit, text))
     return digits >= _FEWEST_ID_DIGITS and any(map(str.isalpha, text))
@@ -174,9 +187,10 @@ def _source_of_text(value: Value, text: str, tool: str, seen: Seen) -> Origin:
                 return None
             source = source or found
         return source or "free"
-    if len(text) <= _LONGEST_LABEL and not is_id(value):
+    names_thing = is_id(value)
+    if len(text) <= _LONGEST_LABEL and not names_thing:
         return "free"
-    if not (is_id(value) or any(map(str.isdigit, text)) or "@" in text or _PERSON_NAME.search(value.name)):
+    if not (names_thing or any(map(str.isdigit, text)) or "@" in text or _names_person(value.name)):
         # Other words an agent may choose freely.
         return "free"
     joined = value_forms.word(text)

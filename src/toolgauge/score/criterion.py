@@ -212,6 +212,8 @@ def name_words(name: str) -> tuple[str, ...]:
     return _split(_NAMESPACE.split(name[-_READ_LENGTH:])[-1])
 
 
+# Agents call the same few tools all day long.
+@lru_cache(maxsize=_MAX_KNOWN)
 def _split(text: str) -> tuple[str, ...]:
     return tuple(word.lower() for word in _WORD.findall(text))
 

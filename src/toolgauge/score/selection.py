@@ -130,6 +130,8 @@ def hidden_calls(trajectory: Trajectory) -> NotEvaluated:
 def unseen_arguments(call: ToolCall) -> NotEvaluated | None:
     """Return the outcome of a call without recorded arguments; `None` when they were recorded, readable or not."""
     match call.arguments:
+        case Recorded():
+            return None
         case NotRecorded(reason="redacted"):
             return NotEvaluated(reason="redacted", explanation=f"the arguments of {shown(call.name)} were redacted")
         case NotRecorded():
@@ -137,7 +139,7 @@ def unseen_arguments(call: ToolCall) -> NotEvaluated | None:
             return NotEvaluated(reason="arguments_not_recorded", explanation=explanation)
         case Unparsed(reason="truncated"):
             return NotEvaluated(reason="truncated", explanation=f"the arguments of {shown(call.name)} were cut off")
-        case Recorded() | Unparsed():
+        case Unparsed():
             return None
 
 
@@ -153,7 +155,7 @@ def has_taken_effect(call: ToolCall) -> bool:
 
 def has_run_well(call: ToolCall) -> bool:
     """Return whether the tool took the call and ran without an error; no span shows that a call of an offline case ran."""
-    is_seen = call.result != NOT_RECORDED or call.dialect != CASE_DIALECT
+    is_seen = call.dialect != CASE_DIALECT or call.result != NOT_RECORDED
     return call.state == "executed" and call.error is None and is_seen
 
 

@@ -28,6 +28,8 @@ _START = attrgetter("start_ns")
 def without_delegated(trajectory: Trajectory) -> Trajectory:
     """Take the texts that agents wrote out of the messages and prompts of their sub-agents."""
     # Rule: an argument of several words of the call around a sub-agent is its caller's, unless the caller was given the same words.
+    if len(trajectory.runs) <= 1:
+        return trajectory
     runs = {run.span: run for run in trajectory.runs}
     inner = [run for run in trajectory.runs if run.is_agent and run.above in runs]
     if not inner:
@@ -169,7 +171,6 @@ class FreeTexts:
 
     def __init__(self, trajectory: Trajectory) -> None:
         self._trajectory = trajectory
-        self._agents = frozenset(map(name_words, trajectory.agents))
 
     def holds(self, call: ToolCall, text: str | float) -> bool:
         """Return whether a value of the call is a text that is code, or a prompt to another agent."""
@@ -182,7 +183,7 @@ class FreeTexts:
         if len(text.split(None, 1)) <= 1:
             return False
         words = name_words(call.name)
-        if hands_over(call.name) or not _AGENT.isdisjoint(words) or words in self._agents:
+        if hands_over(call.name) or not _AGENT.isdisjoint(words) or words in map(name_words, self._trajectory.agents):
             return True
         names = (readable_arguments(call) or {}).keys()
         if any(_CHOOSES.match(name) for name in names):

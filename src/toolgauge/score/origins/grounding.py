@@ -107,23 +107,22 @@ _EXAMPLES = re.compile(
 class Texts:
     """Texts of one source. They are searched as they are, and indexed once that has cost as much as an index."""
 
+    # How much is not indexed, and how much of it was searched so far.
+    _size = _searched = 0
+    # So many of the texts have been read for days and telephone numbers, and for their languages.
+    _read = _looked = 0
+    has_relative_day = False
+    _languages = False, False
+
     def __init__(self) -> None:
-        # The texts, folded.
+        # The texts, folded, and those that are not indexed: short ones together.
         self.contents: list[bytes] = []
-        # What is not indexed, short texts together, how much that is, and how much of it was searched so far.
         self._chunks: list[bytes] = []
-        self._size = 0
-        self._searched = 0
         self._words: set[bytes] = set()
         self._fresh: set[bytes] = set()
         self._numbers: dict[float, None] = {}
         self._days: dict[tuple[int, int], set[int | None]] = {}
         self._phones: set[bytes] = set()
-        # So many of the texts have been read for days and telephone numbers.
-        self._read = 0
-        self.has_relative_day = False
-        self._looked = 0
-        self._languages = False, False
 
     def add(self, content: bytes) -> None:
         """Take a folded text."""
@@ -283,8 +282,6 @@ class Seen:
         # Calls whose results could be known: they are read when a value was not found in texts of the user.
         self._unread: list[ToolCall] = []
         self._prompts = {run.span: run.prompt for run in trajectory.runs if run.prompt}
-        offered = {tool.name: tool for tool in trajectory.tools_offered or ()}
-        self._tools = {**trajectory.registered_tools, **offered}
         self._schemas: dict[str, Texts] = {}
         self._found: dict[bytes, Source] = {}
         self._computed = self._phrases = 0
@@ -397,7 +394,8 @@ class Seen:
         known = self._schemas.get(name)
         if known is None:
             known = self._schemas[name] = Texts()
-            tool = self._tools.get(name)
+            offered = {tool.name: tool for tool in self._trajectory.tools_offered or ()}
+            tool = offered.get(name) or self._trajectory.registered_tools.get(name)
             if tool is not None:
                 known.add(_EXAMPLES.sub(rb"\1", value_forms.folded(tool.description or "")))
                 known.add(_EXAMPLES.sub(rb"\1", folded_json(tool.parameters) or b""))

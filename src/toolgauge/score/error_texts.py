@@ -152,13 +152,9 @@ def with_error_texts(trajectory: Trajectory) -> ErrorTexts:
 
 def error_in(result: Content) -> str | None:
     """Return the kind of error that a result reads like; `None` for all other results."""
-    match result:
-        case Recorded(value=value):
-            value = _opened(value)
-        case Unparsed(text=text):
-            value: Json = text
-        case _:
-            return None
+    if isinstance(result, NotRecorded):
+        return None
+    value = _opened(result.value) if isinstance(result, Recorded) else result.text
     if _is_error_page(value):
         return ERROR_PAGE
     return ERROR_TEXT if _is_error(value) else None
@@ -228,5 +224,8 @@ def _is_error_object(value: JsonObject) -> bool:
 
 
 def _has_exit_code(value: JsonObject) -> bool:
-    codes = map(value.get, _EXIT_CODES.intersection(value))
+    names = _EXIT_CODES.intersection(value)
+    if not names:
+        return False
+    codes = map(value.get, names)
     return any(isinstance(code, int) and not isinstance(code, bool) and code != 0 for code in codes)

@@ -82,7 +82,9 @@ _CHUNK = 1 << 13
 _SOFT = frozenset(b"-.,:/@+")
 _COMMON_JOINTS = frozenset(b",:/@+")
 _NO_JOINTS: frozenset[int] = frozenset()
+_SPACES = (b"", b" ")
 _WORD = frozenset(code for code in range(256) if code >= 128 or chr(code).isalnum() or code == 95)
+_JOINED = _WORD | _SOFT
 # Sums are looked for among the newest numbers.
 _MAX_TERMS = 512
 _MAX_FACTOR = 9
@@ -247,6 +249,9 @@ def _stands_alone(word: bytes, content: bytes, joints: frozenset[int]) -> bool |
         if start < 0:
             return False
         end = start + len(word)
+        # Most words stand between spaces.
+        if (not start or content[start - 1] not in _JOINED) and content[end : end + 1] in _SPACES:
+            return True
         before, after = content[max(0, start - 2) : start][::-1], content[end : end + 2]
         if not _goes_on(before, joints) and not _goes_on(after, joints):
             return True
@@ -278,7 +283,8 @@ class Seen:
         self._messages = sorted(
             (one for one in trajectory.messages if one.role != "assistant"), key=attrgetter("turn")
         )[::-1]
-        self._calls = sorted(trajectory.calls, key=_result_turn)[::-1]
+        numbered = enumerate(trajectory.calls)
+        self._calls = sorted([(_result_turn(call), number, call) for number, call in numbered], reverse=True)
         # Calls whose results could be known: they are read when a value was not found in texts of the user.
         self._unread: list[ToolCall] = []
         self._prompts = {run.span: run.prompt for run in trajectory.runs if run.prompt}
@@ -343,8 +349,8 @@ class Seen:
         while messages and (turn is None or messages[-1].turn <= turn):
             message = messages.pop()
             (self.user if message.role == "user" else self.system).add(value_forms.folded(message.text))
-        while calls and (turn is None or _result_turn(calls[-1]) <= turn):
-            self._unread.append(calls.pop())
+        while calls and (turn is None or calls[-1][0] <= turn):
+            self._unread.append(calls.pop()[2])
 
     def _take_prompt(self, prompt: str) -> None:
         if all(prompt != message.text for message in self._trajectory.messages):

@@ -47,6 +47,8 @@ _PERSON_NAME = re.compile(
     r"^(?:first|last|middle|full|given|family|sur|user|customer|passenger|guest|patient|recipient)_?name$", re.I
 )
 _ID_FORM = re.compile(r"#?[\w#-]+")
+# Longer than a code, and the same when it is folded, but for upper case.
+_PLAIN_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{2,62}[A-Za-z0-9_]")
 # Punctuation, perhaps one letter, and the rest of an id: `#W9502126`, `(B) 88-213`. A letter that more letters follow begins a word.
 _PREFIXED = re.compile(rb"[^a-z0-9\x80-\xff]{0,3}(?:([a-z])(?:[^a-z0-9\x80-\xff]{1,3}|(?=\d)))?([a-z0-9][!-~]{4,63})")
 _LETTERS = [bytes((code,)) for code in range(ord("a"), ord("z") + 1)]
@@ -147,6 +149,11 @@ def origin(value: Value, tool: str, seen: Seen) -> Origin:
     """Return where a value comes from; `None` when it had not been seen."""
     content = value.content
     if isinstance(content, str):
+        # Most ids stand somewhere as they are. Without it: a fifth more for the evaluator.
+        if _PLAIN_ID.fullmatch(content) is not None and is_id(value):
+            source = seen.word(content.lower().encode(), tool)
+            if source is not None:
+                return source
         return _source_of_text(value, content.strip(), tool, seen)
     if -10 < content < 10 and content == int(content):
         # Counts, positions and switches: any conversation has them.
@@ -171,7 +178,12 @@ def _source_of_number(content: float, tool: str, seen: Seen, *, may_compute: boo
 
 
 def _source_of_text(value: Value, text: str, tool: str, seen: Seen) -> Origin:
-    if len(text) <= _LONGEST_CODE and not any(map(str.isdigit, text)):
+    names_thing = is_id(value)
+    has_digits = not text.isalpha() and any(map(str.isdigit, text))
+    if not (has_digits or names_thing or "@" in text or _names_person(value.name)):
+        # Other words an agent may choose freely.
+        return "free"
+    if len(text) <= _LONGEST_CODE and not has_digits:
         return "free"
     if is_prose(text):
         # Look for the ids and the larger numbers of a long text.
@@ -187,11 +199,7 @@ def _source_of_text(value: Value, text: str, tool: str, seen: Seen) -> Origin:
                 return None
             source = source or found
         return source or "free"
-    names_thing = is_id(value)
     if len(text) <= _LONGEST_LABEL and not names_thing:
-        return "free"
-    if not (names_thing or any(map(str.isdigit, text)) or "@" in text or _names_person(value.name)):
-        # Other words an agent may choose freely.
         return "free"
     joined = value_forms.word(text)
     if joined is not None and (source := seen.word(joined, tool)) is not None:

@@ -4,15 +4,12 @@ What an evaluator raises becomes `Errored`, and what it yields is checked before
 by the deadline of whoever runs the scorer; after three timeouts in a row its criterion is off for that service for a while.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import partial
-from itertools import filterfalse, islice
-from operator import is_
+from itertools import islice
 from pathlib import PurePath
 from traceback import walk_tb
-from types import GeneratorType
 from typing import TypeAlias
 
 from msgspec.structs import replace
@@ -56,7 +53,6 @@ _SWITCHED_OFF = NotEvaluated(
     explanation=f"switched off for {_OFF_NS // 60_000_000_000} minutes: {_TIMEOUTS_IN_A_ROW} timeouts in a row",
 )
 _NO_LIMIT = nullcontext()
-_IS_NONE = partial(is_, None)
 
 
 def no_deadline(criterion: Criterion) -> AbstractContextManager[None]:  # noqa: ARG001 (the same for all)
@@ -233,15 +229,20 @@ class Scorer:
         most = len(seen.trajectory.calls) + 2
         try:
             with self._deadline(criterion):
-                if registered.outcomes is None:
-                    evaluations = evaluator.evaluate(seen.trajectory, seen.expected)
+                if registered.outcomes is not None:
+                    shown = facts if seen.trajectory is trajectory else Facts(seen.trajectory)
+                    outcomes.extend(islice(registered.outcomes(shown), most))
                 else:
-                    is_all = seen.trajectory is trajectory
-                    evaluations = registered.outcomes(facts if is_all else Facts(seen.trajectory))
-                # Older plug-ins yield `None` between outcomes.
-                outcomes.extend(islice(filterfalse(_IS_NONE, evaluations), most))
-                if isinstance(evaluations, GeneratorType):
-                    evaluations.close()
+                    # Not by `islice`: an endless iterator that never comes back to Python would not be cut off.
+                    evaluations = evaluator.evaluate(seen.trajectory, seen.expected)
+                    for evaluation in evaluations:
+                        # Older plug-ins yield `None` between outcomes.
+                        if evaluation is not None:
+                            outcomes.append(evaluation)
+                        if len(outcomes) == most:
+                            break
+                    if isinstance(evaluations, Generator):
+                        evaluations.close()
         except TimeoutError:
             fault = _TIMEOUT
         except Exception as error:  # noqa: BLE001 (plug-ins may raise anything; it becomes an outcome)
@@ -250,14 +251,9 @@ class Scorer:
             self._on_switched_off(criterion, trajectory.service)
         results = _checked(registered, seen, outcomes, fault, trajectory.root)
         if half is not None:
-            # What was found to be missing may be in the other half.
-            return [
-                replace(one, outcome=half) if one.call is None and isinstance(one.outcome, NotEvaluated) else one
-                for one in results
-            ]
-        if seen.expected is not None:
-            results = [_with_values_seen(result, conversation, seen.expected) for result in results]
-        return results
+            return [_of_half(result, half) for result in results]
+        expected = seen.expected
+        return results if expected is None else [_with_values_seen(one, conversation, expected) for one in results]
 
 
 class _Timeouts:
@@ -271,6 +267,8 @@ class _Timeouts:
         self._off_until_ns: dict[tuple[str, str | None], int] = {}
 
     def is_off(self, criterion: Criterion, service: str | None, now_ns: int) -> bool:
+        if not self._off_until_ns:
+            return False
         key = criterion.name, service
         if key not in self._off_until_ns:
             return False
@@ -281,6 +279,8 @@ class _Timeouts:
 
     def count(self, criterion: Criterion, service: str | None, now_ns: int, *, is_timeout: bool) -> bool:
         """Count an evaluation; return True when it switches the criterion off."""
+        if not (is_timeout or self._in_a_row):
+            return False
         key = criterion.name, service
         if not is_timeout:
             self._in_a_row.pop(key, None)
@@ -319,6 +319,12 @@ def _checked(
 def _half(trajectory: Trajectory, reason: Reason) -> NotEvaluated | None:
     """Return the outcome of whatever judges an incomplete trajectory as a whole; `None` for a whole one."""
     return None if trajectory.incomplete is None else NotEvaluated(reason=reason, explanation=trajectory.incomplete)
+
+
+def _of_half(result: Result, half: NotEvaluated) -> Result:
+    # What was found to be missing may be in the other half.
+    is_missing = result.call is None and isinstance(result.outcome, NotEvaluated)
+    return replace(result, outcome=half) if is_missing else result
 
 
 def _judged_results(

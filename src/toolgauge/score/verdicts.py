@@ -80,16 +80,16 @@ class Checker:
 
     def check(self, outcomes: Iterable[Judged], made: MakeResult, root: SpanRef | None) -> bool:
         """Add results up to the first outcome that is wrong, in place of which there is an error; False when there is one."""
-        results, left, known = self.results, self._left, self._marks
+        add, left, known = self.results.append, self._left, self._marks
         for call, outcome in outcomes:
             marked = known.get(id(outcome))
             # As `passed` does: nearly all calls are judged in order, with an outcome that is known.
             if marked is not None and left and left[-1] is call:
-                results.append(made(left.pop().span, call, marked[1]))
+                add(made(left.pop().span, call, marked[1]))
             elif (passed := self.passed(call, outcome)) is not None:
-                results.append(made(root if call is None else call.span, call, passed))
+                add(made(root if call is None else call.span, call, passed))
             else:
-                results.append(made(root, *broken("invalid_outcome", self.problem)))
+                add(made(root, *broken("invalid_outcome", self.problem)))
                 return False
         return True
 

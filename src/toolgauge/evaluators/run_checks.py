@@ -299,12 +299,13 @@ class Coverage(CallSelection):
             yield None, nothing_to_judge(trajectory)
             return
         observed = Observed(trajectory)
-        missing: Counter[Reason] = Counter([reason for call in calls for reason in observed.missing(call)])
-        if hidden:
-            missing["no_content"] = OBSERVABLE * hidden
-        if not missing:
+        found = [reason for call in calls for reason in observed.missing(call)]
+        if not found and not hidden:
             yield None, _ALL_SEEN
             return
+        missing: Counter[Reason] = Counter(found)
+        if hidden:
+            missing["no_content"] = OBSERVABLE * hidden
         count = len(calls) + hidden
         things = OBSERVABLE * count
         seen = things - missing.total()

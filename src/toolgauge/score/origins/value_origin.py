@@ -29,6 +29,7 @@ Origin: TypeAlias = Source | Literal["free"] | None
 
 MAX_VALUES = 1000
 _MAX_DEPTH = 20
+_CONTAINER_TYPES = frozenset((dict, list))
 _LONGEST_ARGUMENT = 100
 # Longer text is prose: a message, a reason, a note.
 _LONGEST_NAME = 80
@@ -88,6 +89,11 @@ def place(steps: Sequence[str | int]) -> str:
 
 def values_of(arguments: Json) -> list[Value]:
     """Return the single values, the first of them where there are very many; null, true, false and "" hold nothing."""
+    # Most arguments hold no others.
+    if isinstance(arguments, dict) and len(arguments) <= MAX_VALUES:
+        members = arguments.values()
+        if _CONTAINER_TYPES.isdisjoint(map(type, members)):
+            return [Value((key,), key, one) for key, one in arguments.items() if one and one is not True]
     found: list[Value] = []
     stack: list[tuple[tuple[str | int, ...], str, Json]] = [((), "", arguments)]
     while stack:

@@ -199,17 +199,12 @@ class _Reader(msgspec.Struct, frozen=True):
         """Open `{"mcp_result": {"content": [...], "isError": true}, "server": "x"}` where no other member is an object or a list."""
         wrapped: Json = None
         for key, member in value.items() if len(value) <= _MAX_MEMBERS else ():
-            is_nested = (
-                isinstance(member, (dict, list))
-                or (
-                    isinstance(member, str)
-                    # Settles nearly all texts.
-                    and "rror" in member
-                    and member.lstrip()[:1] in _BEGINS
-                    and any(flag in member for flag in _FLAGS)
-                )
-            )
-            if not is_nested or not member or key in _BESIDE:
+            if isinstance(member, str):
+                # The first condition settles nearly all texts.
+                is_nested = "rror" in member and member.lstrip()[:1] in _BEGINS and any(map(member.count, _FLAGS))
+            else:
+                is_nested = isinstance(member, (dict, list)) and bool(member)
+            if not is_nested or key in _BESIDE:
                 continue
             if wrapped is not None:
                 return None

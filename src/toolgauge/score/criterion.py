@@ -369,7 +369,7 @@ def with_writing_tools(trajectory: Trajectory, expected_names: tuple[str, ...], 
 
 def with_neutral_tools(trajectory: Trajectory, kinds: ToolKinds) -> Trajectory:
     """Fill in which of the called tools hand over, answer or think."""
-    neutral = frozenset([call.name for call in trajectory.calls if kinds.is_neutral(call.name)])
+    neutral = frozenset(filter(kinds.is_neutral, {call.name for call in trajectory.calls}))
     return replace(trajectory, neutral_tools=neutral) if neutral else trajectory
 
 

@@ -100,7 +100,7 @@ _EXIT_CODES = frozenset(
 )
 _ERRORS = frozenset(("error", "errors", "error_message", "errorMessage"))
 _FLAGS: JsonObject = {"is_error": True, "isError": True, "success": False, "ok": False, "status": "error"}
-_MEMBERS = _ERRORS.union(_FLAGS)
+_MEMBERS = _ERRORS.union(_FLAGS, _EXIT_CODES)
 # What tells of an error in words.
 _WORDED = (str, list, dict)
 
@@ -155,9 +155,21 @@ def error_in(result: Content) -> str | None:
     if isinstance(result, NotRecorded):
         return None
     value = _opened(result.value) if isinstance(result, Recorded) else result.text
-    if _is_error_page(value):
+    if isinstance(value, dict):
+        title = value.get("title")
+        if isinstance(title, str) and _ERROR_TITLE.fullmatch(title[:_MAX_HEAD]) is not None:
+            return ERROR_PAGE
+        inner = [one for one in value.values() if isinstance(one, dict)]
+        return ERROR_TEXT if _is_error_object(value) or any(map(_has_exit_code, inner)) else None
+    if not isinstance(value, str):
+        return None
+    # Settles nearly all texts, in a twentieth of the time.
+    head = value[:_MAX_PAGE_HEAD]
+    if ("rror" in head or "RROR" in head) and _TITLED.search(head) is not None:
         return ERROR_PAGE
-    return ERROR_TEXT if _is_error(value) else None
+    is_long = len(value) > 2 * _MAX_HEAD
+    ends = (value[:_MAX_HEAD], value[-_MAX_HEAD:]) if is_long else (value,)
+    return ERROR_TEXT if _ERROR.match(ends[0]) is not None or any(map(_shows_exit_code, ends)) else None
 
 
 def _error(kind: str, call: ToolCall) -> CallError:
@@ -168,17 +180,6 @@ def _error(kind: str, call: ToolCall) -> CallError:
             return CallError(kind=kind, message=json.dumps(value, ensure_ascii=False)[:_MAX_MESSAGE])
         case _:
             return CallError(kind=kind, message="")
-
-
-def _is_error_page(value: Json) -> bool:
-    if isinstance(value, dict):
-        title = value.get("title")
-        return isinstance(title, str) and _ERROR_TITLE.fullmatch(title[:_MAX_HEAD]) is not None
-    if not isinstance(value, str):
-        return False
-    # Settles nearly all texts, in a twentieth of the time.
-    head = value[:_MAX_PAGE_HEAD]
-    return ("rror" in head or "RROR" in head) and _TITLED.search(head) is not None
 
 
 def _opened(value: Json) -> Json:
@@ -195,17 +196,6 @@ def _opened(value: Json) -> Json:
     return value
 
 
-def _is_error(value: Json) -> bool:
-    if isinstance(value, dict):
-        inner = [one for one in value.values() if isinstance(one, dict)]
-        return _is_error_object(value) or any(map(_has_exit_code, inner))
-    if not isinstance(value, str):
-        return False
-    is_long = len(value) > 2 * _MAX_HEAD
-    ends = (value[:_MAX_HEAD], value[-_MAX_HEAD:]) if is_long else (value,)
-    return _ERROR.match(ends[0]) is not None or any(map(_shows_exit_code, ends))
-
-
 def _shows_exit_code(text: str) -> bool:
     # Settles nearly all texts, in a twentieth of the time.
     lower = text.lower()
@@ -215,17 +205,21 @@ def _shows_exit_code(text: str) -> bool:
 def _is_error_object(value: JsonObject) -> bool:
     for name in _MEMBERS.intersection(value):
         found = value[name]
-        # A number under `error` is a measure: `{"mean": 3.1, "error": 0.02}`.
-        if name in _ERRORS and found and (found is True or isinstance(found, _WORDED)):
+        if name in _FLAGS:
+            is_error = found is _FLAGS[name] or found == _FLAGS[name] == "error"
+        elif name in _ERRORS:
+            # A number under `error` is a measure: `{"mean": 3.1, "error": 0.02}`.
+            is_error = bool(found) and (found is True or isinstance(found, _WORDED))
+        else:
+            is_error = _is_exit_code(found)
+        if is_error:
             return True
-        if name in _FLAGS and (found is _FLAGS[name] or found == _FLAGS[name] == "error"):
-            return True
-    return _has_exit_code(value)
+    return False
 
 
 def _has_exit_code(value: JsonObject) -> bool:
-    names = _EXIT_CODES.intersection(value)
-    if not names:
-        return False
-    codes = map(value.get, names)
-    return any(isinstance(code, int) and not isinstance(code, bool) and code != 0 for code in codes)
+    return any(map(_is_exit_code, map(value.get, _EXIT_CODES)))
+
+
+def _is_exit_code(value: Json) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value != 0

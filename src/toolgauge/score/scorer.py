@@ -4,12 +4,13 @@ What an evaluator raises becomes `Errored`, and what it yields is checked before
 by the deadline of whoever runs the scorer; after three timeouts in a row its criterion is off for that service for a while.
 """
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import PurePath
 from traceback import walk_tb
+from types import GeneratorType
 from typing import TypeAlias
 
 from msgspec.structs import replace
@@ -241,7 +242,7 @@ class Scorer:
                             outcomes.append(evaluation)
                         if len(outcomes) == most:
                             break
-                    if isinstance(evaluations, Generator):
+                    if isinstance(evaluations, GeneratorType):
                         evaluations.close()
         except TimeoutError:
             fault = _TIMEOUT

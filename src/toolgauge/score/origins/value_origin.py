@@ -125,7 +125,10 @@ def is_id(value: Value) -> bool:
     """Return whether a value is an id: by the name of its argument, or by its form."""
     content = value.content
     if isinstance(content, str):
-        return len(content) <= _LONGEST_NAME and (_names_id(value.name[-_LONGEST_ARGUMENT:]) or _is_id_by_form(content))
+        if len(content) > _LONGEST_NAME:
+            return False
+        # Most texts under other names are words.
+        return _names_id(value.name[-_LONGEST_ARGUMENT:]) or (not content.isalpha() and _is_id_by_form(content))
     return isinstance(content, int) and _names_id(value.name[-_LONGEST_ARGUMENT:])
 
 
@@ -143,9 +146,6 @@ def _names_person(name: str) -> bool:
 def _is_id_by_form(text: str) -> bool:
     """Return whether a text is one word of letters and at least three digits: an order, a booking, a parcel."""
     if not _SHORTEST_ID <= len(text) <= _LONGEST_ID or _ID_FORM.fullmatch(text) is None:
-        return False
-    # Most such texts are words.
-    if text.isalpha():
         return False
     digits = sum(map(str.isdigit, text))
     return digits >= _FEWEST_ID_DIGITS and any(map(str.isalpha, text))

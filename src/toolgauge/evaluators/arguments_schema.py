@@ -13,9 +13,9 @@ from pydantic import Field, JsonValue, field_validator
 from toolgauge.model.content import Unparsed
 from toolgauge.model.errors import SchemaError
 from toolgauge.model.json import JsonObject
+from toolgauge.model.judging import Judged
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Outcome, Scored, Side
-from toolgauge.model.ports import Evaluation
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall
 from toolgauge.recognize.values import is_too_large
@@ -95,7 +95,7 @@ class ArgumentsSchema(FactsEvaluator):
     def _schemas(self) -> ToolSchemas:
         return ToolSchemas(self.unknown_arguments)
 
-    def outcomes(self, facts: Facts) -> Iterator[Evaluation]:
+    def outcomes(self, facts: Facts) -> Iterator[Judged]:
         """Yield one outcome a call."""
         calls = self.calls(facts.trajectory)
         if not calls:

@@ -6,8 +6,8 @@ from functools import cached_property
 from itertools import accumulate, islice
 from typing import ClassVar, Literal, TypeAlias, get_args
 
+from toolgauge.model.judging import Judged
 from toolgauge.model.outcomes import Level, NotEvaluated, Outcome, Reason, Scored
-from toolgauge.model.ports import Evaluation
 from toolgauge.model.recoveries import has_succeeded, made_good
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.admissions import Reading, claims, is_about, read_answer
@@ -55,7 +55,7 @@ class ErrorHandling(FactsEvaluator):
     version: ClassVar[str] = "4"
     level: ClassVar[Level] = "call"
 
-    def outcomes(self, facts: Facts) -> Iterator[Evaluation]:
+    def outcomes(self, facts: Facts) -> Iterator[Judged]:
         """Yield one outcome for each failed call, and one for each that did not run."""
         trajectory = facts.error_texts.trajectory
         calls = self.calls(trajectory)

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from toolgauge.model.content import Recorded
 from toolgauge.model.json import JsonObject
+from toolgauge.model.judging import Judged
 from toolgauge.model.masks import is_digest, is_mask
 from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Outcome, Scored, Side
-from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.facts import Facts, FactsEvaluator
 from toolgauge.score.origins.free_text import FreeTexts
@@ -89,7 +89,7 @@ class GroundedArguments(FactsEvaluator):
 
         return is_exempt
 
-    def outcomes(self, facts: Facts) -> Iterator[Evaluation]:
+    def outcomes(self, facts: Facts) -> Iterator[Judged]:
         """Yield one outcome for each call that has values to look for."""
         trajectory = facts.trajectory
         if self.earlier_traces == "unseen" and trajectory.earlier is not None:

@@ -11,8 +11,8 @@ from pydantic import Field
 
 from toolgauge.model.content import NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json
+from toolgauge.model.judging import Judged
 from toolgauge.model.outcomes import Level, Scored
-from toolgauge.model.ports import Evaluation
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.criterion import hands_over, polls, waits
@@ -88,7 +88,7 @@ class RepeatedCalls(FactsEvaluator):
 
         return lru_cache(maxsize=_MAX_NAMES)(is_judged)
 
-    def outcomes(self, facts: Facts) -> Iterator[Evaluation]:
+    def outcomes(self, facts: Facts) -> Iterator[Judged]:
         """Yield one outcome a call."""
         trajectory, is_judged = facts.trajectory, self._is_judged
         calls = [call for call in self.calls(trajectory) if is_judged(call.name)]

@@ -11,6 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from toolgauge.model.content import NotRecorded
 from toolgauge.model.expected import Expected
+from toolgauge.model.judging import Judged
 from toolgauge.model.observations import OTHER_ERROR
 from toolgauge.model.outcomes import (
     OBSERVABLE,
@@ -292,7 +293,7 @@ class Coverage(FactsEvaluator):
     # It judges the record of this trajectory alone.
     accepts_recent_offer: ClassVar[bool] = False
 
-    def outcomes(self, facts: Facts) -> Iterator[Evaluation]:
+    def outcomes(self, facts: Facts) -> Iterator[Judged]:
         """Yield one outcome for the trajectory."""
         trajectory = facts.trajectory
         calls, hidden = self.calls(trajectory), trajectory.hidden_turns
@@ -300,7 +301,7 @@ class Coverage(FactsEvaluator):
             yield None, nothing_to_judge(trajectory)
             return
         observed = Observed(trajectory)
-        found = [reason for call in calls for reason in observed.missing(call)]
+        found: list[Reason] = [reason for call in calls for reason in observed.missing(call)]
         if not found and not hidden:
             yield None, _ALL_SEEN
             return
@@ -401,7 +402,7 @@ class ToolUse(FactsEvaluator):
     needs_agent_run: ClassVar[bool] = True
     binary: ClassVar[bool] = True
 
-    def outcomes(self, facts: Facts) -> Iterator[Evaluation]:
+    def outcomes(self, facts: Facts) -> Iterator[Judged]:
         """Yield one outcome for the trajectory."""
         trajectory = facts.trajectory
         calls = self.calls(trajectory)

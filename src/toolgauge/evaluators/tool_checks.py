@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from rapidfuzz.distance import Levenshtein
 
 from toolgauge.model.content import NotRecorded
+from toolgauge.model.judging import Judged
 from toolgauge.model.observations import OTHER_ERROR
 from toolgauge.model.outcomes import ERROR_RULE, Difference, Level, NotEvaluated, Outcome, Scored, Side
-from toolgauge.model.ports import Evaluation
 from toolgauge.model.records import SpanRef
 from toolgauge.model.recoveries import made_good, repaired_code
 from toolgauge.model.trajectory import ToolCall, Trajectory
@@ -45,7 +45,7 @@ class KnownTool(FactsEvaluator):
     needs_content: ClassVar[bool] = False
     binary: ClassVar[bool] = True
 
-    def outcomes(self, facts: Facts) -> Iterator[Evaluation]:
+    def outcomes(self, facts: Facts) -> Iterator[Judged]:
         """Yield one outcome a call."""
         trajectory, offers = facts.trajectory, facts.offers
         calls = self.calls(trajectory)
@@ -163,7 +163,7 @@ class ToolSuccess(FactsEvaluator):
         """Whether calls that were not seen could change the outcome: one of them may have made a failure good."""
         return self.retries == "ignore"
 
-    def outcomes(self, facts: Facts) -> Iterator[Evaluation]:
+    def outcomes(self, facts: Facts) -> Iterator[Judged]:
         """Yield one outcome a call."""
         found, trajectory = facts.error_texts, facts.trajectory
         calls = self.calls(found.trajectory)
@@ -173,7 +173,7 @@ class ToolSuccess(FactsEvaluator):
         may_recover = self.retries == "ignore" and bool(facts.without_effect)
         recovered = made_good(calls) if may_recover else {}
         repaired = repaired_code(trajectory) if may_recover else frozenset[int]()
-        recoveries = Counter([success.order for success in recovered.values()]) if recovered else {}
+        recoveries = Counter([success.order for success in recovered.values()]) if recovered else dict[int, int]()
         # Most calls of a tool have the same outcome: one object a tool costs less to make, check and write.
         succeeded = self._usual
         for call in calls:

@@ -16,9 +16,9 @@ from msgspec.structs import replace
 
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.model.judging import JudgeEvaluator
+from toolgauge.model.judging import Judged, JudgeEvaluator
 from toolgauge.model.outcomes import Enforce, NotEvaluated, Outcome, Result
-from toolgauge.model.ports import Evaluation, Evaluator
+from toolgauge.model.ports import Evaluator
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory, TrajectoryScope
 from toolgauge.score.equality import same
@@ -228,7 +228,7 @@ class Registered(Struct, frozen=True):
     criterion: Criterion
     evaluator: Evaluator | None
     # Takes facts that evaluators share, where it is one of those that do.
-    outcomes: Callable[[Facts], Iterator[Evaluation]] | None
+    outcomes: Callable[[Facts], Iterator[Judged]] | None
     judge: JudgeEvaluator | None
     service: Globs | None
     agent: Globs | None

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from toolgauge.model.expected import Expected
+from toolgauge.model.judging import Judged
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.error_texts import ErrorTexts, with_error_texts
@@ -42,6 +43,6 @@ class FactsEvaluator(CallSelection):
         return self.outcomes(Facts(trajectory))
 
     @abstractmethod
-    def outcomes(self, facts: Facts) -> Iterator[Evaluation]:
+    def outcomes(self, facts: Facts) -> Iterator[Judged]:
         """Yield outcomes about the trajectory."""
         ...

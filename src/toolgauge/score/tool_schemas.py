@@ -332,7 +332,7 @@ class ToolSchemas:
         self._unknown: UnknownArguments = unknown
         self._known: LRUCache[str, tuple[ToolSchema | SchemaError, int]] = LRUCache(_MAX_CACHE_BYTES, itemgetter(1))
         # By identity of what was written, which stays beside the schema so that nothing else can take its place in memory:
-        # offers repeat the same objects. Without it: a tenth more for the evaluator.
+        # offers repeat the same objects. Without it: a fifth more for the evaluator.
         self._newest: dict[int, tuple[JsonObject, ToolSchema]] = {}
 
     def of(self, written: JsonObject) -> ToolSchema:

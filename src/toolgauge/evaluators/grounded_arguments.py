@@ -183,7 +183,7 @@ def _judged(
             missing.append(value)
     name = shown(call.name)
     if not grounded and not missing:
-        redacted = f"values of {name} were redacted: {_paths([value.steps for value in masked], more=False)}"
+        redacted = f"values of {name} were redacted: {', '.join([shown(value.path) for value in masked[:_MAX_SHOWN]])}"
         return NotEvaluated(reason="redacted", explanation=redacted) if masked else None
     cut = f"; the first {MAX_VALUES} values were looked at" if len(values) == MAX_VALUES else ""
     if not missing:
@@ -221,6 +221,6 @@ def _parts(found: Iterable[tuple[Source, int]], missing: int) -> dict[str, float
     return {"values": sum(by_source.values()) + missing, "not_found": missing, **by_source}
 
 
-def _paths(places: Sequence[_Steps], *, more: bool = True) -> str:
-    left = f" and {len(places) - _MAX_SHOWN} more" if more and len(places) > _MAX_SHOWN else ""
-    return ", ".join([shown(place(steps)) for steps in places[:_MAX_SHOWN]]) + left
+def _paths(places: Sequence[_Steps]) -> str:
+    more = f" and {len(places) - _MAX_SHOWN} more" if len(places) > _MAX_SHOWN else ""
+    return ", ".join([shown(place(steps)) for steps in places[:_MAX_SHOWN]]) + more

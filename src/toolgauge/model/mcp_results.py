@@ -76,12 +76,12 @@ class McpResult(msgspec.Struct, frozen=True):
 
 def mcp_result(value: Json) -> McpResult | None:
     """Read the result of an MCP tool; `None` for any other."""
-    return _READER.read(value, _MAX_WRAPPERS)
+    return _Reader(failed_only=False).read(value, _MAX_WRAPPERS)
 
 
 def failed_mcp_result(value: Json) -> McpResult | None:
     """Read the result of an MCP tool that failed; `None` for any other."""
-    found = _FAILURE_READER.read(value, _MAX_WRAPPERS)
+    found = _Reader(failed_only=True).read(value, _MAX_WRAPPERS)
     return found if found is not None and found.failed else None
 
 
@@ -226,9 +226,6 @@ class _Reader(msgspec.Struct, frozen=True):
             return result
         structured = result.structured if inner.structured is None else inner.structured
         return McpResult(inner.blocks, structured, result.failed or inner.failed)
-
-
-_READER, _FAILURE_READER = _Reader(failed_only=False), _Reader(failed_only=True)
 
 
 def _failed_output(value: JsonObject) -> McpResult | None:

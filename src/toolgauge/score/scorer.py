@@ -268,8 +268,6 @@ class _Timeouts:
         self._off_until_ns: dict[tuple[str, str | None], int] = {}
 
     def is_off(self, criterion: Criterion, service: str | None, now_ns: int) -> bool:
-        if not self._off_until_ns:
-            return False
         key = criterion.name, service
         if key not in self._off_until_ns:
             return False
@@ -280,8 +278,6 @@ class _Timeouts:
 
     def count(self, criterion: Criterion, service: str | None, now_ns: int, *, is_timeout: bool) -> bool:
         """Count an evaluation; return True when it switches the criterion off."""
-        if not (is_timeout or self._in_a_row):
-            return False
         key = criterion.name, service
         if not is_timeout:
             self._in_a_row.pop(key, None)

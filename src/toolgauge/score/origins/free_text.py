@@ -182,7 +182,9 @@ class FreeTexts:
             return True
         if len(text.split(None, 1)) <= 1:
             return False
-        if _names_agent(call.name) or name_words(call.name) in map(name_words, self._trajectory.agents):
+        words = name_words(call.name)
+        agents = map(name_words, self._trajectory.agents)
+        if hands_over(call.name) or not _AGENT.isdisjoint(words) or words in agents:
             return True
         names = (readable_arguments(call) or {}).keys()
         if any(_CHOOSES.match(name) for name in names):
@@ -197,8 +199,3 @@ def runs_code(name: str) -> bool:
     """Return whether the name of a tool shows that it runs code."""
     words = frozenset(name_words(name))
     return not words.isdisjoint(_RUNS_CODE) or not (words.isdisjoint(_RUNS) or words.isdisjoint(_IS_RUN))
-
-
-@lru_cache(maxsize=1024)
-def _names_agent(name: str) -> bool:
-    return hands_over(name) or not _AGENT.isdisjoint(name_words(name))

@@ -5,7 +5,7 @@ those of the user first, and its words are taken apart at most once: the cost is
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from functools import lru_cache
 from itertools import islice
 from operator import attrgetter, itemgetter
@@ -271,20 +271,12 @@ class Seen:
     def __init__(self, trajectory: Trajectory, known: Sequence[str] = ()) -> None:
         trajectory = without_delegated(trajectory)
         self.user, self.system, self._results, self.known = Texts(), Texts(), Texts(), Texts()
-        # What a user named is the user's; system prompts are long, and seldom the source.
-        self._sources: tuple[tuple[Source, Texts], ...] = (
-            ("user", self.user),
-            ("known", self.known),
-            ("result", self._results),
-            ("system", self.system),
-        )
         self._trajectory = trajectory
         # The next to be seen come last.
         self._messages = sorted(
             (one for one in trajectory.messages if one.role != "assistant"), key=attrgetter("turn")
         )[::-1]
-        numbered = enumerate(trajectory.calls)
-        self._calls = sorted([(_result_turn(call), number, call) for number, call in numbered], reverse=True)
+        self._calls = sorted(trajectory.calls, key=_result_turn)[::-1]
         # Calls whose results could be known: they are read when a value was not found in texts of the user.
         self._unread: list[ToolCall] = []
         self._prompts = {run.span: run.prompt for run in trajectory.runs if run.prompt}
@@ -312,13 +304,19 @@ class Seen:
         for call in unread:
             self._take(call)
 
+    def _sources(self) -> Iterator[tuple[Source, Texts]]:
+        # What a user named is the user's, and nothing else is read for it; system prompts are long, and seldom the source.
+        yield "user", self.user
+        yield "known", self.known
+        yield "result", self.results
+        yield "system", self.system
+
     @property
     def gap(self) -> NotEvaluated | None:
         """Why a value that was not found may have been seen all the same; `None` where all there was could be looked at."""
         self._read_results()
-        if self._gap is None and not (any(self.user.contents) or self._earlier.has_user):
-            return NO_USER
-        return self._gap
+        has_user = any(self.user.contents) or self._earlier.has_user
+        return self._gap or (None if has_user else NO_USER)
 
     @property
     def gap_of_results(self) -> Reason | None:
@@ -349,8 +347,8 @@ class Seen:
         while messages and (turn is None or messages[-1].turn <= turn):
             message = messages.pop()
             (self.user if message.role == "user" else self.system).add(value_forms.folded(message.text))
-        while calls and (turn is None or calls[-1][0] <= turn):
-            self._unread.append(calls.pop()[2])
+        while calls and (turn is None or _result_turn(calls[-1]) <= turn):
+            self._unread.append(calls.pop())
 
     def _take_prompt(self, prompt: str) -> None:
         if all(prompt != message.text for message in self._trajectory.messages):
@@ -412,9 +410,7 @@ class Seen:
         if word in self._found:
             return self._found[word]
         unsure: list[tuple[Source, Texts]] = []
-        for name, texts in self._sources:
-            if texts is self._results:
-                self._read_results()
+        for name, texts in self._sources():
             found = texts.search(word)
             if found:
                 self._found[word] = name
@@ -442,9 +438,8 @@ class Seen:
         if self._computed > _MAX_COMPUTED or not abs(value) < _LARGEST_COMPUTED:
             return self._computed > _MAX_COMPUTED
         # The numbers that others may be computed of, in thousandths, which are added without a rest.
-        self._read_results()
         terms: set[int] = set()
-        for _, texts in self._sources:
+        for _, texts in self._sources():
             newest = islice(reversed(texts.numbers), _MAX_TERMS)
             terms.update(round(one * _SCALE) for one in newest if 0 < abs(one) < _LARGEST_TERM)
         wanted = round(value * _SCALE)
@@ -483,9 +478,7 @@ class Seen:
         return self._first(tool, lambda texts: texts.names_phone(digits)) or ("derived" if self.has_earlier else None)
 
     def _first(self, tool: str, holds: Callable[[Texts], bool]) -> Source | None:
-        for source, texts in self._sources:
-            if texts is self._results:
-                self._read_results()
+        for source, texts in self._sources():
             if holds(texts):
                 return source
         return "schema" if holds(self.schema(tool)) else None

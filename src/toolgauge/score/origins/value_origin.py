@@ -29,7 +29,6 @@ Origin: TypeAlias = Source | Literal["free"] | None
 
 MAX_VALUES = 1000
 _MAX_DEPTH = 20
-_CONTAINERS = (dict, list)
 _LONGEST_ARGUMENT = 100
 # Longer text is prose: a message, a reason, a note.
 _LONGEST_NAME = 80
@@ -89,11 +88,6 @@ def place(steps: Sequence[str | int]) -> str:
 
 def values_of(arguments: Json) -> list[Value]:
     """Return the single values, the first of them where there are very many; null, true, false and "" hold nothing."""
-    # Most arguments hold no others.
-    if isinstance(arguments, dict) and len(arguments) <= MAX_VALUES:
-        flat = [(name, one) for name, one in arguments.items() if not isinstance(one, _CONTAINERS)]
-        if len(flat) == len(arguments):
-            return [Value((name,), name, one) for name, one in flat if one and one is not True]
     found: list[Value] = []
     stack: list[tuple[tuple[str | int, ...], str, Json]] = [((), "", arguments)]
     while stack:
@@ -107,7 +101,7 @@ def values_of(arguments: Json) -> list[Value]:
             inner = [(steps, name, node)]
         for entry in inner:
             member = entry[2]
-            if isinstance(member, dict | list):
+            if isinstance(member, (dict, list)):
                 stack.append(entry)
             elif member and member is not True:
                 found.append(Value(entry[0], entry[1], member))
@@ -136,11 +130,6 @@ def is_id(value: Value) -> bool:
 @lru_cache(maxsize=1024)
 def _names_id(name: str) -> bool:
     return _ID_NAME.search(name) is not None
-
-
-@lru_cache(maxsize=1024)
-def _names_person(name: str) -> bool:
-    return _PERSON_NAME.search(name) is not None
 
 
 def _is_id_by_form(text: str) -> bool:
@@ -186,7 +175,7 @@ def _source_of_number(content: float, tool: str, seen: Seen, *, may_compute: boo
 def _source_of_text(value: Value, text: str, tool: str, seen: Seen) -> Origin:
     names_thing = is_id(value)
     has_digits = not text.isalpha() and any(map(str.isdigit, text))
-    if not (has_digits or names_thing or "@" in text or _names_person(value.name)):
+    if not (has_digits or names_thing or "@" in text or _PERSON_NAME.search(value.name)):
         # Other words an agent may choose freely.
         return "free"
     if len(text) <= _LONGEST_CODE and not has_digits:

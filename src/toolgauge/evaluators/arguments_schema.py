@@ -122,11 +122,9 @@ class ArgumentsSchema(FactsEvaluator):
             else:
                 outcome = _outcome(call.name, arguments, schema, steps, check)
                 is_accepted = may_accept and has_run_well(call) and call.order not in facts.error_texts.kinds
-                if outcome is check.valid:
-                    yield call, check.accepted if is_accepted else outcome
-                else:
-                    is_exempt = is_accepted and isinstance(outcome, Scored)
-                    yield call, replace(outcome, is_exempt=True) if is_exempt else outcome
+                if is_accepted and isinstance(outcome, Scored):
+                    outcome = check.accepted if outcome is check.valid else replace(outcome, is_exempt=True)
+                yield call, outcome
 
     def _check(self, call: ToolCall, definitions: "_Definitions") -> "_Check":
         definition, remark = definitions.of(call)

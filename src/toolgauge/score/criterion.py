@@ -227,7 +227,7 @@ class Registered(Struct, frozen=True):
 
     criterion: Criterion
     evaluator: Evaluator | None
-    # Takes facts that evaluators share, where it is one of those that do.
+    # The method of its evaluator that takes shared facts, where there is one.
     outcomes: Callable[[Facts], Iterator[Judged]] | None
     judge: JudgeEvaluator | None
     service: Globs | None

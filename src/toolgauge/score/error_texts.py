@@ -101,7 +101,7 @@ _EXIT_CODES = frozenset(
 _ERRORS = frozenset(("error", "errors", "error_message", "errorMessage"))
 _FLAGS: JsonObject = {"is_error": True, "isError": True, "success": False, "ok": False, "status": "error"}
 _MEMBERS = _ERRORS.union(_FLAGS, _EXIT_CODES)
-# What tells of an error in words.
+# Types that hold the words of an error.
 _WORDED = (str, list, dict)
 
 

@@ -36,7 +36,7 @@ class Facts:
 
 
 class FactsEvaluator(CallSelection):
-    """An evaluator without a reference; the scorer gives all of them the same facts about a trajectory."""
+    """An evaluator that needs no reference. The scorer passes the same facts to all of them."""
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
         """Yield outcomes."""

@@ -234,7 +234,7 @@ class Scorer:
                     shown = facts if seen.trajectory is trajectory else Facts(seen.trajectory)
                     outcomes.extend(islice(registered.outcomes(shown), most))
                 else:
-                    # Not by `islice`: an endless iterator that never comes back to Python would not be cut off.
+                    # Not `islice`: no deadline could interrupt an endless iterator written in C.
                     evaluations = evaluator.evaluate(seen.trajectory, seen.expected)
                     for evaluation in evaluations:
                         # Older plug-ins yield `None` between outcomes.

@@ -86,7 +86,7 @@ _CODE_LINE = re.compile(
     r"|(?:from \S+ )?import [\w.*{]+(?: as \w+)?$"
     r"|@@ |diff --git |[+-]{3} [ab]/|```|#!/|#include"
 )
-# One line without the signs of code and without its first words. Without it: a tenth more for the evaluator.
+# One line of plain words that does not begin like code. Without it: a tenth more for the evaluator.
 _PLAIN_WORDS = re.compile(
     r"(?!(?:SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|WITH|diff|from|import|return|yield)\b)[\w.][\w.@ -]*"
 )

@@ -249,7 +249,7 @@ def _stands_alone(word: bytes, content: bytes, joints: frozenset[int]) -> bool |
         if start < 0:
             return False
         end = start + len(word)
-        # Most words stand between spaces.
+        # Most words are between spaces.
         if (not start or content[start - 1] not in _JOINED) and content[end : end + 1] in _SPACES:
             return True
         before, after = content[max(0, start - 2) : start][::-1], content[end : end + 2]
@@ -277,7 +277,7 @@ class Seen:
             (one for one in trajectory.messages if one.role != "assistant"), key=attrgetter("turn")
         )[::-1]
         self._calls = sorted(trajectory.calls, key=_result_turn)[::-1]
-        # Calls whose results could be known: they are read when a value was not found in texts of the user.
+        # Calls whose results could be known; the results are read once the user's texts do not hold a value.
         self._unread: list[ToolCall] = []
         self._prompts = {run.span: run.prompt for run in trajectory.runs if run.prompt}
         self._schemas: dict[str, Texts] = {}
@@ -305,7 +305,7 @@ class Seen:
             self._take(call)
 
     def _sources(self) -> Iterator[tuple[Source, Texts]]:
-        # What a user named is the user's, and nothing else is read for it; system prompts are long, and seldom the source.
+        # A value that the user named is the user's, and no result is read for it. System prompts are long, and seldom the source.
         yield "user", self.user
         yield "known", self.known
         yield "result", self.results

@@ -47,7 +47,7 @@ _PERSON_NAME = re.compile(
     r"^(?:first|last|middle|full|given|family|sur|user|customer|passenger|guest|patient|recipient)_?name$", re.I
 )
 _ID_FORM = re.compile(r"#?[\w#-]+")
-# Longer than a code, and the same when it is folded, but for upper case.
+# Ids of which folding changes nothing but upper case.
 _PLAIN_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{2,62}[A-Za-z0-9_]")
 # Punctuation, perhaps one letter, and the rest of an id: `#W9502126`, `(B) 88-213`. A letter that more letters follow begins a word.
 _PREFIXED = re.compile(rb"[^a-z0-9\x80-\xff]{0,3}(?:([a-z])(?:[^a-z0-9\x80-\xff]{1,3}|(?=\d)))?([a-z0-9][!-~]{4,63})")
@@ -144,7 +144,7 @@ def origin(value: Value, tool: str, seen: Seen) -> Origin:
     """Return where a value comes from; `None` when it had not been seen."""
     content = value.content
     if isinstance(content, str):
-        # Most ids stand somewhere as they are: nothing else is folded or matched then.
+        # Most ids occur literally in an earlier text: nothing else is folded or matched for them.
         if _PLAIN_ID.fullmatch(content) is not None and is_id(value):
             source = seen.word(content.lower().encode(), tool)
             if source is not None:

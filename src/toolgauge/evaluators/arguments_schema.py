@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from msgspec import Struct
@@ -12,25 +12,23 @@ from pydantic import Field, JsonValue, field_validator
 
 from toolgauge.model.content import Unparsed
 from toolgauge.model.errors import SchemaError
-from toolgauge.model.expected import Expected
 from toolgauge.model.json import JsonObject
+from toolgauge.model.judging import Judged
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Outcome, Scored, Side
-from toolgauge.model.ports import Evaluation
 from toolgauge.model.records import SpanRef
-from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.model.trajectory import ToolCall
 from toolgauge.recognize.values import is_too_large
 from toolgauge.score.compare import path
-from toolgauge.score.error_texts import error_in
+from toolgauge.score.facts import Facts, FactsEvaluator
 from toolgauge.score.selection import (
-    CallSelection,
     has_run_well,
     nothing_to_judge,
     readable_arguments,
     shown,
     unseen_arguments,
 )
-from toolgauge.score.tool_offers import REGISTERED, RunOffers
+from toolgauge.score.tool_offers import REGISTERED
 from toolgauge.score.tool_schemas import (
     Kind,
     Steps,
@@ -46,6 +44,7 @@ from toolgauge.score.tool_schemas import (
 _STEPS = 300_000
 _MAX_SHOWN = 5
 _MAX_SCHEMAS = 500
+_MAX_VALID = 512
 _WRITTEN_HERE = " (of the criterion)"
 _MAX_DIFFERENCES = 20
 # Arguments that break more rules than this are wrong from end to end.
@@ -64,7 +63,7 @@ _WrittenByTool: TypeAlias = dict[str, dict[str, JsonValue]]
 _Schema: TypeAlias = ToolSchema | NotEvaluated
 
 
-class ArgumentsSchema(CallSelection):
+class ArgumentsSchema(FactsEvaluator):
     """The share of a call's arguments that are valid against the JSON Schema of its tool; 1 exactly when all are.
 
     Violations that the tool accepted lower the value and fail nothing, unless `accepted_violations: fail`.
@@ -96,15 +95,18 @@ class ArgumentsSchema(CallSelection):
     def _schemas(self) -> ToolSchemas:
         return ToolSchemas(self.unknown_arguments)
 
-    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
+    def outcomes(self, facts: Facts) -> Iterator[Judged]:
         """Yield one outcome a call."""
-        calls = self.calls(trajectory)
+        calls = self.calls(facts.trajectory)
         if not calls:
-            yield None, nothing_to_judge(trajectory)
+            yield None, nothing_to_judge(facts.trajectory)
             return
-        definitions = _Definitions(trajectory, self.schemas)
+        definitions = _Definitions(facts, self.schemas)
         steps = Steps(_STEPS)
         checks: dict[tuple[str, SpanRef | None, int | None], _Check] = {}
+        # Rule: a tool that ran without an error, and whose result does not read like one, accepted the violation of its schema;
+        # it knows nothing of the criterion's own.
+        may_accept = self.accepted_violations == "pass" and self.schemas is None
         for call in calls:
             # By identity: the spans of a tool repeat the same object.
             key = call.name, call.run, id(call.definition.parameters) if call.definition is not None else None
@@ -119,12 +121,10 @@ class ArgumentsSchema(CallSelection):
                 yield call, schema
             else:
                 outcome = _outcome(call.name, arguments, schema, steps, check)
-                # Rule: a tool that ran without an error, and whose result does not read like one, accepted the violation
-                # of its schema; it knows nothing of the criterion's own.
-                may_accept = self.accepted_violations == "pass" and self.schemas is None
-                is_accepted = may_accept and has_run_well(call) and error_in(call.result) is None
-                is_exempt = is_accepted and isinstance(outcome, Scored)
-                yield call, replace(outcome, is_exempt=True) if is_exempt else outcome
+                is_accepted = may_accept and has_run_well(call) and call.order not in facts.error_texts.kinds
+                if is_accepted and isinstance(outcome, Scored):
+                    outcome = check.accepted if outcome is check.valid else replace(outcome, is_exempt=True)
+                yield call, outcome
 
     def _check(self, call: ToolCall, definitions: "_Definitions") -> "_Check":
         definition, remark = definitions.of(call)
@@ -143,15 +143,16 @@ class ArgumentsSchema(CallSelection):
         if isinstance(definition, ToolDefinition) and definition.takes_text:
             explanation = f"{shown(name)} takes free text, which has no schema"
             free_text = NotEvaluated(reason="no_schema", explanation=explanation)
-        usual = None if remark else self._usual.get(name) or self._usual.keep(name, _valid(name))
-        return _Check(schema, usual or _valid(name, remark), remark, free_text)
+        valid, accepted = _valid(shown(name), remark), _valid(shown(name), remark, is_exempt=True)
+        return _Check(schema, valid, accepted, remark, free_text)
 
 
 class _Check(Struct, frozen=True):
-    """The schema for the calls of one tool in one run, and the outcome of valid calls."""
+    """The schema for the calls of one tool in one run, the outcome of valid calls, and of those that the tool accepted."""
 
     schema: _Schema
-    valid: Outcome
+    valid: Scored
+    accepted: Scored
     remark: str
     # The outcome of arguments that are text, where the tool takes text.
     free_text: NotEvaluated | None
@@ -160,33 +161,39 @@ class _Check(Struct, frozen=True):
 class _Definitions:
     """Looks up tools: in the schemas of the criterion, else on the call's own span, in the offer of its run, among those registered."""
 
-    def __init__(self, trajectory: Trajectory, schemas: _WrittenByTool | None) -> None:
+    def __init__(self, facts: Facts, schemas: _WrittenByTool | None) -> None:
         self._schemas = schemas
-        self._offers = RunOffers(trajectory)
+        self._offers = facts.offers
 
     def of(self, call: ToolCall) -> tuple[ToolDefinition | NotEvaluated, str]:
         """Return the definition of the called tool, one with a schema where there is any, and a remark about its origin."""
-        name = shown(call.name)
+        name = call.name
         if self._schemas is not None:
-            schema = self._schemas.get(call.name)
+            schema = self._schemas.get(name)
             if schema is not None:
-                return ToolDefinition(name=call.name, parameters=schema), _WRITTEN_HERE
-            return NotEvaluated(reason="no_schema", explanation=f"the criterion has no schema of {name}"), ""
+                return ToolDefinition(name=name, parameters=schema), _WRITTEN_HERE
+            return NotEvaluated(reason="no_schema", explanation=f"the criterion has no schema of {shown(name)}"), ""
+        # Rule: the schema on the tool's own span counts, else that of the run's offer, else the registered one.
+        best = None if call.definition is None else (call.definition, "")
         offers = self._offers.of(call)
-        described = [(offer.tools[call.name], offer.remark) for offer in offers if call.name in offer.tools]
-        if call.definition is not None:
-            described.insert(0, (call.definition, ""))
-        if described:
-            # Rule: the schema on the tool's own span counts, else that of the run's offer, else the registered one.
-            return min(described, key=lambda each: each[0].parameters is None)
+        for offer in offers:
+            if best is not None and best[0].parameters is not None:
+                break
+            definition = offer.tools.get(name)
+            if definition is not None and (best is None or definition.parameters is not None):
+                best = definition, offer.remark
+        if best is not None:
+            return best
         if not offers:
             return NotEvaluated(reason="no_tool_offer", explanation="the tools on offer were not recorded"), ""
         where = "registered" if offers[0].remark == REGISTERED else "on offer"
-        return NotEvaluated(reason="no_schema", explanation=f"{name} was not among the tools {where}"), ""
+        return NotEvaluated(reason="no_schema", explanation=f"{shown(name)} was not among the tools {where}"), ""
 
 
-def _valid(name: str, remarks: str = "") -> Scored:
-    return Scored(value=1.0, explanation=f"the arguments of {shown(name)} keep to its schema{remarks}")
+# Agents call the same few tools all day long.
+@lru_cache(maxsize=_MAX_VALID)
+def _valid(shown_name: str, remarks: str, *, is_exempt: bool = False) -> Scored:
+    return Scored(1.0, f"the arguments of {shown_name} keep to its schema{remarks}", is_exempt=is_exempt)
 
 
 def _unusable(name: str, error: SchemaError) -> NotEvaluated:
@@ -232,7 +239,7 @@ def _outcome(name: str, arguments: JsonObject, schema: ToolSchema, steps: Steps,
     patterns = schema.skipped_patterns
     unchecked = f"; {patterns} pattern{'s' if patterns > 1 else ''} could not be checked" if patterns else ""
     if not found:
-        return _valid(name, check.remark + unchecked)
+        return _valid(shown(name), check.remark + unchecked)
     # A value or a name that a redaction processor masked breaks no rule: the hidden one may be valid.
     broken = [violation for violation in found if not is_masked(violation, arguments)]
     if not broken:

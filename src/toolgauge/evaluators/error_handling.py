@@ -6,19 +6,17 @@ from functools import cached_property
 from itertools import accumulate, islice
 from typing import ClassVar, Literal, TypeAlias, get_args
 
-from toolgauge.model.expected import Expected
+from toolgauge.model.judging import Judged
 from toolgauge.model.outcomes import Level, NotEvaluated, Outcome, Reason, Scored
-from toolgauge.model.ports import Evaluation
 from toolgauge.model.recoveries import has_succeeded, made_good
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.admissions import Reading, claims, is_about, read_answer
 from toolgauge.score.criterion import hands_over, name_words
 from toolgauge.score.equality import canonical, tagged
-from toolgauge.score.error_texts import with_error_texts
+from toolgauge.score.facts import Facts, FactsEvaluator
 from toolgauge.score.recorded_values import leaves
 from toolgauge.score.selection import (
     CUT_SHORT,
-    CallSelection,
     not_executed,
     nothing_to_judge,
     readable_arguments,
@@ -39,7 +37,7 @@ _MAX_ANSWERS = 20
 _MAX_VALUES = 200
 
 
-class ErrorHandling(CallSelection):
+class ErrorHandling(FactsEvaluator):
     """What became of each failed call: 1 when it was made good or another way was found, 1/2 when the agent gave up.
 
     - `fixed` (1): the same agent called the same tool again with other arguments in a later turn, and it worked;
@@ -57,16 +55,16 @@ class ErrorHandling(CallSelection):
     version: ClassVar[str] = "4"
     level: ClassVar[Level] = "call"
 
-    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
+    def outcomes(self, facts: Facts) -> Iterator[Judged]:
         """Yield one outcome for each failed call, and one for each that did not run."""
-        recorded = {call.order: call for call in trajectory.calls}
-        trajectory = with_error_texts(trajectory).trajectory
+        trajectory = facts.error_texts.trajectory
         calls = self.calls(trajectory)
-        failed = [call for call in calls if call.has_failed]
-        stopped = [call for call in calls if was_stopped(call)]
+        failed = [call for call in calls if call.has_failed] if facts.without_effect else []
+        stopped = [call for call in calls if was_stopped(call)] if facts.without_effect else []
         if not failed and not stopped:
             yield None, _NO_FAILURE if calls else nothing_to_judge(trajectory)
             return
+        recorded = {call.order: call for call in facts.trajectory.calls}
         for call in stopped:
             yield recorded[call.order], not_executed(call)
         successes = made_good(trajectory.calls)

@@ -3,30 +3,30 @@
 An id that nobody had named before is invented or somebody else's: the call may be valid and do its work on the wrong thing.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import ClassVar, Literal, TypeAlias
 
 from msgspec.structs import replace
 
 from toolgauge.model.content import Recorded
-from toolgauge.model.expected import Expected
 from toolgauge.model.json import JsonObject
+from toolgauge.model.judging import Judged
 from toolgauge.model.masks import is_digest, is_mask
 from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Outcome, Scored, Side
-from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.score.facts import Facts, FactsEvaluator
 from toolgauge.score.origins.free_text import FreeTexts
 from toolgauge.score.origins.grounding import Seen, Source
-from toolgauge.score.origins.value_origin import MAX_VALUES, Value, is_id, origin, values_of
+from toolgauge.score.origins.value_origin import MAX_VALUES, Value, is_id, origin, place, values_of
 from toolgauge.score.patterns import Globs
-from toolgauge.score.selection import CallSelection, has_taken_effect, nothing_to_judge, shown, unseen_arguments
+from toolgauge.score.selection import has_taken_effect, nothing_to_judge, shown, unseen_arguments
 from toolgauge.score.tool_schemas import schema_at, takes_no_id
 
 # The values that are judged in calls that do not change state.
 Reading: TypeAlias = Literal["ids", "all", "none"]
 EarlierTracesSeen: TypeAlias = Literal["seen", "unseen"]
+_Steps: TypeAlias = tuple[str | int, ...]
 
 _MAX_KNOWN = 1000
 _MAX_DIFFERENCES = 20
@@ -54,7 +54,7 @@ _EXEMPT = (
 )
 
 
-class GroundedArguments(CallSelection):
+class GroundedArguments(FactsEvaluator):
     """The share of argument values that had been seen before the call, of those that can be looked for."""
 
     version: ClassVar[str] = "2"
@@ -79,18 +79,19 @@ class GroundedArguments(CallSelection):
         return Globs(self.exempt)
 
     @cached_property
-    def _is_exempt(self) -> Callable[[str, Value], bool]:
+    def _is_exempt(self) -> Callable[[str, _Steps, str], bool]:
         """Whether a value of a tool is not judged; cached by place, as the same few tools are called all day long."""
 
         @lru_cache(maxsize=_MAX_KNOWN)
-        def matches(tool: str, steps: tuple[str | int, ...], name: str) -> bool:
+        def is_exempt(tool: str, steps: _Steps, name: str) -> bool:
             path = ".".join([tool, *(step for step in steps if isinstance(step, str))])
             return self._exempt_globs.match(name) or self._exempt_globs.match(path)
 
-        return lambda tool, value: matches(tool, value.steps, value.name)
+        return is_exempt
 
-    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
+    def outcomes(self, facts: Facts) -> Iterator[Judged]:
         """Yield one outcome for each call that has values to look for."""
+        trajectory = facts.trajectory
         if self.earlier_traces == "unseen" and trajectory.earlier is not None:
             trajectory = replace(trajectory, earlier=None)
         seen = Seen(trajectory, self.known)
@@ -117,20 +118,21 @@ class GroundedArguments(CallSelection):
         if not isinstance(call.arguments, Recorded):
             unparsable = f"the arguments of {shown(call.name)} cannot be read"
             return unseen_arguments(call) or NotEvaluated(reason="unparsable", explanation=unparsable)
-        values = given = values_of(call.arguments.value)
-        if not has_taken_effect(call):
-            # It changed nothing. What counts is whether it was meant for something else than was looked at before.
-            values = [value for value in values if value.name in looked_up and is_id(value)]
-        elif only_ids:
-            values = [value for value in values if is_id(value)]
-        else:
-            values = [value for value in values if is_id(value) or not free_texts.holds(call, value.content)]
-        values = [value for value in values if not self._is_exempt(call.name, value)]
+        given, values = values_of(call.arguments.value), list[Value]()
+        has_effect, is_exempt = has_taken_effect(call), self._is_exempt
+        for value in given:
+            if is_id(value):
+                # A call without effect changed nothing. What counts is whether it was meant for something else than was looked at before.
+                is_judged = has_effect or value.name in looked_up
+            else:
+                is_judged = has_effect and not only_ids and not free_texts.holds(call, value.content)
+            if is_judged and not is_exempt(call.name, value.steps, value.name):
+                values.append(value)
         if not values:
             return None
         seen.before(call)
         outcome = _judged(call, values, seen, schemas, is_whole=len(values) == len(given))
-        if has_taken_effect(call) and call.name not in writing:
+        if has_effect and call.name not in writing:
             looked_up.update([value.name for value in values if only_ids or is_id(value)])
         return outcome
 
@@ -157,17 +159,16 @@ def _judged(
     call: ToolCall, values: Sequence[Value], seen: Seen, schemas: _Schemas, *, is_whole: bool
 ) -> Outcome | None:
     """Judge the values that are looked for; `is_whole` where these are all values of the call."""
-    name = shown(call.name)
-    found: Counter[Source] = Counter()
-    grounded: list[Value] = []
+    found: dict[Source, int] = {}
+    grounded: list[_Steps] = []
     missing: list[Value] = []
     masked: list[Value] = []
     for value in values:
         source, text = origin(value, call.name, seen), value.content
         if source is not None:
             if source != "free":
-                found[source] += 1
-                grounded.append(value)
+                found[source] = found.get(source, 0) + 1
+                grounded.append(value.steps)
             continue
         # A mask, or a digest where the tool's schema takes nothing like an id, does not show the origin of the value behind it.
         is_masked = isinstance(text, str) and (
@@ -180,24 +181,23 @@ def _judged(
             return seen.gap
         else:
             missing.append(value)
-    checked = len(grounded) + len(missing)
-    if not checked:
+    name = shown(call.name)
+    if not grounded and not missing:
         redacted = f"values of {name} were redacted: {', '.join([shown(value.path) for value in masked[:_MAX_SHOWN]])}"
         return NotEvaluated(reason="redacted", explanation=redacted) if masked else None
-    if missing:
-        explanation = f"{name} was called with values that had not been seen before: {_paths(missing)}"
-    elif is_whole and len(grounded) == len(values):
-        explanation = f"what {name} was called with had been seen before"
-    else:
+    cut = f"; the first {MAX_VALUES} values were looked at" if len(values) == MAX_VALUES else ""
+    if not missing:
         # The text claims nothing of values that were not judged: it names those that were.
-        only = "" if has_taken_effect(call) else "; of a call that failed or never ran, only ids are judged"
-        explanation = f"the values of {name} that are judged had been seen before: {_paths(grounded)}{only}"
-    if len(values) == MAX_VALUES:
-        explanation += f"; the first {MAX_VALUES} values were looked at"
+        places = None if is_whole and len(grounded) == len(values) else tuple(grounded)
+        only = places is not None and not has_taken_effect(call)
+        note = ("; of a call that failed or never ran, only ids are judged" if only else "") + cut
+        scored = _grounded if len(grounded) <= _MAX_SHOWN else _grounded.__wrapped__
+        return scored(name, places, note, tuple(found.items()))
+    places = [value.steps for value in missing]
     return Scored(
-        value=(checked - len(missing)) / checked,
-        explanation=explanation,
-        parts={"values": checked, "not_found": len(missing), **{f"from_{one}": count for one, count in found.items()}},
+        value=len(grounded) / (len(grounded) + len(missing)),
+        explanation=f"{name} was called with values that had not been seen before: {_paths(places)}{cut}",
+        parts=_parts(found.items(), len(missing)),
         differences=tuple(
             Difference(where=f"{call.name}: {value.path}", rule="grounded", actual=Side(value=value.content))
             for value in missing[:_MAX_DIFFERENCES]
@@ -205,6 +205,22 @@ def _judged(
     )
 
 
-def _paths(values: Sequence[Value]) -> str:
-    more = f" and {len(values) - _MAX_SHOWN} more" if len(values) > _MAX_SHOWN else ""
-    return ", ".join([shown(value.path) for value in values[:_MAX_SHOWN]]) + more
+# Agents call the same few tools all day long.
+@lru_cache(maxsize=_MAX_KNOWN)
+def _grounded(name: str, places: tuple[_Steps, ...] | None, note: str, found: tuple[tuple[Source, int], ...]) -> Scored:
+    """Return the score of a call whose values had all been seen; `places` of those that are judged where others are not."""
+    if places is None:
+        explanation = f"what {name} was called with had been seen before{note}"
+    else:
+        explanation = f"the values of {name} that are judged had been seen before: {_paths(places)}{note}"
+    return Scored(1.0, explanation, _parts(found, 0))
+
+
+def _parts(found: Iterable[tuple[Source, int]], missing: int) -> dict[str, float]:
+    by_source = {f"from_{source}": count for source, count in found}
+    return {"values": sum(by_source.values()) + missing, "not_found": missing, **by_source}
+
+
+def _paths(places: Sequence[_Steps]) -> str:
+    more = f" and {len(places) - _MAX_SHOWN} more" if len(places) > _MAX_SHOWN else ""
+    return ", ".join([shown(place(steps)) for steps in places[:_MAX_SHOWN]]) + more

@@ -1,7 +1,7 @@
 """`repeated_calls`: does the agent go round in circles? Only identical calls, found by hashing, have their results compared."""
 
 from bisect import bisect_right
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import cached_property, lru_cache
 from typing import Annotated, ClassVar, TypeAlias
@@ -10,18 +10,17 @@ from msgspec import Struct
 from pydantic import Field
 
 from toolgauge.model.content import NotRecorded, Recorded, Unparsed
-from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json
+from toolgauge.model.judging import Judged
 from toolgauge.model.outcomes import Level, Scored
-from toolgauge.model.ports import Evaluation
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.criterion import hands_over, polls, waits
 from toolgauge.score.equality import Identities, canonical
+from toolgauge.score.facts import Facts, FactsEvaluator
 from toolgauge.score.patterns import Globs
 from toolgauge.score.recorded_values import LastingValues, result_value
 from toolgauge.score.selection import (
-    CallSelection,
     has_taken_effect,
     nothing_to_judge,
     readable_arguments,
@@ -33,14 +32,14 @@ _LONGEST_CYCLE = 5
 # So many identical calls with other results count as one call; at 2 the fifth is the first below 1/2.
 _UNLIKE = 2
 _MAX_NAMES = 256
-_TEXTS = frozenset((str,))
+_SMALL = 1e9
 _NEW = "was not called with these arguments before, or something has changed since"
 
 # Who made a call: the agent, and its run where that remembers nothing of earlier ones.
 _Caller: TypeAlias = tuple[str | None, SpanRef | None]
 
 
-class RepeatedCalls(CallSelection):
+class RepeatedCalls(FactsEvaluator):
     """1 for a call that is new, 1/2 for the first repeat of it, 1/3 for the second and so on.
 
     A repeat is an identical call (same agent, tool and arguments) with nothing changed in between: no state-changing call
@@ -82,26 +81,29 @@ class RepeatedCalls(CallSelection):
     def _polls_by_name(self) -> Callable[[str], bool]:
         return lru_cache(maxsize=_MAX_NAMES)(polls)
 
-    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
-        """Yield one outcome a call."""
-        begins_anew, polls_by_name = self._begins_anew, self._polls_by_name
-
+    @cached_property
+    def _is_judged(self) -> Callable[[str], bool]:
         def is_judged(name: str) -> bool:
-            return not (begins_anew(name) or (self.polling is None and polls_by_name(name)))
+            return not (self._begins_anew(name) or (self.polling is None and self._polls_by_name(name)))
 
+        return lru_cache(maxsize=_MAX_NAMES)(is_judged)
+
+    def outcomes(self, facts: Facts) -> Iterator[Judged]:
+        """Yield one outcome a call."""
+        trajectory, is_judged = facts.trajectory, self._is_judged
         calls = [call for call in self.calls(trajectory) if is_judged(call.name)]
         if not calls:
             yield None, nothing_to_judge(trajectory)
             return
         made = [call for call in trajectory.calls if self.failed_calls == "count" or not call.has_failed]
-        numbers = _numbers(trajectory, [call for call in made if is_judged(call.name)])
+        numbers = _numbers(trajectory, calls if self.tools is None else [call for call in made if is_judged(call.name)])
         repeats: Mapping[int, _Repeat] = {}
         # Most trajectories have no identical calls, and then nothing else needs to be looked at.
         if len(set(numbers.values())) < len(numbers):
-            repeats = _Watch(trajectory, begins_anew, polls_by_name, self.retries).repeats(made, numbers)
+            repeats = _Watch(trajectory, self._begins_anew, self._polls_by_name, self.retries).repeats(made, numbers)
         new = self._usual
         for call in calls:
-            unseen = unseen_arguments(call)
+            unseen = None if call.order in numbers else unseen_arguments(call)
             if unseen is not None:
                 yield call, unseen
             elif call.order in repeats:
@@ -133,14 +135,16 @@ class _Seen(Struct, frozen=True):
 
 def _numbers(trajectory: Trajectory, calls: list[ToolCall]) -> dict[int, int]:
     """Return numbers by the order of the calls, equal for identical calls; those with unseen arguments have none."""
-    names = Counter([call.name for call in calls])
+    names, repeated = set[str](), set[str]()
+    for call in calls:
+        (repeated if call.name in names else names).add(call.name)
     callers = _Callers(trajectory)
     known: dict[Hashable, int] = {}
     numbers: dict[int, int] = {}
     for call in calls:
         if unseen_arguments(call) is None:
             # A tool that is called once needs no look at its arguments.
-            arguments = None if names[call.name] == 1 else _arguments(call)
+            arguments = _arguments(call) if call.name in repeated else None
             numbers[call.order] = known.setdefault((callers.of(call), call.name, arguments), len(known))
     return numbers
 
@@ -148,8 +152,9 @@ def _numbers(trajectory: Trajectory, calls: list[ToolCall]) -> dict[int, int]:
 def _arguments(call: ToolCall) -> Hashable:
     readable = readable_arguments(call)
     if readable is not None:
-        # Most arguments are texts. Without it: 6 us more a call.
-        if _TEXTS.issuperset(map(type, readable.values())):
+        # Most arguments are texts and small numbers. Without it: 6 us more a call.
+        others = [one for one in readable.values() if type(one) is not str]
+        if all((type(one) is int or type(one) is float) and -_SMALL < one < _SMALL for one in others):
             return frozenset(readable.items())
         return canonical(readable)
     match call.arguments:

@@ -11,6 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from toolgauge.model.content import NotRecorded
 from toolgauge.model.expected import Expected
+from toolgauge.model.judging import Judged
 from toolgauge.model.observations import OTHER_ERROR
 from toolgauge.model.outcomes import (
     OBSERVABLE,
@@ -26,10 +27,10 @@ from toolgauge.model.outcomes import (
 )
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.score.facts import Facts, FactsEvaluator
 from toolgauge.score.patterns import Globs
 from toolgauge.score.selection import (
     CUT_SHORT,
-    CallSelection,
     first_names,
     first_notes,
     hidden_calls,
@@ -274,7 +275,7 @@ _UNSEEN: dict[Reason, str] = {
 }
 
 
-class Coverage(CallSelection):
+class Coverage(FactsEvaluator):
     """The share of what can be seen of the calls that was seen: of each its arguments, its end, and the definition of its tool.
 
     A model call that asked for tools without a record of which counts as one call of which nothing was seen. Results and
@@ -289,19 +290,21 @@ class Coverage(CallSelection):
     # It judges the record of this trajectory alone.
     accepts_recent_offer: ClassVar[bool] = False
 
-    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
+    def outcomes(self, facts: Facts) -> Iterator[Judged]:
         """Yield one outcome for the trajectory."""
+        trajectory = facts.trajectory
         calls, hidden = self.calls(trajectory), trajectory.hidden_turns
         if not calls and not hidden:
             yield None, nothing_to_judge(trajectory)
             return
         observed = Observed(trajectory)
-        missing: Counter[Reason] = Counter([reason for call in calls for reason in observed.missing(call)])
-        if hidden:
-            missing["no_content"] = OBSERVABLE * hidden
-        if not missing:
+        found: list[Reason] = [reason for call in calls for reason in observed.missing(call)]
+        if not found and not hidden:
             yield None, _ALL_SEEN
             return
+        missing: Counter[Reason] = Counter(found)
+        if hidden:
+            missing["no_content"] = OBSERVABLE * hidden
         count = len(calls) + hidden
         things = OBSERVABLE * count
         seen = things - missing.total()
@@ -384,7 +387,7 @@ _NO_CALL_SEEN = NotEvaluated(
 )
 
 
-class ToolUse(CallSelection):
+class ToolUse(FactsEvaluator):
     """1 for a run that called a tool, 0 for one that called none.
 
     The state of a call does not matter: a rejected one, or one known only from the model's request, is a call.
@@ -396,8 +399,9 @@ class ToolUse(CallSelection):
     needs_agent_run: ClassVar[bool] = True
     binary: ClassVar[bool] = True
 
-    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
+    def outcomes(self, facts: Facts) -> Iterator[Judged]:
         """Yield one outcome for the trajectory."""
+        trajectory = facts.trajectory
         calls = self.calls(trajectory)
         outcome: Outcome = _ONLY_NEUTRAL if calls else _NOT_CALLED
         if not trajectory.has_agent_run:

@@ -11,17 +11,17 @@ from msgspec.structs import replace
 from rapidfuzz.distance import Levenshtein
 
 from toolgauge.model.content import NotRecorded
-from toolgauge.model.expected import Expected
+from toolgauge.model.judging import Judged
 from toolgauge.model.observations import OTHER_ERROR
 from toolgauge.model.outcomes import ERROR_RULE, Difference, Level, NotEvaluated, Outcome, Scored, Side
-from toolgauge.model.ports import Evaluation
 from toolgauge.model.records import SpanRef
 from toolgauge.model.recoveries import made_good, repaired_code
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.criterion import hands_over
-from toolgauge.score.error_texts import ERROR_PAGE, ERROR_TEXT, with_error_texts
-from toolgauge.score.selection import CallSelection, has_run_well, not_executed, nothing_to_judge, shown, was_stopped
-from toolgauge.score.tool_offers import Offer, RunOffers
+from toolgauge.score.error_texts import ERROR_PAGE, ERROR_TEXT
+from toolgauge.score.facts import Facts, FactsEvaluator
+from toolgauge.score.selection import has_run_well, not_executed, nothing_to_judge, shown, was_stopped
+from toolgauge.score.tool_offers import Offer
 
 # Names this long are not names; the hint looks no further.
 _COMPARED_LENGTH = 128
@@ -33,7 +33,7 @@ _GROWS = re.compile(
 )
 
 
-class KnownTool(CallSelection):
+class KnownTool(FactsEvaluator):
     """1 for a call of a tool that its own agent run had on offer, 0 for any other name.
 
     A call that was executed and answered, that the provider ran, or that a person was asked about proves that its tool exists:
@@ -45,13 +45,13 @@ class KnownTool(CallSelection):
     needs_content: ClassVar[bool] = False
     binary: ClassVar[bool] = True
 
-    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
+    def outcomes(self, facts: Facts) -> Iterator[Judged]:
         """Yield one outcome a call."""
+        trajectory, offers = facts.trajectory, facts.offers
         calls = self.calls(trajectory)
         if not calls:
             yield None, nothing_to_judge(trajectory)
             return
-        offers = RunOffers(trajectory)
         checks: dict[SpanRef | None, _Check] = {}
         for call in calls:
             check = checks.get(call.run)
@@ -136,7 +136,7 @@ _BY_RESULT = {
 }
 
 
-class ToolSuccess(CallSelection):
+class ToolSuccess(FactsEvaluator):
     """1 for a call that was executed without an error, 0 for one that failed or was rejected.
 
     A call that is known only from the model's request succeeded when an answer was seen; without one
@@ -163,16 +163,17 @@ class ToolSuccess(CallSelection):
         """Whether calls that were not seen could change the outcome: one of them may have made a failure good."""
         return self.retries == "ignore"
 
-    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
+    def outcomes(self, facts: Facts) -> Iterator[Judged]:
         """Yield one outcome a call."""
-        found = with_error_texts(trajectory)
+        found, trajectory = facts.error_texts, facts.trajectory
         calls = self.calls(found.trajectory)
         if not calls:
             yield None, nothing_to_judge(trajectory)
-        recorded = {call.order: call for call in trajectory.calls}
-        recovered = made_good(calls) if self.retries == "ignore" else {}
-        repaired = repaired_code(trajectory) if self.retries == "ignore" else frozenset[int]()
-        recoveries = Counter([success.order for success in recovered.values()])
+        recorded = {} if found.trajectory is trajectory else {call.order: call for call in trajectory.calls}
+        may_recover = self.retries == "ignore" and bool(facts.without_effect)
+        recovered = made_good(calls) if may_recover else {}
+        repaired = repaired_code(trajectory) if may_recover else frozenset[int]()
+        recoveries = Counter([success.order for success in recovered.values()]) if recovered else dict[int, int]()
         # Most calls of a tool have the same outcome: one object a tool costs less to make, check and write.
         succeeded = self._usual
         for call in calls:
@@ -181,7 +182,7 @@ class ToolSuccess(CallSelection):
                 continue
             is_marked = order in recoveries or order in found.shown
             if call.error is None and call.state == "executed" and not is_marked:
-                yield recorded[order], succeeded.get(call.name) or succeeded.keep(call.name, _success(call))
+                yield recorded.get(order, call), succeeded.get(call.name) or succeeded.keep(call.name, _success(call))
                 continue
             outcome = _success(call)
             if isinstance(outcome, Scored) and order in recoveries:
@@ -193,7 +194,7 @@ class ToolSuccess(CallSelection):
                 # Rule: a single error text, or one of a tool that worked in the run, is shown and fails nothing.
                 explanation = f"{outcome.explanation}; its answer reads like an error"
                 outcome = replace(outcome, explanation=explanation, parts={"error_text": 1})
-            yield recorded[order], outcome
+            yield recorded.get(order, call), outcome
 
 
 def _success(call: ToolCall) -> Outcome:

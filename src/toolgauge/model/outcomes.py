@@ -289,8 +289,12 @@ class Observed:
         if call.kind == "code":
             # No tool was called, and the model's own output is all that there is of its code.
             return ()
+        # Settles nearly all calls.
+        is_described = self._has_schema is not None and self._has_schema.get(call.name, True)
+        if is_described and call.state == "executed" and isinstance(call.arguments, Recorded):
+            return ()
         found = self._arguments(call), self._end(call), self._definition(call)
-        return () if found == _NOTHING else tuple([reason for reason in found if reason is not None])
+        return tuple([reason for reason in found if reason is not None])
 
     def _arguments(self, call: ToolCall) -> Reason | None:
         match call.arguments:
@@ -312,6 +316,3 @@ class Observed:
             return "no_tool_offer"
         # Of a tool that was not on offer all is known.
         return None if self._has_schema.get(call.name, True) else "no_schema"
-
-
-_NOTHING = (None, None, None)

@@ -64,9 +64,9 @@ def recovered(trajectory: Trajectory) -> frozenset[int]:
 
 def has_succeeded(call: ToolCall) -> bool:
     """Return whether the call was executed, or answered, without an error."""
-    if call.has_failed or call.state in ("paused", "refused"):
+    if call.error is not None:
         return False
-    return call.state == "executed" or not isinstance(call.result, NotRecorded)
+    return call.state == "executed" or (call.state == "requested_only" and not isinstance(call.result, NotRecorded))
 
 
 def _lines(code: str) -> frozenset[str]:

@@ -225,7 +225,7 @@ class Trajectory(Struct, frozen=True, kw_only=True, gc=False):
     @property
     def has_agent_run(self) -> bool:
         """Whether an agent run was seen; one that was written by hand, without runs, is taken for a run."""
-        return not self.runs or any(run.is_agent for run in self.runs)
+        return not self.runs or self.runs[0].is_agent or any(run.is_agent for run in self.runs)
 
 
 # `earlier` is an earlier trace of the conversation; `model` where nothing before the call held the value, `unknown` where not everything before it was recorded; `common` for

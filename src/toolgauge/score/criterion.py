@@ -6,9 +6,9 @@ The same for criteria that score here and for those that ask a judge: a criterio
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Literal, TypeAlias, cast
 
 from msgspec import Struct
@@ -16,12 +16,14 @@ from msgspec.structs import replace
 
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.model.judging import JudgeEvaluator
-from toolgauge.model.outcomes import Enforce, NotEvaluated, Result
+from toolgauge.model.judging import Judged, JudgeEvaluator
+from toolgauge.model.outcomes import Enforce, NotEvaluated, Outcome, Result
 from toolgauge.model.ports import Evaluator
+from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory, TrajectoryScope
 from toolgauge.score.equality import same
 from toolgauge.score.error_texts import with_failures
+from toolgauge.score.facts import Facts, FactsEvaluator
 from toolgauge.score.patterns import Globs
 from toolgauge.score.selection import without_code
 from toolgauge.score.verdicts import MakeResult, Marks
@@ -210,6 +212,8 @@ def name_words(name: str) -> tuple[str, ...]:
     return _split(_NAMESPACE.split(name[-_READ_LENGTH:])[-1])
 
 
+# Agents call the same few tools all day long.
+@lru_cache(maxsize=_MAX_KNOWN)
 def _split(text: str) -> tuple[str, ...]:
     return tuple(word.lower() for word in _WORD.findall(text))
 
@@ -223,6 +227,8 @@ class Registered(Struct, frozen=True):
 
     criterion: Criterion
     evaluator: Evaluator | None
+    # The method of its evaluator that takes shared facts, where there is one.
+    outcomes: Callable[[Facts], Iterator[Judged]] | None
     judge: JudgeEvaluator | None
     service: Globs | None
     agent: Globs | None
@@ -260,6 +266,7 @@ def register(criterion: Criterion) -> Registered:
     return Registered(
         criterion,
         evaluator=None if asks else evaluator,
+        outcomes=evaluator.outcomes if isinstance(evaluator, FactsEvaluator) else None,
         judge=evaluator if asks else None,
         service=None if when.service is None else Globs((when.service,)),
         agent=None if when.agent is None else Globs((when.agent,)),
@@ -276,20 +283,22 @@ def register(criterion: Criterion) -> Registered:
             and not criterion.failures
             and isinstance(criterion.reference, NoReference)
         ),
-        marks=Marks(criterion.pass_at),
-        # One call for each result, with half of what naming all its fields takes.
-        made=partial(
-            Result,
-            criterion.name,
-            criterion.revision,
-            criterion.evaluator_name,
-            evaluator.version,
-            evaluator.level,
-            criterion.enforce,
-            is_binary=bool(getattr(evaluator, "binary", False)),
-            can_fail=criterion.pass_at > 0,
-        ),
+        marks=Marks(criterion.pass_at, keeps_parts=isinstance(evaluator, FactsEvaluator)),
+        made=_make_result(criterion),
     )
+
+
+def _make_result(criterion: Criterion) -> MakeResult:
+    name, revised, evaluator_name = criterion.name, criterion.revision, criterion.evaluator_name
+    version, level, enforce = criterion.evaluator.version, criterion.evaluator.level, criterion.enforce
+    is_binary, can_fail = bool(getattr(criterion.evaluator, "binary", False)), criterion.pass_at > 0
+
+    def made(target: SpanRef | None, call: ToolCall | None, outcome: Outcome) -> Result:
+        return Result(
+            name, revised, evaluator_name, version, level, enforce, target, call, outcome, is_binary, can_fail
+        )
+
+    return made
 
 
 def applies(registered: Registered, trajectory: Trajectory) -> bool:
@@ -360,7 +369,7 @@ def with_writing_tools(trajectory: Trajectory, expected_names: tuple[str, ...], 
 
 def with_neutral_tools(trajectory: Trajectory, kinds: ToolKinds) -> Trajectory:
     """Fill in which of the called tools hand over, answer or think."""
-    neutral = frozenset([call.name for call in trajectory.calls if kinds.is_neutral(call.name)])
+    neutral = frozenset(filter(kinds.is_neutral, {call.name for call in trajectory.calls}))
     return replace(trajectory, neutral_tools=neutral) if neutral else trajectory
 
 

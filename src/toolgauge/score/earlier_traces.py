@@ -145,7 +145,7 @@ def _key(conversation_id: str) -> bytes:
 
 
 def _of_text(content: bytes) -> frozenset[bytes]:
-    return frozenset(word for word in value_forms.id_words(content) if len(word) <= _LONGEST_WORD)
+    return frozenset([word for word in value_forms.id_words(content) if len(word) <= _LONGEST_WORD])
 
 
 # The instructions of an agent come again with each of its traces.

@@ -7,6 +7,7 @@ Rule: the calls of a tool failed where it answered with an error at least twice 
 import json
 import re
 from collections import defaultdict
+from collections.abc import Mapping
 from http import HTTPStatus
 from operator import is_not
 from typing import Final
@@ -94,21 +95,36 @@ _ERROR_TITLE = re.compile(_TITLE, re.IGNORECASE)
 _TITLED = re.compile(
     rf"^[ \t]{{0,8}}(?:page )?title: ?{_TITLE}$|<title>\s{{0,8}}{_TITLE}</title>", re.IGNORECASE | re.MULTILINE
 )
-_EXIT_CODES = ("exit_code", "exitCode", "exit_status", "exitStatus", "returncode", "return_code", "returnCode")
-_ERRORS = ("error", "errors", "error_message", "errorMessage")
-_FLAGS = (("is_error", True), ("isError", True), ("success", False), ("ok", False), ("status", "error"))
-_MEMBERS = frozenset((*_EXIT_CODES, *_ERRORS, *(name for name, _ in _FLAGS)))
+_EXIT_CODES = frozenset(
+    ("exit_code", "exitCode", "exit_status", "exitStatus", "returncode", "return_code", "returnCode")
+)
+_ERRORS = frozenset(("error", "errors", "error_message", "errorMessage"))
+_FLAGS: JsonObject = {"is_error": True, "isError": True, "success": False, "ok": False, "status": "error"}
+_MEMBERS = _ERRORS.union(_FLAGS, _EXIT_CODES)
+# Types that hold the words of an error.
+_WORDED = (str, list, dict)
 
 
 class ErrorTexts(Struct, frozen=True):
-    """A trajectory with an error for each call that failed by its result alone; `shown` are orders of doubtful calls."""
+    """A trajectory with an error for each call that failed by its result alone; `shown` are orders of doubtful calls.
+
+    `kinds` are the kinds of error that results of calls without a recorded error read like, by the order of the call.
+    """
 
     trajectory: Trajectory
-    shown: frozenset[int]
+    kinds: Mapping[int, str]
+    shown: frozenset[int] = frozenset()
 
 
 def with_error_texts(trajectory: Trajectory) -> ErrorTexts:
     """Find the calls that failed by their results alone, and those whose result only reads like an error."""
+    kinds = {
+        call.order: kind
+        for call in trajectory.calls
+        if has_succeeded(call) and (kind := error_in(call.result)) is not None
+    }
+    if not kinds:
+        return ErrorTexts(trajectory, kinds)
     by_tool: defaultdict[str, list[ToolCall]] = defaultdict(list)
     for call in trajectory.calls:
         if call.kind == "tool":
@@ -117,9 +133,8 @@ def with_error_texts(trajectory: Trajectory) -> ErrorTexts:
     shown: set[int] = set()
     for calls in by_tool.values():
         succeeded = [call for call in calls if has_succeeded(call)]
-        kinds = [error_in(call.result) for call in succeeded]
-        pages = [call for call, kind in zip(succeeded, kinds, strict=True) if kind == ERROR_PAGE]
-        texts = [call for call, kind in zip(succeeded, kinds, strict=True) if kind == ERROR_TEXT]
+        pages = [call for call in succeeded if kinds.get(call.order) == ERROR_PAGE]
+        texts = [call for call in succeeded if kinds.get(call.order) == ERROR_TEXT]
         failures |= {call.order: _error(ERROR_PAGE, call) for call in pages}
         # A call of which the producer itself recorded the error is one of the two.
         failed = sum(call.state == "executed" and call.has_failed for call in calls)
@@ -132,21 +147,29 @@ def with_error_texts(trajectory: Trajectory) -> ErrorTexts:
     if failures:
         calls = [replace(call, error=failures.get(call.order, call.error)) for call in trajectory.calls]
         trajectory = replace(trajectory, calls=tuple(calls))
-    return ErrorTexts(trajectory, frozenset(shown))
+    return ErrorTexts(trajectory, kinds, frozenset(shown))
 
 
 def error_in(result: Content) -> str | None:
     """Return the kind of error that a result reads like; `None` for all other results."""
-    match result:
-        case Recorded(value=value):
-            value = _opened(value)
-        case Unparsed(text=text):
-            value: Json = text
-        case _:
-            return None
-    if _is_error_page(value):
+    if isinstance(result, NotRecorded):
+        return None
+    value = _opened(result.value) if isinstance(result, Recorded) else result.text
+    if isinstance(value, dict):
+        title = value.get("title")
+        if isinstance(title, str) and _ERROR_TITLE.fullmatch(title[:_MAX_HEAD]) is not None:
+            return ERROR_PAGE
+        inner = [one for one in value.values() if isinstance(one, dict)]
+        return ERROR_TEXT if _is_error_object(value) or any(map(_has_exit_code, inner)) else None
+    if not isinstance(value, str):
+        return None
+    # Settles nearly all texts, in a twentieth of the time.
+    head = value[:_MAX_PAGE_HEAD]
+    if ("rror" in head or "RROR" in head) and _TITLED.search(head) is not None:
         return ERROR_PAGE
-    return ERROR_TEXT if _is_error(value) else None
+    is_long = len(value) > 2 * _MAX_HEAD
+    ends = (value[:_MAX_HEAD], value[-_MAX_HEAD:]) if is_long else (value,)
+    return ERROR_TEXT if _ERROR.match(ends[0]) is not None or any(map(_shows_exit_code, ends)) else None
 
 
 def _error(kind: str, call: ToolCall) -> CallError:
@@ -157,17 +180,6 @@ def _error(kind: str, call: ToolCall) -> CallError:
             return CallError(kind=kind, message=json.dumps(value, ensure_ascii=False)[:_MAX_MESSAGE])
         case _:
             return CallError(kind=kind, message="")
-
-
-def _is_error_page(value: Json) -> bool:
-    if isinstance(value, dict):
-        title = value.get("title")
-        return isinstance(title, str) and _ERROR_TITLE.fullmatch(title[:_MAX_HEAD]) is not None
-    if not isinstance(value, str):
-        return False
-    # Settles nearly all texts, in a twentieth of the time.
-    head = value[:_MAX_PAGE_HEAD]
-    return ("rror" in head or "RROR" in head) and _TITLED.search(head) is not None
 
 
 def _opened(value: Json) -> Json:
@@ -184,17 +196,6 @@ def _opened(value: Json) -> Json:
     return value
 
 
-def _is_error(value: Json) -> bool:
-    if isinstance(value, dict):
-        inner = (one for one in value.values() if isinstance(one, dict))
-        return (not _MEMBERS.isdisjoint(value) and _is_error_object(value)) or any(map(_has_exit_code, inner))
-    if not isinstance(value, str):
-        return False
-    is_long = len(value) > 2 * _MAX_HEAD
-    ends = (value[:_MAX_HEAD], value[-_MAX_HEAD:]) if is_long else (value,)
-    return _ERROR.match(ends[0]) is not None or any(map(_shows_exit_code, ends))
-
-
 def _shows_exit_code(text: str) -> bool:
     # Settles nearly all texts, in a twentieth of the time.
     lower = text.lower()
@@ -202,17 +203,23 @@ def _shows_exit_code(text: str) -> bool:
 
 
 def _is_error_object(value: JsonObject) -> bool:
-    # A number under `error` is a measure: `{"mean": 3.1, "error": 0.02}`.
-    errors = (value.get(name) for name in _ERRORS)
-    return (
-        any(error and (error is True or isinstance(error, str | list | dict)) for error in errors)
-        or any(value.get(name) is flag or (value.get(name) == flag == "error") for name, flag in _FLAGS)
-        or _has_exit_code(value)
-    )
+    for name in _MEMBERS.intersection(value):
+        found = value[name]
+        if name in _FLAGS:
+            is_error = found is _FLAGS[name] or found == _FLAGS[name] == "error"
+        elif name in _ERRORS:
+            # A number under `error` is a measure: `{"mean": 3.1, "error": 0.02}`.
+            is_error = bool(found) and (found is True or isinstance(found, _WORDED))
+        else:
+            is_error = _is_exit_code(found)
+        if is_error:
+            return True
+    return False
 
 
 def _has_exit_code(value: JsonObject) -> bool:
-    codes = (value.get(name) for name in _EXIT_CODES)
-    return not _MEMBERS.isdisjoint(value) and any(
-        isinstance(code, int) and not isinstance(code, bool) and code != 0 for code in codes
-    )
+    return any(map(_is_exit_code, map(value.get, _EXIT_CODES)))
+
+
+def _is_exit_code(value: Json) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value != 0

@@ -4,11 +4,13 @@ What an evaluator raises becomes `Errored`, and what it yields is checked before
 by the deadline of whoever runs the scorer; after three timeouts in a row its criterion is off for that service for a while.
 """
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import PurePath
 from traceback import walk_tb
+from types import GeneratorType
 from typing import TypeAlias
 
 from msgspec.structs import replace
@@ -33,6 +35,7 @@ from toolgauge.score.criterion import (
     with_neutral_tools,
     with_writing_tools,
 )
+from toolgauge.score.facts import Facts
 from toolgauge.score.recorded_values import Conversation, ExpectedValues
 from toolgauge.score.tool_offers import RecentOffers
 from toolgauge.score.unmatched import OnUnmatched, UnmatchedCriteria
@@ -50,11 +53,12 @@ _SWITCHED_OFF = NotEvaluated(
     reason="overload",
     explanation=f"switched off for {_OFF_NS // 60_000_000_000} minutes: {_TIMEOUTS_IN_A_ROW} timeouts in a row",
 )
+_NO_LIMIT = nullcontext()
 
 
 def no_deadline(criterion: Criterion) -> AbstractContextManager[None]:  # noqa: ARG001 (the same for all)
     """Let every evaluator run to its end."""
-    return nullcontext()
+    return _NO_LIMIT
 
 
 def _ignore(criterion: Criterion, service: str | None) -> None:
@@ -136,14 +140,13 @@ class Scorer:
         conversation = Conversation(trajectory, self._expected_values)
         completed = self._recent_offers.completed(trajectory)
         half = _half(trajectory, lacking)
-        return tuple(
-            result
-            for registered in self._scoring
-            if applies(registered, trajectory)
-            for result in self._results(
-                registered, completed if registered.accepts_recent_offer else trajectory, conversation, half, now_ns
-            )
-        )
+        facts = Facts(completed)
+        results: list[Result] = []
+        for registered in self._scoring:
+            if applies(registered, trajectory):
+                shown = facts if registered.accepts_recent_offer or completed is trajectory else Facts(trajectory)
+                results += self._results(registered, shown, conversation, half, now_ns)
+        return tuple(results)
 
     def overloaded(self, trajectory: Trajectory) -> tuple[Result, ...]:
         """Return `overload` for every criterion that applies."""
@@ -200,12 +203,12 @@ class Scorer:
     def _results(
         self,
         registered: Registered,
-        trajectory: Trajectory,
+        facts: Facts,
         conversation: Conversation,
         half: NotEvaluated | None,
         now_ns: int,
     ) -> list[Result]:
-        criterion, evaluator = registered.criterion, registered.evaluator
+        criterion, evaluator, trajectory = registered.criterion, registered.evaluator, facts.trajectory
         if evaluator is None:
             return []
         seen = seen_by(registered, trajectory, self._kinds)
@@ -227,15 +230,20 @@ class Scorer:
         most = len(seen.trajectory.calls) + 2
         try:
             with self._deadline(criterion):
-                evaluations = evaluator.evaluate(seen.trajectory, seen.expected)
-                for evaluation in evaluations:
-                    # Older plug-ins yield `None` between outcomes.
-                    if evaluation is not None:
-                        outcomes.append(evaluation)
-                    if len(outcomes) == most:
-                        break
-                if isinstance(evaluations, Generator):
-                    evaluations.close()
+                if registered.outcomes is not None:
+                    shown = facts if seen.trajectory is trajectory else Facts(seen.trajectory)
+                    outcomes.extend(islice(registered.outcomes(shown), most))
+                else:
+                    # Not `islice`: no deadline could interrupt an endless iterator written in C.
+                    evaluations = evaluator.evaluate(seen.trajectory, seen.expected)
+                    for evaluation in evaluations:
+                        # Older plug-ins yield `None` between outcomes.
+                        if evaluation is not None:
+                            outcomes.append(evaluation)
+                        if len(outcomes) == most:
+                            break
+                    if isinstance(evaluations, GeneratorType):
+                        evaluations.close()
         except TimeoutError:
             fault = _TIMEOUT
         except Exception as error:  # noqa: BLE001 (plug-ins may raise anything; it becomes an outcome)
@@ -244,14 +252,9 @@ class Scorer:
             self._on_switched_off(criterion, trajectory.service)
         results = _checked(registered, seen, outcomes, fault, trajectory.root)
         if half is not None:
-            # What was found to be missing may be in the other half.
-            return [
-                replace(one, outcome=half) if one.call is None and isinstance(one.outcome, NotEvaluated) else one
-                for one in results
-            ]
-        if seen.expected is not None:
-            results = [_with_values_seen(result, conversation, seen.expected) for result in results]
-        return results
+            return [_of_half(result, half) for result in results]
+        expected = seen.expected
+        return results if expected is None else [_with_values_seen(one, conversation, expected) for one in results]
 
 
 class _Timeouts:
@@ -313,6 +316,12 @@ def _checked(
 def _half(trajectory: Trajectory, reason: Reason) -> NotEvaluated | None:
     """Return the outcome of whatever judges an incomplete trajectory as a whole; `None` for a whole one."""
     return None if trajectory.incomplete is None else NotEvaluated(reason=reason, explanation=trajectory.incomplete)
+
+
+def _of_half(result: Result, half: NotEvaluated) -> Result:
+    # What was found to be missing may be in the other half.
+    is_missing = result.call is None and isinstance(result.outcome, NotEvaluated)
+    return replace(result, outcome=half) if is_missing else result
 
 
 def _judged_results(

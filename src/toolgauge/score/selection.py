@@ -20,7 +20,7 @@ from toolgauge.model.json import JsonObject
 from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Scored
 from toolgauge.model.plain_words import with_spaces
 from toolgauge.model.ports import Evaluation
-from toolgauge.model.trajectory import CASE_DIALECT, ClosedBecause, ToolCall, Trajectory
+from toolgauge.model.trajectory import CASE_DIALECT, CallState, ClosedBecause, ToolCall, Trajectory
 from toolgauge.score.align import Item
 from toolgauge.score.equality import Identities
 from toolgauge.score.patterns import Globs
@@ -31,6 +31,8 @@ FailedCalls: TypeAlias = Literal["count", "ignore"]
 
 # Closed for want of room or time: what the agent did later was not seen.
 CUT_SHORT: frozenset[ClosedBecause] = frozenset(("max_duration", "max_open", "max_open_bytes", "memory", "shutdown"))
+
+_WITHOUT_EFFECT: frozenset[CallState] = frozenset(("rejected", "paused", "refused"))
 
 _SHOWN_LENGTH = 80
 _MAX_VERDICTS = 256
@@ -136,6 +138,8 @@ def unfinished(trajectory: Trajectory) -> NotEvaluated | None:
 def unseen_arguments(call: ToolCall) -> NotEvaluated | None:
     """Return the outcome of a call without recorded arguments; `None` when they were recorded, readable or not."""
     match call.arguments:
+        case Recorded():
+            return None
         case NotRecorded(reason="redacted"):
             return NotEvaluated(reason="redacted", explanation=f"the arguments of {shown(call.name)} were redacted")
         case NotRecorded():
@@ -143,7 +147,7 @@ def unseen_arguments(call: ToolCall) -> NotEvaluated | None:
             return NotEvaluated(reason="arguments_not_recorded", explanation=explanation)
         case Unparsed(reason="truncated"):
             return NotEvaluated(reason="truncated", explanation=f"the arguments of {shown(call.name)} were cut off")
-        case Recorded() | Unparsed():
+        case Unparsed():
             return None
 
 
@@ -154,12 +158,12 @@ def was_stopped(call: ToolCall) -> bool:
 
 def has_taken_effect(call: ToolCall) -> bool:
     """Return whether the call may have changed something: it neither failed nor was stopped before it ran."""
-    return not call.has_failed and not was_stopped(call)
+    return call.error is None and call.state not in _WITHOUT_EFFECT
 
 
 def has_run_well(call: ToolCall) -> bool:
     """Return whether the tool took the call and ran without an error; no span shows that a call of an offline case ran."""
-    is_seen = call.result != NOT_RECORDED or call.dialect != CASE_DIALECT
+    is_seen = call.dialect != CASE_DIALECT or call.result != NOT_RECORDED
     return call.state == "executed" and call.error is None and is_seen
 
 

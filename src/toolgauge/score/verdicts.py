@@ -27,12 +27,13 @@ _OUTCOMES = frozenset((Scored, NotEvaluated, Errored))
 class Marks(dict[int, tuple[Outcome, Outcome]]):
     """The marked outcomes of one criterion by the identity of the unmarked ones, kept beside them."""
 
-    __slots__ = ("_least",)
+    __slots__ = ("_keeps_parts", "_least")
 
-    def __init__(self, pass_at: float) -> None:
-        """`pass_at` is the least score that passes."""
+    def __init__(self, pass_at: float, *, keeps_parts: bool = False) -> None:
+        """`pass_at` is the least score that passes; `keeps_parts` where the evaluator changes no parts afterwards."""
         super().__init__()
         self._least = pass_at - _ROUNDING
+        self._keeps_parts = keeps_parts
 
     def mark(self, outcome: Outcome) -> Outcome:
         """Return the outcome, which was found right; a score passed or not."""
@@ -43,14 +44,12 @@ class Marks(dict[int, tuple[Outcome, Outcome]]):
         # An integer, or the number of a library, is told from no other that equals it; and no zero is negative.
         value = float(outcome.value) or 0.0
         passed = outcome.is_exempt or value >= self._least
-        # Parts and differences take memory, and are seldom the same again.
-        if outcome.parts or outcome.differences:
-            return Scored(
-                value, outcome.explanation, outcome.parts, outcome.differences, passed, is_exempt=outcome.is_exempt
-            )
-        # Not the evaluator's own parts: they are empty, but it might fill them later, and nobody would check them.
-        marked = Scored(value, outcome.explanation, passed=passed, is_exempt=outcome.is_exempt)
-        self._keep(outcome, marked, outcome.explanation)
+        # Not the evaluator's own parts where they are empty: it might fill them later, and nobody would check them.
+        parts = outcome.parts or {}
+        marked = Scored(value, outcome.explanation, parts, outcome.differences, passed, is_exempt=outcome.is_exempt)
+        # Differences take memory, and are seldom the same again.
+        if not outcome.differences and (self._keeps_parts or not parts):
+            self._keep(outcome, marked, outcome.explanation)
         return marked
 
     def _keep(self, outcome: Outcome, marked: Outcome, words: str) -> None:
@@ -81,16 +80,16 @@ class Checker:
 
     def check(self, outcomes: Iterable[Judged], made: MakeResult, root: SpanRef | None) -> bool:
         """Add results up to the first outcome that is wrong, in place of which there is an error; False when there is one."""
-        results, left, known = self.results, self._left, self._marks
+        add, left, known = self.results.append, self._left, self._marks
         for call, outcome in outcomes:
             marked = known.get(id(outcome))
             # As `passed` does: nearly all calls are judged in order, with an outcome that is known.
             if marked is not None and left and left[-1] is call:
-                results.append(made(left.pop().span, call, marked[1]))
+                add(made(left.pop().span, call, marked[1]))
             elif (passed := self.passed(call, outcome)) is not None:
-                results.append(made(root if call is None else call.span, call, passed))
+                add(made(root if call is None else call.span, call, passed))
             else:
-                results.append(made(root, *broken("invalid_outcome", self.problem)))
+                add(made(root, *broken("invalid_outcome", self.problem)))
                 return False
         return True
 
@@ -116,11 +115,11 @@ class Checker:
         if call is None:
             was_judged, self._is_judged = self._is_judged, True
             return not was_judged
-        if self._left and self._left[-1] is call:
-            self._left.pop()
-            return True
-        self._open.update(map(id, self._left))
-        self._left.clear()
+        while self._left:
+            following = self._left.pop()
+            if following is call:
+                return True
+            self._open.add(id(following))
         if id(call) not in self._open:
             return False
         self._open.remove(id(call))

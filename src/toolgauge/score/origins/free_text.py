@@ -28,6 +28,8 @@ _START = attrgetter("start_ns")
 def without_delegated(trajectory: Trajectory) -> Trajectory:
     """Take the texts that agents wrote out of the messages and prompts of their sub-agents."""
     # Rule: an argument of several words of the call around a sub-agent is its caller's, unless the caller was given the same words.
+    if len(trajectory.runs) <= 1:
+        return trajectory
     runs = {run.span: run for run in trajectory.runs}
     inner = [run for run in trajectory.runs if run.is_agent and run.above in runs]
     if not inner:
@@ -84,6 +86,10 @@ _CODE_LINE = re.compile(
     r"|(?:from \S+ )?import [\w.*{]+(?: as \w+)?$"
     r"|@@ |diff --git |[+-]{3} [ab]/|```|#!/|#include"
 )
+# One line of plain words that does not begin like code. Without it: a tenth more for the evaluator.
+_PLAIN_WORDS = re.compile(
+    r"(?!(?:SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|WITH|diff|from|import|return|yield)\b)[\w.][\w.@ -]*"
+)
 # The beginnings of lines that are code among other lines of code, and prose by themselves.
 _CODE_BEGINS = re.compile(
     r"(?:(?:async )?def|class|return|for \S+ in|while|if|elif|else|try|except|finally|with|raise|const|let|var|function|func|fn"
@@ -126,7 +132,7 @@ _BEGINS_TAG = re.compile(r"</?[A-Za-z][\w:.-]*[\s/>]")
 
 def is_code(text: str) -> bool:
     """Return whether half of the lines of a text read like code; JSON is none."""
-    if text.lstrip()[:1] in ("{", "["):
+    if _PLAIN_WORDS.fullmatch(text) is not None or text.lstrip()[:1] in ("{", "["):
         return False
     lines = [line.strip()[:_LONGEST_LINE] for line in text[:_LONGEST_READ].splitlines()]
     lines = [line for line in lines if line]
@@ -165,7 +171,6 @@ class FreeTexts:
 
     def __init__(self, trajectory: Trajectory) -> None:
         self._trajectory = trajectory
-        self._agents = frozenset(map(name_words, trajectory.agents))
 
     def holds(self, call: ToolCall, text: str | float) -> bool:
         """Return whether a value of the call is a text that is code, or a prompt to another agent."""
@@ -178,7 +183,8 @@ class FreeTexts:
         if len(text.split(None, 1)) <= 1:
             return False
         words = name_words(call.name)
-        if hands_over(call.name) or not _AGENT.isdisjoint(words) or words in self._agents:
+        agents = map(name_words, self._trajectory.agents)
+        if hands_over(call.name) or not _AGENT.isdisjoint(words) or words in agents:
             return True
         names = (readable_arguments(call) or {}).keys()
         if any(_CHOOSES.match(name) for name in names):

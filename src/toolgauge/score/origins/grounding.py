@@ -1,11 +1,11 @@
 """Everything an agent had seen before each of its calls, indexed for looking up values.
 
-Arrives: a trajectory, and its calls one after the other. Leaves: where a value had been seen. Each text is folded once, when it
-could first be known, and its words are taken apart at most once: the cost is linear in the text, however many calls there are.
+Arrives: a trajectory, and its calls one after the other. Leaves: where a value had been seen. Each text is folded at most once,
+those of the user first, and its words are taken apart at most once: the cost is linear in the text, however many calls there are.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from functools import lru_cache
 from itertools import islice
 from operator import attrgetter, itemgetter
@@ -82,7 +82,9 @@ _CHUNK = 1 << 13
 _SOFT = frozenset(b"-.,:/@+")
 _COMMON_JOINTS = frozenset(b",:/@+")
 _NO_JOINTS: frozenset[int] = frozenset()
+_SPACES = (b"", b" ")
 _WORD = frozenset(code for code in range(256) if code >= 128 or chr(code).isalnum() or code == 95)
+_JOINED = _WORD | _SOFT
 # Sums are looked for among the newest numbers.
 _MAX_TERMS = 512
 _MAX_FACTOR = 9
@@ -107,23 +109,22 @@ _EXAMPLES = re.compile(
 class Texts:
     """Texts of one source. They are searched as they are, and indexed once that has cost as much as an index."""
 
+    # How much is not indexed, and how much of it was searched so far.
+    _size = _searched = 0
+    # So many of the texts have been read for days and telephone numbers, and for their languages.
+    _read = _looked = 0
+    has_relative_day = False
+    _languages = False, False
+
     def __init__(self) -> None:
-        # The texts, folded.
+        # The texts, folded, and those that are not indexed: short ones together.
         self.contents: list[bytes] = []
-        # Texts not yet indexed (short ones joined), their size, and the bytes searched so far.
         self._chunks: list[bytes] = []
-        self._size = 0
-        self._searched = 0
         self._words: set[bytes] = set()
         self._fresh: set[bytes] = set()
         self._numbers: dict[float, None] = {}
         self._days: dict[tuple[int, int], set[int | None]] = {}
         self._phones: set[bytes] = set()
-        # Number of texts already read for days and telephone numbers.
-        self._read = 0
-        self.has_relative_day = False
-        self._looked = 0
-        self._languages = False, False
 
     def add(self, content: bytes) -> None:
         """Add a folded text."""
@@ -248,6 +249,9 @@ def _stands_alone(word: bytes, content: bytes, joints: frozenset[int]) -> bool |
         if start < 0:
             return False
         end = start + len(word)
+        # Most words are between spaces.
+        if (not start or content[start - 1] not in _JOINED) and content[end : end + 1] in _SPACES:
+            return True
         before, after = content[max(0, start - 2) : start][::-1], content[end : end + 2]
         if not _goes_on(before, joints) and not _goes_on(after, joints):
             return True
@@ -266,23 +270,16 @@ class Seen:
 
     def __init__(self, trajectory: Trajectory, known: Sequence[str] = ()) -> None:
         trajectory = without_delegated(trajectory)
-        self.user, self.system, self.results, self.known = Texts(), Texts(), Texts(), Texts()
-        # The user comes first: system prompts are long, and seldom the source.
-        self._sources: tuple[tuple[Source, Texts], ...] = (
-            ("user", self.user),
-            ("known", self.known),
-            ("result", self.results),
-            ("system", self.system),
-        )
+        self.user, self.system, self._results, self.known = Texts(), Texts(), Texts(), Texts()
         self._trajectory = trajectory
         # The next to be seen come last.
         self._messages = sorted(
             (one for one in trajectory.messages if one.role != "assistant"), key=attrgetter("turn")
         )[::-1]
-        self._results = sorted(trajectory.calls, key=_result_turn)[::-1]
+        self._calls = sorted(trajectory.calls, key=_result_turn)[::-1]
+        # Calls whose results could be known; the results are read once the user's texts do not hold a value.
+        self._unread: list[ToolCall] = []
         self._prompts = {run.span: run.prompt for run in trajectory.runs if run.prompt}
-        offered = {tool.name: tool for tool in trajectory.tools_offered or ()}
-        self._tools = {**trajectory.registered_tools, **offered}
         self._schemas: dict[str, Texts] = {}
         self._found: dict[bytes, Source] = {}
         self._computed = self._phrases = 0
@@ -297,15 +294,34 @@ class Seen:
                 self._take_result(result)
 
     @property
+    def results(self) -> Texts:
+        """The results and errors of calls."""
+        self._read_results()
+        return self._results
+
+    def _read_results(self) -> None:
+        unread, self._unread = self._unread, []
+        for call in unread:
+            self._take(call)
+
+    def _sources(self) -> Iterator[tuple[Source, Texts]]:
+        # A value that the user named is the user's, and no result is read for it. System prompts are long, and seldom the source.
+        yield "user", self.user
+        yield "known", self.known
+        yield "result", self.results
+        yield "system", self.system
+
+    @property
     def gap(self) -> NotEvaluated | None:
         """The reason why a value not found may still have been seen; `None` where everything could be searched."""
-        if self._gap is None and not (any(self.user.contents) or self._earlier.has_user):
-            return NO_USER
-        return self._gap
+        self._read_results()
+        has_user = any(self.user.contents) or self._earlier.has_user
+        return self._gap or (None if has_user else NO_USER)
 
     @property
     def gap_of_results(self) -> Reason | None:
         """The reason why the texts so far may be incomplete, whether or not the user wrote anything."""
+        self._read_results()
         return None if self._gap is None else self._gap.reason
 
     @property
@@ -327,12 +343,12 @@ class Seen:
             self._take_prompt(prompt)
 
     def _take_until(self, turn: int | None) -> None:
-        messages, results = self._messages, self._results
+        messages, calls = self._messages, self._calls
         while messages and (turn is None or messages[-1].turn <= turn):
             message = messages.pop()
             (self.user if message.role == "user" else self.system).add(value_forms.folded(message.text))
-        while results and (turn is None or _result_turn(results[-1]) <= turn):
-            self._take(results.pop())
+        while calls and (turn is None or _result_turn(calls[-1]) <= turn):
+            self._unread.append(calls.pop())
 
     def _take_prompt(self, prompt: str) -> None:
         if all(prompt != message.text for message in self._trajectory.messages):
@@ -354,7 +370,7 @@ class Seen:
             case NotRecorded():
                 pass
         if call.error is not None and call.error.message:
-            self.results.add(value_forms.folded(call.error.message))
+            self._results.add(value_forms.folded(call.error.message))
 
     def _take_result(self, result: Content) -> bool:
         """Add the readable parts of a result; return False where a part is unreadable."""
@@ -367,7 +383,7 @@ class Seen:
                 contents = []
         for content in contents:
             if content:
-                self.results.add(content)
+                self._results.add(content)
         return None not in contents
 
     def _note(self, reason: Reason, call: ToolCall, what: str) -> None:
@@ -382,7 +398,8 @@ class Seen:
         known = self._schemas.get(name)
         if known is None:
             known = self._schemas[name] = Texts()
-            tool = self._tools.get(name)
+            offered = {tool.name: tool for tool in self._trajectory.tools_offered or ()}
+            tool = offered.get(name) or self._trajectory.registered_tools.get(name)
             if tool is not None:
                 known.add(_EXAMPLES.sub(rb"\1", value_forms.folded(tool.description or "")))
                 known.add(_EXAMPLES.sub(rb"\1", folded_json(tool.parameters) or b""))
@@ -393,7 +410,7 @@ class Seen:
         if word in self._found:
             return self._found[word]
         unsure: list[tuple[Source, Texts]] = []
-        for name, texts in self._sources:
+        for name, texts in self._sources():
             found = texts.search(word)
             if found:
                 self._found[word] = name
@@ -422,7 +439,7 @@ class Seen:
             return self._computed > _MAX_COMPUTED
         # Terms for computed numbers, in whole thousandths: adding them is exact.
         terms: set[int] = set()
-        for _, texts in self._sources:
+        for _, texts in self._sources():
             newest = islice(reversed(texts.numbers), _MAX_TERMS)
             terms.update(round(one * _SCALE) for one in newest if 0 < abs(one) < _LARGEST_TERM)
         wanted = round(value * _SCALE)
@@ -461,7 +478,7 @@ class Seen:
         return self._first(tool, lambda texts: texts.names_phone(digits)) or ("derived" if self.has_earlier else None)
 
     def _first(self, tool: str, holds: Callable[[Texts], bool]) -> Source | None:
-        for source, texts in self._sources:
+        for source, texts in self._sources():
             if holds(texts):
                 return source
         return "schema" if holds(self.schema(tool)) else None

@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from datetime import date, timedelta
+from itertools import filterfalse
 from typing import TypeAlias
 
 # A day as it is written: the year where there is one, month, day.
@@ -53,7 +54,6 @@ _AT_JOINTS, _AT_ALL_JOINTS = (
 )
 _RUNS = re.compile(rb"\d+|\D+")
 _ID_LIKE = re.compile(rb"[\d_@]")
-_ID_WORD = re.compile(rb"(?<!\S)[^\s\d_@]*+[\d_@]\S*+")
 _NUMBER = re.compile(rb"[-+]?\d[\d,]*(?:\.\d+)?")
 # As many languages write 1,234.50.
 _WITH_COMMA = re.compile(rb"\d{1,3}(?:\.\d{3}){1,4},\d{1,2}")
@@ -183,8 +183,8 @@ def id_words(content: bytes) -> set[bytes]:
     """Return the words of folded text that may be ids or numbers: with a digit, a joined name, an address."""
     # Most words are neither. With `words` alone: half as much again.
     spaced = content.translate(_TABLE)
-    likely = b" ".join(set(_ID_WORD.findall(spaced))) if content.isascii() else content
-    found = {one for one in words(likely) if _ID_LIKE.search(one)}
+    likely = b" ".join(filterfalse(bytes.isalpha, set(spaced.split()))) if content.isascii() else content
+    found = set(filter(_ID_LIKE.search, words(likely)))
     return found.union([one.replace(b",", b"") for one in found if b"," in one])
 
 

@@ -47,6 +47,8 @@ _PERSON_NAME = re.compile(
     r"^(?:first|last|middle|full|given|family|sur|user|customer|passenger|guest|patient|recipient)_?name$", re.I
 )
 _ID_FORM = re.compile(r"#?[\w#-]+")
+# Ids of which folding changes nothing but upper case.
+_PLAIN_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{2,62}[A-Za-z0-9_]")
 # Punctuation, perhaps one letter, and the rest of an id: `#W9502126`, `(B) 88-213`. A letter that more letters follow begins a word.
 _PREFIXED = re.compile(rb"[^a-z0-9\x80-\xff]{0,3}(?:([a-z])(?:[^a-z0-9\x80-\xff]{1,3}|(?=\d)))?([a-z0-9][!-~]{4,63})")
 _LETTERS = [bytes((code,)) for code in range(ord("a"), ord("z") + 1)]
@@ -73,10 +75,15 @@ class Value(Struct, frozen=True):
     @property
     def path(self) -> str:
         """How people write where it stands: `passengers[2].last_name`."""
-        where = ""
-        for step in self.steps:
-            where = f"{where}[{step}]" if isinstance(step, int) else path(where, step)
-        return where
+        return place(self.steps)
+
+
+def place(steps: Sequence[str | int]) -> str:
+    """Write the names and places that lead to a value."""
+    where = ""
+    for step in steps:
+        where = f"{where}[{step}]" if isinstance(step, int) else path(where, step)
+    return where
 
 
 def values_of(arguments: Json) -> list[Value]:
@@ -89,12 +96,12 @@ def values_of(arguments: Json) -> list[Value]:
             members = node.items() if len(node) <= MAX_VALUES else islice(node.items(), MAX_VALUES)
             inner = [((*steps[-_MAX_DEPTH:], key), key, member) for key, member in members]
         elif isinstance(node, list):
-            inner = [((*steps[-_MAX_DEPTH:], place), name, member) for place, member in enumerate(node[:MAX_VALUES])]
+            inner = [((*steps[-_MAX_DEPTH:], number), name, member) for number, member in enumerate(node[:MAX_VALUES])]
         else:
             inner = [(steps, name, node)]
         for entry in inner:
             member = entry[2]
-            if isinstance(member, dict | list):
+            if isinstance(member, (dict, list)):
                 stack.append(entry)
             elif member and member is not True:
                 found.append(Value(entry[0], entry[1], member))
@@ -112,7 +119,10 @@ def is_id(value: Value) -> bool:
     """Return whether a value is an id: by the name of its argument, or by its form."""
     content = value.content
     if isinstance(content, str):
-        return len(content) <= _LONGEST_NAME and (_names_id(value.name[-_LONGEST_ARGUMENT:]) or _is_id_by_form(content))
+        if len(content) > _LONGEST_NAME:
+            return False
+        # Most texts under other names are words.
+        return _names_id(value.name[-_LONGEST_ARGUMENT:]) or (not content.isalpha() and _is_id_by_form(content))
     return isinstance(content, int) and _names_id(value.name[-_LONGEST_ARGUMENT:])
 
 
@@ -134,6 +144,11 @@ def origin(value: Value, tool: str, seen: Seen) -> Origin:
     """Return where a value comes from; `None` when it had not been seen."""
     content = value.content
     if isinstance(content, str):
+        # Most ids occur literally in an earlier text: nothing else is folded or matched for them.
+        if _PLAIN_ID.fullmatch(content) is not None and is_id(value):
+            source = seen.word(content.lower().encode(), tool)
+            if source is not None:
+                return source
         return _source_of_text(value, content.strip(), tool, seen)
     if -10 < content < 10 and content == int(content):
         # Counts, positions and switches: any conversation has them.
@@ -158,7 +173,12 @@ def _source_of_number(content: float, tool: str, seen: Seen, *, may_compute: boo
 
 
 def _source_of_text(value: Value, text: str, tool: str, seen: Seen) -> Origin:
-    if len(text) <= _LONGEST_CODE and not any(map(str.isdigit, text)):
+    names_thing = is_id(value)
+    has_digits = not text.isalpha() and any(map(str.isdigit, text))
+    if not (has_digits or names_thing or "@" in text or _PERSON_NAME.search(value.name)):
+        # Other words an agent may choose freely.
+        return "free"
+    if len(text) <= _LONGEST_CODE and not has_digits:
         return "free"
     if is_prose(text):
         # Look for the ids and the larger numbers of a long text.
@@ -174,10 +194,7 @@ def _source_of_text(value: Value, text: str, tool: str, seen: Seen) -> Origin:
                 return None
             source = source or found
         return source or "free"
-    if len(text) <= _LONGEST_LABEL and not is_id(value):
-        return "free"
-    if not (is_id(value) or any(map(str.isdigit, text)) or "@" in text or _PERSON_NAME.search(value.name)):
-        # Other words an agent may choose freely.
+    if len(text) <= _LONGEST_LABEL and not names_thing:
         return "free"
     joined = value_forms.word(text)
     if joined is not None and (source := seen.word(joined, tool)) is not None:

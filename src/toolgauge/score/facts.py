@@ -1,0 +1,48 @@
+"""Facts about one trajectory that several evaluators need, each found once."""
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from functools import cached_property
+
+from toolgauge.model.expected import Expected
+from toolgauge.model.judging import Judged
+from toolgauge.model.ports import Evaluation
+from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.score.error_texts import ErrorTexts, with_error_texts
+from toolgauge.score.selection import CallSelection, has_taken_effect
+from toolgauge.score.tool_offers import RunOffers
+
+
+class Facts:
+    """A trajectory, its calls without effect, and the tools on offer."""
+
+    def __init__(self, trajectory: Trajectory) -> None:
+        self.trajectory = trajectory
+
+    @cached_property
+    def error_texts(self) -> ErrorTexts:
+        """Calls with a result that reads like an error."""
+        return with_error_texts(self.trajectory)
+
+    @cached_property
+    def without_effect(self) -> tuple[ToolCall, ...]:
+        """Calls that failed, also by their results alone, or were stopped before they ran."""
+        return tuple([call for call in self.error_texts.trajectory.calls if not has_taken_effect(call)])
+
+    @cached_property
+    def offers(self) -> RunOffers:
+        """The tools that each call is judged by."""
+        return RunOffers(self.trajectory)
+
+
+class FactsEvaluator(CallSelection):
+    """An evaluator that needs no reference. The scorer passes the same facts to all of them."""
+
+    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
+        """Yield outcomes."""
+        return self.outcomes(Facts(trajectory))
+
+    @abstractmethod
+    def outcomes(self, facts: Facts) -> Iterator[Judged]:
+        """Yield outcomes about the trajectory."""
+        ...

@@ -118,7 +118,7 @@ def _outlasting_reader() -> Generator[None]:
     if not isinstance(stdout, TextIOWrapper):
         yield
         return
-    output = _LastingOutput(stdout.buffer, encoding=stdout.encoding, errors=stdout.errors)
+    output = _LastingOutput(sys.stdout.buffer, encoding=stdout.encoding, errors=stdout.errors)
     try:
         with contextlib.redirect_stdout(output):
             yield

@@ -215,7 +215,7 @@ def test_reports_are_written_when_nobody_reads_the_results(criteria: str, tmp_pa
 
 
 def test_a_verdict_is_the_exit_code_also_when_nobody_reads_the_results(tmp_path: Path):
-    case = {
+    case: JsonObject = {
         "evaluator": "tool_call_f1",
         "config": {},
         "expected": {"calls": [{"name": "pay"}]},

@@ -203,7 +203,7 @@ def without_reader(arguments: Sequence[str], directory: Path) -> int:
 
 
 def test_a_gate_holds_also_when_nobody_reads_the_results(criteria: str, tmp_path: Path):
-    options = ([], ["--fail-on", "fail"], ["--fail-on", "fail", "--json"])
+    options: tuple[list[str], ...] = ([], ["--fail-on", "fail"], ["--fail-on", "fail", "--json"])
     words = ("replay", "--criteria", criteria, *REFUND)
     assert [without_reader([*words, *some], tmp_path) for some in options] == [0, 1, 1]
 

@@ -1,4 +1,5 @@
 import importlib
+import json
 import sys
 from pathlib import Path
 from typing import Protocol
@@ -141,3 +142,21 @@ def test_a_plug_in_whose_extra_is_not_installed_names_it(monkeypatch: pytest.Mon
     monkeypatch.setattr(plugins, "find_spec", dict[str, None]().get)
     assert plugins.missing_extra(plugins.EXPORTERS, "kafka") == "kafka"
     assert plugins.missing_extra(plugins.EXPORTERS, "prometheus") is None
+
+
+@pytest.mark.parametrize("source", ["clone", "toolgauge-0.1.0-py3-none-any.whl"])
+def test_an_extra_is_installed_from_where_toolgauge_came_from(
+    source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    metadata = tmp_path / "toolgauge-0.1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: toolgauge\nVersion: 0.1.0\n")
+    (metadata / "direct_url.json").write_text(json.dumps({"url": (tmp_path / source).as_uri()}))
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    monkeypatch.setattr(sys, "executable", "/agent/.venv/bin/python")
+    command = "python3 -m pip --python /agent/.venv/bin/python install"
+    assert plugins.install_hint("judge") == f"in a clone of toolgauge: `{command} '.[judge]'`"
+    (tmp_path / source).touch()
+    assert plugins.install_hint("judge") == f"`{command} '{tmp_path}/{source}[judge]'`"
+    (metadata / "direct_url.json").unlink()
+    assert plugins.install_hint("judge") == f"in a clone of toolgauge: `{command} '.[judge]'`"

@@ -5,15 +5,19 @@ that names it and its package: running on without it would mean spans that silen
 """
 
 import hashlib
+import json
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, distribution, entry_points
 from importlib.util import find_spec
 from pathlib import Path
 from traceback import extract_tb
 from types import ModuleType
 from typing import Any, cast
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.ports import Dialect
@@ -57,6 +61,15 @@ def missing_extra(group: str, name: str) -> str | None:
     """Return the extra without which this plug-in cannot be loaded, where it is not installed."""
     is_kafka = name == "kafka" and group in (EXPORTERS, RECEIVERS)
     return "kafka" if is_kafka and find_spec("confluent_kafka") is None else None
+
+
+def install_hint(extra: str) -> str:
+    """Write the command that adds an extra of toolgauge to this environment, from the clone or wheel it was installed from."""
+    origin = distribution("toolgauge").read_text("direct_url.json")
+    source = "" if origin is None else url2pathname(urlsplit(str(json.loads(origin)["url"])).path)
+    is_there = bool(source) and Path(source).exists()
+    words = ("python3", "-m", "pip", "--python", sys.executable, "install", f"{source if is_there else '.'}[{extra}]")
+    return f"{'' if is_there else 'in a clone of toolgauge: '}`{shlex.join(words)}`"
 
 
 def load(group: str, name: str) -> Any:  # noqa: ANN401 - whatever the plug-in is; callers check it

@@ -107,6 +107,15 @@ def test_no_stream_that_matches_is_a_failure(capsys: pytest.CaptureFixture[str])
     assert err == f"error: no stream matches\nhint: `curl {admin.url}/streams` lists them\n"
 
 
+def test_hint_has_the_token_where_one_is_needed(capsys: pytest.CaptureFixture[str], tmp_path: Path):
+    file = tmp_path / "my token"
+    file.write_text("t0ken\n")
+    with serving(Admin(answer=b'{"acknowledged": 0}')) as admin:
+        _, _, err = run(capsys, "--admin", admin.url, "--tool", "x", "--token-file", str(file))
+    header = f"\"Authorization: Bearer $(head -n 1 '{file}')\""
+    assert err == f"error: no stream matches\nhint: `curl -H {header} {admin.url}/streams` lists them\n"
+
+
 @pytest.mark.parametrize(
     ("admin", "complaint"),
     [

@@ -165,6 +165,19 @@ def test_a_run_that_fails_a_criterion_is_no_reference(tmp_path: Path):
     ]
 
 
+def test_without_criteria_a_run_that_fails_a_default_one_is_no_reference(tmp_path: Path):
+    paid = Called(tool="pay", arguments={"amount": 20})
+    failed = Called(tool="pay", arguments={"amount": 20}, error="timeout")
+    file = str(write_runs(tmp_path / "runs.jsonl", [[paid], [failed], [failed, paid]]))
+    result = expect(file, "--key", "service.name")
+    assert "from 2 runs" in result.stdout
+    assert result.stderr.splitlines()[0] == f"left out: trace {trace_id(1)}: it fails `default.tool_success`"
+    verdicts = ["trace_id,verdict", *(f"{trace_id(number)},passed" for number in range(3))]
+    (tmp_path / "verdicts.csv").write_text("\n".join(verdicts))
+    labels = ("--labels", str(tmp_path / "verdicts.csv"))
+    assert "from 3 runs" in expect(file, "--key", "service.name", *labels).stdout
+
+
 def test_a_failing_run_is_promoted_to_a_case_that_it_fails(tmp_path: Path):
     (tmp_path / "strict.yaml").write_text("- {name: no-mail, evaluator: policy, forbid: [{tool: send_email}]}")
     file = with_attributes("pydantic-ai/sequence3", tmp_path, eval_case_id="mail")

@@ -94,6 +94,15 @@ def test_secrets_are_masked_where_values_are_shown(criteria: tuple[str, str]):
     assert "@example.com" not in ended.out
 
 
+def test_own_patterns_are_masked_where_values_are_shown(criteria: tuple[str, str]):
+    ended = run("refunds", *REFUND, *criteria, *WITH_VALUES, "--set", r"redact.patterns=[default, '[AR]-\d+']")
+    assert (
+        '    turn 2  refund_order(order_id="[masked]", amount=42.5, reason="arrived damaged")  executed  [shop_agent]'
+        in (ended.out.splitlines())
+    )
+    assert "A-1001" not in ended.out
+
+
 def test_a_terminal_shows_values_unless_the_configuration_hides_them(criteria: tuple[str, str]):
     shown = run_on_terminal("explain", "refunds", *REFUND, *criteria, environment={"NO_COLOR": "1"}).out
     hidden = run_on_terminal("explain", "refunds", *REFUND, *criteria, "--set", "redact.values=hide").out

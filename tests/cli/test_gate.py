@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -190,16 +191,40 @@ def test_score_writes_the_same_reports_and_keeps_its_exit_code(cases: str, tmp_p
     ]
 
 
+def without_reader(arguments: Sequence[str], directory: Path) -> int:
+    """Run `toolgauge` with a closed pipe as standard output."""
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    words = [sys.executable, "-m", "toolgauge", *arguments]
+    with (directory / "err").open("w") as err:
+        code = start(words, stdout=write_end, stderr=err.fileno(), env=ON_MACHINE, cwd=directory).wait(300)
+    os.close(write_end)
+    return code
+
+
 def test_a_gate_holds_also_when_nobody_reads_the_results(criteria: str, tmp_path: Path):
-    words = [sys.executable, "-m", "toolgauge", "replay", "--criteria", criteria, *REFUND]
-    codes: list[int] = []
-    for options in ([], ["--fail-on", "fail"], ["--fail-on", "fail", "--json"]):
-        read_end, write_end = os.pipe()
-        os.close(read_end)
-        with (tmp_path / "err").open("w") as err:
-            codes.append(start([*words, *options], stdout=write_end, stderr=err.fileno(), env=ON_MACHINE).wait(300))
-        os.close(write_end)
-    assert codes == [0, 1, 1]
+    options: tuple[list[str], ...] = ([], ["--fail-on", "fail"], ["--fail-on", "fail", "--json"])
+    words = ("replay", "--criteria", criteria, *REFUND)
+    assert [without_reader([*words, *some], tmp_path) for some in options] == [0, 1, 1]
+
+
+def test_reports_are_written_when_nobody_reads_the_results(criteria: str, tmp_path: Path):
+    reports = ("--html", "out.html", "--junit", "out.xml", "--markdown", "out.md")
+    assert without_reader(["replay", "--criteria", criteria, *reports, *REFUND], tmp_path) == 0
+    assert sorted(path.name for path in tmp_path.glob("out.*")) == ["out.html", "out.md", "out.xml"]
+
+
+def test_a_verdict_is_the_exit_code_also_when_nobody_reads_the_results(tmp_path: Path):
+    case: JsonObject = {
+        "evaluator": "tool_call_f1",
+        "config": {},
+        "expected": {"calls": [{"name": "pay"}]},
+        "actual": {"calls": []},
+    }
+    (tmp_path / "cases.jsonl").write_text("".join(f"{json.dumps({'id': str(n), **case})}\n" for n in range(500)))
+    (tmp_path / "empty.json").write_text('{"resourceSpans": []}')
+    commands = (["score", "cases.jsonl"], ["compare", REFUND[0], REFUND[0]], ["doctor", "empty.json"])
+    assert [without_reader(words, tmp_path) for words in commands] == [1, 3, 1]
 
 
 def test_every_file_that_is_written_is_named(criteria: str, tmp_path: Path):

@@ -140,6 +140,8 @@ def test_an_empty_list_expects_nothing_which_differs_from_no_reference(tmp_path:
         ("- {name: " + "a" * 65 + ", evaluator: e}", "must match"),
         ("- {name: 5, evaluator: e}", "`name` in a criterion must be a valid string"),
         ("- {name: a, evaluator: e, pass_at: 1.1}", "`pass_at` in criterion `a` must be less than or equal to 1"),
+        ("- {name: a, evaluator: e, pass_at: 80%}", "`pass_at` in criterion `a` must be a number from 0 to 1"),
+        ("- {name: a, evaluator: e, sample: most}", "`sample` in criterion `a` must be a number"),
         ("- {name: a, evaluator: e, pass_at: true}", "`pass_at` in criterion `a` must be a number"),
         ("- {name: a, evaluator: e, sample: 0}", "`sample` in criterion `a` must be greater than 0"),
         ("- {name: a, evaluator: e, scope: run}", "is `run`; allowed: `trace`, `conversation`"),
@@ -368,7 +370,7 @@ def test_a_wrong_parameter_is_reported_in_the_same_way_as_a_wrong_key(tmp_path: 
     assert error.message.splitlines() == [
         "3 problems in the configuration",
         f"  {where}:3: unknown parameter `strickt` {owner} (did you mean `strict`?)",
-        f"  {where}:5: `rules.a` {owner} must be a valid integer, unable to parse string as an integer",
+        f"  {where}:5: `rules.a` {owner} must be a whole number",
         f"  {where}:6: unknown parameter `pass_att` {owner} (did you mean `pass_at`?)",
     ]
 

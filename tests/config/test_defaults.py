@@ -141,6 +141,7 @@ def _without_rarer_keys(written: Json, wanted: Json) -> Json:
         ("metrics.max_label_sets", "4", 4),
         ("metrics.interval", "1s", 1_000_000_000),
         ("redact.values", "show", "show"),
+        ("redact.patterns", r"[default, 'CUST-\d+']", ("default", r"CUST-\d+")),
         ("watch.enabled", "false", False),
         ("watch.false_alarms_per_week", "0.25", 0.25),
         ("watch.conversation_idle", "2s", 2_000_000_000),
@@ -164,15 +165,12 @@ def test_every_key_can_be_set(key: str, value: str, read: object):
 
 
 @pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("redact.patterns", "[default, x]"),
-    ],
+    ("pattern", "complaint"),
+    [("(", "is not a valid RE2 pattern: missing ): ("), ("x*", "matches the empty text and would mask between all")],
 )
-def test_what_does_not_exist_yet_is_refused_rather_than_ignored(key: str, value: str):
-    error = refused(overrides=(f"{key}={value}",))
-    assert error.message == f"--set {key}: `{key}` is not available yet"
-    assert "secret-token" not in error.message
+def test_a_pattern_to_mask_that_cannot_be_used_is_named(pattern: str, complaint: str):
+    error = refused(overrides=(f"redact.patterns=[default, '{pattern}']",))
+    assert error.message.startswith(f"--set redact.patterns: `redact.patterns[1]` {complaint}")
 
 
 def test_the_defaults_of_a_destination_are_those_of_the_collector():

@@ -247,5 +247,5 @@ def test_an_unknown_key_names_its_place(tmp_path: Path):
 
 def test_without_the_extra_the_section_names_it(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("toolgauge.net.settings.CLIENT", "no_such_client")
-    with pytest.raises(ValidationError, match=r"pip install 'toolgauge\[kafka\]'"):
+    with pytest.raises(ValidationError, match=r"pip --python .* install '.*\[kafka\]'"):
         exporter("localhost:9092")

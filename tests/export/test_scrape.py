@@ -155,7 +155,7 @@ async def test_a_token_is_asked_for():
         async with aiohttp.ClientSession() as session:
             async with session.get(url) as response:
                 assert (response.status, response.headers["WWW-Authenticate"]) == (401, "Bearer")
-                assert await response.read() == b""
+                assert await response.json() == {"error": "a valid token is needed"}
             async with session.get(url, headers={"Authorization": "Bearer s3cret"}) as response:
                 assert response.status == 200
     finally:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from toolgauge import plugins
 from toolgauge.cli.main import commands
 from toolgauge.config.load import load, shown
 from toolgauge.config.model import Config
@@ -69,7 +70,7 @@ def test_without_the_extra_the_error_names_it(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(judge_pool, "_EXTRA", ("not_installed_anywhere",))
     error = refused(written(tmp_path, CRITERIA + JUDGE))
     assert "the extra `toolgauge[judge]` is not installed" in error.message
-    assert error.hint == "`pip install 'toolgauge[judge]'`"
+    assert error.hint == plugins.install_hint("judge")
 
 
 @pytest.mark.parametrize(

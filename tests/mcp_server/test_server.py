@@ -13,6 +13,7 @@ import pytest
 from mcp import ClientSession, MCPError, StdioServerParameters, stdio_client
 
 from tests.mcp_server.support import CORPUS, Called, client, error_of, text_of, write_runs
+from toolgauge import plugins
 from toolgauge.cli.main import main
 from toolgauge.mcp_server.stdio_server import TOOLS
 
@@ -128,7 +129,7 @@ def test_without_the_extra_the_command_names_it(module: str, monkeypatch: pytest
         assert main(["mcp"]) == 2
     assert err.getvalue().splitlines() == [
         "error: `toolgauge mcp` needs the extra `toolgauge[mcp]`, which is not installed",
-        "hint: `pip install 'toolgauge[mcp]'`",
+        f"hint: {plugins.install_hint('mcp')}",
     ]
 
 

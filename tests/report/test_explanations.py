@@ -1,8 +1,13 @@
 """What decided a result, in words that may leave."""
 
+import json
+
 import pytest
 
 from tests.export.scorecards import call_result, failed, passed, shadow, trajectory_result
+from tests.score.support import scored, tool_call, trajectory
+from toolgauge.evaluators.arguments_schema import ArgumentsSchema
+from toolgauge.evaluators.expected_calls import ToolCallCount
 from toolgauge.export.redact import Redactor
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import Difference, Errored, NotEvaluated, Result, Scored, Side
@@ -50,6 +55,34 @@ def test_hidden_values_leave_their_kinds():
     )
     assert sides(HIDING, differing(None, {"a": 1})) == ("null", "an object")
     assert sides(HIDING, differing(True, [])) == ("a boolean", "a list")
+
+
+@pytest.mark.parametrize(
+    ("schema", "actual", "expected", "got"),
+    [
+        ({"type": "integer"}, "two", "integer", "text"),
+        ({"type": ["integer", "null"]}, "two", "integer or null", "text"),
+        ({"enum": ["red", "blue", "grey"]}, "green", "one of the 3 allowed values", "text"),
+        ({"const": "red"}, "green", "the only allowed value", "text"),
+        ({"type": "integer", "maximum": 3}, 9, "a number not above the maximum", "a number"),
+        ({"type": "integer", "minimum": 3}, 1, "a number not below the minimum", "a number"),
+        ({"type": "string", "pattern": "^A"}, "B-1", "text that matches the pattern", "text"),
+        ({"type": "array", "maxItems": 1}, [1, 2], "a list of fewer items", "a list"),
+        ({"type": "number", "multipleOf": 5}, 12, "what `multipleOf` allows", "a number"),
+    ],
+)
+def test_hidden_violations_of_a_schema_leave_their_rule(schema: JsonObject, actual: Json, expected: str, got: str):
+    evaluator = ArgumentsSchema(schemas={"order": {"type": "object", "properties": {"qty": schema}}})
+    outcome = scored(evaluator, trajectory(tool_call("order", {"qty": actual})))
+    assert sides(HIDING, call_result(outcome)) == (expected, got)
+    shown = sides(SHOWING, call_result(outcome))
+    assert shown[1] == json.dumps(actual)
+
+
+def test_hidden_counts_are_shown_as_they_hold_no_value():
+    evaluator = ToolCallCount.model_validate({"counts": {"pay": "<= 1"}})
+    outcome = scored(evaluator, trajectory(tool_call("pay", {}), tool_call("pay", {})))
+    assert sides(HIDING, call_result(outcome)) == ("at most 1", "2")
 
 
 def test_secrets_are_masked_where_values_are_shown():

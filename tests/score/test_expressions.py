@@ -187,7 +187,7 @@ def test_evaluators_with_expressions_keep_their_contract():
 
 def test_without_the_extra_the_error_names_it(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(call_patterns, "_EXTRA", "not_installed_anywhere")
-    with pytest.raises(ValueError, match=r"needs the extra `toolgauge\[cel\]`.*`pip install 'toolgauge\[cel\]'`"):
+    with pytest.raises(ValueError, match=r"needs the extra `toolgauge\[cel\]`.*pip --python .* install '.*\[cel\]'`"):
         policy(forbid=[{"expression": "true"}])
     assert policy(forbid=["x"]).forbid is not None
 

@@ -540,6 +540,20 @@ def test_a_call_that_failed_is_judged_where_it_left_what_was_looked_up():
     assert not_evaluated(GroundedArguments(), alone) == "no_calls"
 
 
+def test_calls_of_which_none_is_judged_are_not_called_none():
+    failed = tool_call("pay", {"order_id": "A-17"}, error=CallError(kind="tool_error", message="no"))
+    twice = trajectory(failed, failed, writing_tools=WRITES)
+    (outcome,) = judge(GroundedArguments(), twice)
+    assert outcome == NotEvaluated(
+        reason="no_calls",
+        explanation="none of 2 calls is judged: of calls that failed or never ran, only ids that an earlier call had looked up are",
+    )
+    (outcome,) = judge(GroundedArguments(), asked("hello", {"urgent": True}))
+    assert outcome == NotEvaluated(
+        reason="no_calls", explanation="none of 1 call is judged: no value can be looked for"
+    )
+
+
 @pytest.mark.parametrize(
     ("result", "reason"),
     [

@@ -204,3 +204,28 @@ def test_hostile_names_stay_on_one_line_and_short():
     (line,) = lines(shop(looked_up, call("pay", {"c\x1b\nd": "Z-1044"})))
     assert line.isprintable()
     assert len(line) < 300
+
+
+@pytest.mark.parametrize("code", ["B-2", "A-7", "ZB-1", "B 8", "B-54322", "ZB-54"])
+def test_a_code_of_which_only_pieces_were_seen_is_the_models_own(code: str):
+    found = call("find_bike", {"model": "Roadster"}, {"bike_id": "B-54321", "stock": 3})
+    tool = ToolDefinition(name="order_bike", description="Order a bike", parameters={"type": "object"})
+    made = replace(call("order_bike", {"code": code}), definition=tool)
+    judged = replace(trajectory(found, made, messages=(user("order Roadster size 54", 0),)), tools_offered=(tool,))
+    assert lines(judged) == [f'`code` "{code}" is the model\'s own']
+
+
+@pytest.mark.parametrize(
+    ("code", "source"),
+    [
+        ("B-54321", "from the result of call 1 `find_bike`"),
+        ("B-2", "from the user"),
+        ("Main Street 12a", "from the user"),
+        ("Room 54", "derived from earlier values"),
+    ],
+)
+def test_a_code_that_was_seen_with_other_joints_keeps_its_source(code: str, source: str):
+    found = call("find_bike", {"model": "Roadster"}, {"bike_id": "B-54321", "stock": 3})
+    told = user("order bike B 2, number 54, to 12a main street", 0)
+    value = lines(trajectory(found, call("order_bike", {"what": code}), messages=(told,)))
+    assert value[0].startswith(f'`what` "{code}" is {source}')

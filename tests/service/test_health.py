@@ -143,7 +143,7 @@ def test_fatal_error_is_always_unwell():
 async def test_token_is_asked_for_on_every_path():
     async with serving(World().health(), Auth(tokens=("s3cret",))) as url:
         for path in ("/", "/status", "/nothing"):
-            assert (await asked(url + path))[0] == 401
+            assert await asked(url + path) == (401, {"error": "a valid token is needed"})
         assert (await asked(f"{url}/", Authorization="Bearer s3cret"))[0] == 200
 
 
@@ -152,6 +152,7 @@ async def test_other_paths_and_methods_are_refused():
         assert (await asked(f"{url}/nothing"))[0] == 404
         async with aiohttp.ClientSession() as session, session.post(f"{url}/") as response:
             assert (response.status, response.headers["Allow"]) == (405, "GET, HEAD")
+            assert await response.json() == {"error": "only GET, HEAD"}
 
 
 async def test_a_client_that_says_nothing_keeps_no_connection():

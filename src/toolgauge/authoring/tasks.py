@@ -8,10 +8,11 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 
 from toolgauge.authoring.labels import LabelSet
-from toolgauge.authoring.runs import Case, Fault, RecordedRun, RunReader, case_text, not_whole
+from toolgauge.authoring.runs import Case, Fault, RecordedRun, RunReader, case_text, key_of, not_whole
 from toolgauge.config.model import Config
 from toolgauge.model.errors import RecordingError
 from toolgauge.model.outcomes import Scorecard
+from toolgauge.model.recoveries import recovered
 from toolgauge.model.trajectory import Trajectory, TrajectoryScope
 from toolgauge.recordings.recorded_requests import RecordedRequest, scorecards
 from toolgauge.report.terminal import shortened
@@ -185,7 +186,11 @@ class Chooser:
             return "no criterion fails on it"
         if self._choice.only_failing:
             return None
-        failed = next((fault.criterion for fault in faults if fault.criterion in self._choice.required), None)
+        # Failed calls do not count in a reference, and a run that made them good may be a good one.
+        orders = recovered(trajectory)
+        made_good = {key_of(call) for call in trajectory.calls if call.order in orders}
+        counted = (one for one in faults if not (one.is_default and one.call in made_good))
+        failed = next((fault.criterion for fault in counted if fault.criterion in self._choice.required), None)
         return None if failed is None else f"it fails `{failed}`"
 
     def _contrary_label(self, trajectory: Trajectory, traces: Sequence[str]) -> str | None:
@@ -267,8 +272,10 @@ def choose_runs(
     config: Config,
     criteria: Sequence[Criterion],
 ) -> Chooser:
-    """Take the runs of a recording that are asked for. They have to pass the criteria that people wrote."""
+    """Take the runs of a recording that are asked for. They have to pass the criteria that people wrote, else the default ones."""
     required = frozenset(criterion.name for criterion in criteria if not criterion.is_default)
+    if not required and not choice.label_sets:
+        required = frozenset(criterion.name for criterion in criteria)
     counts, masks = counted.matcher(config), redactor(config)
     reader = RunReader(counts=counts, kinds=tool_kinds(config), redactor=masks, case_key=counted.case_key)
     labels = () if choice.label_attribute is None else (choice.label_attribute.name,)

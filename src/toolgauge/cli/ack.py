@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from shlex import quote
 
 import click
 
@@ -59,7 +60,8 @@ def command(admin: str, token_file: Path | None, *, is_all: bool, **names: str |
         case _:
             raise not_toolgauge(admin)
     if not acknowledged:
-        raise ToolgaugeError("no stream matches", hint=f"`curl {admin.rstrip('/')}/streams` lists them")
+        asking = "" if token_file is None else f'-H "Authorization: Bearer $(head -n 1 {quote(str(token_file))})" '
+        raise ToolgaugeError("no stream matches", hint=f"`curl {asking}{admin.rstrip('/')}/streams` lists them")
     noun = "stream" if acknowledged == 1 else "streams"
     click.echo(f"{acknowledged} {noun} accepted; their baseline is learned again")
     return 0

@@ -53,8 +53,8 @@ from toolgauge.report.terminal import counted, printable
 )
 @click.option("--promote", is_flag=True, help="Make cases of failing runs, for a person to correct.")
 @criteria_option(
-    "A criteria file; may be given several times. A run that fails a criterion in it is no reference; with --promote, "
-    "its criteria show which calls were wrong."
+    "A criteria file; may be given several times. A run that fails a criterion in it, or without one a default criterion, "
+    "is no reference; with --promote, its criteria show which calls were wrong."
 )
 @click.option(
     "--labels",

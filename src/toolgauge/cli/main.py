@@ -7,7 +7,7 @@ shell completion must not wait for gRPC. The one place where an error of ours be
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import version
@@ -85,10 +85,45 @@ _COMMANDS = {
 }
 # Started by others of them, and not for people.
 _HIDDEN = frozenset({"worker"})
+# These only print, without an end in sight, or look after their streams: a reader that leaves ends them.
+_ENDS_WITH_READER = frozenset({"inspect", "explain", "demo", "serve", "mcp", "worker"})
 
 
 class _ReaderHasGoneError(Exception):
     """The reader of our output has closed it; an own class, because click ends with 1 on a broken pipe."""
+
+
+class _LastingOutput(TextIOWrapper):
+    """Standard output that drops the rest once its reader has gone."""
+
+    def write(self, text: str, /) -> int:
+        try:
+            return super().write(text)
+        except BrokenPipeError:
+            _drop_output()
+            return len(text)
+
+    def flush(self) -> None:
+        try:
+            super().flush()
+        except BrokenPipeError:
+            _drop_output()
+            super().flush()
+
+
+@contextlib.contextmanager
+def _outlasting_reader() -> Generator[None]:
+    """Let a command run to its end without a reader, so that its exit code and its files are as they would be alone."""
+    stdout: object = sys.stdout
+    if not isinstance(stdout, TextIOWrapper):
+        yield
+        return
+    output = _LastingOutput(sys.stdout.buffer, encoding=stdout.encoding, errors=stdout.errors)
+    try:
+        with contextlib.redirect_stdout(output):
+            yield
+    finally:
+        output.detach()
 
 
 class LazyGroup(click.Group):
@@ -116,6 +151,8 @@ class LazyGroup(click.Group):
             close = get_close_matches(name, _COMMANDS, n=1)
             hint = f" Did you mean `{close[0]}`?" if close else ""
             ctx.fail(f"no command called `{name}`.{hint}")
+        if name not in _ENDS_WITH_READER:
+            ctx.with_resource(_outlasting_reader())
         return super().resolve_command(ctx, args)
 
     def make_context(
@@ -194,10 +231,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (click.Abort, KeyboardInterrupt):
         return 130
     except (_ReaderHasGoneError, BrokenPipeError):
-        drop_output()
+        _drop_output()
         return 0
     except OSError as error:  # a full disk, mostly: files that cannot be read have errors of their own
-        drop_output()
+        _drop_output()
         _complain(str(error), None)
         return 1
     finally:
@@ -209,7 +246,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return returned if isinstance(returned, int) else 0
 
 
-def drop_output() -> None:
+def _drop_output() -> None:
     """Keep Python from complaining once more when it closes stdout."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

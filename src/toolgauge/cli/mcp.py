@@ -4,6 +4,7 @@ import sys
 
 import click
 
+from toolgauge import plugins
 from toolgauge.cli.main import EXIT_CODES, configuration_options, criteria_option
 from toolgauge.model.errors import ConfigError
 
@@ -30,7 +31,7 @@ def command(
     nothing else. Recordings and criteria are read again when they have changed. Values of spans are hidden, but with
     `--set redact.values=show`; what looks like a key, a token, an e-mail address or a card is masked in any case.
 
-    Needs the extra `mcp`: `pip install 'toolgauge[mcp]'`.
+    Needs the extra `mcp`: `python3 -m pip --python .venv install '.[mcp]'` in the clone.
     """
     try:
         from toolgauge.mcp_server.stdio_server import serve
@@ -39,7 +40,7 @@ def command(
             raise
         raise ConfigError(
             "`toolgauge mcp` needs the extra `toolgauge[mcp]`, which is not installed",
-            hint="`pip install 'toolgauge[mcp]'`",
+            hint=plugins.install_hint("mcp"),
         ) from error
     from toolgauge.cli.loaded_criteria import print_notes
     from toolgauge.mcp_server.answers_to_questions import Answers

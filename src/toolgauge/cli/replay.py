@@ -13,7 +13,7 @@ from typing import TypeAlias, TypeVar
 import click
 
 from toolgauge.cli.loaded_criteria import load_to_score, warn_of_unmatched
-from toolgauge.cli.main import configuration_options, criteria_option, drop_output
+from toolgauge.cli.main import configuration_options, criteria_option
 from toolgauge.cli.output import Reading, reading_progress, terminal_style
 from toolgauge.cli.report_files import Reports, report_options
 from toolgauge.config.model import Config
@@ -91,17 +91,6 @@ def make_gate(fail_on: Sequence[FailOn], fail_under: dict[str, float], criteria:
                 err=True,
             )
     return Gate(fail_on=fail_on, fail_under=fail_under)
-
-
-@contextmanager
-def keep_on(gate: Gate) -> Generator[None]:
-    """Print; where there is a gate, go on without a reader: `toolgauge replay --fail-on fail F | head` ends as it would alone."""
-    try:
-        yield
-    except BrokenPipeError:
-        if not gate.is_set:
-            raise
-        drop_output()
 
 
 def print_checks(checks: Sequence[Check]) -> None:
@@ -199,9 +188,8 @@ def command(
             add_to_document(scorecard)
             reports.add(rows.rows(scorecard))
             unmatched.see(with_writing_tools(scorecard.trajectory, (), kinds))
-            with keep_on(gate):
-                for line in describe(scorecard):
-                    reading.echo(line)
+            for line in describe(scorecard):
+                reading.echo(line)
     return _conclude(summary, unmatched, gate, reports, as_json=as_json)
 
 
@@ -212,8 +200,7 @@ def _print_regressions(reading: Reading, regressions: Sequence[Regression]) -> N
 
 def _conclude(summary: Summary, unmatched: UnmatchedCriteria, gate: Gate, reports: Reports, *, as_json: bool) -> int:
     """Print the table and the gate, write the reports, and return the exit code."""
-    with keep_on(gate):
-        _print_summary(summary, unmatched, to_stderr=as_json)
+    _print_summary(summary, unmatched, to_stderr=as_json)
     # A default criterion may have nothing to look at.
     without_result = {one.name: "has no result" for one in summary.counts if not (one.words or one.is_default)}
     without_result |= {one.criterion.name: one.description for one in unmatched.so_far()}

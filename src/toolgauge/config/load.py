@@ -20,6 +20,7 @@ from toolgauge.config.environment import PREFIX, filled_in
 from toolgauge.config.model import Config, config_model
 from toolgauge.config.parse import CORE_SCALARS, parse_yaml, read_file
 from toolgauge.config.problems import Node, Place, Problem, config_error, merged, nearest, plain, problems_of, spelled
+from toolgauge.export.redact import Redactor
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.json import Json
 from toolgauge.net.settings import ListenerSettings
@@ -201,9 +202,10 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1", *_ANY_HOST)
 
 def problems_in(config: Config, node: Node) -> Iterator[Problem]:
     """Yield the problems that no single key has; `node` has the places where keys were written."""
-    if config.redact.patterns != Config().redact.patterns:
-        place = nearest(node, ("redact", "patterns")).place
-        yield Problem(place, "`redact.patterns` is not available yet", "leave it out, or at its default")
+    try:
+        Redactor(show_values=False, patterns=config.redact.patterns)
+    except ConfigError as error:
+        yield Problem(nearest(node, ("redact", "patterns")).place, error.message, error.hint)
     yield from _listener_problems(config, node)
     yield from _loops(config, node)
     for kind, exporters in (("otlp", config.exporters.otlp), ("webhook", config.exporters.webhook)):

@@ -230,6 +230,10 @@ def _problem(details: ErrorDetails, node: Node, model: type[BaseModel], wording:
             complaint = f"{given}; allowed: {allowed}"
         case "string_pattern_mismatch":
             complaint = f"must match `{context.get('pattern', '')}`"
+        case "float_parsing" | "float_type":
+            complaint = f"must be a number{_limits(model, path)}"
+        case "int_parsing" | "int_type" | "int_from_float":
+            complaint = f"must be a whole number{_limits(model, path)}"
         case "model_type" | "model_attributes_type" | "dict_type":
             complaint = "must be a mapping of keys to values"
         case "tuple_type" | "list_type":
@@ -248,16 +252,33 @@ def _hint_for_key(model: type[BaseModel], path: Sequence[PathStep], wording: Wor
     key = str(path[-1]) if path else ""
     if len(path) == 1 and key in _PIPELINE_GRAPH and "receivers" in model.model_fields:
         return "toolgauge is one box and has no pipeline graph; see `toolgauge print-config`"
-    parents = [model]
-    for step in path[:-1]:
-        # A field may hold several models, for a union.
-        fields = (pair for parent in parents for pair in parent.model_fields.items())
-        annotations = [field.annotation for name, field in fields if step in (field.alias, name)]
-        parents = [below for annotation in annotations for below in _models(annotation)] or parents
+    parents = _parents(model, path)
     known = [field.alias or name for parent in parents for name, field in parent.model_fields.items()]
     if parents == [model]:
         known += wording.known
     return suggestion(key, (name for name in known if name not in wording.unknown))
+
+
+def _parents(model: type[BaseModel], path: Sequence[PathStep]) -> list[type[BaseModel]]:
+    """Return the models that may hold the last key of a path: a field may hold several, for a union."""
+    parents = [model]
+    for step in path[:-1]:
+        fields = (pair for parent in parents for pair in parent.model_fields.items())
+        annotations = [field.annotation for name, field in fields if step in (field.alias, name)]
+        parents = [below for annotation in annotations for below in _models(annotation)] or parents
+    return parents
+
+
+def _limits(model: type[BaseModel], path: Sequence[PathStep]) -> str:
+    """Write the least and the greatest number that a key takes, where both are known: ` from 0 to 1`."""
+    fields = [
+        field for parent in _parents(model, path) for name, field in parent.model_fields.items() if name in path[-1:]
+    ]
+    constraints = [one for field in fields for one in field.metadata]
+    limits: dict[str, object] = {
+        key: getattr(one, key) for one in constraints for key in ("ge", "le") if hasattr(one, key)
+    }
+    return f" from {limits['ge']} to {limits['le']}" if len(limits) > 1 else ""
 
 
 def _models(annotation: object) -> Iterator[type[BaseModel]]:

@@ -58,6 +58,19 @@ _WORDS: Mapping[Kind, str] = {
     "other": "breaks the rule",
 }
 
+# By keyword: what is expected, in words that hold no value of the schema.
+_ALLOWED: Mapping[str, str] = {
+    "maximum": "a number not above the maximum",
+    "exclusiveMaximum": "a number below the maximum",
+    "minimum": "a number not below the minimum",
+    "exclusiveMinimum": "a number above the minimum",
+    "maxLength": "shorter text",
+    "minLength": "longer text",
+    "maxItems": "a list of fewer items",
+    "minItems": "a list of more items",
+    "pattern": "text that matches the pattern",
+}
+
 _WrittenByTool: TypeAlias = dict[str, dict[str, JsonValue]]
 # What stands for the schema of a call that has none, and that of one that cannot be used.
 _Schema: TypeAlias = ToolSchema | NotEvaluated
@@ -260,12 +273,22 @@ def _outcome(name: str, arguments: JsonObject, schema: ToolSchema, steps: Steps,
             Difference(
                 where=_where(f"{name}:", violation),
                 rule=violation.rule,
-                expected=None if violation.allowed is None else Side(value=violation.allowed),
+                expected=_allowed(violation),
                 actual=None if violation.is_missing else Side(value=violation.actual),
             )
             for violation in broken[:_MAX_DIFFERENCES]
         ),
     )
+
+
+def _allowed(violation: Violation) -> Side | None:
+    allowed, rule = violation.allowed, violation.rule
+    words = _ALLOWED.get(rule, f"what `{rule}` allows")
+    if rule == "type":
+        words = " or ".join(map(str, allowed if isinstance(allowed, list) else (allowed,)))
+    elif isinstance(allowed, list) and violation.kind == "enum":
+        words = f"one of the {len(allowed)} allowed values" if len(allowed) > 1 else "the only allowed value"
+    return None if allowed is None else Side(value=allowed, words=words)
 
 
 def _where(start: str, violation: Violation) -> str:

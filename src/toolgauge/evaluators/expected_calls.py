@@ -310,7 +310,10 @@ class ToolCallCount(CallSelection):
         parts = {"rules": len(tallies), "met": met, **figures}
         differences = tuple(
             Difference(
-                where=tally.rule, rule="count", expected=Side(value=tally.count.text), actual=Side(value=tally.calls)
+                where=tally.rule,
+                rule="count",
+                expected=Side(value=tally.count.text, words=tally.count.text),
+                actual=Side(value=tally.calls, words=str(tally.calls)),
             )
             for tally in broken[:_MAX_COUNT_DIFFERENCES]
         )

@@ -100,13 +100,14 @@ class GroundedArguments(FactsEvaluator):
         schemas = _Schemas(trajectory)
         free_texts = FreeTexts(trajectory)
         is_any = False
-        for call in self.calls(trajectory):
+        calls = self.calls(trajectory)
+        for call in calls:
             outcome = self._outcome(call, schemas, seen, looked_up, free_texts)
             if outcome is not None:
                 is_any = True
                 yield call, outcome
         if not is_any:
-            yield None, nothing_to_judge(trajectory)
+            yield None, _none_judged(calls) if calls and not trajectory.hidden_turns else nothing_to_judge(trajectory)
 
     def _outcome(
         self, call: ToolCall, schemas: "_Schemas", seen: Seen, looked_up: set[str], free_texts: FreeTexts
@@ -135,6 +136,17 @@ class GroundedArguments(FactsEvaluator):
         if has_effect and call.name not in writing:
             looked_up.update([value.name for value in values if only_ids or is_id(value)])
         return outcome
+
+
+def _none_judged(calls: Sequence[ToolCall]) -> NotEvaluated:
+    """Return the outcome of calls of which none has a value to look for."""
+    why = "no value can be looked for"
+    if not any(map(has_taken_effect, calls)):
+        why = "of calls that failed or never ran, only ids that an earlier call had looked up are"
+    elif not all(map(has_taken_effect, calls)):
+        why += ", in those that failed or never ran no id that an earlier call had looked up"
+    explanation = f"none of {len(calls)} {'call' if len(calls) == 1 else 'calls'} is judged: {why}"
+    return NotEvaluated(reason="no_calls", explanation=explanation)
 
 
 class _Schemas:

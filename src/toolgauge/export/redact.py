@@ -320,4 +320,5 @@ def _compile(pattern: str) -> _Pattern:
     try:
         return cast("_Pattern", re2.compile(pattern, options))  # the wrapper has no annotations
     except re2.error as error:
-        raise ValueError(str(error)) from error
+        reason = error.args[0]
+        raise ValueError(reason.decode() if isinstance(reason, bytes) else str(reason)) from error

@@ -79,9 +79,13 @@ OutcomeWord: TypeAlias = Literal["pass", "fail", "not_evaluated", "error"]
 
 
 class Side(Struct, frozen=True, kw_only=True):
-    """One side of a difference; wraps the value so that `null` differs from absent."""
+    """One side of a difference; wraps the value so that `null` differs from absent.
+
+    `words` describe a rule in place of a value that is hidden, without a part of any value: `integer`, `at most 3`.
+    """
 
     value: Json
+    words: str = ""
 
 
 # The rule of a difference that is the text of an error.

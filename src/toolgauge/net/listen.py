@@ -300,9 +300,11 @@ class HttpEndpoint(ABC):
         response: web.StreamResponse
         methods = ("POST",) if request.path in self._post_paths else ("GET", "HEAD")
         if self._guard is not None and not self._guard.admits(request.headers.get(self._guard.header)):
-            response = web.Response(status=401, headers={"WWW-Authenticate": self._guard.challenge})
+            error, headers = "a valid token is needed", {"WWW-Authenticate": self._guard.challenge}
+            response = web.json_response({"error": error}, status=401, headers=headers)
         elif request.method not in methods:
-            response = web.Response(status=405, headers={"Allow": ", ".join(methods)})
+            allowed = ", ".join(methods)
+            response = web.json_response({"error": f"only {allowed}"}, status=405, headers={"Allow": allowed})
         else:
             response = await self.answer(request)
         for name, value in self._headers.items():

@@ -6,6 +6,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field, model_validator
 
+from toolgauge import plugins
 from toolgauge.settings import (
     SECOND,
     Address,
@@ -134,7 +135,7 @@ class KafkaClientSettings(Section):
     def _has_a_client_that_can_do_it(self) -> "KafkaClientSettings":
         if find_spec(CLIENT) is None:
             raise ValueError(
-                "needs the extra `toolgauge[kafka]`, which is not installed: `pip install 'toolgauge[kafka]'`"
+                f"needs the extra `toolgauge[kafka]`, which is not installed: {plugins.install_hint('kafka')}"
             )
         if self.tls is not None and self.tls.server_name_override is not None:
             raise ValueError("cannot check certificates against `tls.server_name_override`: brokers name their hosts")

@@ -273,8 +273,8 @@ def _explanation(outcome: Outcome, redactor: Redactor) -> str:
 
 
 def _kind(side: Side | None) -> str | None:
-    if side is None:
-        return None
+    if side is None or side.words:
+        return side and side.words
     word = kind(side.value)
     return {"null": word, "text": word, "object": "an object"}.get(word, f"a {word}")
 

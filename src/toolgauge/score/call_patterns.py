@@ -61,7 +61,7 @@ class CallExpression:
     def __init__(self, text: str) -> None:
         """Compile, or raise ValueError."""
         if find_spec(_EXTRA) is None:
-            raise ValueError("needs the extra `toolgauge[cel]`, which is not installed: `pip install 'toolgauge[cel]'`")
+            raise ValueError(f"needs the extra `toolgauge[cel]`, which is not installed: {plugins.install_hint('cel')}")
         try:
             # An entry point's value: what is not of this type fails here.
             self._compiled = cast("_Compile", plugins.load(plugins.EXPRESSIONS, "cel"))(text, _VARIABLES)

@@ -59,7 +59,7 @@ def judge_problems(
             yield criterion_problem(entry, message, 'such as `judge: {model: "openai:gpt-5-mini"}`', at=("evaluator",))
         elif any(find_spec(name) is None for name in _EXTRA):
             message = f"{who} the extra `toolgauge[judge]` is not installed"
-            yield criterion_problem(entry, message, "`pip install 'toolgauge[judge]'`", at=("evaluator",))
+            yield criterion_problem(entry, message, plugins.install_hint("judge"), at=("evaluator",))
 
 
 def open_client(settings: JudgeSettings) -> Client:

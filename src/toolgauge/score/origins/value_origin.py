@@ -140,8 +140,8 @@ def _is_id_by_form(text: str) -> bool:
     return digits >= _FEWEST_ID_DIGITS and any(map(str.isalpha, text))
 
 
-def origin(value: Value, tool: str, seen: Seen) -> Origin:
-    """Return where a value comes from; `None` when it had not been seen."""
+def origin(value: Value, tool: str, seen: Seen, *, is_whole: bool = False) -> Origin:
+    """Return where a value comes from; `None` when it had not been seen. With `is_whole`, a piece of a short code is not the code."""
     content = value.content
     if isinstance(content, str):
         # Most ids occur literally in an earlier text: nothing else is folded or matched for them.
@@ -149,7 +149,7 @@ def origin(value: Value, tool: str, seen: Seen) -> Origin:
             source = seen.word(content.lower().encode(), tool)
             if source is not None:
                 return source
-        return _source_of_text(value, content.strip(), tool, seen)
+        return _source_of_text(value, content.strip(), tool, seen, is_whole=is_whole)
     if -10 < content < 10 and content == int(content):
         # Counts, positions and switches: any conversation has them.
         return "free"
@@ -172,7 +172,7 @@ def _source_of_number(content: float, tool: str, seen: Seen, *, may_compute: boo
     return source
 
 
-def _source_of_text(value: Value, text: str, tool: str, seen: Seen) -> Origin:
+def _source_of_text(value: Value, text: str, tool: str, seen: Seen, *, is_whole: bool) -> Origin:
     names_thing = is_id(value)
     has_digits = not text.isalpha() and any(map(str.isdigit, text))
     if not (has_digits or names_thing or "@" in text or _PERSON_NAME.search(value.name)):
@@ -199,10 +199,10 @@ def _source_of_text(value: Value, text: str, tool: str, seen: Seen) -> Origin:
     joined = value_forms.word(text)
     if joined is not None and (source := seen.word(joined, tool)) is not None:
         return source
-    return _source_of_form(value, text, tool, seen)
+    return _source_of_form(value, text, tool, seen, is_whole=is_whole)
 
 
-def _source_of_form(value: Value, text: str, tool: str, seen: Seen) -> Origin:
+def _source_of_form(value: Value, text: str, tool: str, seen: Seen, *, is_whole: bool) -> Origin:
     """Look for a text that does not stand anywhere as it is."""
     if is_id(value):
         return _source_of_id(text, tool, seen)
@@ -219,18 +219,7 @@ def _source_of_form(value: Value, text: str, tool: str, seen: Seen) -> Origin:
         number = value_forms.number(value_forms.folded(text).strip(b"$ %\xe2\x82\xac\xc2\xa3"))
         return "free" if number is None or abs(number) < 10 else _source_of_number(number, tool, seen, may_compute=True)
     if any(map(str.isdigit, text)):
-        # Look for each part with a digit of a short text: an address, a name with a number.
-        source: Source | None = None
-        parts = value_forms.parts(text)
-        for part in parts:
-            is_small = part.isdigit() and len(part) <= _LONGEST_LABEL and len(parts) > 1
-            if is_small or not any(48 <= code <= 57 for code in part):
-                continue
-            found = seen.word(part, tool) or _source_of_pieces(part, tool, seen)
-            if found is None:
-                return None
-            source = source or found
-        return source or "derived"
+        return _source_of_parts(text, tool, seen, is_whole=is_whole)
     # Look for one of the words of a name, or for all of it in other spellings.
     pieces = _pieces(text)
     if not pieces:
@@ -246,6 +235,29 @@ def _source_of_form(value: Value, text: str, tool: str, seen: Seen) -> Origin:
             return source
     may_be_elsewhere = seen.has_earlier or seen.user.languages[1] or seen.spelled(b"".join(pieces))
     return "derived" if may_be_elsewhere else None
+
+
+def _source_of_parts(text: str, tool: str, seen: Seen, *, is_whole: bool) -> Source | None:
+    """Look for each part with a digit of a short text: an address, a name with a number."""
+    source: Source | None = None
+    parts = value_forms.parts(text)
+    smalls = [part for part in parts if part.isdigit() and len(part) <= _LONGEST_LABEL and len(parts) > 1]
+    for part in parts:
+        if part in smalls or not any(48 <= code <= 57 for code in part):
+            continue
+        found = seen.word(part, tool)
+        if found is None and is_whole:
+            found = _source_of_id(part.decode("utf-8", "replace"), tool, seen)
+        elif found is None:
+            found = _source_of_pieces(part, tool, seen)
+        if found is None:
+            return None
+        source = source or found
+    if source is None and is_whole:
+        # A single digit stands anywhere by chance.
+        is_near = any(len(small) > 1 and seen.word(small, tool) for small in smalls)
+        return _source_of_id(text, tool, seen) or ("derived" if is_near else None)
+    return source or "derived"
 
 
 def _source_of_id(text: str, tool: str, seen: Seen) -> Source | None:
@@ -389,7 +401,7 @@ class _Search:
         content = value.content
         if content is True or not content or (isinstance(content, str) and not content.strip()):
             return "common"
-        found = None if _is_long(value) else origin(value, self._call.name, self._seen)
+        found = None if _is_long(value) else origin(value, self._call.name, self._seen, is_whole=True)
         if found == "free" or _is_long(value):
             # Look for words that an agent may choose freely: they are somebody else's only where they stand as they are.
             is_short = not isinstance(value.content, str) or len(value.content.strip()) < _SHORTEST_IN_RESULTS
@@ -415,7 +427,7 @@ class _Search:
         for call, seen in self._results:
             if is_words and _stands_in(value, seen.results):
                 return call
-            if not is_words and origin(value, self._call.name, seen) == "result":
+            if not is_words and origin(value, self._call.name, seen, is_whole=True) == "result":
                 return call
         return None
 

@@ -104,7 +104,7 @@ def test_the_reference_of_the_configuration_is_complete():
 def test_a_page_names_only_files_that_are_there(page: str):
     paths = re.findall(r"(?<![\w/.-])(?:tests|src|deploy|examples|docs)/[\w./-]*\w", PAGES[page])
     assert [path for path in paths if not (ROOT / path).exists()] == []
-    benches = re.findall(r"python -m (tests[.\w]+)", PAGES[page])
+    benches = re.findall(r"python -m ((?:tests|tools)[.\w]+)", PAGES[page])
     assert [bench for bench in benches if importlib.util.find_spec(bench) is None] == []
     rooms = "|".join(path.name for path in (ROOT / "src" / "toolgauge").iterdir() if path.is_dir())
     modules = re.findall(rf"`((?:{rooms})/[\w/]+\.py)`", PAGES[page])

@@ -1,6 +1,6 @@
 """How often streams raise an alarm without a drop, and how soon after one. Seeds are fixed, limits exact.
 
-`python -m tests.bench.detector` measures the same with more runs, and simulates the oracles.
+`python -m tools.bench.detector` measures the same with more runs, and simulates the oracles.
 """
 
 from collections.abc import Callable

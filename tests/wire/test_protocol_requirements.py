@@ -1,6 +1,6 @@
 """Every requirement on OTLP receivers (A to D) and exporters (E), what operators expect (H), and the tests that prove it.
 
-The letters are those of the black-box probe (`tests/bench/tools/otlp_probe.py`), which proves a part of A to D too.
+The letters are those of the black-box probe (`tools/scripts/otlp_probe.py`), which proves a part of A to D too.
 """
 
 import re

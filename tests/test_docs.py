@@ -102,7 +102,7 @@ def test_the_reference_of_the_configuration_is_complete():
 
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_names_only_files_that_are_there(page: str):
-    paths = re.findall(r"(?<![\w/.-])(?:tests|src|deploy|examples|docs)/[\w./-]*\w", PAGES[page])
+    paths = re.findall(r"(?<![\w/.-])(?:tests|tools|src|deploy|examples|docs)/[\w./-]*\w", PAGES[page])
     assert [path for path in paths if not (ROOT / path).exists()] == []
     benches = re.findall(r"python -m ((?:tests|tools)[.\w]+)", PAGES[page])
     assert [bench for bench in benches if importlib.util.find_spec(bench) is None] == []
@@ -117,7 +117,7 @@ def test_a_page_about_the_code_names_only_modules_and_names_that_exist(page: str
     # The span that is called so.
     names = set(re.findall(r"(?<![\w./-])toolgauge(?:\.\w+)+", PAGES[page])) - {*groups, "toolgauge.scorecard"}
     assert [name for name in sorted(names) if not _is_importable(name)] == []
-    files = {path.name for top in ("src", "tests", "examples") for path in (ROOT / top).rglob("*.py")}
+    files = {path.name for top in ("src", "tests", "tools", "examples") for path in (ROOT / top).rglob("*.py")}
     named = set(re.findall(r"`(?:[\w/]+/)?(\w+\.py)`", PAGES[page]))
     assert named - files - {"checks.py"} == set()  # the reader's own file
 

@@ -102,7 +102,9 @@ def test_the_reference_of_the_configuration_is_complete():
 
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_names_only_files_that_are_there(page: str):
-    paths = re.findall(r"(?<![\w/.-])(?:tests|tools/bench|tools/scripts|src|deploy|examples|docs)/[\w./-]*\w", PAGES[page])
+    paths = re.findall(
+        r"(?<![\w/.-])(?:tests|tools/bench|tools/scripts|src|deploy|examples|docs)/[\w./-]*\w", PAGES[page]
+    )
     assert [path for path in paths if not (ROOT / path).exists()] == []
     benches = re.findall(r"python -m ((?:tests|tools)[.\w]+)", PAGES[page])
     assert [bench for bench in benches if importlib.util.find_spec(bench) is None] == []

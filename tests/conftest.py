@@ -20,7 +20,7 @@ FLAKY_ROOMS = ("tests/browser/", "tests/deploy/", "tests/kafka/", "tests/wire/",
 # More repeats than that are a fault of the code and not of the machine.
 MOST_REPEATS = 3
 
-hypothesis.settings.register_profile("quick", max_examples=50, deadline=None)
+hypothesis.settings.register_profile("quick", max_examples=30, deadline=None)
 hypothesis.settings.register_profile("long", max_examples=500, deadline=None)
 
 

@@ -701,12 +701,12 @@ def test_strange_event_bodies_never_raise(name: str):
 @pytest.mark.parametrize(
     "text",
     [
-        "[" + "{}," * 1_000_000 + "{}]",
-        "[" + "1," * 1_000_000 + "1]",
-        '[{"parts": [' + "1," * 1_000_000 + "1]}]",
+        "[" + "{}," * 100_000 + "{}]",
+        "[" + "1," * 100_000 + "1]",
+        '[{"parts": [' + "1," * 100_000 + "1]}]",
         '[{"parts": [' + '{"type":"tool_call_response"},' * 90_000 + "{}]}]",
         "[" + '{"role":"system"},' * 90_000 + "{}]",
-        '["' + "x" * 3_000_000 + '"]',
+        '["' + "x" * 300_000 + '"]',
     ],
 )
 def test_huge_messages_are_read_for_a_bounded_time(text: str):
@@ -714,7 +714,7 @@ def test_huge_messages_are_read_for_a_bounded_time(text: str):
 
     chat(text, text)
 
-    assert time.process_time() - started < 2
+    assert time.process_time() - started < 1
 
 
 def test_an_answer_that_is_nested_too_deep_stays_text_and_costs_the_others_nothing():

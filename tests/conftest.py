@@ -9,6 +9,7 @@ from typing import Any
 import hypothesis
 import pytest
 
+from tests.captures import all_captures, sample
 from tests.groups import is_installed, missing_group, reason
 from tests.leaks import grpc_keeps_its_sockets, leaves_no_socket_and_no_thread, leaves_no_task
 
@@ -19,7 +20,7 @@ FLAKY_ROOMS = ("tests/browser/", "tests/deploy/", "tests/kafka/", "tests/wire/",
 # More repeats than that are a fault of the code and not of the machine.
 MOST_REPEATS = 3
 
-hypothesis.settings.register_profile("quick", max_examples=50, deadline=None)
+hypothesis.settings.register_profile("quick", max_examples=30, deadline=None)
 hypothesis.settings.register_profile("long", max_examples=500, deadline=None)
 
 
@@ -34,7 +35,7 @@ def pytest_addoption(parser: pytest.Parser):
     parser.addoption(
         "--long",
         action="store_true",
-        help="more examples and random bytes, and a Collector built for `tests/deploy` where there is none yet",
+        help="more examples and random bytes, every captured run, and a Collector built for `tests/deploy` where there is none yet",
     )
     parser.addoption(
         "--every-group",
@@ -50,6 +51,12 @@ def pytest_configure(config: pytest.Config):
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     hypothesis.settings.load_profile("long" if config.getoption("--long") else "quick")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc):
+    if "captured" in metafunc.fixturenames:
+        found = all_captures() if metafunc.config.getoption("--long") else sample()
+        metafunc.parametrize("captured", found.values(), ids=found)
 
 
 @pytest.hookimpl(tryfirst=True)

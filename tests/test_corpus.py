@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-TOOL = Path(__file__).parent / "bench" / "tools" / "corpus_check.py"
+TOOL = Path(__file__).parents[1] / "tools" / "scripts" / "corpus_check.py"
 CORPUS = Path(__file__).parent / "corpus"
 
 # Folder and scenario of each trace that does not come out exactly, and why.

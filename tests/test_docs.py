@@ -103,15 +103,20 @@ def test_the_reference_of_the_configuration_is_complete():
     assert block[1] == shown(Config())
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_a_page_names_only_files_that_are_there(page: str):
-    paths = re.findall(r"(?<![\w/.-])(?:tests|src|deploy|examples|docs)/[\w./-]*\w", PAGES[page])
-    assert [path for path in paths if not (ROOT / path).exists()] == []
-    benches = re.findall(r"python -m (tests[.\w]+)", PAGES[page])
-    assert [bench for bench in benches if importlib.util.find_spec(bench) is None] == []
+def test_pages_name_only_files_that_are_there():
+    assert {page: missing for page, text in PAGES.items() if (missing := _missing(text))} == {}
+
+
+def _missing(text: str) -> list[str]:
+    paths = re.findall(r"(?<![\w/.-])(?:tests|tools/bench|tools/scripts|src|deploy|examples|docs)/[\w./-]*\w", text)
+    benches = re.findall(r"python -m ((?:tests|tools)[.\w]+)", text)
     rooms = "|".join(path.name for path in (ROOT / "src" / "toolgauge").iterdir() if path.is_dir())
-    modules = re.findall(rf"`((?:{rooms})/[\w/]+\.py)`", PAGES[page])
-    assert [module for module in modules if not (ROOT / "src" / "toolgauge" / module).exists()] == []
+    modules = re.findall(rf"`((?:{rooms})/[\w/]+\.py)`", text)
+    return [
+        *(path for path in paths if not (ROOT / path).exists()),
+        *(bench for bench in benches if importlib.util.find_spec(bench) is None),
+        *(module for module in modules if not (ROOT / "src" / "toolgauge" / module).exists()),
+    ]
 
 
 @pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/architecture.md", "docs/plugins.md", "docs/python.md"])
@@ -120,7 +125,7 @@ def test_a_page_about_the_code_names_only_modules_and_names_that_exist(page: str
     # The span that is called so.
     names = set(re.findall(r"(?<![\w./-])toolgauge(?:\.\w+)+", PAGES[page])) - {*groups, "toolgauge.scorecard"}
     assert [name for name in sorted(names) if not _is_importable(name)] == []
-    files = {path.name for top in ("src", "tests", "examples") for path in (ROOT / top).rglob("*.py")}
+    files = {path.name for top in ("src", "tests", "tools", "examples") for path in (ROOT / top).rglob("*.py")}
     named = set(re.findall(r"`(?:[\w/]+/)?(\w+\.py)`", PAGES[page]))
     assert named - files - {"checks.py"} == set()  # the reader's own file
 
@@ -150,17 +155,18 @@ def test_the_way_of_a_span_names_functions_where_they_are():
 _LONG_TABLES = {"docs/outcomes.md"}
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page not in _LONG_TABLES])
-def test_a_cell_of_a_table_has_at_most_25_words(page: str):
-    text = re.sub(r"^ *(`{3,}).*?^ *\1$", "", PAGES[page], flags=re.MULTILINE | re.DOTALL)
-    cells = [cell for row in re.findall(r"^ *\|(.*)\|$", text, re.MULTILINE) for cell in re.split(r"(?<!\\)\|", row)]
-    assert [cell for cell in cells if len(cell.split()) > 25] == []
+def test_a_cell_of_a_table_has_at_most_25_words():
+    found: list[tuple[str, str]] = []
+    for page in PAGES.keys() - _LONG_TABLES:
+        text = re.sub(r"^ *(`{3,}).*?^ *\1$", "", PAGES[page], flags=re.MULTILINE | re.DOTALL)
+        rows = re.findall(r"^ *\|(.*)\|$", text, re.MULTILINE)
+        found += [(page, cell) for row in rows for cell in re.split(r"(?<!\\)\|", row) if len(cell.split()) > 25]
+    assert found == []
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_links_of_a_page_lead_to_files(page: str):
-    links = re.findall(r"\]\((?!https?:)([^)#]+)", PAGES[page])
-    assert [link for link in links if not ((ROOT / page).parent / link).exists()] == []
+def test_links_of_pages_lead_to_files():
+    links = [(page, link) for page, text in PAGES.items() for link in re.findall(r"\]\((?!https?:)([^)#]+)", text)]
+    assert [(page, link) for page, link in links if not ((ROOT / page).parent / link).exists()] == []
 
 
 @pytest.mark.needs("docs")

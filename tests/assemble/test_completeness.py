@@ -149,7 +149,7 @@ def test_circles_of_parents_are_no_half():
 
 def test_a_long_chain_below_a_missing_span_is_followed_once():
     box = Box()
-    box.add(*(reading(f"{n}", executed("x"), parent=f"{n + 1}", start=n) for n in range(20_000)))
+    box.add(*(reading(f"{n}", executed("x"), parent=f"{n + 1}", start=n) for n in range(5_000)))
     assert only(box.shut_down()).incomplete is not None
 
 

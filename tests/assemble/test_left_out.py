@@ -157,14 +157,14 @@ def test_a_number_that_was_cut_in_two_is_not_held_in_parts():
 
 @pytest.mark.parametrize(
     "text",
-    ["1 " * 5_000_000, "a:" * 5_000_000, "a-1:" * 2_500_000, "9" * 10_000_000, "x" * 10_000_000],
+    ["1 " * 500_000, "a:" * 500_000, "a-1:" * 250_000, "9" * 1_000_000, "x" * 1_000_000],
     ids=["numbers", "joints", "joined", "one number", "one word"],
 )
-def test_a_hostile_text_of_10_megabytes_costs_little_time_and_memory(text: str):
+def test_a_hostile_text_of_a_megabyte_costs_little_time_and_memory(text: str):
     collected = TruncatedIndex(1 << 20)
     started = time.process_time()
     collected.add(text)
-    assert time.process_time() - started < 10
+    assert time.process_time() - started < 1
     assert collected.size_bytes <= 2 * 4096 * 100
 
 

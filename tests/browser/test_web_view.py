@@ -122,16 +122,21 @@ def opened(visitor: Visitor, address: str, name: str) -> Page:
 ALSO_IN_DARK = ("a stream in alarm", "a failed trajectory")
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_a_page_is_for_everybody_and_asks_nobody_else(visitor: Visitor, seen: Seen, name: str):
+def test_a_page_is_for_everybody_and_asks_nobody_else(chromium: Browser, seen: Seen):
+    for name in PAGES:
+        with chromium.new_context(viewport={"width": DESKTOP_WIDTH, "height": 800}) as context:
+            assert_is_for_everybody(Visitor(context), seen, name)
+
+
+def assert_is_for_everybody(visitor: Visitor, seen: Seen, name: str) -> None:
     page = opened(visitor, seen.address, name)
     expect(page.get_by_role("heading", level=1)).to_be_visible()
-    assert axe_findings(page) == []
+    assert axe_findings(page) == [], name
     light = page.evaluate("getComputedStyle(document.body).backgroundColor")
     page.emulate_media(color_scheme="dark")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") != light
     if name in ALSO_IN_DARK:
-        assert axe_findings(page) == []
+        assert axe_findings(page) == [], name
     page.set_viewport_size({"width": PHONE_WIDTH, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE_WIDTH
     assert visitor.origins() == {seen.address}

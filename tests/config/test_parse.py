@@ -107,7 +107,7 @@ def test_an_alias_that_contains_itself_is_refused():
 
 
 def test_nesting_without_end_is_refused():
-    assert complaint("[" * 100_000) == "f.yaml: the values are nested too deeply"
+    assert complaint("[" * 10_000) == "f.yaml: the values are nested too deeply"
 
 
 @pytest.mark.parametrize("text", ["1" * 500, "1e999", "!!int x", "!!binary aGk=", "!mine x"])

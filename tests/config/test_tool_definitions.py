@@ -94,7 +94,7 @@ def test_print_config_writes_globs_that_can_be_read_from_anywhere(tmp_path: Path
             [{"name": "a"}, {"name": "a"}],
             "/tools.json: `[1]`: tool `a` is given twice, first at /tools.json, `[0]`",
         ),
-        ("[" * 100_000, "/tools.json: the values are nested too deeply"),
+        ("[" * 10_000, "/tools.json: the values are nested too deeply"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_place(content: Json | str, message: str, tmp_path: Path):

@@ -85,10 +85,10 @@ def test_the_example_configuration_of_prometheus_is_valid_with_its_rules():
     assert "2 rule files found" in run("promtool", "check", "config", str(PROMETHEUS / "prometheus.yaml"))
 
 
-@needs_promtool
-@pytest.mark.parametrize("cases", CASES, ids=lambda file: file.stem)
-def test_every_case_of_the_rules_holds(cases: Path):
-    run("promtool", "test", "rules", str(cases))
+def test_every_case_of_the_rules_is_run_with_the_page():
+    """`tests/test_page_commands.py` runs the commands of pages."""
+    (command,) = (step for step in steps(PAGE) if isinstance(step, Command) and "promtool test" in step.text)
+    assert (command.text, command.not_run) == ("promtool test rules deploy/prometheus/tests/*.yaml", None)
 
 
 @needs_amtool

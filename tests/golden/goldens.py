@@ -26,17 +26,18 @@ class Golden:
 
 
 @functools.cache
+def read_file(file: Path) -> list[Golden]:
+    read = _bfcl if file.name == _BFCL else _peer
+    with file.open("rb") as lines:
+        return [
+            read(Line(place=f"{file.name}:{number}", content=content))
+            for number, content in enumerate(lines, 1)
+            if content.strip()
+        ]
+
+
 def read_goldens(folder: Path) -> list[Golden]:
-    goldens: list[Golden] = []
-    for file in sorted(folder.glob("*.jsonl")):
-        read = _bfcl if file.name == _BFCL else _peer
-        with file.open("rb") as lines:
-            goldens += [
-                read(Line(place=f"{file.name}:{number}", content=content))
-                for number, content in enumerate(lines, 1)
-                if content.strip()
-            ]
-    return goldens
+    return [golden for file in sorted(folder.glob("*.jsonl")) for golden in read_file(file)]
 
 
 def _peer(line: Line) -> Golden:

@@ -1,8 +1,9 @@
 """What a judge is shown is what the original shows it: the turns, the executions, the tools on offer, the target."""
 
 import json
+from pathlib import Path
 
-from tests.golden.goldens import Golden
+from tests.golden.goldens import Golden, read_file, read_goldens
 from toolgauge.cases.actual import trajectory_of
 from toolgauge.cases.expectations import expected_of
 from toolgauge.model.content import Content, Recorded
@@ -14,9 +15,20 @@ from toolgauge.score.prompts import Entry, Spoken, view_of_last_run
 from toolgauge.service.criteria_factory import make_evaluator
 
 
-def test_the_judge_is_shown_what_the_original_shows(judged_golden: Golden):
-    shown = _objects(judged_golden.said["judge_inputs"])
-    assert _inputs(judged_golden) == [{**one, "history": one.get("history", [])} for one in shown]
+def test_the_judge_is_shown_what_the_original_shows(golden_file: Path):
+    wrong: dict[str, list[dict[str, Json]]] = {}
+    for golden in read_file(golden_file):
+        shown = golden.said.get("judge_inputs")
+        if shown is not None and (inputs := _inputs(golden)) != [
+            {**one, "history": one.get("history", [])} for one in _objects(shown)
+        ]:
+            wrong[golden.case.name] = inputs
+    assert wrong == {}
+
+
+def test_files_hold_inputs_of_judges():
+    goldens = read_goldens(Path(__file__).parent)
+    assert sum(golden.said.get("judge_inputs") is not None for golden in goldens) == 121
 
 
 def _inputs(golden: Golden) -> list[dict[str, Json]]:

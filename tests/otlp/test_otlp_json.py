@@ -146,7 +146,7 @@ def test_a_value_nested_too_deep_is_an_error():
         b'{"resourceSpans": "\xff"}',
         b'{"resourceSpans": "\\ud800"}',
         b'{"future": 1e400}',
-        b"[" * 100_000,
+        b"[" * 10_000,
         b'{"a":' * 100_000,
     ],
 )

@@ -4,7 +4,6 @@
 
 import re
 from collections.abc import Collection, Iterator, MutableSequence, Sequence
-from pathlib import Path
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
@@ -12,6 +11,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from tests.captures import Captured
 from toolgauge import plugins
 from toolgauge.assemble.assembler import Assembler
 from toolgauge.assemble.settings import AssembleSettings
@@ -42,12 +42,10 @@ class Recording(Struct, frozen=True):
     logs: Sequence[bytes]
 
 
-def recordings(folder: Path) -> Iterator[Recording]:
-    """Yield the scenarios of a folder."""
-    by_name: dict[str, list[Path]] = {}
-    for file in sorted(folder.glob("*.otlp.pb")):
-        by_name.setdefault(file.name.split(".")[0], []).append(file)
-    for name, files in by_name.items():
+def recordings(captured: Captured) -> Iterator[Recording]:
+    """Yield the scenarios of a producer."""
+    for name in captured.scenarios:
+        files = captured.files(name)
         logs = [file for file in files if file.name.endswith(".logs.otlp.pb")]
         requests = [ExportTraceServiceRequest.FromString(file.read_bytes()) for file in files if file not in logs]
         yield Recording(name, requests, [file.read_bytes() for file in logs])

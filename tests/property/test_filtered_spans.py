@@ -7,8 +7,8 @@ import pytest
 from msgspec.structs import replace
 
 from tests.assemble.support import SECOND_NS, Read
+from tests.captures import Captured, all_captures
 from tests.property.test_half_runs import recorded
-from tests.walk.support import CORPUS
 from toolgauge.assemble.assembler import Assembler
 from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.model.metrics import MetricRegistry
@@ -19,7 +19,6 @@ from toolgauge.selfmetrics import SelfMetrics
 
 _Found: TypeAlias = list[Reading | PackedHead]
 HOUR_NS = 3600 * SECOND_NS
-FOLDERS = sorted(place.name for place in CORPUS.iterdir() if place.is_dir())
 # A model call alone below a span that is filtered out, in a service whose other traces show the parents of their spans.
 WAITING_IN_VAIN = {"litellm": 1}
 # Models that ran after the span of the agent's run had ended, with nothing between that shows whose they are.
@@ -54,9 +53,8 @@ def lacks_parents(found: _Found) -> bool:
     return any(one.parent_span_id is not None and one.parent_span_id not in arrived for one in spans)
 
 
-def closed(folder: str, arriving: str, *, at_shutdown: bool) -> list[Trajectory]:
-    traces = [ARRIVING[arriving](spans) for spans in recorded(folder).values()]
-    box = filled(traces, conversations=False)
+def closed(traces: Iterable[_Found], arriving: str, *, at_shutdown: bool) -> list[Trajectory]:
+    box = filled(map(ARRIVING[arriving], traces), conversations=False)
     return [*(box.close_all(1) if at_shutdown else box.closed(HOUR_NS))]
 
 
@@ -77,38 +75,39 @@ def conversations(traces: Iterable[_Found]) -> list[Trajectory]:
     return [one for one in found if one.scope == "conversation"]
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
-@pytest.mark.parametrize("arriving", ARRIVING)
-def test_nothing_is_half_a_run_for_want_of_spans_that_never_come(folder: str, arriving: str):
-    found = closed(folder, arriving, at_shutdown=False)
-    assert found
-    half = [one for one in found if one.incomplete]
-    assert len(half) == (WAITING_IN_VAIN.get(folder, 0) if arriving.startswith("filtered") else 0)
-    assert [one.trace_id for one in half if one.calls] == []
+def test_nothing_is_half_a_run_for_want_of_spans_that_never_come(captured: Captured):
+    traces = recorded(captured)
+    for arriving in ARRIVING:
+        found = closed(traces.values(), arriving, at_shutdown=False)
+        assert found, arriving
+        half = [one for one in found if one.incomplete]
+        assert len(half) <= (WAITING_IN_VAIN.get(captured.folder, 0) if arriving.startswith("filtered") else 0), (
+            arriving
+        )
+        assert [one.trace_id for one in half if one.calls] == [], arriving
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
-@pytest.mark.parametrize("arriving", ARRIVING)
-def test_runs_of_agents_that_have_ended_are_whole_at_shutdown(folder: str, arriving: str):
-    found = closed(folder, arriving, at_shutdown=True)
-    half = {one.trace_id for one in found if one.incomplete}
-    runs = [one.trace_id for one in found if one.trace_id in half and one.has_agent_run]
-    if not arriving.startswith("filtered"):
-        assert half == set()
-        return
-    assert len(runs) == ENDS_EARLY.get(folder, 0)
-    # Models and tools without an agent, below a span of another kind: whether that has ended, nothing shows without it.
-    assert half <= {trace_id for trace_id, spans in recorded(folder).items() if lacks_parents(filtered(spans))}
+def test_runs_of_agents_that_have_ended_are_whole_at_shutdown(captured: Captured):
+    traces = recorded(captured)
+    for arriving in ARRIVING:
+        found = closed(traces.values(), arriving, at_shutdown=True)
+        half = {one.trace_id for one in found if one.incomplete}
+        runs = [one.trace_id for one in found if one.trace_id in half and one.has_agent_run]
+        if not arriving.startswith("filtered"):
+            assert half == set(), arriving
+            continue
+        assert len(runs) <= ENDS_EARLY.get(captured.folder, 0), arriving
+        # Models and tools without an agent, below a span of another kind: whether that has ended, nothing shows without it.
+        assert half <= {trace_id for trace_id, spans in traces.items() if lacks_parents(filtered(spans))}, arriving
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
-def test_recorded_conversations_are_whole(folder: str):
-    assert [one.trace_id for one in conversations(recorded(folder).values()) if one.incomplete] == []
+def test_recorded_conversations_are_whole(captured: Captured):
+    assert [one.trace_id for one in conversations(recorded(captured).values()) if one.incomplete] == []
 
 
 @pytest.mark.parametrize("folder", ["google-adk", "otel-util-genai", "pydantic-ai", "strands", "vercel-ai"])
 def test_without_their_first_turn_they_are_half_conversations(folder: str):
-    traces = recorded(folder)
+    traces = recorded(all_captures()[folder])
     whole = next(
         one
         for one in conversations(traces.values())

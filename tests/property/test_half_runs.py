@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 from msgspec.structs import replace
 
-from tests.property.test_assemble_recorded import CORPUS
+from tests.captures import Captured, all_captures
 from toolgauge import plugins
 from toolgauge.assemble.join import GatheredTrace, join
 from toolgauge.evaluators.arguments_schema import ArgumentsSchema
@@ -36,12 +36,12 @@ _CRITERIA = [
 ]
 
 
-def recorded(folder: str) -> dict[str, list[Reading | PackedHead]]:
-    """Read all spans and log records of a folder, by trace."""
+def recorded(captured: Captured) -> dict[str, list[Reading | PackedHead]]:
+    """Read all spans and log records of a producer, by trace."""
     recognizer = Recognizer(plugins.dialects(), SelfMetrics(MetricRegistry()))
     decoder = Decoder(recognizer.marks, recognizer.scopes)
     traces: dict[str, list[Reading | PackedHead]] = {}
-    for file in sorted((CORPUS / folder).glob("*.otlp.pb")):
+    for file in captured.files():
         if file.name.endswith(".logs.otlp.pb"):
             records = [*decoder.logs(file.read_bytes()).viewed]
         else:
@@ -93,9 +93,8 @@ def halves(spans: Sequence[Reading | PackedHead]) -> Iterator[list[Reading | Pac
         yield [one for one in spans if chance.random() < 0.7]
 
 
-@pytest.mark.parametrize("folder", sorted(place.name for place in CORPUS.iterdir() if place.is_dir()))
-def test_a_call_that_is_scored_in_half_a_run_has_the_score_that_it_has_in_the_whole(folder: str):
-    for trace_id, spans in recorded(folder).items():
+def test_a_call_that_is_scored_in_half_a_run_has_the_score_that_it_has_in_the_whole(captured: Captured):
+    for trace_id, spans in recorded(captured).items():
         whole = scores(trace_id, spans, None)
         for half in halves(spans):
             found = scores(trace_id, half, "half of it")
@@ -106,7 +105,7 @@ def test_a_call_that_is_scored_in_half_a_run_has_the_score_that_it_has_in_the_wh
 def test_calls_that_were_seen_whole_are_scored_in_half_a_run(folder: str):
     halved = [
         half
-        for trace_id, spans in recorded(folder).items()
+        for trace_id, spans in recorded(all_captures()[folder]).items()
         for half in map(partial(scores, trace_id, incomplete="x"), halves(spans))
     ]
     assert sum(map(len, halved)) > 100

@@ -141,7 +141,7 @@ def test_an_injected_text_is_quoted_as_one_value(attack: str):
 @pytest.mark.parametrize("evaluator", EVALUATORS, ids=lambda evaluator: type(evaluator).__name__)
 def test_huge_and_deep_values_are_cut_and_never_raise(evaluator: JudgeEvaluator):
     deep: Json = "core"
-    for _ in range(50_000):
+    for _ in range(5_000):
         deep = [{"in": deep}]
     wide: Json = {f"key {number}": "x" * 1000 for number in range(1000)}
     huge_number: Json = 10**5000

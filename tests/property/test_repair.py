@@ -5,6 +5,7 @@ from collections import Counter
 
 import pytest
 
+from tests.captures import Captured, sample
 from tests.property.damage import (
     DAMAGES,
     Bench,
@@ -17,9 +18,7 @@ from tests.property.damage import (
     span_ids,
     without,
 )
-from tests.walk.support import CORPUS
 
-FOLDERS = sorted(place.name for place in CORPUS.iterdir() if place.is_dir())
 BENCH = Bench()
 # The instrumentation joins the calls that were streamed together, and the history shows them apart.
 GLUED = {("openinference-openai-js", "stream_parallel")}
@@ -33,9 +32,8 @@ def calls_after(recording: Recording, trace_id: str, span_id: str, damage: Damag
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize("folder", FOLDERS)
-def test_one_damaged_output_changes_no_call(folder: str, damage: Damage):
-    for recording in recordings(CORPUS / folder):
+def test_one_damaged_output_changes_no_call(captured: Captured, damage: Damage):
+    for recording in recordings(captured):
         whole = BENCH.joined(recording.requests, recording.logs)
         for output in repeated_outputs(BENCH, recording.requests):
             # Without its first output, a trace begins with an input whose calls may be of an earlier turn.
@@ -44,20 +42,19 @@ def test_one_damaged_output_changes_no_call(folder: str, damage: Damage):
                 assert after == shown(whole[output.trace_id].calls), (recording.name, output.span_id)
 
 
-def test_recordings_repeat_hundreds_of_outputs():
+def test_recordings_repeat_many_outputs():
     found = [
         output
-        for folder in FOLDERS
-        for recording in recordings(CORPUS / folder)
+        for captured in sample().values()
+        for recording in recordings(captured)
         for output in repeated_outputs(BENCH, recording.requests)
     ]
-    assert len(found) > 500
-    assert sum(not output.is_first for output in found) > 200
+    assert len(found) > 100
+    assert sum(not output.is_first for output in found) > 50
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
-def test_a_trace_without_its_first_output_gains_no_call(folder: str):
-    for recording in recordings(CORPUS / folder):
+def test_a_trace_without_its_first_output_gains_no_call(captured: Captured):
+    for recording in recordings(captured):
         whole = BENCH.joined(recording.requests, recording.logs)
         for output in repeated_outputs(BENCH, recording.requests):
             if output.is_first:
@@ -67,10 +64,9 @@ def test_a_trace_without_its_first_output_gains_no_call(folder: str):
                 ), recording.name
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
-def test_recordings_as_they_are_need_no_repair(folder: str):
-    for recording in recordings(CORPUS / folder):
-        if (folder, recording.name) not in GLUED:
+def test_recordings_as_they_are_need_no_repair(captured: Captured):
+    for recording in recordings(captured):
+        if (captured.folder, recording.name) not in GLUED:
             repaired = BENCH.joined(recording.requests, recording.logs)
             plain = BENCH.joined(recording.requests, recording.logs, repairs=False)
             assert {trace: shown(one.calls) for trace, one in repaired.items()} == {
@@ -78,9 +74,8 @@ def test_recordings_as_they_are_need_no_repair(folder: str):
             }, recording.name
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
-def test_whatever_spans_are_missing_repair_invents_no_call(folder: str):
-    for recording in recordings(CORPUS / folder):
+def test_whatever_spans_are_missing_repair_invents_no_call(captured: Captured):
+    for recording in recordings(captured):
         whole = BENCH.joined(recording.requests, recording.logs)
         for seed in range(_SEEDS):
             chance = random.Random(seed)  # noqa: S311 - nothing is kept secret

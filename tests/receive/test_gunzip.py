@@ -67,14 +67,14 @@ async def test_large_compressed_bodies_arrive_in_parallel():
     assert sorted(receivers.consumer.taken) == sorted(("traces", body) for body in bodies)
 
 
-@pytest.mark.parametrize("size", [(4 << 20) - 1, 4 << 20, (4 << 20) + 1, 8 << 20, (9 << 20) + 17])
-@pytest.mark.parametrize("level", [0, 1])
-def test_large_bodies_are_decompressed_whole(size: int, level: int):
+@pytest.mark.parametrize("size", [(4 << 20) - 1, 4 << 20, (4 << 20) + 1])
+def test_large_bodies_are_decompressed_whole(size: int):
     body = random.Random(size).randbytes(size)  # noqa: S311 - bytes that do not compress
-    assert gunzip(gzip.compress(body, level), size) == body
-    assert inflate(zlib.compress(body, level), size) == body
+    compressed = gzip.compress(body, 0)
+    assert gunzip(compressed, size) == body
+    assert inflate(zlib.compress(body, 0), size) == body
     with pytest.raises(BrokenBodyError):
-        gunzip(gzip.compress(body, level)[:-1], size)
+        gunzip(compressed[:-1], size)
 
 
 def streamed(body: bytes) -> bytes:
@@ -118,10 +118,10 @@ def test_zstd_window_that_takes_more_memory_than_any_exporter_needs_is_refused()
         unzstd(with_window(26), 1000)
 
 
-@pytest.mark.parametrize("size", [(4 << 20) - 1, 4 << 20, (9 << 20) + 17])
-@pytest.mark.parametrize("level", [1, 19])
+@pytest.mark.parametrize(("size", "level"), [((4 << 20) - 1, 1), ((4 << 20) + 1, 1), ((1 << 19) + 17, 19)])
 def test_large_zstd_bodies_are_decompressed_whole(size: int, level: int):
     body = random.Random(size).randbytes(size)  # noqa: S311 - bytes that do not compress
-    assert unzstd(zstd.compress(body, level), size) == body
+    compressed = zstd.compress(body, level)
+    assert unzstd(compressed, size) == body
     with pytest.raises(BrokenBodyError):
-        unzstd(zstd.compress(body, level)[:-1], size)
+        unzstd(compressed[:-1], size)

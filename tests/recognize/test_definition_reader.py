@@ -45,8 +45,7 @@ def of_openinference() -> Callable[[str], object]:
     return lambda text: reader.flattened({INVOCATION_PARAMETERS: '{"tools": ' + text + "}"})
 
 
-@pytest.mark.parametrize("reader", [of_the_conventions, of_openinference])
-@pytest.mark.parametrize("element", ["{}", '{"":{}}'])
+@pytest.mark.parametrize(("reader", "element"), [(of_the_conventions, "{}"), (of_openinference, '{"":{}}')])
 def test_texts_that_become_many_times_as_large_are_forgotten_in_time(
     reader: Callable[[], Callable[[str], object]], element: str
 ):

@@ -650,7 +650,7 @@ STRANGE: list[Value] = [
     1.5,
     "",
     "{",
-    "[" * 100_000,
+    "[" * 10_000,
     "null",
     b"\xff\xfe",
     [],
@@ -669,8 +669,7 @@ STRANGE: list[Value] = [
 
 
 @pytest.mark.parametrize("value", STRANGE)
-@pytest.mark.parametrize("operation", ["chat", "invoke_agent", "execute_tool"])
-def test_strange_values_never_raise_and_invent_no_calls(value: Value, operation: str):
+def test_strange_values_never_raise_and_invent_no_calls(value: Value):
     keys = (
         "gen_ai.input.messages",
         "gen_ai.output.messages",
@@ -682,31 +681,32 @@ def test_strange_values_never_raise_and_invent_no_calls(value: Value, operation:
         "gen_ai.tool.name",
         "error.type",
     )
-    attributes: dict[str, Value] = {"gen_ai.operation.name": operation, **dict.fromkeys(keys, value)}
+    for operation in ("chat", "invoke_agent", "execute_tool"):
+        attributes: dict[str, Value] = {"gen_ai.operation.name": operation, **dict.fromkeys(keys, value)}
 
-    found = read(span(attributes, events=[event("exception", {"exception.type": value})]))
+        found = read(span(attributes, events=[event("exception", {"exception.type": value})]))
 
-    assert not any(isinstance(seen, CallRequested) for seen in found)
+        assert not any(isinstance(seen, CallRequested) for seen in found), operation
 
 
-@pytest.mark.parametrize("value", STRANGE)
 @pytest.mark.parametrize(
     "name", ["gen_ai.choice", "gen_ai.tool.message", "gen_ai.system.message", "gen_ai.user.message"]
 )
-def test_strange_event_bodies_never_raise(value: Value, name: str):
-    assert not any(isinstance(seen, CallRequested) for seen in read(log(name, body=value)))
-    assert isinstance(read(span(CHAT, events=[event(name, {"content": value, "message": value})])), list)
+def test_strange_event_bodies_never_raise(name: str):
+    for value in STRANGE:
+        assert not any(isinstance(seen, CallRequested) for seen in read(log(name, body=value))), value
+        assert isinstance(read(span(CHAT, events=[event(name, {"content": value, "message": value})])), list)
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "[" + "{}," * 1_000_000 + "{}]",
-        "[" + "1," * 1_000_000 + "1]",
-        '[{"parts": [' + "1," * 1_000_000 + "1]}]",
+        "[" + "{}," * 100_000 + "{}]",
+        "[" + "1," * 100_000 + "1]",
+        '[{"parts": [' + "1," * 100_000 + "1]}]",
         '[{"parts": [' + '{"type":"tool_call_response"},' * 90_000 + "{}]}]",
         "[" + '{"role":"system"},' * 90_000 + "{}]",
-        '["' + "x" * 3_000_000 + '"]',
+        '["' + "x" * 300_000 + '"]',
     ],
 )
 def test_huge_messages_are_read_for_a_bounded_time(text: str):
@@ -714,7 +714,7 @@ def test_huge_messages_are_read_for_a_bounded_time(text: str):
 
     chat(text, text)
 
-    assert time.process_time() - started < 2
+    assert time.process_time() - started < 1
 
 
 def test_an_answer_that_is_nested_too_deep_stays_text_and_costs_the_others_nothing():

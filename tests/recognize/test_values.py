@@ -58,7 +58,7 @@ def test_text_is_read_as_json_else_as_a_literal(text: str, expected: Json):
         "[*a]",
         "f'{x}'",
         "('a',)('b',)",
-        "-" * 100_000,
+        "-" * 10_000,
         "[" + "-" * 1_000 + "1]",
         "1" * 5_000,
         "[" + "1" * 5_000 + "]",
@@ -69,7 +69,7 @@ def test_other_text_stays_text(text: str):
 
 
 @pytest.mark.parametrize("bracket", ["[", '{"a":', "(", "{", "['", '["\\u0041",'])
-@pytest.mark.parametrize("times", [150, 1_100, 100_000])
+@pytest.mark.parametrize("times", [150, 1_100, 10_000])
 def test_deep_nesting_is_left_unparsed(bracket: str, times: int):
     assert isinstance(values.parse_text(bracket * times), Unparsed)
 
@@ -87,7 +87,7 @@ def nested_list(depth: int) -> Json:
     return value
 
 
-@pytest.mark.parametrize("text", ["x" * 10_000_000, "[" * 10_000_000, "[[]," * 2_500_000, '"' + "x" * 10_000_000])
+@pytest.mark.parametrize("text", ["x" * 1_000_000, "[" * 1_000_000, "[[]," * 250_000, '"' + "x" * 1_000_000])
 def test_huge_text_is_left_unparsed(text: str):
     assert values.parse_text(text) == Unparsed(text)
 

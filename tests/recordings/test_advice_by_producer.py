@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import pytest
 
 from tests import recovery_table
+from tests.captures import Captured
 from tests.recordings.corpus import CORPUS, diagnosed, diagnosed_with_trajectories, recordings
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.recognize.shortfalls import Fact, Row, producer_of, remedy, table
 
-FOLDERS = sorted(path.name for path in CORPUS.iterdir() if path.is_dir())
 LANGUAGES = {"Python": "python", "JavaScript": "nodejs", "Java": "java", "Go": "go", "Rust": "rust"}
 
 # What only one language has: its packages, and how its options are written.
@@ -48,29 +48,29 @@ def shares(folder: str, scenario: str, found: Sequence[Trajectory]) -> dict[str,
     return {column: (right[column], whole[column]) for column in whole}
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
-def test_no_advice_is_of_another_language(folder: str):
-    truths = [json.loads(path.read_text()) for path in sorted((CORPUS / folder).glob("*.truth.json"))]
+def test_no_advice_is_of_another_language(captured: Captured):
+    truths = [json.loads(path.read_text()) for path in sorted((CORPUS / captured.folder).glob("*.truth.json"))]
     language = LANGUAGES[recovery_table.language(truths)]
-    for diagnosis in diagnosed(recordings(folder)):
+    for diagnosis in diagnosed([str(file) for file in captured.files()]):
         assert diagnosis.producer.language in {language, ""}
         for missing in diagnosis.missing:
             for other, written in WRITTEN.items():
                 assert other == language or not written.search(missing.remedy.how), (missing.fact, missing.remedy.how)
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
-def test_problems_are_those_of_the_truth(folder: str):
-    for path in sorted((CORPUS / folder).glob("*.truth.json")):
-        scenario = path.name.removesuffix(".truth.json")
-        diagnoses, trajectories = diagnosed_with_trajectories(recordings(folder, scenario))
-        found = shares(folder, scenario, trajectories)
-        problems = {missing.fact for one in diagnoses for missing in one.missing if missing.grade == "problem"}
-        if all(right == whole for right, whole in found.values()):
-            assert problems == set(), scenario
-        lost = {column for column in ("arguments", "results") if found.get(column, (1, 1))[0] == 0}
-        if lost == {"arguments", "results"} and (folder, scenario) not in UNSEEN:
-            assert lost <= problems, scenario
+def test_problems_are_those_of_the_truth(captured: Captured):
+    assert captured.failures(assert_problems_are_of_the_truth) == {}
+
+
+def assert_problems_are_of_the_truth(folder: str, scenario: str) -> None:
+    diagnoses, trajectories = diagnosed_with_trajectories(recordings(folder, scenario))
+    found = shares(folder, scenario, trajectories)
+    problems = {missing.fact for one in diagnoses for missing in one.missing if missing.grade == "problem"}
+    if all(right == whole for right, whole in found.values()):
+        assert problems == set(), scenario
+    lost = {column for column in ("arguments", "results") if found.get(column, (1, 1))[0] == 0}
+    if lost == {"arguments", "results"} and (folder, scenario) not in UNSEEN:
+        assert lost <= problems, scenario
 
 
 @pytest.mark.parametrize(

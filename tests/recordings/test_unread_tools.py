@@ -6,7 +6,7 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from tests.recordings.corpus import CORPUS
+from tests.captures import Captured
 from tests.walk.support import key_value
 from toolgauge.config.load import load
 from toolgauge.recordings.doctor import Doctor
@@ -94,9 +94,8 @@ def test_a_mapping_in_the_configuration_makes_them_read(tmp_path: Path):
     assert left_over(file, overrides=(MAPPING,)) == []
 
 
-@pytest.mark.parametrize("folder", sorted(path.name for path in CORPUS.iterdir() if path.is_dir()))
-def test_no_capture_of_a_known_producer_has_calls_that_go_unseen(folder: str):
-    files = [path for path in sorted((CORPUS / folder).glob("*.otlp.pb")) if "content_off" not in path.name]
+def test_no_capture_of_a_known_producer_has_calls_that_go_unseen(captured: Captured):
+    files = [path for path in captured.files() if "content_off" not in path.name]
     assert [unread for unread in left_over(*files) if unread.is_problem] == []
 
 

@@ -103,7 +103,7 @@ def test_signs_in_literals_and_comments_do_not_count():
 
 def test_more_than_an_expression_can_take_is_an_error():
     deep: Json = 1
-    for _ in range(100_000):
+    for _ in range(10_000):
         deep = {"a": deep}
     wide: Json = list(range(1000))
     values: tuple[Json, ...] = (deep, wide, "a" * 10_000, {"b" * 10_000: 1})
@@ -113,7 +113,7 @@ def test_more_than_an_expression_can_take_is_an_error():
 
 
 def test_arguments_that_an_expression_does_not_name_may_be_of_any_size():
-    huge: JsonObject = {"amount": 1, "body": "a" * 1_000_000}
+    huge: JsonObject = {"amount": 1, "body": "a" * 100_000}
     assert answer("arguments.amount == 1 && 'amount' in arguments", huge)
     with pytest.raises(ExpressionError):
         answer("size(arguments) == 2", huge)

@@ -87,7 +87,7 @@ def test_json_text_is_read_where_a_structure_is_expected():
 
 
 def test_an_answer_that_is_no_json_scores_nothing_where_a_structure_is_expected():
-    for text in ("The city is Paris.", '{"a": 1', "1", "[" * 100_000, '"{}"'):
+    for text in ("The city is Paris.", '{"a": 1', "1", "[" * 10_000, '"{}"'):
         outcome = scored(JsonSimilarity(), says(text), answer({"a": 1}))
         assert (outcome.value, outcome.explanation.split("; ")[1]) == (0.0, "the answer is no JSON")
 

@@ -74,14 +74,14 @@ def test_results_that_differ_in_more_are_not_the_same(first: Json, second: Json)
 
 def test_deep_and_large_results_are_compared_in_linear_time():
     deep: Json = "x"
-    for _ in range(100_000):
+    for _ in range(10_000):
         deep = [deep]
-    large: list[Json] = [{"at": f"2026-01-31T09:30:{number % 60:02}Z", "n": number} for number in range(20_000)]
+    large: list[Json] = [{"at": f"2026-01-31T09:30:{number % 60:02}Z", "n": number} for number in range(2_000)]
     began = time.process_time()
     assert are_same(deep, deep)
     assert are_same(large, large[::-1])
-    assert are_same("a 12 " * 50_000, "a 12 " * 50_000)
-    assert time.process_time() - began < 10
+    assert are_same("a 12 " * 5_000, "a 12 " * 5_000)
+    assert time.process_time() - began < 1
 
 
 def test_numbers_of_any_size_are_compared():

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from tests.bench.tools import loadgen
+from tools.scripts import loadgen
 
 FAULTS: tuple[str, ...] = tuple(loadgen.FAULTS)
 Layout: TypeAlias = Literal["turn", "conversation"]

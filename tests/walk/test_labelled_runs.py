@@ -1,6 +1,6 @@
 """What the default criteria find of errors that people labelled: no fewer of them, and no more wrongly, than aimed at.
 
-The labelled runs are not in this repository. Name a folder as `python -m tests.bench.labels` reads it:
+The labelled runs are not in this repository. Name a folder as `python -m tools.bench.labels` reads it:
 
     TOOLGAUGE_LABELS=... pytest tests/walk/test_labelled_runs.py
 """
@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.labels.comparison import Comparison, Comparisons, verdicts
-from tests.bench.labels.labelled_runs import read_sets
 from toolgauge.authoring.firings import Share
+from tools.bench.labels.comparison import Comparison, Comparisons, verdicts
+from tools.bench.labels.labelled_runs import read_sets
 
 LABELS = os.environ.get("TOOLGAUGE_LABELS")
 GAIA, SWE, CHATS = "trail-gaia", "trail-swe", "agentrx-tau"

@@ -9,7 +9,7 @@ import pytest
 from tests.walk.planted_faults import FAULTS, Conversation, Layout, request
 from tests.walk.support import SECOND, Walk, attributes
 
-CONVERSATIONS = 40
+CONVERSATIONS = 20
 CRITERIA = {
     "invented_tool": "default.known_tool",
     "bad_arguments": "default.arguments_schema",

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.recorded_runs import recordings_folder
-from tests.bench.reference_free import STUDIES, Recordings
+from tools.bench.recorded_runs import recordings_folder
+from tools.bench.reference_free import STUDIES, Recordings
 
 RECORDINGS = os.environ.get("TOOLGAUGE_RECORDINGS")
 

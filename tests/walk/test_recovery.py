@@ -4,17 +4,18 @@
 
 import zlib
 from collections import Counter
+from collections.abc import Sequence
+from functools import partial
 from itertools import groupby
 
-import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from tests.captures import Captured
 from tests.walk.support import CORPUS, SECOND, MemoryJournal, Walk, attributes
 from toolgauge.config.model import Defaults
 from toolgauge.model.delivery import Signal
 from toolgauge.service.criteria_factory import default_criteria
 
-SCENARIOS = sorted({(file.parent.name, file.name.split(".")[0]) for file in CORPUS.glob("*/*.otlp.pb")})
 WITH_CONVERSATIONS = "defaults.scope=conversation"
 
 
@@ -95,7 +96,7 @@ def ended_at(framework: str, scenario: str, instant: int, *settings: str) -> tup
     return [first, second], journal
 
 
-def assert_no_trace_is_left(framework: str, scenario: str, *settings: str) -> None:
+def assert_no_trace_is_left(framework: str, scenario: str, settings: Sequence[str] = ()) -> None:
     """The process ends at a moment that differs by recording."""
     whole = Walk("events=all", *settings)
     all_requests = requests(framework, scenario)
@@ -109,14 +110,13 @@ def assert_no_trace_is_left(framework: str, scenario: str, *settings: str) -> No
     assert journal.left() == []
 
 
-@pytest.mark.parametrize(("framework", "scenario"), SCENARIOS)
-def test_a_process_that_ended_at_any_moment_leaves_no_trace_in_the_scores(framework: str, scenario: str):
-    assert_no_trace_is_left(framework, scenario)
+def test_a_process_that_ended_at_any_moment_leaves_no_trace_in_the_scores(captured: Captured):
+    assert captured.failures(assert_no_trace_is_left) == {}
 
 
-@pytest.mark.parametrize(("framework", "scenario"), SCENARIOS[::2])
-def test_nor_does_it_in_the_scores_of_conversations(framework: str, scenario: str):
-    assert_no_trace_is_left(framework, scenario, WITH_CONVERSATIONS)
+def test_nor_does_it_in_the_scores_of_conversations(captured: Captured):
+    with_conversations = partial(assert_no_trace_is_left, settings=(WITH_CONVERSATIONS,))
+    assert captured._replace(scenarios=captured.scenarios[::2]).failures(with_conversations) == {}
 
 
 def test_a_run_that_closed_long_ago_and_was_not_delivered_is_not_scored_again():

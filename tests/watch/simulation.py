@@ -1,4 +1,4 @@
-"""Simulated streams, and what a detector does with them: shared by the tests and by `tests/bench/detector.py`."""
+"""Simulated streams, and what a detector does with them: shared by the tests and by `tools/bench/detector.py`."""
 
 import math
 from collections.abc import Callable, Iterator

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from tests.wire.support import Process, Toolgauge, environment, get, request, to_grpc, to_http
 
-TOOLS = Path(__file__).parent.parent / "bench" / "tools"
+TOOLS = Path(__file__).parents[2] / "tools" / "scripts"
 SINK = TOOLS / "sink.py"
 LOADGEN = TOOLS / "loadgen.py"
 Report: TypeAlias = dict[str, int]

@@ -128,9 +128,10 @@ FAULTS = {
 @pytest.mark.parametrize(
     ("fault", "protocol"),
     [
-        *((fault, "grpc") for fault in FAULTS),
         ("refuses most requests", "http"),
-        ("cuts connections before it answers", "http"),
+        ("is overloaded and says when to come back", "grpc"),
+        ("is slow", "grpc"),
+        ("cuts connections before it answers", "grpc"),
     ],
 )
 def test_nothing_is_lost_when_the_destination(tmp_path: Path, sink: Sink, fault: str, protocol: str):
@@ -226,9 +227,9 @@ def test_load_of_many_connections_arrives_once_and_every_tool_span_is_scored(tmp
     with serving(tmp_path, to_grpc(sink.ports["grpc"])) as toolgauge:
         sink.tell("/fault", "unavailable:p=0.3")
         command = [sys.executable, str(LOADGEN), "--endpoint", f"127.0.0.1:{toolgauge.grpc_port}", "--retry"]
-        command += ["--requests", "40", "--batch", "128", "--settle", "0", "--duration", "60"]
+        command += ["--requests", "20", "--batch", "128", "--settle", "0", "--duration", "60"]
         sent = json.loads(subprocess.run(command, capture_output=True, check=True, timeout=120).stdout)
-        assert sent["acked_spans"] >= 40 * 128
+        assert sent["acked_spans"] >= 20 * 128
         toolgauge.settled(sent["acked_spans"])
         until(lambda: toolgauge.total("toolgauge_traces_open") == 0, "all trajectories to be closed")
         assert sink.counted("unique_spans") == sent["acked_spans"]
@@ -240,7 +241,7 @@ def test_a_dead_destination_under_load_costs_bounded_memory_and_senders_are_told
     with serving(tmp_path, onward, "hold.max_bytes=8MiB", "assemble.max_open_bytes=16MiB") as toolgauge:
         before = toolgauge.memory_mib()
         command = [sys.executable, str(LOADGEN), "--endpoint", f"127.0.0.1:{toolgauge.grpc_port}"]
-        command += ["--requests", "300", "--batch", "128", "--settle", "0"]
+        command += ["--requests", "150", "--batch", "128", "--settle", "0"]
         subprocess.run(command, capture_output=True, check=False, timeout=120)
         books = toolgauge.assert_books_balance()
         assert books["refused"] > 0

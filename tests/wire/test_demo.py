@@ -82,29 +82,27 @@ def test_its_output_in_a_pipe_has_no_control_characters(demo: tuple[str, float, 
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f\x9b]", demo[0])
 
 
-@pytest.mark.parametrize("framework", FRAMEWORKS)
-def test_it_shows_a_run_of_each_framework(demo: tuple[str, float, Path], framework: str):
-    assert re.search(rf"(?m)^{framework}, \w+: \d calls?; \d+ pass", demo[0])
+def test_it_shows_a_run_of_each_framework(demo: tuple[str, float, Path]):
+    assert [one for one in FRAMEWORKS if not re.search(rf"(?m)^{one}, \w+: \d calls?; \d+ pass", demo[0])] == []
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "  FAIL  default.tool_success: `charge_card` failed with `ValueError`",
-        "  FAIL  refund-arguments: refund_order: amount: expected 40.0, got 42.5",
-        "62 spans were sent and 62 arrived, 27 of them with scores as attributes;",
-        "  toolgauge.eval.default.tool_success.outcome = fail",
-        "The span `toolgauge.scorecard` of its trace ",
-        '  toolgauge_spans_total{toolgauge_outcome="received"} 62.0',
-        '  toolgauge_trajectories_total{toolgauge_closed_because="run_ended"} 8.0',
-        "these are drawn with replacement",
-        "version 1.0: 180 conversations, no alarm",
-        "`default.tool_success` of `list_orders` fell from ",
-        "toolgauge serve ",
-    ],
+LINES = (
+    "  FAIL  default.tool_success: `charge_card` failed with `ValueError`",
+    "  FAIL  refund-arguments: refund_order: amount: expected 40.0, got 42.5",
+    "62 spans were sent and 62 arrived, 27 of them with scores as attributes;",
+    "  toolgauge.eval.default.tool_success.outcome = fail",
+    "The span `toolgauge.scorecard` of its trace ",
+    '  toolgauge_spans_total{toolgauge_outcome="received"} 62.0',
+    '  toolgauge_trajectories_total{toolgauge_closed_because="run_ended"} 8.0',
+    "these are drawn with replacement",
+    "version 1.0: 180 conversations, no alarm",
+    "`default.tool_success` of `list_orders` fell from ",
+    "toolgauge serve ",
 )
-def test_it_says(demo: tuple[str, float, Path], line: str):
-    assert line in demo[0]
+
+
+def test_it_says_what_a_person_needs_to_know(demo: tuple[str, float, Path]):
+    assert [line for line in LINES if line not in demo[0]] == []
     assert "only " not in demo[0].partition("What arrived")[0]
 
 

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from tests.bench.crash import measure
 from tests.wire.destination import Destination, receiving
 from tests.wire.support import Toolgauge, free_port, recorded, serving, to_grpc, until, until_equal
 from tests.wire.test_health import admin_port, part
 from tests.wire.test_reload import other_trace
+from tools.bench.crash import measure
 
 (RUN,) = recorded("pydantic-ai", "tool_error")
 SPANS = 3

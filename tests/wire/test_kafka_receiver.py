@@ -110,7 +110,7 @@ def test_a_poisoned_message_and_one_of_our_own_are_skipped(broker: str, tmp_path
 
 
 def test_without_room_messages_wait_and_nothing_passes_unread(broker: str, tmp_path: Path):
-    runs = some_runs(60)
+    runs = some_runs(40)
     with receiving() as destination:
         destination.is_away = True
         settings = (*consuming(tmp_path, broker, destination), "inbox.max_bytes=64KiB")

@@ -7,7 +7,7 @@ import pytest
 
 from tests.wire.support import Process, Toolgauge, free_port, get, serving, to_grpc, until
 
-TOOLS = Path(__file__).parent.parent / "bench" / "tools"
+TOOLS = Path(__file__).parents[2] / "tools" / "scripts"
 # What half a request may wait for; the probe is told a little more.
 TIMEOUTS = tuple(
     f"receivers.otlp.protocols.http.{name}=2s" for name in ("read_header_timeout", "read_timeout", "idle_timeout")

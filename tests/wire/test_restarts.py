@@ -16,7 +16,7 @@ from tests.wire.destination import Destination, attributes, receiving
 from tests.wire.support import free_port, send_grpc, serving, to_grpc, until
 
 SECOND = 1_000_000_000
-SHORT_NS, LONG_NS = 6 * SECOND, 120 * SECOND
+SHORT_NS, LONG_NS = 3 * SECOND, 120 * SECOND
 SENDERS = 6
 START_EVERY_S, EXPORT_EVERY_S = 0.1, 0.4
 # Whatever a slow machine does, only the end of a run or of the process closes one.

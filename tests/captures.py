@@ -1,0 +1,61 @@
+"""The captured runs of `tests/corpus` that a test reads: a sample, and with `--long` all of them.
+
+A test that takes the fixture `captured` runs once for each producer. The sample holds two scenarios of each producer, those that fewest producers
+before it have, and each scenario at least once: so it has every producer and every kind of fault.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+CORPUS = Path(__file__).parent / "corpus"
+_EACH = 2
+
+
+class Captured(NamedTuple):
+    """Scenarios of one producer."""
+
+    folder: str
+    scenarios: tuple[str, ...]
+
+    def files(self, *scenarios: str) -> list[Path]:
+        """Return the recorded requests of these scenarios, or of all, in order of arrival."""
+        return [
+            file
+            for scenario in scenarios or self.scenarios
+            for file in sorted((CORPUS / self.folder).glob(f"{scenario}.*otlp.pb"))
+        ]
+
+    def failures(self, check: Callable[[str, str], None]) -> dict[str, str]:
+        """Check every scenario, and name those that fail."""
+        found: dict[str, str] = {}
+        for scenario in self.scenarios:
+            try:
+                check(self.folder, scenario)
+            except AssertionError as error:
+                found[f"{self.folder}/{scenario}"] = str(error)
+        return found
+
+
+def all_captures() -> Mapping[str, Captured]:
+    """Return every scenario, by producer."""
+    found: dict[str, set[str]] = {}
+    for file in CORPUS.glob("*/*.otlp.pb"):
+        found.setdefault(file.parent.name, set()).add(file.name.split(".")[0])
+    return {folder: Captured(folder, tuple(sorted(found[folder]))) for folder in sorted(found)}
+
+
+def sample() -> Mapping[str, Captured]:
+    """Return few scenarios of every producer."""
+    taken: Counter[str] = Counter()
+    found: dict[str, Captured] = {}
+    whole = all_captures()
+    producers = Counter(scenario for each in whole.values() for scenario in each.scenarios)
+    for folder, each in whole.items():
+        by_need = sorted(each.scenarios, key=lambda scenario: (taken[scenario], producers[scenario]))
+        # What few producers have is in the sample, however much there is.
+        chosen = {*by_need[:_EACH], *(scenario for scenario in each.scenarios if producers[scenario] <= _EACH)}
+        taken.update(chosen)
+        found[folder] = Captured(folder, tuple(sorted(chosen)))
+    return found

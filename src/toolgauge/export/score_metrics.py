@@ -4,7 +4,6 @@ A result that is no score goes to the counter and never into the histogram: its 
 set begin at 0 together, so that the first failure is an increase. `label_caps` decides which labels there are.
 """
 
-from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
 from itertools import count
@@ -43,11 +42,10 @@ class _Series(Struct, frozen=True):
 
 
 class _Evaluated(_Series, frozen=True):
-    """Where results that are alike are counted; `cell` has the bucket of their score, if they have one."""
+    """Where results that are alike are counted; `scores` is the cell of their score, with its labels, if they have one."""
 
     is_failure: bool
-    cell: HistogramCell | None
-    bucket: int
+    scores: tuple[HistogramCell, Labels] | None
     value: float
 
 
@@ -197,17 +195,15 @@ class ScoreMetrics:
                 self._count(self._series(producer, verdict, trajectory, now_ns), 1, subject.target or nowhere, now_ns)
 
     def _count(self, series: Iterable[_Evaluated], times: int, judged: SpanRef, now_ns: int) -> None:
-        # As the counter's `add` and the histogram's `record` do. One exemplar a cell and scorecard, that of the last call.
+        # As the counter's `add` does. One exemplar a cell and scorecard, that of the last call.
         counted = self._evaluations.cells
         exemplar = Exemplar(1.0, now_ns, judged.trace_id, judged.span_id)
         for one in series:
             one.label_set.used_ns = now_ns
             counted[one.counted] += times
-            cell, value = one.cell, one.value
-            if cell is not None:
-                cell.counts[one.bucket] += times
-                cell.sum += times * value
-                cell.exemplars[one.bucket] = exemplar if value == 1.0 else replace(exemplar, value=value)
+            if one.scores is not None:
+                of_value = exemplar if one.value == 1.0 else replace(exemplar, value=one.value)
+                self._scores.add(*one.scores, one.value, of_value, times=times)
             if one.is_failure:
                 self._evaluations.exemplars[one.counted] = exemplar
 
@@ -222,15 +218,12 @@ class ScoreMetrics:
             )
             stream, counted = (*who, *rule), (*who, *rule, finding.word, finding.reason)
             self._evaluations.begin(*((*stream, sibling, "") for sibling in OUTCOME_WORDS), counted)
-            value, cell, bucket = finding.value or 0.0, None, 0
+            scores = None
             if finding.value is not None:
-                cell = self._scores.begin(stream, BINARY_BOUNDS if finding.is_binary else SCORE_BOUNDS)
-                bucket = bisect_left(cell.bounds, value)
-            made.append(
-                _Evaluated(
-                    counted, label_set or LabelSet(who, rule, now_ns), finding.word in _FAILURES, cell, bucket, value
-                )
-            )
+                bounds = BINARY_BOUNDS if finding.is_binary else SCORE_BOUNDS
+                scores = (self._scores.begin(stream, bounds), stream)
+            place, is_failure = label_set or LabelSet(who, rule, now_ns), finding.word in _FAILURES
+            made.append(_Evaluated(counted, place, is_failure, scores, finding.value or 0.0))
             # Where a cap was reached, the next time may be another.
             is_lasting = is_lasting and label_set is not None and OTHER not in who
             yield made[-1]

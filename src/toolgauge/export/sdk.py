@@ -25,7 +25,7 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Link, NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
 
 from toolgauge.export.metric_data import present
-from toolgauge.model.metrics import Counter, Exemplar, Gauge, Histogram, Labels, MetricRegistry
+from toolgauge.model.metrics import Counter, Exemplar, Gauge, Histogram, HistogramCell, Labels, MetricRegistry
 
 _SAMPLED = TraceFlags(TraceFlags.SAMPLED)
 
@@ -98,10 +98,14 @@ def _attributes(encoded: Iterable[KeyValue]) -> dict[str, str | bool | int | flo
 class _Mirrored(Histogram, kw_only=True):
     instrument: Instrument
 
-    def record(self, value: float, labels: Labels = (), exemplar: Exemplar | None = None) -> None:
-        Histogram.record(self, value, labels, exemplar)
+    def add(
+        self, cell: HistogramCell, labels: Labels, value: float, exemplar: Exemplar | None, *, times: int = 1
+    ) -> None:
+        Histogram.add(self, cell, labels, value, exemplar, times=times)
         where = None if exemplar is None else span_context(exemplar.trace_id, exemplar.span_id)
-        self.instrument.record(value, dict(present(self.labels, labels)), context=where)
+        attributes = dict(present(self.labels, labels))
+        for _ in range(times):
+            self.instrument.record(value, attributes, context=where)
 
 
 class _MirroredRegistry(MetricRegistry):

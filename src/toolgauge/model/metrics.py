@@ -152,10 +152,21 @@ class Histogram(Struct, kw_only=True):
 
     def record(self, value: float, labels: Labels = (), exemplar: Exemplar | None = None) -> None:
         """Add one measurement to a cell."""
-        cell = self.cells.get(labels) or self.begin(labels, self.bounds)
+        self.add(self.cells.get(labels) or self.begin(labels, self.bounds), labels, value, exemplar)
+
+    def add(
+        self,
+        cell: HistogramCell,
+        labels: Labels,  # noqa: ARG002 (for instruments of the SDK, which mirror it)
+        value: float,
+        exemplar: Exemplar | None,
+        *,
+        times: int = 1,
+    ) -> None:
+        """Add equal measurements to the cell of these labels."""
         bucket = bisect_left(cell.bounds, value)
-        cell.counts[bucket] += 1
-        cell.sum += value
+        cell.counts[bucket] += times
+        cell.sum += times * value
         if exemplar is not None:
             cell.exemplars[bucket] = exemplar
 

@@ -184,10 +184,7 @@ NotExecuted: TypeAlias = Literal["paused", "refused"]
 
 # The most members of an answer that holds only a decision.
 _MAX_MEMBERS = 2
-_STOPPED_KINDS: dict[str, NotExecuted] = {
-    **dict.fromkeys((*PAUSING_EXCEPTIONS, PAUSED), "paused"),
-    REFUSED: "refused",
-}
+_STOPPED_KINDS: dict[str, NotExecuted] = {**dict.fromkeys((*PAUSING_EXCEPTIONS, PAUSED), "paused"), REFUSED: "refused"}
 # A status without an exception event begins with the class: `GraphInterrupt((Interrupt(value=...),))`.
 _CLASS = re.compile(r"(?:[A-Za-z_]\w{0,60}\.){0,8}([A-Z]\w{2,60})(?=$|[(:])")
 _MAX_DECISION = 600

@@ -39,8 +39,7 @@ def command(
         if (error.name or "toolgauge").partition(".")[0] == "toolgauge":
             raise
         raise ConfigError(
-            "`toolgauge mcp` needs the extra `toolgauge[mcp]`, which is not installed",
-            hint=plugins.install_hint("mcp"),
+            "`toolgauge mcp` needs the extra `toolgauge[mcp]`, which is not installed", hint=plugins.install_hint("mcp")
         ) from error
     from toolgauge.cli.loaded_criteria import print_notes
     from toolgauge.mcp_server.answers_to_questions import Answers

@@ -21,13 +21,7 @@ from toolgauge.model.trajectory import ToolCall
 from toolgauge.recognize.values import is_too_large
 from toolgauge.score.compare import path
 from toolgauge.score.facts import Facts, FactsEvaluator
-from toolgauge.score.selection import (
-    has_run_well,
-    nothing_to_judge,
-    readable_arguments,
-    shown,
-    unseen_arguments,
-)
+from toolgauge.score.selection import has_run_well, nothing_to_judge, readable_arguments, shown, unseen_arguments
 from toolgauge.score.tool_offers import REGISTERED
 from toolgauge.score.tool_schemas import (
     Kind,

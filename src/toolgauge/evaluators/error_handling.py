@@ -15,14 +15,7 @@ from toolgauge.score.criterion import hands_over, name_words
 from toolgauge.score.equality import canonical, tagged
 from toolgauge.score.facts import Facts, FactsEvaluator
 from toolgauge.score.recorded_values import leaves
-from toolgauge.score.selection import (
-    CUT_SHORT,
-    not_executed,
-    nothing_to_judge,
-    readable_arguments,
-    shown,
-    was_stopped,
-)
+from toolgauge.score.selection import CUT_SHORT, not_executed, nothing_to_judge, readable_arguments, shown, was_stopped
 
 Handling: TypeAlias = Literal["fixed", "retried", "other_way", "gave_up", "ignored"]
 _VALUES: dict[Handling, float] = {"fixed": 1.0, "retried": 1.0, "other_way": 1.0, "gave_up": 0.5, "ignored": 0.0}

@@ -20,13 +20,7 @@ from toolgauge.score.equality import Identities, canonical
 from toolgauge.score.facts import Facts, FactsEvaluator
 from toolgauge.score.patterns import Globs
 from toolgauge.score.recorded_values import LastingValues, result_value
-from toolgauge.score.selection import (
-    has_taken_effect,
-    nothing_to_judge,
-    readable_arguments,
-    shown,
-    unseen_arguments,
-)
+from toolgauge.score.selection import has_taken_effect, nothing_to_judge, readable_arguments, shown, unseen_arguments
 
 _LONGEST_CYCLE = 5
 # So many identical calls with other results count as one call; at 2 the fifth is the first below 1/2.

@@ -22,12 +22,7 @@ from toolgauge.export import results
 from toolgauge.export.metric_data import add_metrics, snapshot
 from toolgauge.export.redact import MAX_EXPLANATION, Redactor
 from toolgauge.export.regression_events import encode_regressions
-from toolgauge.export.results import (
-    EmitSettings,
-    ResultWriter,
-    incomplete_attributes,
-    on_span,
-)
+from toolgauge.export.results import EmitSettings, ResultWriter, incomplete_attributes, on_span
 from toolgauge.export.score_metrics import ScoreMetrics
 from toolgauge.model.delivery import Outgoing, Signal
 from toolgauge.model.metrics import Metric, MetricRegistry

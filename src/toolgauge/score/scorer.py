@@ -201,12 +201,7 @@ class Scorer:
         )
 
     def _results(
-        self,
-        registered: Registered,
-        facts: Facts,
-        conversation: Conversation,
-        half: NotEvaluated | None,
-        now_ns: int,
+        self, registered: Registered, facts: Facts, conversation: Conversation, half: NotEvaluated | None, now_ns: int
     ) -> list[Result]:
         criterion, evaluator, trajectory = registered.criterion, registered.evaluator, facts.trajectory
         if evaluator is None:

@@ -121,10 +121,7 @@ class Watching:
             )
         self._on_worker = on_worker
         self._loop = asyncio.get_running_loop()
-        self._tasks = (
-            asyncio.create_task(self._work()),
-            asyncio.create_task(self._save_regularly()),
-        )
+        self._tasks = (asyncio.create_task(self._work()), asyncio.create_task(self._save_regularly()))
 
     async def stop(self) -> None:
         """Save and announce the rest. Works twice and without a start."""

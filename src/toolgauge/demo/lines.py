@@ -144,16 +144,6 @@ def _marked(style: Style, mark: str, text: str, most: int) -> Iterator[str]:
         yield f"{indent}{line}" if number else f"  {style.bad(mark)}  {line}"
 
 
-def _alarm_lines(regressions: Iterable[LogRecord], style: Style) -> Iterator[str]:
-    for record in regressions:
-        values = {each.key: each.value for each in record.attributes}
-        baseline, current = (
-            f"{values[f'toolgauge.regression.{name}'].double_value:.2f}" for name in ("baseline", "current")
-        )
-        criterion, tool = (_text(record, f"gen_ai.{name}.name") for name in ("evaluation", "tool"))
-        yield from _marked(style, _ALARM, f"{criterion} of {tool or 'all tools'} fell from {baseline} to {current}", 1)
-
-
 def summary_lines(
     scorecards: Sequence[Scorecard], shown: ScorecardLines, regressions: Sequence[LogRecord], style: Style = PLAIN
 ) -> Iterator[str]:
@@ -167,7 +157,15 @@ def summary_lines(
         yield from unseen
     if regressions:
         yield f"{counted(len(regressions), 'alarm')} (in Prometheus the alert ToolgaugeQualityRegression):"
-        yield from _alarm_lines(regressions, style)
+        for record in regressions:
+            values = {each.key: each.value for each in record.attributes}
+            baseline, current = (
+                f"{values[f'toolgauge.regression.{name}'].double_value:.2f}" for name in ("baseline", "current")
+            )
+            criterion, tool = (_text(record, f"gen_ai.{name}.name") for name in ("evaluation", "tool"))
+            yield from _marked(
+                style, _ALARM, f"{criterion} of {tool or 'all tools'} fell from {baseline} to {current}", 1
+            )
 
 
 def books_lines(arrivals: DemoDestination, sent_spans: int) -> Iterator[str]:

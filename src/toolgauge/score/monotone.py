@@ -95,7 +95,13 @@ def in_stages(stages: Sequence[Classes], turns: Sequence[Classes], weights: RowW
             cell.enter(grid[stage - 1][turn] if stage else None, grid[stage][turn - 1] if turn else None)
             cell.advance()
             grid[stage].append(cell)
-    return _members(_traced_grid(grid), stages, turns)
+    # Give each step the first calls of its classes that are left.
+    steps = _traced_grid(grid)
+    expected = [[deque(members) for members in classes] for classes in stages]
+    actual = [[deque(members) for members in classes] for classes in turns]
+    return sorted(
+        (expected[stage][row].popleft(), actual[turn][column].popleft()) for stage, row, turn, column in steps
+    )
 
 
 class _Counts:
@@ -224,12 +230,3 @@ def _traced_grid(grid: Sequence[Sequence[_Cell]]) -> list[_GridStep]:
 
 def _best(cell: _Cell, states: range) -> int:
     return max(states, key=lambda state: (cell.best[state], -state))
-
-
-def _members(steps: Sequence[_GridStep], stages: Sequence[Classes], turns: Sequence[Classes]) -> Pairs:
-    """Give each step the first calls of its classes that are left."""
-    expected = [[deque(members) for members in classes] for classes in stages]
-    actual = [[deque(members) for members in classes] for classes in turns]
-    return sorted(
-        (expected[stage][row].popleft(), actual[turn][column].popleft()) for stage, row, turn, column in steps
-    )

@@ -96,7 +96,7 @@ class EvaluationLimit(AbstractContextManager[None]):
         self._is_watching = True
         try:
             if self._is_running:
-                used_ns = self._used_ns()
+                used_ns = time.monotonic_ns() if self._clock_id is None else time.clock_gettime_ns(self._clock_id)
                 began_ns = self._began_ns = used_ns if self._began_ns is None else self._began_ns
                 if used_ns - began_ns > limit_ns:
                     self._is_raised = True
@@ -117,9 +117,6 @@ class EvaluationLimit(AbstractContextManager[None]):
                     time.sleep(0)
             except EvaluationTimeout:
                 self._is_raised = False
-
-    def _used_ns(self) -> int:
-        return time.monotonic_ns() if self._clock_id is None else time.clock_gettime_ns(self._clock_id)
 
 
 def _raise_in(thread_id: int) -> None:

@@ -185,8 +185,7 @@ class DataFlow(CallSelection):
         arguments = readable_arguments(call) if flows else {}
         if arguments is None:
             unparsable = f"the arguments of {shown(call.name)} are no object"
-            unseen = unseen_arguments(call) or NotEvaluated(reason="unparsable", explanation=unparsable)
-            return _Use(call, {}, unseen)
+            return _Use(call, {}, unseen_arguments(call) or NotEvaluated(reason="unparsable", explanation=unparsable))
         values = {number: found for number, flow in flows if (found := flow.subject.values(arguments))}
         return _Use(call, values) if values else None
 

@@ -68,8 +68,7 @@ class ToolCallF1(ArgumentComparison):
         unobservable = None if names_only else not_observable(expected, calls)
         if unobservable is not None:
             return unobservable
-        terms = self.terms(trajectory)
-        comparer = self.comparer(expected, calls, terms, names_only=names_only)
+        comparer = self.comparer(expected, calls, self.terms(trajectory), names_only=names_only)
         sides = comparer.sides
 
         def weigh(slot: int, call: int) -> float | None:
@@ -165,8 +164,7 @@ class ToolCallOrder(CallComparison):
         differences = [Difference(where=name, rule="order", expected=Side(value=name)) for name in missing]
         for index in alignment.unexpected[:_MAX_DIFFERENCES]:
             rule = "order" if index in misplaced else "extra call"
-            made_as = Side(value=f"call {index + 1}")
-            differences.append(Difference(where=calls[index].name, rule=rule, actual=made_as))
+            differences.append(Difference(where=calls[index].name, rule=rule, actual=Side(value=f"call {index + 1}")))
         value = common / wanted if wanted else 0.0
         return Scored(
             value=float(is_whole) if self.strict else value,

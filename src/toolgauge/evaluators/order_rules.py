@@ -110,8 +110,7 @@ class Before(_Rule):
             made_here = Match.NO
             for call in turn:
                 awaited = ledger.match(self.call, call)
-                bound = min(ledger.match(self.before, call), awaited.negated)
-                ledger.judge(call, bound=bound, meets=made, how=how)
+                ledger.judge(call, bound=min(ledger.match(self.before, call), awaited.negated), meets=made, how=how)
                 if has_taken_effect(call):
                     made_here = max(made_here, awaited)
             made = max(made, made_here)
@@ -135,8 +134,7 @@ class After(_Rule):
                 if not has_taken_effect(call):
                     continue
                 following = ledger.match(self.call, call)
-                bound = min(ledger.match(self.after, call), following.negated)
-                ledger.judge(call, bound=bound, meets=made, how=how)
+                ledger.judge(call, bound=min(ledger.match(self.after, call), following.negated), meets=made, how=how)
                 made_here = max(made_here, following)
             made = max(made, made_here)
         ledger.breaches.reverse()

@@ -242,8 +242,7 @@ class ToolCallOutput(CallComparison):
         if all(call.output is None for call in expected):
             return NotEvaluated(reason="nothing_expected", explanation="no output is expected")
         # Where no arguments are expected, calls with equal outputs are equal, and paired without looking at all pairs.
-        names_only = all(call.args is None for call in expected)
-        sides = make_sides(expected, calls, names_only=names_only)
+        sides = make_sides(expected, calls, names_only=all(call.args is None for call in expected))
         weighing = _Weighing(sides, Similarity() if self.similarity == "json" else Exact())
         alignment = align(
             weighing.slot_items,

@@ -70,8 +70,7 @@ class Policy(CallSelection):
         for call in calls:
             outcome = self._refusal(call, trajectory) or allowed.get(call.name)
             if outcome is None:
-                fine = Scored(value=1.0, explanation=f"no rule forbids {shown(call.name)}")
-                outcome = allowed.keep(call.name, fine)
+                outcome = allowed.keep(call.name, Scored(value=1.0, explanation=f"no rule forbids {shown(call.name)}"))
             yield call, outcome
 
     def _refusal(self, call: ToolCall, trajectory: Trajectory) -> Outcome | None:

@@ -410,8 +410,7 @@ class ToolUse(FactsEvaluator):
         elif any(self.tools is not None or call.name not in trajectory.neutral_tools for call in calls):
             outcome = _CALLED
         elif trajectory.hidden_turns:
-            all_count = self.tools is None and self.failed_calls == "count"
-            outcome = _ASKED if all_count else hidden_calls(trajectory)
+            outcome = _ASKED if self.tools is None and self.failed_calls == "count" else hidden_calls(trajectory)
         elif trajectory.closed_because in CUT_SHORT:
             outcome = _NO_CALL_SEEN
         yield None, outcome

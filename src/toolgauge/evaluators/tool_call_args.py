@@ -59,8 +59,7 @@ class ToolCallArgs(ArgumentComparison):
         if unanswerable is not None:
             return unanswerable
         default = Similarity() if self.similarity == "json" else Exact()
-        terms = self.terms(trajectory, default=default, subset=self.subset)
-        comparer = self.comparer(expected, calls, terms)
+        comparer = self.comparer(expected, calls, self.terms(trajectory, default=default, subset=self.subset))
         alignment = comparer.aligned()
         if not alignment.pairs and not alignment.missing:
             return NOTHING_MADE

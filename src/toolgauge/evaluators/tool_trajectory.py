@@ -247,6 +247,5 @@ def _differences(
                 rule = _MISSING if edit.call is None else _OUT_OF_ORDER
             expected = None if edit.slot is None else Side(value=sides.slots[edit.slot].args)
             actual = None if edit.call is None else Side(value=readable_arguments(sides.calls[edit.call]))
-            where = edit.name[:_SHOWN_LENGTH]
-            differences.append(Difference(where=where, rule=rule, expected=expected, actual=actual))
+            differences.append(Difference(where=edit.name[:_SHOWN_LENGTH], rule=rule, expected=expected, actual=actual))
     return differences[:_MAX_DIFFERENCES]

@@ -69,13 +69,11 @@ class LeftOut(Struct, frozen=True, kw_only=True):
         if is_alone and self._has(match[0]):
             return True
         # A text may have joined it to other things; its numbers would be there all the same.
-        is_absent = self.is_complete and not all(self._has(number) for number in _NUMBER.findall(value))
-        return False if is_absent else None
+        return False if self.is_complete and not all(self._has(number) for number in _NUMBER.findall(value)) else None
 
     def _has(self, token: str) -> bool:
         wanted = token_hash(token).to_bytes(HASH_BYTES, "big")
-        place = bisect_left(range(len(self.hashes) // HASH_BYTES), wanted, key=self._at)
-        return self._at(place) == wanted
+        return self._at(bisect_left(range(len(self.hashes) // HASH_BYTES), wanted, key=self._at)) == wanted
 
     def _at(self, place: int) -> bytes:
         return self.hashes[place * HASH_BYTES : (place + 1) * HASH_BYTES]

@@ -1,8 +1,7 @@
 """Reads Python literals and reprs that producers leave where JSON should be.
 
-`{'city': 'Paris', 'dry': True}` is a literal, `ToolCall(tool_name='x', id='1')` a repr. Every token is checked before
-the Python parser sees the text, because that parser can be brought to exhaust its stack or crash the process, and
-`literal_eval` would take additions and complex numbers for data.
+`{'city': 'Paris', 'dry': True}` is a literal, `ToolCall(tool_name='x', id='1')` a repr. Every token is checked first: the Python
+parser can be made to exhaust its stack or crash the process, and `literal_eval` takes sums and complex numbers for data.
 """
 
 import ast
@@ -154,7 +153,8 @@ def parse_repr(text: str) -> Json:
     """Read the repr; raise `ValueError` when it is none, or too large."""
     if len(text) > MAX_TEXT:
         raise ValueError("too large")
-    return parse_literal("".join(_literal(text.strip())))
+    state = _Rewriting()
+    return parse_literal("".join(_rewritten(token, state) for token in _tokens(text.strip())))
 
 
 def parse_fields(text: str) -> JsonObject:
@@ -173,12 +173,6 @@ def parse_fields(text: str) -> JsonObject:
     if not isinstance(fields, dict):
         raise ValueError("no fields")
     return fields
-
-
-def _literal(text: str) -> Iterator[str]:
-    state = _Rewriting()
-    for token in _tokens(text):
-        yield _rewritten(token, state)
 
 
 def _tokens(text: str) -> Iterator[re.Match[str]]:

@@ -1,9 +1,8 @@
 """Recognizes the masks that redaction processors and SDKs write in place of a value.
 
-Collected from the Collector's redaction processor (`****`), Bindplane (`[masked_email]`), Presidio (`<EMAIL_ADDRESS>`),
-OpenInference (`__REDACTED__`), Sentry (`[Filtered]`, `[censored]`), Logfire (`[Scrubbed due to 'password']`), Langfuse's
-examples (`[REDACTED EMAIL]`) and Bedrock's guardrails (`{EMAIL}`), LangSmith's documentation (`<email-address>`) and Sentry Relay
-(`[email]`, `[ip]`). A hash in place of a value cannot be told from an id, unless the schema takes no ids.
+Collected from the Collector's redaction processor (`****`), Bindplane (`[masked_email]`), Presidio (`<EMAIL_ADDRESS>`), Bedrock
+(`{EMAIL}`), OpenInference (`__REDACTED__`), Sentry (`[Filtered]`, `[censored]`, `[email]`), Langfuse (`[REDACTED EMAIL]`),
+LangSmith (`<email-address>`) and Logfire (`[Scrubbed due to 'password']`). A hash is told from an id only by the schema.
 """
 
 import re

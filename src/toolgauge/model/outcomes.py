@@ -1,7 +1,6 @@
 """Outcomes, results and scorecards of a trajectory.
 
-A score is a number; "could not look" (`NotEvaluated`) and "the evaluation broke" (`Errored`) are not, and
-never enter a mean, a threshold or a window.
+A score is a number; `NotEvaluated` ("could not look") and `Errored` are not: they enter no mean, threshold or window.
 """
 
 from collections.abc import Mapping
@@ -215,8 +214,7 @@ class Scorecard(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def criteria(self) -> Mapping[str, int]:
         """The places of the criteria by name, in the order of their results."""
-        names = dict.fromkeys([result.criterion for result in self.results])
-        return {name: place for place, name in enumerate(names)}
+        return {name: place for place, name in enumerate(dict.fromkeys([result.criterion for result in self.results]))}
 
     @cached_property
     def subjects(self) -> tuple[Subject, ...]:

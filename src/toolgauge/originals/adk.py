@@ -190,8 +190,7 @@ class ToolParameterMatch(_Metric):
         total, after = 0.0, 0
         for call in expected:
             # Not found: nothing is taken, and the next expected call looks from the same place on.
-            places = (place for place in range(after, len(made)) if made[place].name == call.name)
-            place = next(places, None)
+            place = next((place for place in range(after, len(made)) if made[place].name == call.name), None)
             if place is not None:
                 after = place + 1
                 wanted, found = call.args or {}, made[place].args or {}

@@ -122,8 +122,7 @@ class TrajectoryMatch(BaseModel):
         calls = trajectory.calls
         is_alone = len(calls) <= 1 and len(expected.calls) <= 1
         if self.trajectory_match_mode == "strict" and not is_alone and any(call.requested_by is None for call in calls):
-            explanation = "which calls came in one message was not recorded"
-            return NotEvaluated(reason="no_content", explanation=explanation)
+            return NotEvaluated(reason="no_content", explanation="which calls came in one message was not recorded")
         if self.tool_args_match_mode == "ignore" and not self.tool_args_match_overrides:
             return None
         return not_observable(expected.calls, calls)
@@ -293,8 +292,7 @@ def _read(written: Json) -> tuple[_Message, ...]:
         if "messages" not in written:
             raise _OriginalRaisesError("ValueError", f"`messages` must be a list of messages, not {kind_of(written)}")
         written = written["messages"]
-    messages = written if isinstance(written, list) else [written]
-    return tuple(_read_message(message) for message in messages)
+    return tuple(_read_message(message) for message in (written if isinstance(written, list) else [written]))
 
 
 def _read_message(written: Json) -> _Message:

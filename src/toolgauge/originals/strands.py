@@ -1,8 +1,7 @@
 """The evaluators of strands-agents-evals 1.7.0: three that match steps, `tool_called`, and those that ask a judge.
 
 The first compare two lists of steps: live, a step is the name of a called tool; offline it may be any value. A judge gets
-the same view as in the original, its verdict means the same, and a run has one number; the prompts are our own
-(`score/prompts.py`).
+the same view as in the original, and its verdict means the same; the prompts are our own (`score/prompts.py`).
 """
 
 import sys
@@ -122,8 +121,7 @@ class AnyOrderMatchScorer(_StepScorer):
     def compared(self, made: Sequence[Key], wanted: Sequence[Key]) -> Outcome:
         """Compare as sets."""
         # Wart: steps that are expected twice count once above the line and twice below it.
-        found = len(set(made) & set(wanted))
-        return _share(found, len(wanted), "made") if wanted else _NOTHING_EXPECTED
+        return _share(len(set(made) & set(wanted)), len(wanted), "made") if wanted else _NOTHING_EXPECTED
 
 
 class ToolCalled(BaseModel):

@@ -142,8 +142,7 @@ class Checker:
                 return Fault(error_type, where=where, allowed=allowed[name], found=Side(value=value))
         for name, accepted in allowed.items():
             if name not in call.args and not _is_omissible(accepted):
-                where = f"{call.name}: {name}"
-                return Fault(f"{kind}:missing_optional", where=where, allowed=accepted)
+                return Fault(f"{kind}:missing_optional", where=f"{call.name}: {name}", allowed=accepted)
         return None
 
     def _argument(self, value: Json, details: Json, allowed: list[Json]) -> str | None:

@@ -1,8 +1,7 @@
 """Whether an answer claims success, or admits that something did not work, and whether a claim is about a failed tool.
 
 The phrases are data for six languages (`answer_phrases.toml`, `tool_acts.toml`). A false accusation is worse than an open
-question: a phrase that may admit a failure, a condition, a quotation, or a sentence in an unknown language keeps an answer
-from being a claim.
+question: a phrase that may admit a failure, a condition, a quotation or an unknown language is never a claim.
 """
 
 import re

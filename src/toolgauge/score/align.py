@@ -1,7 +1,6 @@
 """The one place that pairs expected with actual calls: one to one, with the highest total score.
 
-A pair has a value from 0 to 1, or may not be. Of several best totals the one with more whole pairs (value 1)
-counts, then with more required, then with more pairs at all.
+Of several best totals the one with more whole pairs (value 1) counts, then with more required, then with more pairs at all.
 """
 
 from bisect import bisect_right
@@ -178,8 +177,7 @@ class _Aligner:
             by_actual.setdefault((item.kind, item.key), []).append(column)
         stable: Pairs = []
         for columns in by_actual.values():
-            rows = [row_of[column] for column in columns if column in row_of]
-            stable += zip(rows, columns, strict=False)
+            stable += zip([row_of[column] for column in columns if column in row_of], columns, strict=False)
         return sorted(stable)
 
     def _of_kind(self, rows: list[int], columns: list[int], *, peel: bool) -> Pairs:
@@ -246,8 +244,7 @@ class _Aligner:
             return table.of(rows[row], [columns[place] for place in places])
 
         if len(expected) * len(actual) <= self._max_pairs:
-            pairs = monotone.in_order(expected, actual, weights)
-            return sorted((rows[row], columns[place]) for row, place in pairs)
+            return sorted((rows[row], columns[place]) for row, place in monotone.in_order(expected, actual, weights))
         # The longest run of equal calls that is in order; calls between two of them are paired one after the other.
         self.is_greedy = True
         places_of: dict[Hashable, deque[int]] = {}

@@ -1,8 +1,4 @@
-"""How well one actual call meets one expected call: the one comparison of two calls that all evaluators share.
-
-`ArgumentComparison` is the base of evaluators that have the parameters `arguments` and `volatile`; its `comparer` pairs the
-calls (`aligned`) and gives verdicts and differences of a pair (`compare`).
-"""
+"""How well one actual call meets one expected call: the one comparison of two calls that all evaluators share."""
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet

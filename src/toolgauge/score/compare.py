@@ -1,8 +1,7 @@
 """The one place that compares values: an expected one with the one that was recorded.
 
-Booleans are never numbers, 1 equals 1.0, NaN equals NaN, absent differs from null, the order of keys does not
-matter and that of items does. Containers are walked without recursion: spans decide how deep they are.
-Each place of a value has a rule (`rules.Scope`); the walk is the same for all.
+Booleans are never numbers, 1 equals 1.0, NaN equals NaN, absent differs from null; order counts in lists, not in objects.
+Each place has a rule (`rules.Scope`). Containers are walked without recursion: spans decide how deep they are.
 """
 
 import json

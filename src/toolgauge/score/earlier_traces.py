@@ -1,8 +1,7 @@
 """Remembers the ids and numbers that the traces of each conversation showed, to judge its next trace against them.
 
-Arrives: each trace with a conversation id when it closes. Leaves: the same trace with the values of earlier ones. Without it, an id from an
-earlier turn would look invented. The conversations, the values of one and those of all are bounded; a conversation whose values
-were dropped is marked, so that the loss never fails an agent.
+Without it, an id from an earlier turn would look invented. The conversations, the values of one and those of all are bounded;
+a conversation whose values were dropped is marked, so that the loss never fails an agent.
 """
 
 from collections.abc import Iterable, Sequence

@@ -34,8 +34,7 @@ def with_failures(trajectory: Trajectory, failures: Globs) -> Trajectory:
         text = None if call.error is not None else _text(call.result)
         if text is not None and failures.match(text):
             calls[place] = replace(call, error=CallError(kind=_KIND, message=text))
-    has_found = any(map(is_not, calls, trajectory.calls))
-    return replace(trajectory, calls=tuple(calls)) if has_found else trajectory
+    return replace(trajectory, calls=tuple(calls)) if any(map(is_not, calls, trajectory.calls)) else trajectory
 
 
 def _text(result: Content) -> str | None:

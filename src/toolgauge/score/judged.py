@@ -97,8 +97,7 @@ class Writer:
     @property
     def all_notes(self) -> tuple[str, ...]:
         """What was left out, in words."""
-        cut = (f"long values cut: {self._cut_values}",) if self._cut_values else ()
-        return (*self.notes, *cut)
+        return (*self.notes, *((f"long values cut: {self._cut_values}",) if self._cut_values else ()))
 
     def history(self, view: JudgeView) -> str:
         """Quote the conversation before the target, the newest lines as far as the budget goes."""
@@ -183,7 +182,12 @@ class Writer:
     def _call(self, call: ToolCall) -> str:
         known = self.lines.get(call.order)
         if known is None:
-            known = self.lines[call.order] = line(_executed(call), self._limit)
+            fields = _asked(call)
+            if call.error is None or not isinstance(call.result, NotRecorded):
+                fields = (*fields, ("result", shown_content(call.result)))
+            if call.error is not None:
+                fields = (*fields, ("error", call.error.message or call.error.kind))
+            known = self.lines[call.order] = line(fields, self._limit)
         self._cut_values += known[1]
         return known[0]
 
@@ -210,13 +214,6 @@ def shown_content(content: Content) -> Json:
 
 def _asked(call: ToolCall) -> tuple[tuple[str, Json], ...]:
     return (("call", call.name), ("arguments", shown_content(call.arguments)))
-
-
-def _executed(call: ToolCall) -> tuple[tuple[str, Json], ...]:
-    fields = _asked(call)
-    if call.error is None or not isinstance(call.result, NotRecorded):
-        fields = (*fields, ("result", shown_content(call.result)))
-    return fields if call.error is None else (*fields, ("error", call.error.message or call.error.kind))
 
 
 # What a judge writes is not bounded by anybody else.
@@ -276,8 +273,7 @@ class JudgedCalls(JudgedByModel):
 def question_about_call(prompt: Prompt, view: JudgeView, call: ToolCall, writer: Writer) -> Question:
     """Return the question about one call."""
     tools = writer.tools(view.tools, call.name)
-    history = writer.history(view)
-    return question(prompt, (tools, history, writer.target(call)), writer)
+    return question(prompt, (tools, writer.history(view), writer.target(call)), writer)
 
 
 def question(prompt: Prompt, sections: Sequence[str], writer: Writer, *, instructions: str | None = None) -> Question:

@@ -1,8 +1,7 @@
 """Pairs calls in order, with the highest total score: call by call, or by stages and turns.
 
-Stages are groups of expected calls, turns are groups of actual ones; neither has an order within. A pair of an earlier
-stage never stands in a later turn than a pair of a later stage, so every pairing is a walk through the grid of stages and
-turns. Equal calls of a stage or turn are one class: which of them is taken does not matter, only how many.
+Stages are groups of expected calls, turns are groups of actual ones, without order within: every pairing is a walk through
+the grid of stages and turns. Equal calls of a stage or turn are one class: how many are taken matters, not which.
 """
 
 from collections import deque

@@ -208,8 +208,7 @@ def view_of_response(exchanges: Sequence[Exchange]) -> JudgeView:
 
 def _view(earlier: Sequence[Exchange], last: Exchange) -> JudgeView:
     history = tuple(entry for exchange in earlier for entry in exchange.entries)
-    own = replace(last, response="").entries
-    return JudgeView(history=history + own, current=len(history), tools=last.tools)
+    return JudgeView(history=history + replace(last, response="").entries, current=len(history), tools=last.tools)
 
 
 def view_of_last_run(trajectory: Trajectory) -> tuple[JudgeView, str] | None:

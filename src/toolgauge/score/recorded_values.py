@@ -6,7 +6,7 @@ else was asked for because of it, and is compared as it is.
 """
 
 import re
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from itertools import islice
 
 from cachetools import LRUCache
@@ -91,7 +91,10 @@ class LastingValues:
         while left:
             node = left.pop()
             nodes.append(node)
-            left += _members(node)
+            if isinstance(node, dict):
+                left += [member for name, member in node.items() if not _is_passing(name, member)]
+            elif isinstance(node, list):
+                left += node
         known: dict[int, int] = {}
         has_more = False
         for node in reversed(nodes):
@@ -102,12 +105,6 @@ class LastingValues:
 
     def _numbered(self, key: Hashable) -> int:
         return self._numbers.setdefault(key, len(self._numbers))
-
-
-def _members(node: Json) -> Iterable[Json]:
-    if isinstance(node, dict):
-        return [member for name, member in node.items() if not _is_passing(name, member)]
-    return node if isinstance(node, list) else ()
 
 
 def _key(node: Json, known: Mapping[int, int]) -> Hashable:

@@ -247,7 +247,11 @@ class Scorer:
             self._on_switched_off(criterion, trajectory.service)
         results = _checked(registered, seen, outcomes, fault, trajectory.root)
         if half is not None:
-            return [_of_half(result, half) for result in results]
+            # What was found to be missing may be in the other half.
+            return [
+                replace(one, outcome=half) if one.call is None and isinstance(one.outcome, NotEvaluated) else one
+                for one in results
+            ]
         expected = seen.expected
         return results if expected is None else [_with_values_seen(one, conversation, expected) for one in results]
 
@@ -311,12 +315,6 @@ def _checked(
 def _half(trajectory: Trajectory, reason: Reason) -> NotEvaluated | None:
     """Return the outcome of whatever judges an incomplete trajectory as a whole; `None` for a whole one."""
     return None if trajectory.incomplete is None else NotEvaluated(reason=reason, explanation=trajectory.incomplete)
-
-
-def _of_half(result: Result, half: NotEvaluated) -> Result:
-    # What was found to be missing may be in the other half.
-    is_missing = result.call is None and isinstance(result.outcome, NotEvaluated)
-    return replace(result, outcome=half) if is_missing else result
 
 
 def _judged_results(

@@ -221,8 +221,7 @@ def edits(sides: Sides, alignment: Alignment, weigh: Weigh, *, in_order: bool, f
         name, slot, place = sides.calls[call].name, moved.get(call), call
         if call in swaps:
             place = min(call, swaps[call].actual)
-            with_ = sides.calls[swaps[call].actual].name
-            edit = Edit(action="swap", name=name, slot=slot, call=call, where_to=with_)
+            edit = Edit(action="swap", name=name, slot=slot, call=call, where_to=sides.calls[swaps[call].actual].name)
         elif slot is None:
             edit = Edit(action="leave" if free.extra else "delete", name=name, call=call)
         else:
@@ -243,8 +242,7 @@ def _moved(sides: Sides, alignment: Alignment, weigh: Weigh, free: Free) -> dict
     """Find calls that would be as expected at another place; return their slots."""
     paired, calls = {pair.expected for pair in alignment.pairs}, alignment.unexpected
     # Where calls that nobody needs cost nothing, one at the wrong place is but another of them.
-    unpaired = [slot for slot in range(len(sides.slots)) if slot not in paired]
-    slots = alignment.missing if free.extra else unpaired
+    slots = alignment.missing if free.extra else [slot for slot in range(len(sides.slots)) if slot not in paired]
 
     def whole(slot: int, call: int) -> float | None:
         return 1.0 if weigh(slots[slot], calls[call]) == 1.0 else None

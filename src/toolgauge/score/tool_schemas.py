@@ -46,8 +46,7 @@ class Violation(Struct, frozen=True):
     @property
     def is_whole(self) -> bool:
         """Whether nothing in the value is right."""
-        is_single = not isinstance(self.actual, (dict, list))
-        return not self.is_missing and (is_single or self.rule in _OF_THE_WHOLE)
+        return not self.is_missing and (not isinstance(self.actual, (dict, list)) or self.rule in _OF_THE_WHOLE)
 
 
 def valid_share(arguments: JsonObject, found: Sequence[Violation]) -> float:
@@ -321,8 +320,7 @@ class ToolSchema:
         allowed = value_at(self._root, error.schema_path)
         if error.kind.name == "const":
             return [allowed]
-        is_shown = error.kind.name in ("type", "enum") or not isinstance(allowed, (dict, list))
-        return allowed if is_shown else None
+        return allowed if error.kind.name in ("type", "enum") or not isinstance(allowed, (dict, list)) else None
 
 
 class ToolSchemas:

@@ -1,7 +1,5 @@
 """Finds criteria that judge nothing: no trajectory matches, or no called tool is one that they name.
 
-A criterion that judges calls of named tools alone names them in `tools`, or in the rules of `order_rules` and `data_flow`.
-
 A typing error in a glob is no error of the configuration, and a criterion without results looks like one without
 failures. Each is looked for until it matches, then not again before the next hour, so that what works costs nothing.
 """

@@ -319,8 +319,7 @@ def _refusals(error: ValidationError) -> str:
         # Of a field that takes several kinds each has a problem of its own, named at the end of the place.
         steps = [str(step) for step in problem["loc"] if step not in ("str", "dict[str,any]")]
         found = "missing" if problem["type"] == "missing" else kind_of(cast("Json", problem["input"]))
-        accepted = _ACCEPTED.get(problem["type"], problem["msg"])
-        refused.setdefault(".".join(steps), (found, []))[1].append(accepted)
+        refused.setdefault(".".join(steps), (found, []))[1].append(_ACCEPTED.get(problem["type"], problem["msg"]))
     return "; ".join(
         f"UiPath refuses `{place}`, which is {found}: it must be {' or '.join(accepted)}"
         for place, (found, accepted) in refused.items()

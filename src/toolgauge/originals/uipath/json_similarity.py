@@ -83,8 +83,7 @@ class JsonSimilarity(UiPathEvaluator[OutputCriteria]):
         if is_cut(answer):
             return NotEvaluated(reason="truncated", explanation="the answer was too long to keep")
         is_object = self.target_output_key != _WHOLE or not isinstance(criteria.expected_output, str)
-        actual = _object_in(answer) if is_object else answer
-        return self._compared(criteria, actual)
+        return self._compared(criteria, _object_in(answer) if is_object else answer)
 
     def judged_as_written(self, criteria: OutputCriteria, actual: JsonObject) -> Judging:
         """Judge the output that a case gives."""

@@ -304,8 +304,7 @@ class ToolCallOrder(CallEvaluator[OrderCriteria]):
             message = f"expected calls times calls made must be at most {_MAX_CELLS}"
             return Errored(error_type="too_large", message=message)
         if self.strict:
-            is_equal = len(calls) == len(expected) and all(map(LiveCall.is_key, calls, expected))
-            found = expected if is_equal else []
+            found = expected if len(calls) == len(expected) and all(map(LiveCall.is_key, calls, expected)) else []
         else:
             found = _longest_common(expected, calls)
         value = len(found) / len(expected)

@@ -1,7 +1,6 @@
 """Everything an agent had seen before each of its calls, indexed for looking up values.
 
-Arrives: a trajectory, and its calls one after the other. Leaves: where a value had been seen. Each text is folded at most once,
-those of the user first, and its words are taken apart at most once: the cost is linear in the text, however many calls there are.
+Each text is folded and taken apart at most once, the user's first: the cost is linear in the text, however many calls there are.
 """
 
 import re
@@ -315,8 +314,7 @@ class Seen:
     def gap(self) -> NotEvaluated | None:
         """The reason why a value not found may still have been seen; `None` where everything could be searched."""
         self._read_results()
-        has_user = any(self.user.contents) or self._earlier.has_user
-        return self._gap or (None if has_user else NO_USER)
+        return self._gap or (None if any(self.user.contents) or self._earlier.has_user else NO_USER)
 
     @property
     def gap_of_results(self) -> Reason | None:

@@ -1,7 +1,6 @@
 """Normal forms in which a value of an argument and a text are compared: words, numbers, days and telephone numbers.
 
-Arrives: text as producers, users and tools write it. Leaves: folded bytes and what stands in them. Case, spacing, punctuation,
-thousands separators, number words and the ways to write a day make no difference. All patterns are linear in the text.
+Case, spacing, punctuation, thousands separators, number words and date formats make no difference. All patterns are linear.
 """
 
 import re

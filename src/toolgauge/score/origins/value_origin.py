@@ -136,8 +136,7 @@ def _is_id_by_form(text: str) -> bool:
     """Return whether a text is one word of letters and at least three digits: an order, a booking, a parcel."""
     if not _SHORTEST_ID <= len(text) <= _LONGEST_ID or _ID_FORM.fullmatch(text) is None:
         return False
-    digits = sum(map(str.isdigit, text))
-    return digits >= _FEWEST_ID_DIGITS and any(map(str.isalpha, text))
+    return sum(map(str.isdigit, text)) >= _FEWEST_ID_DIGITS and any(map(str.isalpha, text))
 
 
 def origin(value: Value, tool: str, seen: Seen, *, is_whole: bool = False) -> Origin:
@@ -344,8 +343,7 @@ def failing_chains(
 ) -> Mapping[int, CallOrigins]:
     """Return the value chains of the first failing calls of a run by their `order`, of those in `calls` alone where it is given."""
     wanted = None if calls is None else {call.order for call in calls}
-    failing = failing_calls(results, trajectory.calls)
-    chosen = [call for call in failing if wanted is None or call.order in wanted]
+    chosen = [call for call in failing_calls(results, trajectory.calls) if wanted is None or call.order in wanted]
     return {call.order: value_chain(trajectory, call) for call in chosen[:_MAX_FAILING]}
 
 

@@ -172,16 +172,12 @@ class DataFlow(CallSelection):
             return
         checks = [tuple(flow.checks(values, trajectory)) for flow, values in zip(self._flows, wanted, strict=True)]
         for use in uses:
-            judged = [
-                check.judge(use.call, values) for number, values in use.values.items() for check in checks[number]
-            ]
+            judged = [one.judge(use.call, values) for number, values in use.values.items() for one in checks[number]]
             yield use.call, use.unreadable or _outcome(use.call, judged)
 
     def _use(self, call: ToolCall) -> "_Use | None":
         """Return the values of a call that rules name; `None` without any."""
-        flows = [
-            (number, flow) for number, flow in enumerate(self._flows) if flow.subject.place.tool.leads_to(call.name)
-        ]
+        flows = [(number, one) for number, one in enumerate(self._flows) if one.subject.place.tool.leads_to(call.name)]
         arguments = readable_arguments(call) if flows else {}
         if arguments is None:
             unparsable = f"the arguments of {shown(call.name)} are no object"

@@ -290,9 +290,7 @@ class _Weighing:
         identities = Identities()
         self._outputs = [_output(call) for call in sides.calls]
         # Numbers of the outputs, equal for equal ones; `None` without an output to compare.
-        self._call_keys = [
-            identities.of(output.value) if isinstance(output, _Returned) else None for output in self._outputs
-        ]
+        self._call_keys = [identities.of(one.value) if isinstance(one, _Returned) else None for one in self._outputs]
         # A call that may repeat is several slots with one output.
         outputs = {id(slot.output): slot.output for slot in sides.slots if slot.output is not None}
         known = {key: identities.of(_opened(output.value)) for key, output in outputs.items()}

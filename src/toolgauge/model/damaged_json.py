@@ -153,18 +153,13 @@ def _has_known_length(text: str) -> bool:
 
 
 def _is_limit(size: int) -> bool:
-    if size < SHORTEST_LIMIT:
-        return False
-    return size % 100 == 0 or size % 64 == 0 or size & (size + 1) == 0 or size in _ODD_LIMITS
+    return size >= SHORTEST_LIMIT and (0 in (size % 100, size % 64, size & (size + 1)) or size in _ODD_LIMITS)
 
 
 def _is_common(size: int) -> bool:
     """Return whether a length is one of the few limits that even a text somewhat shorter shows."""
-    if size <= SHORTEST_LIMIT:
-        return False
-    return (
-        size % 500 == 0 or size % 1024 == 0 or size & (size - 1) == 0 or size & (size + 1) == 0 or size in _ODD_LIMITS
-    )
+    signs = (size % 500, size % 1024, size & (size - 1), size & (size + 1))
+    return size > SHORTEST_LIMIT and (0 in signs or size in _ODD_LIMITS)
 
 
 def _walk(text: str) -> tuple[Extent, bool]:

@@ -94,8 +94,7 @@ class ExactMatchScorer(_StepScorer):
         if not wanted:
             # Wart: nothing expected is an error here and a success in the other scorers.
             return Errored(error_type="ZeroDivisionError", message=_NO_STEPS)
-        found = sum(first == second for first, second in zip(made, wanted, strict=False))
-        return _share(found, len(wanted), "in place")
+        return _share(sum(one == other for one, other in zip(made, wanted, strict=False)), len(wanted), "in place")
 
 
 class InOrderMatchScorer(_StepScorer):

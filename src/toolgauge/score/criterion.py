@@ -187,9 +187,7 @@ class ToolKinds:
 def hands_over(name: str) -> bool:
     """Return whether the name of a tool shows that it hands over, or back, to another agent or to a person."""
     own = name_words(name)
-    return (
-        _begins(own, _HAND_OFFS) or _begins(own, _HAND_OFFS_TO) or _begins(_split(name[:_READ_LENGTH]), _HAND_OFFS_TO)
-    )
+    return _begins(own, (*_HAND_OFFS, *_HAND_OFFS_TO)) or _begins(_split(name[:_READ_LENGTH]), _HAND_OFFS_TO)
 
 
 def waits(name: str) -> bool:
@@ -289,14 +287,12 @@ def register(criterion: Criterion) -> Registered:
 
 
 def _make_result(criterion: Criterion) -> MakeResult:
-    name, revised, evaluator_name = criterion.name, criterion.revision, criterion.evaluator_name
+    name, revised, evaluator = criterion.name, criterion.revision, criterion.evaluator_name
     version, level, enforce = criterion.evaluator.version, criterion.evaluator.level, criterion.enforce
     is_binary, can_fail = bool(getattr(criterion.evaluator, "binary", False)), criterion.pass_at > 0
 
     def made(target: SpanRef | None, call: ToolCall | None, outcome: Outcome) -> Result:
-        return Result(
-            name, revised, evaluator_name, version, level, enforce, target, call, outcome, is_binary, can_fail
-        )
+        return Result(name, revised, evaluator, version, level, enforce, target, call, outcome, is_binary, can_fail)
 
     return made
 
@@ -390,8 +386,7 @@ def narrowed_to_agent(registered: Registered, trajectory: Trajectory) -> Traject
     if registered.agent is None or registered.criterion.evaluator.level != "call":
         return trajectory
     agent = registered.agent
-    calls = tuple(call for call in trajectory.calls if agent.match(agent_of(call, trajectory)))
-    return replace(trajectory, calls=calls)
+    return replace(trajectory, calls=tuple(one for one in trajectory.calls if agent.match(agent_of(one, trajectory))))
 
 
 def agent_of(call: ToolCall, trajectory: Trajectory) -> str:

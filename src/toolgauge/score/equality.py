@@ -91,9 +91,7 @@ _JUST_BELOW_ONE = math.nextafter(1.0, 0.0)
 
 def same(first: Json, second: Json) -> bool:
     """Return whether two single values (no containers) are the same."""
-    return (
-        not isinstance(first, list | dict) and not isinstance(second, list | dict) and (tagged(first) == tagged(second))
-    )
+    return not (isinstance(first, list | dict) or isinstance(second, list | dict)) and tagged(first) == tagged(second)
 
 
 def tagged(value: Leaf) -> list[str | int | float]:

@@ -68,9 +68,7 @@ def failing_calls(results: Sequence[Result], calls: Sequence[ToolCall]) -> tuple
     # Criteria in the shadow count where no other failed.
     failed = [result for result in results if outcome_word(result.outcome) == "fail"]
     deciding = [result for result in failed if result.enforce == "live"] or failed
-    named = {id(result.call) for result in deciding if result.call is not None} | differences_by_call(
-        deciding, calls
-    ).keys()
+    named = {id(one.call) for one in deciding if one.call is not None} | differences_by_call(deciding, calls).keys()
     if named:
         return tuple(call for call in calls if id(call) in named)
     return tuple(call for call in calls if call.has_failed) if failed else ()

@@ -162,9 +162,7 @@ class _Cell:
     def advance(self) -> None:
         """Pair calls from each state on; every move leads to a higher state."""
         best, size = self.best, self.turn.size
-        moves = [
-            (move.gain, move.step, self.stage.room[move.expected], self.turn.room[move.actual]) for move in self.moves
-        ]
+        moves = [(one.gain, one.step, self.stage.room[one.expected], self.turn.room[one.actual]) for one in self.moves]
         if not moves:
             return
         for state, total in enumerate(best):

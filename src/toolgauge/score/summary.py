@@ -57,9 +57,7 @@ def mismatches(comparer: ArgumentComparer, alignment: Alignment) -> tuple[Mismat
         if sides.slot_arguments[slot] is None:
             continue
         calls = left.get(sides.slots[slot].name, [])
-        alike = {
-            call: weight for call in calls[:_MAX_DIFFERENCES] if (weight := comparer.weigh(slot, call)) is not None
-        }
+        alike = {call: value for call in calls[:_MAX_DIFFERENCES] if (value := comparer.weigh(slot, call)) is not None}
         call = max(alike, key=alike.__getitem__, default=None)
         mismatch = None if call is None else _mismatch(comparer, slot, call)
         if mismatch is not None:
@@ -166,9 +164,7 @@ def report(comparer: ArgumentComparer, alignment: Alignment) -> Report:
     described = {one.slot for one in paired}
     missing = [sides.slots[slot] for slot in alignment.missing[:_MAX_DIFFERENCES] if slot not in described]
     differences += [one.difference for one in paired]
-    differences += [
-        Difference(where=slot.name, rule="missing call", expected=Side(value=slot.args)) for slot in missing
-    ]
+    differences += [Difference(where=one.name, rule="missing call", expected=Side(value=one.args)) for one in missing]
     return Report(
         notes=(*notes, *leftovers(sides, alignment, paired), *pairing_notes(alignment, comparer)),
         parts={**figures.parts(), **counts(alignment)},

@@ -152,9 +152,7 @@ class DataFlow(CallSelection):
 
     def names_call(self, trajectory: Trajectory) -> bool:
         """Return whether any call that counts is of a tool that a rule names."""
-        return any(
-            flow.subject.place.tool.leads_to(call.name) for call in self.calls(trajectory) for flow in self._flows
-        )
+        return any(one.subject.place.tool.leads_to(call.name) for call in self.calls(trajectory) for one in self._flows)
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
         """Yield one outcome for each call with an argument that a rule names."""

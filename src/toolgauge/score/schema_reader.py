@@ -164,7 +164,7 @@ def _reference(_reader: SchemaReader, written: Json, where: str) -> Json:
 def _types(_reader: SchemaReader, written: Json, where: str) -> Json:
     # Gemini writes them in capitals.
     names = [
-        one.lower() if isinstance(one, str) else "" for one in (written if isinstance(written, list) else [written])
+        name.lower() if isinstance(name, str) else "" for name in (written if isinstance(written, list) else [written])
     ]
     if "any" in names:
         return None

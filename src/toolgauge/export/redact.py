@@ -1,8 +1,7 @@
 """Redacts values of spans: masks secrets in explanations, and shows values only where that is allowed.
 
-Explanations name arguments and what differs in kind. Everything that leaves in events, scorecards or logs
-passes here; patterns are masked also where values are shown, and run in RE2 because some come from configuration. Values are
-written as JSON of bounded length and depth, as hostile ones are larger than anybody reads.
+Everything that leaves in events, scorecards or logs passes here; patterns are masked also where values are shown, and run
+in RE2 because some come from configuration. Values are written as JSON of bounded length and depth.
 """
 
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownVariableType=false

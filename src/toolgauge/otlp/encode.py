@@ -1,8 +1,7 @@
 """Writes the OTLP messages of each result as bytes: through the message classes they cost five times the CPU.
 
-A message is its fields one after the other, so what many messages share is written once and put beside the rest. Texts
-and times from spans are made fit for the wire here: a lone surrogate makes protobuf raise, a NUL makes some stores refuse
-the whole request.
+What many messages share is written once and put beside the rest. Texts and times from spans are made fit for the wire here:
+a lone surrogate makes protobuf raise, a NUL makes some stores refuse the whole request.
 """
 
 import re

@@ -268,9 +268,8 @@ def _dropped(field_tag: bytes, count: int) -> bytes:
 
 
 class Emitter:
-    """Encodes scorecard spans, evaluation events and metrics as OTLP requests of our own.
-
-    Belongs to the worker thread, but for `metrics`, `snapshot` and `metrics_request`. `start_ns` is the process start.
+    """Encodes scorecard spans, evaluation events and metrics as OTLP requests of our own; `start_ns` is the process start.
+    Belongs to the worker thread, but for `metrics`, `snapshot` and `metrics_request`.
     """
 
     def __init__(

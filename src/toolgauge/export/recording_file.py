@@ -49,7 +49,6 @@ _Arrived: TypeAlias = tuple[Signal, bytes]
 
 class RecordingFile:
     """One recording, from `start` to `close`; `put` belongs to one thread. `losses` counts requests that were not written.
-
     `start` moves an existing file aside with `rotation`, and deletes it with `replaces`; otherwise it fails.
     """
 

@@ -81,7 +81,7 @@ _Handler: TypeAlias = "grpc.RpcMethodHandler[bytes, bytes]"
 
 
 class GrpcReceiver:
-    """Receives OTLP over gRPC; `port` is known after the start; `has_memory` tells whether so many more bytes fit."""
+    """Receives OTLP over gRPC; `port` is known after the start; `has_memory` answers for so many more bytes."""
 
     def __init__(
         self,

@@ -55,7 +55,7 @@ _SLOWEST_BYTES_PER_S = 64 * 1024
 
 
 class HttpReceiver:
-    """Receives OTLP over HTTP, protobuf and JSON; `port` is known after the start; `has_memory` tells whether more bytes fit."""
+    """Receives OTLP over HTTP, protobuf and JSON; `port` is known after the start; `has_memory` answers for so many more bytes."""
 
     def __init__(
         self,

@@ -184,9 +184,7 @@ class Redactor:
 
     def mask(self, text: str) -> str:
         """Mask secrets and cut to the length of an explanation."""
-        if len(text) > MAX_EXPLANATION:
-            return self._explanation(text)
-        return self._known_explanation(text)
+        return self._explanation(text) if len(text) > MAX_EXPLANATION else self._known_explanation(text)
 
     def error(self, text: str, length: int = MAX_EXPLANATION) -> str:
         """Mask secrets in the text of an error and cut it to `length`; its cause stays."""

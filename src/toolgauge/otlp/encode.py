@@ -144,9 +144,7 @@ class RequestWriter:
 def fit_text(text: str, limit: int) -> str:
     """Cut to `limit` characters and replace what cannot travel; line breaks and tabs stay."""
     cut = text[:limit]
-    if cut.isascii() and cut.isprintable():
-        return cut
-    return _UNFIT_FOR_TEXT.sub(_REPLACEMENT, cut)
+    return cut if cut.isascii() and cut.isprintable() else _UNFIT_FOR_TEXT.sub(_REPLACEMENT, cut)
 
 
 def fit_time(time_ns: int) -> int:

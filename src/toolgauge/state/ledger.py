@@ -314,6 +314,4 @@ class OffsetJournal:
     def _done(self, message: BrokerMessage) -> _Partition | None:
         """Return the partition that needed the message; `None` where it was not needed."""
         part = self._partitions.get((message.topic, message.assignment.partition))
-        if part is None or part.needed.pop(message, None) is None:
-            return None
-        return part
+        return None if part is None or part.needed.pop(message, None) is None else part

@@ -1,7 +1,6 @@
 """A destination: a bounded queue, a few sender tasks, retries, and counts of delivered and dropped spans.
 
-Each request is acknowledged by the destination (or rejected in part), or dropped and counted with a reason. A dead
-destination fills its queue, and then the pipeline refuses.
+Each request is acknowledged (or rejected in part), or dropped and counted with a reason; a full queue refuses more.
 """
 
 import asyncio
@@ -257,10 +256,7 @@ class Undelivered:
 
 
 class Destination:
-    """Sends requests to one destination, with a queue, retries and counts.
-
-    Implements `model.delivery.Outbox`; belongs to one event loop.
-    """
+    """Sends requests to one destination; implements `model.delivery.Outbox`; belongs to one event loop."""
 
     def __init__(
         self, settings: DestinationSettings, metrics: SelfMetrics, sender: Sender, ledger: Ledger | None = None

@@ -1,8 +1,7 @@
 """Metrics, evaluation events and scorecard spans of toolgauge itself, as cells and as requests to send.
 
 Every process has its own `service.instance.id`: two replicas would otherwise overwrite each other's series. Spans are held
-for seconds and real runs last for minutes: a span of the scorecard, in the judged trace, is how late scores reach the trace.
-It has the trajectory's results and counts of calls by criterion; only calls that did not pass have an event.
+for seconds and runs last for minutes: a scorecard span in the judged trace carries late scores. Passed calls have no event.
 """
 
 # pyright: reportUnknownMemberType=false
@@ -269,9 +268,8 @@ def _dropped(field_tag: bytes, count: int) -> bytes:
 
 
 class Emitter:
-    """Encodes scorecard spans, evaluation events and metrics as OTLP requests of our own.
-
-    Belongs to the worker thread, but for `metrics`, `snapshot` and `metrics_request`. `start_ns` is the process start.
+    """Encodes scorecard spans, evaluation events and metrics as OTLP requests of our own; `start_ns` is the process start.
+    Belongs to the worker thread, but for `metrics`, `snapshot` and `metrics_request`.
     """
 
     def __init__(

@@ -1,8 +1,7 @@
 """Several destinations: each has its own queue, retries and counts; a dead one does not stop the others.
 
-A request is refused only while no destination that takes its signal has room. A full one misses requests, which are
-counted. Without any destination senders' spans end here as consumed, and our own exports are dropped: scores are then
-read from the metrics endpoint alone.
+A request is refused only while no destination that takes its signal has room; a full one misses requests, which are
+counted. Without any destination senders' spans end here as consumed, and our own exports are dropped.
 """
 
 import asyncio

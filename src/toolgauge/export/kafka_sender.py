@@ -1,7 +1,6 @@
 """One attempt to write a request to Kafka: one message a trace, as the Collector's kafka exporter with `partition_traces_by_id`.
 
-A message is delivered when all replicas in step have it. Its key is the trace id in lower-case hex, and keys go to the partitions to
-which the Collector's exporter sends them: all of a trace lies in one partition, in the order in which it was sent.
+A message is delivered when all replicas in step have it. Keys (the trace id) choose partitions as the Collector does.
 """
 
 import asyncio

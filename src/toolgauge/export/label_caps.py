@@ -1,8 +1,7 @@
 """Bounds the values of the labels of score metrics.
 
-Names of services, agents and tools and attributes of resources come from clients: one careless client (a tool name with an
-id in it) would fill the metrics store. A value over a cap becomes `_other` and is counted. A service that needs a place takes
-it from the service that has most, so invented names of one service cost no other its own. Times are those of scorecards.
+Names come from clients: one tool name with an id in it would fill the metrics store. A value over a cap becomes `_other` and
+is counted. A service that needs a place takes it from the service that has most. Times are those of scorecards.
 """
 
 from collections import Counter, deque

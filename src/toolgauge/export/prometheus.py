@@ -1,8 +1,7 @@
-"""The endpoint that Prometheus scrapes.
+"""The endpoint that Prometheus scrapes: OpenMetrics with exemplars where the client accepts it, else the classic text.
 
-OpenMetrics with exemplars where the client accepts it, the classic text otherwise. Names are those of Prometheus' own
-translation of our OTLP metrics. Cells are copied first and written as text in a thread: tens of thousands of lines take
-longer than receivers may wait. The process has the metric names that stock dashboards know.
+Names are those of Prometheus' own translation of our OTLP metrics, and of the process metrics that stock dashboards know.
+Cells are copied first and written as text in a thread: tens of thousands of lines take longer than receivers may wait.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -59,10 +58,7 @@ _INDEX_HEADERS = {
 
 
 class MetricsEndpoint(HttpEndpoint):
-    """Serves metrics to Prometheus.
-
-    `/metrics` is the exposition, `/` a page for people; port 0 takes any free one.
-    """
+    """Serves metrics to Prometheus: `/metrics` is the exposition, `/` a page for people; port 0 takes any free one."""
 
     def __init__(
         self,

@@ -1,8 +1,7 @@
 """Writes the requests that arrive to a file that `toolgauge inspect`, `replay`, `compare` and `doctor` read.
 
-A thread writes, so that a slow disk delays no sender; what it cannot write is counted and lost to the file alone. Compressed
-files are whole members one after another, a second of traffic each: a process that is killed leaves a file that can be
-read, without its last second.
+A thread writes, so that a slow disk delays no sender. Compressed files are a whole member a second: a killed process leaves
+a readable file.
 """
 
 import contextlib
@@ -50,7 +49,6 @@ _Arrived: TypeAlias = tuple[Signal, bytes]
 
 class RecordingFile:
     """One recording, from `start` to `close`; `put` belongs to one thread. `losses` counts requests that were not written.
-
     `start` moves an existing file aside with `rotation`, and deletes it with `replaces`; otherwise it fails.
     """
 

@@ -1,8 +1,7 @@
 """Redacts values of spans: masks secrets in explanations, and shows values only where that is allowed.
 
-Explanations name arguments and what differs in kind. Everything that leaves in events, scorecards or logs
-passes here; patterns are masked also where values are shown, and run in RE2 because some come from configuration. Values are
-written as JSON of bounded length and depth, as hostile ones are larger than anybody reads.
+Everything that leaves in events, scorecards or logs passes here; patterns are masked also where values are shown, and run
+in RE2 because some come from configuration. Values are written as JSON of bounded length and depth.
 """
 
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -185,9 +184,7 @@ class Redactor:
 
     def mask(self, text: str) -> str:
         """Mask secrets and cut to the length of an explanation."""
-        if len(text) > MAX_EXPLANATION:
-            return self._explanation(text)
-        return self._known_explanation(text)
+        return self._explanation(text) if len(text) > MAX_EXPLANATION else self._known_explanation(text)
 
     def error(self, text: str, length: int = MAX_EXPLANATION) -> str:
         """Mask secrets in the text of an error and cut it to `length`; its cause stays."""

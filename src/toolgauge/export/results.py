@@ -1,7 +1,6 @@
 """Writes results as OTLP attributes: on the judged spans, on the scorecard's span and its events, in log records.
 
-Criteria, outcomes and explanations repeat, so attributes are written once for all results that are alike. What a result
-judges (tool, agent, ids, times) is written elsewhere.
+Attributes are written once for all results that are alike; tool, agent, ids and times are written elsewhere.
 """
 # pyright: reportUnknownMemberType=false
 

@@ -1,7 +1,6 @@
 """From scorecards to metric cells: scores, outcomes, trajectories, tool calls.
 
-A result that is no score goes to the counter and never into the histogram: its mean would move. All outcomes of a label
-set begin at 0 together, so that the first failure is an increase. `label_caps` decides which labels there are.
+A result without a score stays out of the histogram. All outcomes of a label set begin at 0: a first failure is an increase.
 """
 
 from collections.abc import Collection, Iterable, Iterator

@@ -1,7 +1,6 @@
 """Our scorecard spans, events and metrics as objects of the OpenTelemetry SDK, for an application that has one.
 
-Scorecard spans leave through the application's own exporter and events through its own logger: they are encoded once, in
-one place, and read back here. Counters and gauges are observed when the application collects, which costs nothing before;
+Spans and events are encoded once and read back here. Counters and gauges are observed when the application collects;
 a histogram cannot be observed, so each measurement is made twice: in our cell and in the instrument.
 """
 

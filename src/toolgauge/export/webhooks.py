@@ -1,8 +1,7 @@
 """Announces regressions to webhooks: an Alertmanager (API v2), or any service that takes plain JSON.
 
-A lasting alert is sent again every minute, as Prometheus does: Alertmanager resolves one that is not, so a toolgauge that is
-gone leaves no alert behind, and a restart resolves none. Each request has its own connection, with the certificates of that
-moment. A request that is given up is counted, and logged without URL, headers or body, which may hold secrets.
+A lasting alert is sent again every minute, as Prometheus does: Alertmanager resolves one that is not. A request that is
+given up is counted, and logged without URL, headers or body, which may hold secrets.
 """
 
 import asyncio

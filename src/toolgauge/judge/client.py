@@ -12,7 +12,6 @@ from toolgauge.model.judging import Question
 
 class Reply(Struct, frozen=True, kw_only=True):
     """The answer of a judge; `problem` is why it holds no verdict, `text` is the text that the model wrote, where known.
-
     Tokens are `None` where not reported; `raw` is the client's own reply, for the next request of the conversation.
     """
 
@@ -61,8 +60,7 @@ _CLOSE_S = 2.0
 
 
 class ClientThread:
-    """A client on an event loop and a thread of its own, from the first request or `prepare` to `close`. Implements `Client`.
-
+    """Implements `Client` on an event loop and a thread of its own, from the first request or `prepare` to `close`.
     Libraries of providers work for tens of milliseconds a call: on the loop that receives spans, every sender would wait.
     """
 

@@ -1,8 +1,7 @@
 """Judge models of any provider, through pydantic-ai: the verdict is asked for as a tool call, as JSON or in plain text.
 
-The only module that needs the extra `toolgauge[judge]`; it is reached by its entry point in `toolgauge.judges`.
-One request is sent once: retrying, asking again and every bound are not left to libraries. Only until it is known which
-output a provider accepts, a request that it rejects for its output is sent in the next one.
+The only module that needs the extra `toolgauge[judge]`. One request is sent once: retries and bounds are not left to
+libraries. Until it is known which output a provider accepts, a request rejected for its output is sent in the next one.
 """
 
 import json

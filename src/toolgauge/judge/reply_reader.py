@@ -1,7 +1,6 @@
 """A model's reply, read as the verdict of a form: JSON, alone or in prose, or a label or a number in plain text.
 
-The text of any model comes in, and one verdict or its problem goes out. An ambiguous reply has no verdict: guessing
-would be a false score, and asking again costs one call.
+An ambiguous reply has no verdict: guessing would be a false score, and asking again costs one call.
 """
 
 import json
@@ -78,10 +77,8 @@ class Ambiguous(Struct, frozen=True):
 
 
 class Scale(Struct, frozen=True):
-    """The values that a verdict may have: labels, or numbers.
-
-    `pattern` finds a value, `read` is its value, `None` where it is not on the scale. Numbers also count and date things,
-    so that one alone is less of a verdict than a label: `is_numeric`.
+    """The values that a verdict may have: labels, or numbers (`is_numeric`), which may also count or date something else.
+    `pattern` finds a value, `read` is its value, `None` where it is not on the scale.
     """
 
     pattern: str
@@ -243,7 +240,6 @@ class Unread(Struct, frozen=True):
 
 def read_reply(text: str, form_name: str, form: JsonObject) -> JsonObject | Unread:
     """Read the verdict out of a text: from its JSON if it holds any, else from the label or number that it states.
-
     Thoughts before the answer and objects with no property of the form are ignored; all other objects have to agree.
     """
     whole = _decoded(text)

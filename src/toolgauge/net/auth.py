@@ -1,7 +1,6 @@
-"""Authentication of clients: a token in a header, compared in constant time; and requests of browsers.
+"""Authentication of clients by a token, compared in constant time and never shown; and requests of browsers.
 
-Tokens are never shown, logged or counted. A page elsewhere can have a browser ask this machine, and reads the answer if it points
-a name of its own here (DNS rebinding); the Host header names it then. Ports decide nothing: tunnels change them.
+A page elsewhere can point a name of its own here (DNS rebinding) and read answers; the Host header then has that name.
 """
 
 import base64
@@ -23,7 +22,6 @@ _LOG = logging.getLogger("toolgauge")
 
 def is_own_host(header: str, endpoint_host: str) -> bool:
     """Return whether a Host header names an endpoint that listens on `endpoint_host`, and cannot be another's name.
-
     Beyond loopback, addresses and names without a dot, which the public DNS does not have, count too.
     """
     try:
@@ -52,8 +50,7 @@ def is_of_another_site(headers: Mapping[str, str]) -> bool:
 
 class TokenGuard:
     """Admits requests whose header `header` is `<scheme> <token>`, or the token alone without a scheme.
-
-    A file holds one token a line and is read again when it changes; while it is empty or unreadable, its last tokens are valid.
+    A file (one token a line) is read again when it changes; while it is empty or unreadable, its last tokens are valid.
     """
 
     def __init__(self, auth: Auth) -> None:

@@ -1,7 +1,6 @@
-"""Listening sockets of an endpoint such as `localhost:4317`, and connections on the event loop.
+"""Listening sockets of an endpoint such as `localhost:4317` (two addresses), and connections on the event loop.
 
-`localhost` is two addresses: clients that resolve it to ::1 would otherwise be refused. A renewed certificate serves the next
-connections. asyncio's own servers fill the log and the core when there is no descriptor left; here that is a wait.
+A renewed certificate serves the next connections. Without a free descriptor it waits; asyncio's servers fill log and core.
 """
 
 import asyncio

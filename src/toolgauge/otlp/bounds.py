@@ -1,7 +1,6 @@
 """Parses messages, and checks bounds on the number of their fields before protobuf makes objects of them.
 
-A field of two bytes can become an object of 160: without a bound, one request of 64 MiB takes gigabytes. A message that exceeds
-a bound has more fields than any producer writes.
+A field of two bytes can become an object of 160: without a bound, one request of 64 MiB takes gigabytes.
 """
 
 import re

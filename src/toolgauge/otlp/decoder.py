@@ -1,8 +1,7 @@
 """From the bytes of a request to views of the spans and log records that some dialect could read.
 
-One byte pattern decides for each raw span; only a span with a mark, or of a scope that a dialect names, is parsed,
-once and alone. Of all other spans the ids are read. A broken span costs nobody but itself: it stays in the request,
-unread. Nothing that leaves here, but for the request itself, keeps the request alive: spans wait, requests must not.
+Only spans that a byte pattern or their scope marks are parsed, once and alone. A broken span costs nobody but itself: it
+stays in the request, unread. Nothing that leaves here, but for the request itself, keeps the request alive.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -56,7 +55,6 @@ class ViewedSpan(Struct, frozen=True, eq=False):
 @dataclass(slots=True, eq=False)
 class DecodedTraces:
     """A request of spans. `undecodable` spans bear a mark, could not be read, and stay in the body.
-
     `heads` are the ids of all spans that are not viewed, but for spans of our own scope and spans without ids.
     """
 
@@ -149,7 +147,6 @@ class _Reading:
 
 class Decoder:
     """Decodes requests; remembers the scopes and resources that senders repeat. `labels` are attributes of resources.
-
     Items are viewed with keys or log event names that begin with one of `marks`, `wanted` keys, or scopes of `scopes`.
     """
 

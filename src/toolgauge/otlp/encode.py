@@ -1,8 +1,7 @@
 """Writes the OTLP messages of each result as bytes: through the message classes they cost five times the CPU.
 
-A message is its fields one after the other, so what many messages share is written once and put beside the rest. Texts
-and times from spans are made fit for the wire here: a lone surrogate makes protobuf raise, a NUL makes some stores refuse
-the whole request.
+What many messages share is written once and put beside the rest. Texts and times from spans are made fit for the wire here:
+a lone surrogate makes protobuf raise, a NUL makes some stores refuse the whole request.
 """
 
 import re
@@ -145,9 +144,7 @@ class RequestWriter:
 def fit_text(text: str, limit: int) -> str:
     """Cut to `limit` characters and replace what cannot travel; line breaks and tabs stay."""
     cut = text[:limit]
-    if cut.isascii() and cut.isprintable():
-        return cut
-    return _UNFIT_FOR_TEXT.sub(_REPLACEMENT, cut)
+    return cut if cut.isascii() and cut.isprintable() else _UNFIT_FOR_TEXT.sub(_REPLACEMENT, cut)
 
 
 def fit_time(time_ns: int) -> int:

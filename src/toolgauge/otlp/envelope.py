@@ -32,7 +32,6 @@ _MOST_WRITTEN = 16
 
 class Container(Struct, eq=False):
     """Resource and scope around a span, as copied bytes: an element for each time the field was written, or one for all.
-
     Compared by identity. `request` is equal within a request, `origin` also for all requests of one connection.
     """
 

@@ -1,8 +1,7 @@
 """Byte patterns that show, without decoding, whether a span or log record may have an attribute key a dialect asks for.
 
 Anchored at the tag in front of a key: substring tests cost as much as decoding. Lengths are bounded, or multi-byte text
-becomes quadratic. The Collector writes the last field first, so a value in front of its key; such records are anchored at
-the key alone and sometimes viewed for nothing. Other orders are legal but not seen. RE2 is four times faster for requests.
+becomes quadratic. The Collector writes a value in front of its key; such records are anchored at the key alone.
 """
 
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false

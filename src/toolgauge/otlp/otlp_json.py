@@ -1,8 +1,7 @@
 """OTLP JSON in, the same request as protobuf bytes out.
 
 OTLP's JSON has hex ids, integer enums and lowerCamelCase keys only, and ignores unknown keys: protobuf's `json_format` reads
-ids as base64 without an error, takes names of enums and snake_case, and is slow. One writer a field is made once from the
-message's descriptor. The path of a wrong value is built on the way out of the writers.
+ids as base64 without an error, takes enum names and snake_case, and is slow. Here each field has one writer, made once.
 """
 
 import base64

@@ -1,8 +1,7 @@
 """Whole requests: with a checked envelope, framed in a recording, counted item by item, and split by trace or worker.
 
-All signals have the same envelope on the wire, so one of another signal must be refused, not acknowledged. In a recording, each
-request is its size (a varint) and its bytes, after field 15, which OTLP does not have, with the signal's name if not spans. A
-broker wants one trace a message; a request for one worker stays byte for byte. With conversation ids, a trace goes to the worker
+All signals have the same envelope, so one of another signal must be refused. In a recording, each request is its size (a
+varint) and its bytes, after field 15 with the signal's name if not spans. With conversation ids, a trace goes to the worker
 of the conversation that its first request shows, else to that of the trace id; later spans follow it.
 """
 
@@ -252,7 +251,6 @@ _LARGEST_STRICT_BYTES = 1 << 20
 
 class Request(Struct, frozen=True, eq=False):
     """One export request as received, with its parsed envelope and the number of its spans, records or metrics.
-
     `sender` is the same for requests of one connection; `entry` is the source from which it can be read again.
     """
 
@@ -307,7 +305,6 @@ def _items(request: RequestMessage) -> Iterator[bytes]:
 
 def check_signal(signal: Signal, request: RequestMessage) -> None:
     """Raise `DecodeError` when the request is of another signal than its endpoint.
-
     Rule: the first item with a field, or a wire type of a field, that only one signal has decides.
     """
     for raw in filter(None, _items(request)):

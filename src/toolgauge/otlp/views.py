@@ -1,8 +1,7 @@
 """Views of one raw span or log record, with its resource and scope; remembers what senders repeat.
 
-Each is parsed alone: a part of a parsed request would keep the whole request alive. Attribute values stay bytes until they
-are looked up. Short cuts answer only for forms they checked exactly. A value that cannot be decoded reads as `None` and is
-counted: a look-up must never raise into a dialect.
+Each is parsed alone: a part of a parsed request would keep the whole request alive. Short cuts answer only for forms they
+checked exactly. A value that cannot be decoded reads as `None` and is counted: a look-up never raises into a dialect.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence

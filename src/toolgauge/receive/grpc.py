@@ -1,7 +1,6 @@
 """OTLP over gRPC: raw request bytes in, an empty response or a status with details out.
 
-Messages stay bytes (no deserialiser), and decompression is done here: what gRPC does with a message that
-grows beyond its limit differs between versions, and would not be counted.
+Decompression is done here: what gRPC does with a message over its limit differs by version, and would not be counted.
 """
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportAttributeAccessIssue=false
@@ -82,10 +81,7 @@ _Handler: TypeAlias = "grpc.RpcMethodHandler[bytes, bytes]"
 
 
 class GrpcReceiver:
-    """Receives OTLP over gRPC.
-
-    `port` is known once it has started; `has_memory` answers whether so many more bytes may be gathered.
-    """
+    """Receives OTLP over gRPC; `port` is known after the start; `has_memory` answers for so many more bytes."""
 
     def __init__(
         self,
@@ -197,9 +193,8 @@ class _Methods(grpc.GenericRpcHandler):
 
 
 class FirstCall(grpc.GenericRpcHandler):
-    """Logs that TLS connections bring no call, as long as none has come since the start.
-
-    Rule: no call within 10 s, before any sender ever got in, is a failed handshake. gRPC does not show it to Python.
+    """Logs that TLS connections bring no call, when none comes within 10 s, before any sender ever got in.
+    That is a failed handshake, which gRPC does not show to Python.
     """
 
     def __init__(self, refusal_log: RefusalLog) -> None:

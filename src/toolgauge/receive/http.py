@@ -1,8 +1,7 @@
 """OTLP over HTTP: POST of protobuf or JSON bodies on /v1/traces, /v1/metrics and /v1/logs.
 
-aiohttp's low-level server, because everything above it (routing, middlewares, its own error pages) would
-only have to be undone: every answer but 200 carries a `google.rpc.Status` in the encoding of the request. Bodies are
-bounded before and after decompression, and no client holds a connection open with half a request.
+On aiohttp's low-level server, because every answer but 200 carries a `google.rpc.Status` in the encoding of the request.
+Bodies are bounded before and after decompression, and no client holds a connection open with half a request.
 """
 
 import asyncio
@@ -56,10 +55,7 @@ _SLOWEST_BYTES_PER_S = 64 * 1024
 
 
 class HttpReceiver:
-    """Receives OTLP over HTTP, protobuf and JSON.
-
-    `port` is known once it has started; `has_memory` answers whether so many more bytes may be gathered.
-    """
+    """Receives OTLP over HTTP, protobuf and JSON; `port` is known after the start; `has_memory` answers for so many more bytes."""
 
     def __init__(
         self,

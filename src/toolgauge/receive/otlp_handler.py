@@ -1,8 +1,7 @@
 """The request handler of both transports: decompresses a body, hands it to the consumer, counts the outcome.
 
-A body that was compressed is decompressed without trusting what it claims: output stops at the limit, whatever is left of
-the input. No exception leaves the handler: one in a gRPC handler would answer UNKNOWN,
-which means "do not retry", and the data would be lost.
+Decompression trusts no claimed size: output stops at the limit. No exception leaves the handler: in gRPC one would answer
+UNKNOWN, which means "do not retry", and the data would be lost.
 """
 
 import asyncio
@@ -50,8 +49,7 @@ class Upload(Protocol):
 
 class Uploads:
     """The messages that one server is gathering, of at most `largest` bytes; `has_memory` answers for so many more.
-
-    A message has `patience_s`, and the time that the largest one needs on a slow line. Belongs to one event loop.
+    A message has `patience_s`, and the time that the largest one needs on a slow line.
     """
 
     def __init__(self, largest: int, has_memory: Callable[[int], bool], *, patience_s: float = 60.0) -> None:
@@ -285,9 +283,7 @@ class OtlpHandler:
 
 class BrokerParts(Struct, frozen=True, kw_only=True):
     """The rest of the process for a `MessageReceiver`, which is made with `(settings, parts)`.
-
-    It hands each message to the consumer, and commits messages that are sent on and scored. `late_ns`: how long ids of
-    closed traces are remembered.
+    `late_ns`: how long ids of closed traces are remembered.
     """
 
     consumer: MessageConsumer

@@ -1,8 +1,7 @@
 """The answer to a refused request, for both transports, and the log of refused senders.
 
-Retryable or not is decided only here. Every answer carries a `google.rpc.Status`. The log names the sender's address, the
-cause and the setting that helps (`refusal_advice.json`), each cause once a minute: senders repeat their mistakes many times a
-second. Headers, paths and bodies may hold secrets and are never shown.
+Retryable or not is decided only here. The log names the sender's address, the cause and the setting that helps
+(`refusal_advice.json`), each cause once a minute. Headers, paths and bodies may hold secrets and are never shown.
 """
 
 import logging

@@ -124,7 +124,6 @@ def load_for_replay(
     sends: bool = False,
 ) -> tuple[Config, tuple[Criterion, ...]]:
     """Load configuration and criteria, with those of further files and `written` ones.
-
     `evaluators` remembers the files it has run. `OTEL_EXPORTER_OTLP_*` counts only where it `sends`.
     """
     config = load([Path(path) for path in paths], overrides, environment, sends=sends)

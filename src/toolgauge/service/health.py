@@ -1,8 +1,7 @@
 """Health and the admin endpoint, in the words of the Collector's health check extensions.
 
-Ready means: the ports are bound and the process is not stopping. A destination that is away is no reason for a restart.
-Health is for everybody. The API about regressions asks on loopback for a Host header of this machine (a page elsewhere can point
-its own name here, DNS rebinding, but cannot choose that header), and beyond loopback for a token.
+Ready means: the ports are bound and the process is not stopping. An absent destination is no reason for a restart. The API
+about regressions asks on loopback for a Host header of this machine (against DNS rebinding), elsewhere for a token.
 """
 
 import asyncio

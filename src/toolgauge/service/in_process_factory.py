@@ -86,9 +86,7 @@ class Push:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ways:
     """How our own telemetry leaves an application; signals without a way here go to `destinations`, if there are any.
-
-    `export` sends scorecard spans and returns whether that worked. `logger` is `None`, and `pushes_metrics` true, when
-    the application has no provider for them.
+    `export` returns whether that worked. Without a provider, `logger` is `None`, or `pushes_metrics` true.
     """
 
     export: Callable[[Sequence[ReadableSpan]], bool] | None

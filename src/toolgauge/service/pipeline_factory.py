@@ -110,7 +110,8 @@ def make_pipeline(
     scorer = _scorer(config, criteria, metrics, deadline, on_unmatched)
     wanted = scorer.wanted.union(attributes)
     recognizer = make_recognizer(_dialects(config), metrics, wanted)
-    reader = _reader(config, recognizer, wanted)
+    labels = config.metrics.resource_attributes
+    reader = Reader(Decoder(recognizer.marks, recognizer.scopes, wanted, labels=labels), recognizer)
     ongoing_ns = config.assemble.conversation_idle_timeout
     parts = Parts(
         reader=reader,
@@ -148,11 +149,6 @@ def _assembler(
         live_since_ns=live_since_ns,
         on_missing_parents=_log_missing_parents,
     )
-
-
-def _reader(config: Config, recognizer: Recognizer, wanted: Collection[str]) -> Reader:
-    labels = config.metrics.resource_attributes
-    return Reader(Decoder(recognizer.marks, recognizer.scopes, wanted, labels=labels), recognizer)
 
 
 def make_watcher(config: Config, metrics: SelfMetrics) -> Watcher | None:

@@ -1,8 +1,7 @@
 """The process itself: its memory, its time, its CPU, its event loop's lag, its garbage, its file descriptors, its faults.
 
-Every queue has a bound of its own, in estimated bytes; only the system knows what they cost together. When memory is short,
-requests are refused with a retryable status, so that senders keep their spans, and then open state is shed. Without this, a
-destination that is away and many open traces at once end in the kernel's kill, and with it all that was acknowledged.
+Only the system knows what all queues cost together. When memory is short, requests are refused with a retryable status, and
+then open state is shed: otherwise the kernel kills the process, and all that it acknowledged is lost.
 """
 
 import asyncio

@@ -1,7 +1,6 @@
 """Config -> the receivers: OTLP over gRPC and HTTP, Kafka, and those of other packages.
 
-A new port is bound before the old one is given up. On the same port the old receiver stops first, and starts again when
-the new one cannot; senders retry meanwhile.
+A new port is bound before the old one is given up; on the same port the old receiver stops first, and restarts on failure.
 """
 
 import asyncio

@@ -1,8 +1,7 @@
 """Reloads the configuration of a running process: loads and checks it first, then puts it in place.
 
-Loading happens in a thread, because reference files may be large and senders must not wait. A port or a certificate that
-fails leaves the running part in place; keys that need a start are named. Open trajectories, held spans, queues, metrics and
-questions to judges are not touched. A front and its workers all take a configuration, or none: each loads it first.
+Loading happens in a thread: reference files may be large. A port or a certificate that fails leaves the running part in
+place; keys that need a start are named. A front and its workers all take a configuration, or none: each loads it first.
 """
 
 import asyncio

@@ -144,9 +144,7 @@ def make_service(
     put_together: Callable[..., Pipeline] = make_pipeline,
 ) -> Service:
     """Put a service together; raise `ConfigError` when a criterion asks a judge and there is no such model.
-
-    `is_live` where senders were running before. With a `worker` link it receives from the front alone. A `recording` stands in
-    for `exporters.file`.
+    `is_live` where senders were running before. With a `worker` link only the front sends; `recording` replaces `exporters.file`.
     """
     check_messages(config, criteria)
     clock = SteadyClock()

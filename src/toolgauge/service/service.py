@@ -62,9 +62,8 @@ class Persistence:
         return None if store is None else cls(store, settings, late, metrics, clock)
 
     def recover(self, pipeline: Pipeline, faults: Faults) -> None:
-        """Have the pipeline take up the journal of an earlier process before anything else; then begin to write.
-
-        Faults are survived: else no process could ever start again. Requests that there is no time for stay for the next start.
+        """Have the pipeline take up the journal of an earlier process, then begin to write.
+        Faults are survived: else no process could ever start again. What there is no time for stays for the next start.
         """
         began_ns = self._clock()
         count = spoilt = 0

@@ -1,7 +1,6 @@
 """Announces regressions, and saves the state of the detectors.
 
-Regressions are saved first and announced then, so that a restart knows every announced alarm. Other state is saved every few
-seconds; at most the conversations of these seconds are lost.
+Regressions are saved before they are announced, so that a restart knows them; other state is saved every few seconds.
 """
 
 import asyncio

@@ -1,8 +1,7 @@
 """The one thread that reads, recognizes, assembles, scores and encodes: it owns the pipeline and all of its state.
 
-Others put requests into the inbox, or post work. The event loop watches the CPU time of each evaluation and raises
-`EvaluationTimeout` inside it, and only there: elsewhere it would tear state. A worker stuck in a C library is given up; the
-event loop then passes requests on unread.
+The event loop watches the CPU time of each evaluation and raises `EvaluationTimeout` inside it, and only there: elsewhere it
+would tear state. A worker stuck in a C library is given up; the event loop then passes requests on unread.
 """
 
 import asyncio

@@ -1,7 +1,6 @@
 """Opens the SQLite file: its schema up to date, its tables whole, and locked by its owner.
 
-Further tables come as further entries of `_SCHEMA`. A file of a newer toolgauge, or of another program, is refused. The readable
-rows of a damaged file are copied into a new one, and the damaged one is kept beside it.
+Further tables are further entries of `_SCHEMA`. A file of a newer toolgauge, or of another program, is refused.
 """
 
 import itertools
@@ -164,9 +163,7 @@ class Salvage(NamedTuple):
 
 def salvage(path: Path, sync: Sync) -> Salvage:
     """Write what can be read of a damaged file into a new one in its place; keep the damaged one.
-
-    Until the new one is complete the damaged one stays: a process that is killed meanwhile begins again. Raises
-    `sqlite3.Error` and `OSError` where there is no room for the new one.
+    It stays until the new one is complete. Raises `sqlite3.Error` and `OSError` where there is no room for the new one.
     """
     begun = path.with_name(f"{path.name}.begun")
     _remove(begun)

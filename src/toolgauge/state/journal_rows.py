@@ -1,7 +1,6 @@
 """The journal's tables: reads and writes their rows, and sums up a group of changes.
 
-An entry is a narrow row and a body of its own: marking or listing entries touches no body, so that a start need not read
-gigabytes. Each statement lets other threads in between: a group takes few of them, however many rows it has.
+An entry is a narrow row and a body of its own: marking or listing entries touches no body, which may be gigabytes in all.
 """
 
 import json

@@ -1,8 +1,7 @@
 """Counts the open deliveries and trajectories that still need a source (a request in the journal or of a broker).
 
-A source leaves the journal, or may be committed, when nothing needs it. A row that every destination has is marked
-`delivered` while trajectories still need it: after a restart it is read again, and not sent again. Messages of a broker are
-written nowhere: `OffsetJournal` decides up to which offset they may be committed.
+A row that every destination has is marked `delivered` while trajectories still need it: a restart reads it again, and does
+not send it again. `OffsetJournal` decides up to which offset messages of a broker may be committed.
 """
 
 import itertools
@@ -315,6 +314,4 @@ class OffsetJournal:
     def _done(self, message: BrokerMessage) -> _Partition | None:
         """Return the partition that needed the message; `None` where it was not needed."""
         part = self._partitions.get((message.topic, message.assignment.partition))
-        if part is None or part.needed.pop(message, None) is None:
-            return None
-        return part
+        return None if part is None or part.needed.pop(message, None) is None else part

@@ -1,8 +1,7 @@
 """Watches one stream of scores in [0, 1] and raises an alarm soon after their mean has dropped.
 
-The observations of a stream arrive, one for each conversation. The threshold is the average run length to a false alarm. The
-baseline is learned from the stream itself and never stops learning: frozen after the first observations, it would be too
-high for one half of all streams, which alarm early, and too low for the other half, which are blind.
+The threshold is the average run length to a false alarm. The baseline never stops learning: frozen after the first
+observations, it would be too high for one half of all streams, which alarm early, and too low for the other half.
 """
 
 import hashlib

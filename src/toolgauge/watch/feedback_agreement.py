@@ -1,7 +1,6 @@
 """Compares external verdicts with the outcomes of criteria, trace by trace and conversation by conversation.
 
-A verdict waits until nothing of its trace or conversation has come for `for`: then it is known whether another one contradicts it.
-Memory is bounded: beyond it the oldest verdict is compared early, and the oldest outcomes are forgotten. Belongs to one thread.
+A verdict waits until nothing of its trace or conversation has come for `for`. Memory is bounded. Belongs to one thread.
 """
 
 from collections import OrderedDict

@@ -129,8 +129,7 @@ class _Arm(Struct, array_like=True):
 
 
 class _History(Struct, kw_only=True):
-    """Traces, times and versions beside the detector's figures. A version is empty where no producer gives one.
-
+    """Traces, times and versions (empty where unknown) beside the detector's figures.
     `newest` are score, lowest scoring trace and version of the newest observations, `before` traces older than these, of which
     none is since an onset. `suspected_ns` are times of the observations since the guard was last down.
     """

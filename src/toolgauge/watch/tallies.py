@@ -1,7 +1,6 @@
 """Turns results into observations: detectors count conversations, not calls.
 
-Calls of one conversation share their fate; fed one by one they break the promise about false alarms several-fold. A trace
-without a conversation id stands for itself.
+Calls of one conversation share their fate; one by one they cause false alarms. A trace without an id stands for itself.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,8 +1,7 @@
 """The stage `watch`: scorecards come in, regressions go out.
 
-A complete conversation gives one observation to each of its streams; a stream whose mean has dropped raises an alarm. All streams
-share one promise about false alarms (`budget`), and alarms of one service that begin together are one incident.
-Belongs to one thread and does no I/O: `changes` returns the rows to store, `restore` reads them.
+A complete conversation gives one observation to each of its streams. All streams share one promise about false alarms
+(`budget`), and alarms of one service that begin together are one incident. Belongs to one thread and does no I/O.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,6 @@
 """The connection between the front and one worker: ordered frames over a pair of sockets.
 
-A frame is its length, kind, question number and bytes. Contents are pickled: both ends run the same code over a private socket,
-and no pickle comes from outside. The end of the connection is the end of the other process.
+Contents are pickled: both ends run the same code over a private socket, and no pickle comes from outside.
 """
 
 import asyncio

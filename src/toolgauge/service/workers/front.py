@@ -1,7 +1,6 @@
 """The front of several workers: it listens, divides requests and passes the parts on; one address, one set of counts.
 
-Everything that people and other systems look at is here: health, metrics, the web view, the watch over scores and its
-webhooks. Nothing is read or scored here, and nothing is sent on: workers do that.
+Health, metrics, the web view, the watch over scores and its webhooks are here; workers read, score and send on.
 """
 
 import asyncio
@@ -61,8 +60,7 @@ class Taking(Protocol):
 
 class DividedIntake:
     """Divides a request between the workers, and acknowledges it when every part is accepted.
-
-    A sender whose request is refused comes back with all of it: parts that were taken are remembered and not taken twice.
+    When its sender repeats a refused request, the parts that were accepted are not taken twice.
     """
 
     def __init__(

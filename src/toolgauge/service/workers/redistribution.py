@@ -1,7 +1,6 @@
 """Divides the journals of an earlier start between the workers of this one.
 
-Each worker has a journal of its own. With another number of workers traces belong to other workers: every request is divided
-again, and goes to the journals of those that its parts are for. A crash in between repeats requests, and loses none.
+With another number of workers traces belong to other workers. A crash in between repeats requests, and loses none.
 """
 
 import logging

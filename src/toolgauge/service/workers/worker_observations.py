@@ -1,7 +1,6 @@
 """The scorecards of all workers at the front: one watch, one web view, one summary.
 
-A worker sends all watched scores, and as many whole scorecards as pages and lines can show, ten messages a second. Without room
-a message is counted and dropped. The front reads messages on a thread of its own, which owns the watcher.
+Without room a message is counted and dropped. The front reads messages on a thread of its own, which owns the watcher.
 """
 
 import asyncio
@@ -191,10 +190,7 @@ class Observations:
 
 
 class WorkerObserver:
-    """A worker's side: sends the scorecards that pass through a sink. `send` never waits; False without room.
-
-    All but `start` and `control` belong to the worker's thread.
-    """
+    """Sends the scorecards that pass through a sink. All but `start` and `control` belong to the worker's thread."""
 
     def __init__(self, send: Callable[[bytes], bool], *, clock: Callable[[], int] = time.monotonic_ns) -> None:
         self._send = send

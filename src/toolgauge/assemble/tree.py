@@ -1,7 +1,6 @@
 """Arranges the readings of one trace as a tree: one node per span, below its parents, all on one clock.
 
-Log records are folded into their spans. Unread spans leave only their ids; chains of parents run through them. Ids may form
-circles and clocks of two services may disagree: both are repaired here, so that nothing after this has to care.
+Log records are folded into their spans. Circles of ids and clocks that disagree are repaired here, for all that follows.
 """
 
 from bisect import bisect_left, insort

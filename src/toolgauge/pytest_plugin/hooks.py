@@ -1,7 +1,6 @@
 """The entry point `pytest11`: options, the mark `toolgauge`, and the fixture `scored`.
 
-pytest imports this module whenever it starts, in every project where toolgauge is installed, so it imports pytest and
-nothing else: OpenTelemetry and the rest of toolgauge come with the first test that needs them.
+pytest imports this module in every project, so OpenTelemetry and our other modules come with the first test that needs them.
 """
 
 import sys

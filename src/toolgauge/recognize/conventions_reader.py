@@ -1,8 +1,7 @@
 """Reads records that follow the conventions, for all dialects of producers that follow them in part.
 
-Arrives: a span or log record that a dialect has claimed. Leaves: its observations. Attributes may hold JSON text or
-structured values, and content may be on the span, on a span event or only on a log record that names the span.
-Content that is missing stays `NOT_RECORDED`: half of all producers send none.
+Content may be JSON text or structured, on the span, on a span event, or only on a log record that names the span.
+Missing content stays `NOT_RECORDED`: half of all producers send none.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -20,11 +20,7 @@ _MARK = (
 
 
 class _Unchanged:
-    """Finds our modules in front of pytest's finder.
-
-    That one rewrites the assert statements of all modules of a package that has a plug-in: 300 modules, which takes longer
-    than all tests of many projects, and is of use to none of them.
-    """
+    """Finds our modules in front of pytest's finder, as rewriting their asserts takes longer than the tests of many projects."""
 
     @staticmethod
     def find_spec(fullname: str, path: Sequence[str] | None, target: ModuleType | None = None, /) -> ModuleSpec | None:

@@ -189,7 +189,10 @@ class ConventionsReader:
         if operation in conventions.MODEL_OPERATIONS:
             return self._model_span(span, whose)
         # Without an operation attribute, only the span's name may show another operation.
-        return self._unknown_span(span, whose) if conventions.shows_output(operation or span.name, attributes) else ()
+        if not conventions.shows_output(operation or span.name, attributes):
+            return ()
+        call, *content = self._model_span(span, whose)
+        return [replace(call, may_repeat=True) if isinstance(call, ModelCall) else call, *content]
 
     def _log(self, record: LogRecord, whose: str | None) -> Iterable[Observation]:
         attributes = record.attributes
@@ -210,10 +213,6 @@ class ConventionsReader:
             for event in span.events:
                 seen += self._model_event(event, attributes, whose)
         return seen
-
-    def _unknown_span(self, span: Span, whose: str | None) -> list[Observation]:
-        call, *content = self._model_span(span, whose)
-        return [replace(call, may_repeat=True) if isinstance(call, ModelCall) else call, *content]
 
     def _content(self, attributes: Mapping[str, Value], agent: str | None, whose: str | None) -> list[Observation]:
         seen: list[Observation] = [*self.offered(attributes.get(conventions.DEFINITIONS))]

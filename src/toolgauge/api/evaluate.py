@@ -98,8 +98,9 @@ def evaluate(
     criteria or configuration, `RecordingError` for what cannot be read, `TypeError` for what is no source.
     """
     files, written = _by_kind(criteria)
+    configs = tuple(map(os.fsdecode, (config,) if isinstance(config, str | os.PathLike) else config))
     loaded, made = load_for_replay(
-        _paths(config), overrides, files, os.environ, written=[one.written for one in written], defaults=defaults
+        configs, overrides, files, os.environ, written=[one.written for one in written], defaults=defaults
     )
     shows = loaded.redact.values == "show" or "values" not in loaded.redact.model_fields_set
     redacting, pass_at = redactor(loaded, show_values=shows), {one.revision: one.pass_at for one in made}
@@ -134,7 +135,3 @@ def _by_kind(criteria: object) -> tuple[list[str], list[Criterion]]:
                 f"a `{type(one).__name__}` is not a criterion: give `toolgauge.Criterion` objects or paths of criteria files"
             )
     return files, written
-
-
-def _paths(paths: Path | Iterable[Path]) -> tuple[str, ...]:
-    return tuple(map(os.fsdecode, (paths,) if isinstance(paths, str | os.PathLike) else paths))

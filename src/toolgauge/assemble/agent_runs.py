@@ -1,8 +1,7 @@
 """Builds the agent runs of a trajectory with their messages, offered tools and errors.
 
-A call is judged by the conversation as its own agent had it, not by messages of others at the same time. An error ends a run
-only where no model was asked again after it, and where no framework raised it to steer the run: a cancellation, an interrupt
-for a person, a hand-off, a guardrail that stopped an answer.
+A call is judged by its own agent's conversation. An error ends a run only where no model was asked after it, and where no
+framework raised it to steer the run: a cancellation, an interrupt for a person, a hand-off, a guardrail.
 """
 
 import re

@@ -1,8 +1,7 @@
 """Gathers readings by trace, and traces by conversation, until evidence shows that they are complete.
 
-Readings arrive in any order, over several connections, some of them twice and some too late. What is closed
-stays closed: scoring a trajectory a second time would count it twice in every metric. Everything is bounded. A span arrives
-when it has ended: `Completeness` decides whether one that never came is still running or filtered out on the way.
+Readings arrive in any order, some twice and some too late. What is closed stays closed: scoring it twice would count it
+twice in every metric. `Completeness` decides whether a missing span is still running or was filtered out on the way.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,6 @@
 """Builds tool calls from paired views: their arguments, state, result, agent and order.
 
-A call is rejected only on evidence that somebody refused it: an error result, the producer's word, or an answer that says so. A
-name that is missing from the recorded tools, and broken JSON in the arguments, are not evidence.
+Only an error result, the producer's word or an answer shows that a call was rejected; unknown names and broken JSON do not.
 """
 
 import re

@@ -1,7 +1,6 @@
-"""Keys that match two views of the same call.
+"""Keys that match two views of the same call, for joining only: scores compare values elsewhere.
 
-1 equals 1.0, booleans are no numbers, names may be spelled differently by two instrumentations. Only for
-joining: what two values are worth to a score is decided elsewhere.
+1 equals 1.0, booleans are no numbers, and two instrumentations may spell a name differently.
 """
 
 import re

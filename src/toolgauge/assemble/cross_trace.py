@@ -1,7 +1,6 @@
 """Bounded memories of earlier traces: recent spans, answers to calls, and calls that wait.
 
-Spans that open no trace themselves may complete chains of parents later. A model client without a span around it gives each
-model call a trace: a call's answer is in the history of the next. A resumed run answers a call that another trace asked for.
+A call may be answered in the history of a later trace, or resumed there; spans may complete chains of parents later.
 """
 
 from collections import deque

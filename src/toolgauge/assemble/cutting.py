@@ -1,8 +1,7 @@
 """Bounds the text kept of one trace, and marks values that senders cut before.
 
-Repeated observations are kept once; then the longest texts are cut in the middle, to the highest level (a power of two) at
-which all fit: cutting twice gives the same as once. Several values that end at one length reveal the limit of a sender, whose
-cut JSON would else count as JSON that the model wrote wrongly.
+The longest texts are cut in the middle, to the highest power of two at which all fit: cutting twice equals cutting once.
+Several values of one length reveal a sender's limit, whose cut JSON would else count as JSON that the model wrote wrongly.
 """
 
 import json

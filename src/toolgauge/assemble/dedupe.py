@@ -1,8 +1,7 @@
 """Finds the views of one request and the tool spans of one call, and keeps one of each.
 
-A request is shown by a model's span, its log records, other instrumentations and summaries. A call is shown by a wrapper, a
-second instrumentation, and both sides of MCP. Delegation and agents used as tools nest calls of their own; the steps of code
-agents that failed by their own code are calls too.
+Log records, wrappers, summaries, second instrumentations and both sides of MCP show the same request or call. Delegation
+and agents used as tools nest calls of their own; the steps of code agents that failed by their own code are calls too.
 """
 
 import re

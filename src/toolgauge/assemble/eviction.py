@@ -1,7 +1,6 @@
 """Keeps open traces and conversations within their limits: the oldest leave first, and wait here until they are closed.
 
-From half of the memory limit on, waiting model calls with long histories are read, because little of a history is kept.
-`Recovery` accounts for traces that other processes closed or began: before a restart, or as owners of a partition.
+From half of the memory limit on, waiting calls with long histories are read. `Recovery` counts traces of other processes.
 """
 
 from collections import deque

@@ -1,8 +1,7 @@
 """Reads errors and results: a call may wait for a person, be refused by one, be rejected before its tool ran, or have failed.
 
-Frameworks write all of them as a failed tool span, an exception, or fixed words in the answer. Only the classes and words below
-count, words of a decision only at the beginning of an answer, and rejections only where they name this very tool or its
-arguments: a tool may return any text, and fail with a validation error about something else.
+Only the classes and words below count, a decision's only at the beginning of an answer, and a rejection's only where they
+name this very tool or its arguments: a tool may return any text, and fail with a validation error about something else.
 """
 
 import re

@@ -1,7 +1,6 @@
-"""Joins the readings of a trace, or of the traces of a conversation, into one trajectory.
+"""Joins the readings of a trace, or of the traces of a conversation, into one trajectory, whatever their order.
 
-Pure: the same readings in any order give the same trajectory. A call shows up in three to eight places;
-counting one twice or losing a rejected one would move every score.
+A call shows up in three to eight places; counting one twice or losing a rejected one would move every score.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,6 @@
 """Detects misrouted spans: traces split over several processes, and loops of our own output.
 
-A half that shows nothing missing looks like a whole run that did less, and its scores would be false. A sign has to be
-sound: frameworks run tools that no model asked for, take up runs of earlier traces, and Collectors filter spans.
+A half without a sign looks like a whole run, with false scores. Filtered spans and runs of earlier traces are no sign.
 """
 
 from bisect import bisect_left

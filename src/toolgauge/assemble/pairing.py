@@ -1,7 +1,6 @@
 """Joins the two views of a call: the request of a model, and the execution that a tool span shows.
 
-By call id, else by name and arguments, else by name within one agent run. A view that stays alone is a call all the same. A
-resumed run carries a call out again under a span of its own, which is joined with the call that waited, in any trace.
+By call id, else by name and arguments, else by name within one agent run; a resumed run's also with the call that waited.
 """
 
 from bisect import bisect_right

@@ -1,8 +1,7 @@
 """Restores model outputs that were lost or garbled, from the history in a later input of the same agent run.
 
-A Collector drops the span of an output, an SDK cuts its text in the middle, an instrumentation joins the calls that were
-streamed together. The next input of the run repeats the output. It is read only where an output shows damage, or an answer
-or a tool's span has no request; one input a run, and without the calls that a run was given at its beginning.
+Collectors drop an output's span, SDKs cut its text, instrumentations join streamed calls. One input a run is read, where an
+output shows damage, or an answer or a tool's span has no request; calls given to the run at its beginning do not count.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

@@ -1,7 +1,6 @@
 """Holds one trace while its spans arrive: readings, parents, and the evidence that its run has ended.
 
-The end of a sub-agent looks like the end of the run; only a chain of parents that has arrived up to a span
-without a parent tells them apart.
+Only a complete chain of parents distinguishes the end of the run from the end of a sub-agent.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence

@@ -1,7 +1,6 @@
 """Arranges the readings of one trace as a tree: one node per span, below its parents, all on one clock.
 
-Log records are folded into their spans. Unread spans leave only their ids; chains of parents run through them. Ids may form
-circles and clocks of two services may disagree: both are repaired here, so that nothing after this has to care.
+Log records are folded into their spans. Circles of ids and clocks that disagree are repaired here, for all that follows.
 """
 
 from bisect import bisect_left, insort
@@ -97,8 +96,7 @@ def clock_offsets(nodes: Sequence[Node]) -> Mapping[str | None, int]:
 def _offset(edges: Collection[_Edge], offsets: Mapping[str | None, int]) -> int:
     """Leave a clock alone while every span starts within its cause; else put the spans in the middle.
 
-    A span that starts after its cause has ended was timed by another clock only if it would fit into it: work
-    that was handed over and runs alone is longer.
+    A span after its cause has another clock only if it would fit into it: work handed over to run alone is longer.
     """
     is_off = False
     least, most = None, None

@@ -1,7 +1,6 @@
 """Makes a document of tasks: the expected calls of each case with notes, and the rules that all calls of a criterion share.
 
-An argument that no call of a tool expects gets the rule `ignore`; one that some calls leave free becomes `volatile`. Calls
-of a failing run that a criterion faults are not expected: the case fails until a person has corrected it.
+An argument that no call expects gets the rule `ignore`, one that some leave free `volatile`. Faulted calls are left out.
 """
 
 import json

@@ -1,7 +1,6 @@
 """Counts on how many runs of a recording each criterion fired, against labels where there are any, and its cost.
 
-A criterion fires on a run when any of its results there is a fail, and has judged it when any is a pass or a fail. A run is
-a labelled trace or conversation, else a conversation, or a trace without one.
+A run is a labelled trace or conversation, else a conversation, or a trace without one. One fail in it is a firing.
 """
 
 import time

@@ -1,7 +1,6 @@
-"""Profiles of JSON values: the form of one value, the form of all values at one place, and the parts safe to write to a file.
+"""Profiles of JSON values: the form of one value, and the form of all values at one place.
 
-A `Profile` keeps truth values, rounded spreads of numbers, and labels that many sources share. Names, addresses, ids,
-dates, secrets and free text never leave it: they belong to people.
+A `Profile` may be written to a file: it has spreads of numbers and shared labels, never names, ids, dates or free text.
 """
 
 import math

@@ -1,7 +1,6 @@
 """Prints results on a terminal as they arrive: one line per trajectory, and a summary at the end.
 
-The worker hands over a small row a trajectory, at most 20 a second; the thread that writes the log makes lines of them.
-Text from spans is hostile: the worker cuts it, and lines show control characters as escapes.
+The thread that writes the log makes the lines, of at most 20 trajectories a second. Text from spans is cut and escaped.
 """
 
 import shutil

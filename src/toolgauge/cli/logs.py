@@ -1,8 +1,7 @@
-"""The log of toolgauge on stderr: one line per event, as text or JSON, without mixing into results on stdout.
+"""The log of toolgauge on stderr: one line per event, as text or JSON.
 
-The text of a line is ours; what libraries attach to it is not: messages of exceptions may quote what came in a span, and
-debug output of clients holds headers and prompts. So only our own loggers speak at the level that was asked for, others
-from warnings up, and of an exception the kind and the places are shown, never its message.
+Exception messages and debug output of libraries may quote prompts and headers. So only our loggers write below the level
+of warnings, and of an exception the kind and the places are shown, never its message.
 """
 
 import json

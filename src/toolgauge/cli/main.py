@@ -1,7 +1,6 @@
 """The command `toolgauge`: finds sub-commands by name and turns errors into messages and exit codes.
 
-Nothing but click is imported here: each sub-command loads its own module when it runs, because `--help` and
-shell completion must not wait for gRPC. The one place where an error of ours becomes text on stderr.
+Nothing but click is imported here: sub-commands load their modules when they run, as `--help` must not wait for gRPC.
 """
 
 import contextlib

@@ -20,7 +20,7 @@ from toolgauge.config.model import Config
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.net.listen import check_endpoints
 from toolgauge.net.settings import ListenerSettings
-from toolgauge.pipeline.stages import ObservedSink, ScorecardSink
+from toolgauge.pipeline.stages import ObservedSink
 from toolgauge.report.kept import ADMITTED_PER_SECOND
 from toolgauge.score.criterion import Criterion
 from toolgauge.score.unmatched import without_effect
@@ -130,8 +130,9 @@ async def _serve(
     keeps, is_leaf = False, not destination_names(config)
     if number_of_workers(config) == 1:
         take_over_journals(config.state)
-        observing = partial(_observed, shows) if shows else None
-        service = alone = make_service(config, criteria, observing=observing, is_live=True)
+        service = alone = make_service(
+            config, criteria, observing=(lambda sink: ObservedSink(sink, *shows)) if shows else None, is_live=True
+        )
         reloader = Reloader(alone, config, criteria, load=load, adopt_view=adopt, files=files)
         keeps, is_leaf = alone.persistence is not None, not alone.outbox.destinations
     else:
@@ -185,10 +186,6 @@ def _log_end(lost: Losses, *, is_leaf: bool) -> None:
         return
     what = "nothing was lost" if lost.kept or is_leaf else "everything was delivered"
     _LOG.info("stopped; %s%s", what, f"; {lost}" if str(lost) else "", extra=counts)
-
-
-def _observed(shows: Sequence[Callable[[Scorecard], None]], sink: ScorecardSink) -> ScorecardSink:
-    return ObservedSink(sink, *shows)
 
 
 def _web_view(config: Config, criteria: Sequence[Criterion], lines: LiveLines | None) -> WebView | None:

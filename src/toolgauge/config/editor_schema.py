@@ -1,7 +1,6 @@
 """The configuration, criteria files and reference lines as JSON Schema (2020-12), for editors.
 
-Made from the models that read them. `${env:NAME}` may stand for any value, and durations and sizes are texts with a unit. Only
-features that editors know of older drafts are used.
+Only features of older drafts are used, which all editors know. `${env:NAME}` may stand for any value.
 """
 
 import contextlib

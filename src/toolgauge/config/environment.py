@@ -1,7 +1,6 @@
-"""`OTEL_EXPORTER_OTLP_*` fills what the file leaves out of `exporters.otlp`.
+"""`OTEL_EXPORTER_OTLP_*` fills gaps in `exporters.otlp`, with the meanings of the OpenTelemetry specification.
 
-The meanings are those of the OpenTelemetry specification ("OpenTelemetry Protocol Exporter"). The form of a signal
-(`OTEL_EXPORTER_OTLP_LOGS_HEADERS`) wins over the general one; signals with different settings get a destination each.
+A signal's own variable (`OTEL_EXPORTER_OTLP_LOGS_HEADERS`) wins; signals with different settings get a destination each.
 """
 
 from collections.abc import Iterator, Mapping

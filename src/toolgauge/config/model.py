@@ -1,7 +1,6 @@
 """The whole configuration, key for key as people write it, with its defaults.
 
-Durations are nanoseconds and sizes bytes here. A section left empty (`grpc:`) has its defaults, as in the Collector; under
-`exporters`, null means none.
+Durations are nanoseconds and sizes bytes. An empty section (`grpc:`) has its defaults; under `exporters`, null means none.
 """
 
 import re

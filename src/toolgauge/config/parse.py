@@ -1,7 +1,6 @@
-"""Files of YAML -> nodes with their places; `${env:NAME}` is filled in on the way.
+"""Files of YAML -> nodes with their places; `${env:NAME}` is filled in as a scalar and can never add structure.
 
-Scalars follow the YAML 1.2 core rules: `annotate: off`, `12:30` and numbers with leading zeros are texts. A variable is read as
-a scalar and can never add structure. Aliases are expanded up to a limit: nine lines of them can stand for a billion values.
+YAML 1.2 core rules: `off` and `12:30` are texts. Aliases have a limit: nine lines of them can stand for a billion values.
 """
 
 import glob

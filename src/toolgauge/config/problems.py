@@ -1,7 +1,6 @@
 """A configuration as it was written, each value with its place, and the problems found in it.
 
-Files, `--set` and environment variables become one tree of nodes, so that every complaint can name file and line. One
-`ConfigError` lists all problems.
+Files, `--set` and environment variables become one tree of nodes; one `ConfigError` lists all problems with file and line.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

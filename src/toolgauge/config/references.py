@@ -85,13 +85,10 @@ def _calls_only(value: object) -> object:
     return items
 
 
-def _written_as(value: object) -> str:
-    return "a group" if isinstance(value, list | tuple) else "a call"
-
-
 _Group: TypeAlias = Annotated[tuple[ExpectedItem, ...], BeforeValidator(_calls_only)]
 _CallOrGroup: TypeAlias = Annotated[
-    Annotated[ExpectedItem, Tag("a call")] | Annotated[_Group, Tag("a group")], Discriminator(_written_as)
+    Annotated[ExpectedItem, Tag("a call")] | Annotated[_Group, Tag("a group")],
+    Discriminator(lambda value: "a group" if isinstance(value, list | tuple) else "a call"),
 ]
 ExpectedItems: TypeAlias = tuple[_CallOrGroup, ...]
 

@@ -1,7 +1,6 @@
 """The demo: recorded traffic of several frameworks through a real pipeline, over loopback ports that the system picks.
 
-Recordings are sent request by request, with time stamps moved to the present. Then comes a release: a healthy agent and a
-worse one, until the event `toolgauge.regression` arrives at the destination. Only time-outs of assembling are shortened.
+Then comes a release with a healthy agent and a worse one, until `toolgauge.regression` arrives at the destination.
 """
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 

@@ -1,8 +1,7 @@
 """Recorded runs, and random draws of them as the conversations of a release.
 
-A recording is several export requests of a real framework against a scripted model. Conversations are drawn with
-replacement: each is a copy of a recorded run with new ids and times, and the version and environment of the release.
-Failures and faults that a release adds are made up: the agent's later calls stay as they were recorded.
+Each conversation is a copy of a recorded run with new ids and times, and the version and environment of the release.
+Failures that a release adds are made up: the agent's later calls stay as they were recorded.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false

@@ -1,7 +1,6 @@
 """The demo's destination, and the lines that the demo prints.
 
-Each phase and the summary fit a screen of 24 lines of 80 columns. A run is one line, and one for each thing that failed; the
-summary lists everything that it counts. The rest of it is in the web view.
+Each phase and the summary fit a screen of 24 lines of 80 columns: one line a run, and one for each failure.
 """
 
 # pyright: reportUnknownMemberType=false

@@ -1,8 +1,7 @@
-"""Reads Bedrock AgentCore: the log records into which AWS's distribution of OpenTelemetry moves the content of spans.
+"""Reads Bedrock AgentCore: log records that hold the content of spans, moved there by AWS's distribution of OpenTelemetry.
 
-Each such record names its span and is named after the span's scope; its body is `{input: {messages}, output:
-{messages}}`. The spans stay behind without content and are read by the dialect of their framework. The record does
-not have its span's kind: a tool's record is recognized by the role of its input, and does not name the tool.
+A record names its span, which another dialect reads, and is named after the span's scope; its body is `{input: {messages},
+output: {messages}}`. A tool's record is recognized by the role of its input, and does not name the tool.
 """
 
 from collections.abc import Iterator, Mapping

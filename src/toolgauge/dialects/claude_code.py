@@ -1,7 +1,6 @@
 """Claude Code: spans `claude_code.*` (beta traces) and its log events, from its documentation.
 
-One call is one span `claude_code.tool`; whether it went well is said on its child `.execution`, which names no tool.
-Arguments and results are left out unless the user asks for them, so most of these calls have a name and an id alone.
+One call is one span `claude_code.tool`; its child `.execution` has the outcome. By default no arguments are recorded.
 """
 
 from collections.abc import Iterator, Mapping

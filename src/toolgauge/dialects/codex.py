@@ -1,7 +1,6 @@
-"""The Codex CLI: its log events (`codex.tool_result` holds a whole call). Its several hundred spans a turn trace its own functions.
+"""The Codex CLI: its log events (`codex.tool_result` holds a whole call). Its spans trace its own functions.
 
-The events belong to spans, each to one of its own, and come with content: a prompt is hidden unless `log_user_prompt` is set. A shell
-command that exits with another code than 0 is a call that worked for Codex; its text has the code.
+Prompts are hidden unless `log_user_prompt` is set. A shell command that exits with another code than 0 worked for Codex.
 """
 
 from collections.abc import Iterator, Mapping

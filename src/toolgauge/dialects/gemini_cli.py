@@ -1,8 +1,7 @@
 """Reads the Gemini CLI's traces (its setting `telemetry.traces`): model calls, and the tool calls that it schedules.
 
-Arrives: a span of its scope. Leaves: observations. Each model call and each batch of tool calls is a trace of its own, so a
-call is read where it was scheduled, and not in the model's output as well: in another trace it would count twice. A call that
-was refused has no span of its own; the batch says why.
+Each model call and each batch of tool calls is a trace of its own, so a call is read from its batch alone: the model's
+output would count it twice. A refused call has no span; the batch says why.
 """
 
 from collections.abc import Iterator

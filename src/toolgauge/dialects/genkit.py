@@ -1,7 +1,6 @@
 """Reads Genkit's own spans, of its JavaScript and its Go package: flows, calls of models and of tools.
 
-Arrives: a span with `genkit:*` attributes. Leaves: observations. `generate` (type `util`) and flows repeat the messages of
-the model calls below them: no call is read there. A tool's span has no call id; the model's output and input have it as `ref`.
+`generate` (type `util`) and flows repeat the messages of model calls. A call's id is `ref` in the model's output and input.
 """
 
 from collections.abc import Iterable, Iterator

@@ -1,8 +1,7 @@
 """Google ADK: the conventions (schema 2), or keys of its own for everything that has content (schema 1).
 
-In schema 1 a model call is a span `call_llm` with the request and response as Google's JSON, above a span
-`generate_content` without content; parallel calls add a span `(merged)` that is no call. Its placeholders
-(`<not specified>`, `N/A`, `{}` on both sides) stand for "not recorded" and must not be read as values.
+In schema 1 a span `call_llm` has Google's JSON, above a `generate_content` without content; a span `(merged)` is no call.
+Placeholders (`<not specified>`, `N/A`, `{}` on both sides) stand for "not recorded" and must not be read as values.
 The kit for Java writes schema 1 with an operation `call_llm` and a key of its own for the call's id.
 """
 

@@ -1,7 +1,6 @@
 """Reads Langfuse: the spans of its SDKs, written by hand, by `@observe`, or by its LangChain and OpenAI integrations.
 
-Arrives: a span with `langfuse.observation.type`. Leaves: observations. The tool's name is the span's; the tools on offer
-stand among a generation's input messages with role `tool`, where they could be taken for results.
+A tool's name is its span's. Offered tools are input messages with role `tool`, where they could be taken for results.
 """
 
 import re

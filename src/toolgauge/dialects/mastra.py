@@ -1,8 +1,7 @@
 """Reads Mastra: the conventions, and `mastra.*` attributes that fill their gaps.
 
-Arrives: a span with `mastra.span.type`. Leaves: observations. What a model asked for is on the step around its span
-(`model_step`); `model_generation` and chunks repeat it and are not read. Arguments that break a tool's schema come back as
-a result of a span that went well, though the tool never ran.
+Requests are read from the step (`model_step`); `model_generation` and chunks repeat them. Arguments that break a tool's
+schema come back as a result of a span that went well, though the tool never ran.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,7 +1,6 @@
 """OpenAI Agents by OpenTelemetry's own instrumentation: the GenAI conventions with three peculiarities.
 
-Requested calls are Python reprs in text parts; hand-offs are spans of their own; and every span but an agent's names
-the same constant agent. Read as the conventions have it, calls would have no ids and all belong to that agent.
+Requested calls are Python reprs in texts, hand-offs are spans, and all spans but an agent's name one constant agent.
 """
 
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,6 @@
-"""Pydantic AI before its formats 3 and later, which follow the conventions: own keys on tool spans, events as a list.
+"""Pydantic AI before its formats 3 and later, which follow the conventions.
 
-Format 2 differs on tool spans alone (`tool_arguments`, `tool_response`); format 1 has the per-message events as
-JSON text in one attribute of the model's span; the oldest releases name no operation.
+Format 2 has own keys on tool spans; format 1 has events as JSON in one attribute; the oldest releases name no operation.
 """
 
 import re

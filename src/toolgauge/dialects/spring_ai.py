@@ -1,8 +1,7 @@
 """Spring AI: the observations of its chat clients, advisors, models and tools, as Micrometer turns them into spans.
 
-The tracer's scope is the application's, so spans are known by their keys. Every value is text, numbers and lists too.
-Releases up to 1.1 write no call id. A tool that raises looks like one that returned the exception's message: the
-failure is not to be seen. No span has the model's requests, and texts only where something else adds them.
+The tracer's scope is the application's, so keys show the spans. Every value is text. Releases up to 1.1 write no call id,
+no span has the model's requests, and a tool that raises looks like one that returned the exception's message.
 """
 
 import re

@@ -1,8 +1,7 @@
 """Strands Agents: the GenAI conventions, but content is in span events, as Bedrock's content blocks.
 
-By default these are the per-message events (up to 1.36); with `gen_ai_latest_experimental` they are events
-`gen_ai.client.inference.operation.details` with parts. On a tool span the first event holds the arguments, the
-last one the result, so that tool spans without their events would have neither.
+By default (up to 1.36) these are per-message events, with `gen_ai_latest_experimental` events
+`gen_ai.client.inference.operation.details`. A tool span's first event holds the arguments, its last one the result.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,8 +1,7 @@
 """Vercel AI SDK: spans `ai.*` of its own form, and the conventions with the SDK's context beside them.
 
-A run is `ai.generateText` or `ai.streamText`, each of its model calls `.doGenerate` or `.doStream` below it, each
-tool call `ai.toolCall` (below the run, in some versions below the model call). The run repeats the last calls as its
-own response; they are not read there, else a repeated call would count twice.
+Below a run (`ai.generateText`, `ai.streamText`) are model calls (`.doGenerate`, `.doStream`) and `ai.toolCall`, sometimes
+below its model call. The run repeats the last calls as its response, which is not read: they would count twice.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

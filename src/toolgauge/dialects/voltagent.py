@@ -1,8 +1,7 @@
 """Reads VoltAgent's own spans: runs of agents, calls of models and of tools.
 
-Arrives: a span with `entity.type`, of VoltAgent's scope or with its operation id. Leaves: observations. One model span
-stands for all steps of a run, and what the model asked for in them is not recorded: a call of a tool that does not exist, or
-with arguments that break its schema, leaves no trace.
+One model span stands for all steps of a run, without the requests in them: a call of a tool that does not exist, or with
+arguments that break its schema, leaves no trace.
 """
 
 from collections.abc import Iterator, Mapping

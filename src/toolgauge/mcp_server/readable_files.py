@@ -1,7 +1,6 @@
 """The files that a client may read: recordings named at the start, and those in directories named there.
 
-A client passes on what a model wrote, and models follow instructions that stand in what they read. So a path is resolved,
-links included, before anything is looked at; what is not inside is refused whether or not it exists, and never opened.
+A model may have written a path. It is resolved first, links included; outside, it is refused unopened, found or not.
 """
 
 import os

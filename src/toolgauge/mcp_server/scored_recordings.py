@@ -1,7 +1,6 @@
 """Recordings, scored once: a second question about the same files and criteria is answered from memory.
 
-What is kept is bounded: of a few recordings, of each the trajectories that fit, failed ones first. Figures count all of them.
-Files are looked at before every question, so that a recording that has grown, and criteria that were edited, are read again.
+Memory is bounded and holds failed trajectories first; figures count all of them. Changed files are read again.
 """
 
 import os

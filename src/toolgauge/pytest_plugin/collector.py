@@ -1,7 +1,6 @@
 """Collects the spans and log records of one test at a time, in process, from providers of the OpenTelemetry SDK.
 
-A provider takes processors and gives none back, so each gets one for the rest of the process, which does nothing between
-tests. A span belongs to the test in which it began: one that ends later is no part of the next test.
+A provider can't remove its processor, so ours idles between tests. A span belongs to the test in which it began.
 """
 
 import os

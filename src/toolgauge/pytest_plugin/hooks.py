@@ -1,7 +1,6 @@
 """The entry point `pytest11`: options, the mark `toolgauge`, and the fixture `scored`.
 
-pytest imports this module whenever it starts, in every project where toolgauge is installed, so it imports pytest and
-nothing else: OpenTelemetry and the rest of toolgauge come with the first test that needs them.
+pytest imports this module in every project, so OpenTelemetry and our other modules come with the first test that needs them.
 """
 
 import sys
@@ -21,11 +20,7 @@ _MARK = (
 
 
 class _Unchanged:
-    """Finds our modules in front of pytest's finder.
-
-    That one rewrites the assert statements of all modules of a package that has a plug-in: 300 modules, which takes longer
-    than all tests of many projects, and is of use to none of them.
-    """
+    """Finds our modules in front of pytest's finder, as rewriting their asserts takes longer than the tests of many projects."""
 
     @staticmethod
     def find_spec(fullname: str, path: Sequence[str] | None, target: ModuleType | None = None, /) -> ModuleSpec | None:

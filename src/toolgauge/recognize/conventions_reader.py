@@ -1,8 +1,7 @@
 """Reads records that follow the conventions, for all dialects of producers that follow them in part.
 
-Arrives: a span or log record that a dialect has claimed. Leaves: its observations. Attributes may hold JSON text or
-structured values, and content may be on the span, on a span event or only on a log record that names the span.
-Content that is missing stays `NOT_RECORDED`: half of all producers send none.
+Content may be JSON text or structured, on the span, on a span event, or only on a log record that names the span.
+Missing content stays `NOT_RECORDED`: half of all producers send none.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -190,7 +189,10 @@ class ConventionsReader:
         if operation in conventions.MODEL_OPERATIONS:
             return self._model_span(span, whose)
         # Without an operation attribute, only the span's name may show another operation.
-        return self._unknown_span(span, whose) if conventions.shows_output(operation or span.name, attributes) else ()
+        if not conventions.shows_output(operation or span.name, attributes):
+            return ()
+        call, *content = self._model_span(span, whose)
+        return [replace(call, may_repeat=True) if isinstance(call, ModelCall) else call, *content]
 
     def _log(self, record: LogRecord, whose: str | None) -> Iterable[Observation]:
         attributes = record.attributes
@@ -211,10 +213,6 @@ class ConventionsReader:
             for event in span.events:
                 seen += self._model_event(event, attributes, whose)
         return seen
-
-    def _unknown_span(self, span: Span, whose: str | None) -> list[Observation]:
-        call, *content = self._model_span(span, whose)
-        return [replace(call, may_repeat=True) if isinstance(call, ModelCall) else call, *content]
 
     def _content(self, attributes: Mapping[str, Value], agent: str | None, whose: str | None) -> list[Observation]:
         seen: list[Observation] = [*self.offered(attributes.get(conventions.DEFINITIONS))]

@@ -1,7 +1,6 @@
-"""Reads calls of tools that the model's provider runs, in the form of an item or part that holds the call, its result, or both.
+"""Reads calls of tools that the model's provider runs, from output items such as OpenAI's `web_search_call`.
 
-Arrives: an item of an output, such as OpenAI's `web_search_call` or Anthropic's `server_tool_use`. Leaves: the call's name, arguments,
-result and failure. A provider's tool has no span, and often no definition: read like any other call, it would look invented.
+An item holds the call, its result, or both. With neither span nor definition, such a call would else look invented.
 """
 
 import re

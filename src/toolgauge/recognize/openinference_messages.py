@@ -1,8 +1,7 @@
 """Reads the flattened messages of model spans: requested calls, answers to earlier calls, texts.
 
-Arrives: attributes such as `llm.output_messages.0.message.tool_calls.1.tool_call.function.name`, in any order.
-Leaves: observations. Attribute order is not index order, and one call may be written twice (in `tool_calls` and in
-`contents`): read naively, calls would be shuffled or doubled.
+Attributes such as `llm.output_messages.0.message.tool_calls.1.tool_call.function.name` come in any order, and a call may
+be written twice (in `tool_calls` and in `contents`): read naively, calls would be shuffled or doubled.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,8 +1,7 @@
 """Reads tool spans: the call's arguments, its result, its id and whether it failed.
 
-Arrives: a span that is the execution of a tool. Each instrumentation wraps `input.value` and `output.value` in its
-own envelope; they are opened here, one function an envelope, chosen by instrumentation. Opening an envelope that the
-instrumentation does not use would change what a user's tool was really called with.
+Each instrumentation wraps `input.value` and `output.value` in an envelope of its own, with one function here. Opening
+another's envelope would change the recorded arguments of a user's tool.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,6 @@
 """The facts that each producer leaves out of its spans, and the setting that records them (`remedies.toml`).
 
-Judged by the calls as they were joined, not by single spans: a library that records no arguments is fine where another span
-of the same call has them. A fact that only some calls of a trace lack is no matter of settings, and is left alone.
+Joined calls are judged, since another span may fill a gap. A fact that only some calls lack is no matter of settings.
 """
 
 import re

@@ -1,7 +1,6 @@
-"""Turns what producers write as arguments, results and messages into JSON values, and measures texts that a limit has cut.
+"""Turns recorded arguments, results and messages into JSON values, and measures texts that a limit has cut.
 
-Knows no dialect: envelopes are opened by the dialect that knows them. A value that is too deep, too large or broken becomes
-`Unparsed`, never an exception; booleans, integers, floats and text stay apart, else scores would compare unequal things.
+A value that is too deep, too large or broken becomes `Unparsed`, never an exception. Types stay apart, as scores need them.
 """
 
 import json

@@ -1,7 +1,6 @@
 """Reads recorded traffic from files, in order of recorded time, and sends it through the pipeline of live traffic.
 
-Files given together are one recording: their requests are merged by time. Streams are read as they are used. The first
-bytes of a file show its compression: standard input has no name, and names may be wrong.
+Files given together are one recording. Their first bytes show the compression: names may be wrong or missing.
 """
 
 import gzip

@@ -1,7 +1,6 @@
 """Compares the means of two samples of scores in [0, 1], of any distribution.
 
-`fixed_sample_p` is for samples that are looked at once, `always_valid_p` for samples that are looked at early and often.
-Both take the difference under test, so that an interval is the set of differences that are not rejected.
+`fixed_sample_p` is for one look, `always_valid_p` for many early ones. An interval holds all differences not rejected.
 """
 
 from collections.abc import Callable

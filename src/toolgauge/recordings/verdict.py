@@ -1,7 +1,6 @@
 """Judges streams under two versions: a verdict for each stream and one for all.
 
-*Worse* and *better* are decided by Holm's method for all streams together; *no worse* has to hold for each stream by
-itself: the lower end of its interval lies above -margin.
+*Worse* and *better* follow Holm's method over all streams; a stream is *no worse* if its interval begins above -margin.
 """
 
 from collections.abc import Sequence

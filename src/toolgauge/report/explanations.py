@@ -1,7 +1,6 @@
 """The verdict on a call or a trajectory in words: outcome, differences, and the origins of argument values.
 
-Every output is written from it. Texts are masked and of bounded length; they come from spans and have to be escaped.
-Rule: no step is called the cause of a failure: a line names the origin of a value and no more.
+Texts are masked and of bounded length, and have to be escaped. No step is called the cause of a failure.
 """
 
 import math

@@ -1,7 +1,6 @@
 """Results of recordings and cases: counted by criterion, as rows of a report, and as conditions of the gate.
 
-Texts are as `redact` allows them; each form of report makes them safe for its reader. In the gate, criteria with
-`enforce: shadow` never count, a mean without a score fails its condition, and so does a gate under which nothing was scored.
+In the gate, criteria with `enforce: shadow` never count, and a mean without a score fails its condition.
 """
 
 from collections import Counter

@@ -1,7 +1,6 @@
 """A report as JUnit XML, as GitHub, GitLab and Jenkins read it: one test case for each trajectory and criterion.
 
-Readers tell test cases apart by `classname` and `name`, and drop those that are given twice, so that names are counted
-through. XML has no way to write a control character or a lone surrogate; they are shown as escapes.
+Readers drop test cases with the same `classname` and `name`, so names are counted. Control characters become escapes.
 """
 
 from collections import Counter, defaultdict

@@ -1,8 +1,7 @@
-"""The latest trajectories with their results, in bounded memory.
+"""The latest trajectories with their results, in bounded memory, for pages.
 
-The worker adds, pages read. People look for failed trajectories: passes never push one out of the half that is reserved for
-failures. Once there is no room left, a busy process keeps some of each second: weighing all of them would cost a sixth of
-the CPU of scoring.
+Passes never push a failure out of the half that is reserved for failures. Without room left, a busy process keeps some of
+each second: weighing all of them would cost a sixth of the CPU of scoring.
 """
 
 import math

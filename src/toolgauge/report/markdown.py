@@ -1,7 +1,6 @@
 """A report for GitHub: Markdown for a step's summary and for a comment on a pull request, and annotations.
 
-GitHub takes 65,536 characters in a comment and 1 MiB in a step's summary, and shows nothing of what is longer. Bytes are
-counted, of which a text has at least as many as characters; what is left out is counted in the text.
+GitHub takes 65,536 characters in a comment and 1 MiB in a summary. Bytes are counted; the text counts what is left out.
 """
 
 import re

@@ -1,7 +1,6 @@
 """One trajectory as its page shows it: verdicts by criterion, calls in turns, and missing facts.
 
-Bounded however large the trajectory is: a window of its calls, so many differences, so many characters of a value. Texts
-come from spans; templates escape them.
+Calls, differences and characters of a value are bounded, however large the trajectory is. Templates escape the texts.
 """
 
 from collections import Counter

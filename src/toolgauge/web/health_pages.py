@@ -1,7 +1,6 @@
 """The pages of health (parts, counts of spans, metrics that need attention) and of results that were not evaluated.
 
-Figures are copied at one moment, so that sums of them add up. Counts are those since the start; what producers leave out is
-found as `toolgauge doctor` finds it, in the trajectories that are kept.
+Figures are copied at one moment, so that sums add up; gaps are found as `toolgauge doctor` finds them, in kept trajectories.
 """
 
 import platform

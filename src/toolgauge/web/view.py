@@ -1,8 +1,7 @@
 """The web view of a running service: keeps the latest scorecards, and serves pages about them.
 
-Pages are rendered in a thread: one of ten thousand calls takes longer than receivers may stand still. Senders' names and
-arguments are not for every page in a browser: without a token the Host header must be ours, and pages of other origins
-get nothing. Open pages ask again and again with the tag of what they show; nothing is rendered while it is the same.
+Pages are rendered in a thread: a large one takes longer than receivers may stand still. Without a token the Host header
+must be ours, and pages of other origins get nothing: arguments are not for every page in a browser.
 """
 
 import asyncio

@@ -256,7 +256,10 @@ class Undelivered:
 
 
 class Destination:
-    """Sends requests to one destination; implements `model.delivery.Outbox`; belongs to one event loop."""
+    """Sends requests to one destination, with a queue, retries and counts.
+
+    Implements `model.delivery.Outbox`; belongs to one event loop.
+    """
 
     def __init__(
         self, settings: DestinationSettings, metrics: SelfMetrics, sender: Sender, ledger: Ledger | None = None

@@ -58,7 +58,10 @@ _INDEX_HEADERS = {
 
 
 class MetricsEndpoint(HttpEndpoint):
-    """Serves metrics to Prometheus: `/metrics` is the exposition, `/` a page for people; port 0 takes any free one."""
+    """Serves metrics to Prometheus.
+
+    `/metrics` is the exposition, `/` a page for people; port 0 takes any free one.
+    """
 
     def __init__(
         self,

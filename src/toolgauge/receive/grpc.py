@@ -81,7 +81,10 @@ _Handler: TypeAlias = "grpc.RpcMethodHandler[bytes, bytes]"
 
 
 class GrpcReceiver:
-    """Receives OTLP over gRPC; `port` is known after the start; `has_memory` answers for so many more bytes."""
+    """Receives OTLP over gRPC.
+
+    `port` is known once it has started; `has_memory` answers whether so many more bytes may be gathered.
+    """
 
     def __init__(
         self,

@@ -55,7 +55,10 @@ _SLOWEST_BYTES_PER_S = 64 * 1024
 
 
 class HttpReceiver:
-    """Receives OTLP over HTTP, protobuf and JSON; `port` is known after the start; `has_memory` answers for so many more bytes."""
+    """Receives OTLP over HTTP, protobuf and JSON.
+
+    `port` is known once it has started; `has_memory` answers whether so many more bytes may be gathered.
+    """
 
     def __init__(
         self,

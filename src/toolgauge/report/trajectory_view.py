@@ -12,7 +12,7 @@ from msgspec import Struct
 from toolgauge.export.redact import MASKED, Redactor
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json, kind
-from toolgauge.model.outcomes import Difference, Observed, OutcomeWord, Result, outcome_word
+from toolgauge.model.outcomes import Difference, Observed, OutcomeWord, Result, Scored, outcome_word
 from toolgauge.model.plain_words import WHY_NOT_RECORDED, error_words, reason_words, rule_words, state_words
 from toolgauge.model.records import ENVIRONMENT, VERSION
 from toolgauge.model.recoveries import recovered
@@ -211,7 +211,12 @@ class TrajectoryWriter:
             # Of a criterion that passed and of one that did not alike: what decided, not what else was fine.
             noted = [result for result, word in of if word == worst]
             noted += [result for result, word in of if (worst, word) == ("fail", "error")]
-            room = 1 if worst in ("pass", "not_evaluated") else _MAX_VERDICTS
+            # Of passes, those that were accepted in spite of a fault.
+            faulty = [
+                one for one in noted if worst == "pass" and isinstance(one.outcome, Scored) and one.outcome.value < 1
+            ]
+            noted = faulty or noted
+            room = 1 if worst in ("pass", "not_evaluated") and not faulty else _MAX_VERDICTS
             shown.append(
                 ShownCriterion(
                     criterion=name,

@@ -205,6 +205,7 @@ def test_variables_of_agents_fail_no_command_that_sends_nothing(tmp_path: Path, 
         ended = run(command, environment=variable)
         assert ended.code == 0
         assert ended.err.startswith(f"warning: {next(iter(variable))}: ")
+        assert ended.err.endswith("warning: `toolgauge serve` does not start with these variables\n")
     ended = run("serve", environment=variable)
     assert ended.code == 2
     assert ended.err.startswith(f"error: {next(iter(variable))}: ")
@@ -230,6 +231,21 @@ def test_components_are_listed_as_text_and_as_json():
     assert known_tool["level"] == "call"
     assert known_tool["version"] == "3"
     assert known_tool["description"]
+
+
+def test_files_of_criteria_are_no_misspelt_criteria(tmp_path: Path):
+    (tmp_path / "good.yaml").write_text("criteria: []")
+    (tmp_path / "config.yaml").write_text("criteria_files: [good.yaml]\nlog: {level: x}\n")
+    ended = run("validate", "--config", "config.yaml", cwd=tmp_path)
+    assert ended.code == 2
+    assert "config.yaml:2: `log.level`" in ended.err
+    assert "criterion" not in ended.err
+
+
+def test_a_recorder_sends_nothing_and_asks_for_no_destination(tmp_path: Path):
+    own = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://localhost:4318"}
+    ended = run("record", "-o", "new.otlp", "--set", "log.level=x", cwd=tmp_path, environment=own)
+    assert (ended.code, "log.level" in ended.err, "OTEL_EXPORTER" in ended.err) == (2, True, False)
 
 
 def test_receivers_and_exporters_are_described_for_those_who_run_them():

@@ -36,7 +36,7 @@ def validate(config_paths: Sequence[str], overrides: Sequence[str], *, strict: b
     from toolgauge.config.tool_definitions import load_tool_definitions
     from toolgauge.service.criteria_factory import load_configuration, unusable_files
 
-    config, criteria = load_configuration(config_paths, overrides, _warn)
+    config, criteria = load_configuration(config_paths, overrides, _warn_of_variables)
     print_notes(criteria)
     tools = load_tool_definitions(config)
     unusable = tuple(unusable_files(config))
@@ -47,6 +47,11 @@ def validate(config_paths: Sequence[str], overrides: Sequence[str], *, strict: b
     click.echo(f"the configuration is valid; {len(criteria)} criteria: {names or 'none'}{registered}")
     if strict and unusable:
         sys.exit(1)
+
+
+def _warn_of_variables(error: ToolgaugeError) -> None:
+    _warn(error)
+    click.echo("warning: `toolgauge serve` does not start with these variables", err=True)
 
 
 def _warn(error: ToolgaugeError) -> None:
@@ -87,7 +92,7 @@ def print_config(config_paths: Sequence[str], overrides: Sequence[str]) -> None:
     """
     from toolgauge.config.load import load, shown
 
-    config = load([Path(path) for path in config_paths], overrides, os.environ, warn=_warn)
+    config = load([Path(path) for path in config_paths], overrides, os.environ, warn=_warn_of_variables)
     click.echo(shown(config), nl=False)
 
 

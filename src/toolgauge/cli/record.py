@@ -96,7 +96,7 @@ def command(output: str, config_paths: Sequence[str], overrides: Sequence[str], 
         recording_ending(output)
     except ValueError as error:
         raise click.BadParameter(f"`{output}` {error}", param_hint="`--output`") from error
-    config = load([Path(path) for path in config_paths], overrides, os.environ)
+    config = load([Path(path) for path in config_paths], overrides, os.environ, sends=False)
     screen = _Screen()
     log_to_stderr(Log(level="warning"), _LogLines(screen))
     raise_descriptor_limit()

@@ -321,7 +321,9 @@ def _criteria_node(root: Node) -> Node | None:
     """Return the criteria of a file. A misspelt key is a problem by itself, and hides no problem of its criteria."""
     if not isinstance(root.value, dict):
         return None
-    meant = ["criteria"] if "criteria" in root.value else get_close_matches("criteria", root.value, n=1)
+    # `criteria_files` of a configuration is no misspelling.
+    keys = [key for key in root.value if key != "criteria_files"]
+    meant = ["criteria"] if "criteria" in keys else get_close_matches("criteria", keys, n=1)
     return root.value[meant[0]] if meant else None
 
 

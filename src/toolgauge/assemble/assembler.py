@@ -122,7 +122,7 @@ class Completeness:
                 del self._unseen[next(iter(self._unseen))]
             if own:
                 return "a model was given answers to calls of earlier turns, of which no span came"
-        # Where nobody else receives what comes later, nothing comes.
+        # Later turns can only come where a process still receives: a replay has none.
         if self._live_since_ns is not None and because in _IN_PASSING:
             return f"more turns may come after it was closed ({because})"
         return None

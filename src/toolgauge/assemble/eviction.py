@@ -167,7 +167,7 @@ class Recovery:
         """Remember what an earlier process closed, before its journal is read: the traces are not scored again."""
         self.is_running = True
         for one in closed:
-            # However long ago: what is in the journal is as old.
+            # At any age: entries of the journal may be as old.
             memory = self._traces.closed if one.scope == "trace" else self._conversations.closed
             memory.restore(one.id, one.closed_ns, now_ns)
 

@@ -52,7 +52,7 @@ _WORDS: Mapping[Kind, str] = {
     "other": "breaks the rule",
 }
 
-# By keyword: what is expected, in words that hold no value of the schema.
+# The expectation by keyword, in words without any value of the schema.
 _ALLOWED: Mapping[str, str] = {
     "maximum": "a number not above the maximum",
     "exclusiveMaximum": "a number below the maximum",

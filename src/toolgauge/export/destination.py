@@ -233,7 +233,7 @@ class Backoff:
 
 @dataclass(frozen=True, slots=True)
 class Undelivered:
-    """Counts of what was dropped: spans, other requests of senders (log records, metrics), and our own requests."""
+    """Numbers of dropped spans, of other dropped requests of senders (log records, metrics), and of dropped own requests."""
 
     spans: int = 0
     requests: int = 0

@@ -1,7 +1,8 @@
 """Reads from Kafka in a consumer group, and commits messages once they are forwarded and scored.
 
-The `range` assignment keeps spans and log records of a trace in one process. A rebalance gives up all partitions; trajectories
-open in those that do not come back are dropped, and their next owner reads them again.
+The receiver's thread polls; the event loop takes the messages one by one while the partitions are paused. The `range`
+assignment keeps spans and log records of a trace in one process. A rebalance gives up all partitions; trajectories open in
+those that do not come back are dropped, and their next owner reads them again.
 """
 
 import asyncio

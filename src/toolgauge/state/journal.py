@@ -1,7 +1,8 @@
 """Writes the journal: requests that were acknowledged and are still needed.
 
-A thread writes changes in transactions (group commit); changes without a waiting caller are gathered for some milliseconds.
-While the file cannot be written the service continues in memory and retries.
+A thread writes changes in transactions: those that arrived while the disk wrote are written together (group commit), and
+changes without a waiting caller are gathered for some milliseconds. While the file cannot be written the service continues in
+memory and retries; entries that were removed meanwhile are then removed first.
 """
 
 import asyncio

@@ -1,7 +1,8 @@
 """The embedded store: one SQLite file in `state.directory`, opened by one process at a time.
 
-A save is one transaction. A damaged file is moved aside and a new one begun with its readable rows, because a running
-service is worth more. The journal's rows are read and written in `journal_rows`.
+A save is one transaction: a process that is killed in the middle leaves the earlier state. A damaged file is moved aside and a
+new one begun with its readable rows, because a running service is worth more. The detectors' rows are read and written here,
+those of the journal in `journal_rows`.
 """
 
 import fcntl

@@ -8,7 +8,7 @@ from toolgauge.authoring.convert.draft import Document, Draft, Notes, call_item,
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.recognize.values import as_list, as_object
 
-# By kind of evaluator, the key of what it expects in both spellings.
+# By kind of evaluator, the key of its expectation in both spellings.
 _EXPECTED_KEYS = {
     "tool-call-args": ("toolCalls", "tool_calls"),
     "tool-call-output": ("toolOutputs", "tool_outputs"),

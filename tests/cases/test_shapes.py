@@ -216,7 +216,12 @@ SHAPELESS: list[tuple[JsonObject, str]] = [
     ({"call": []}, "`actual` has none of the known keys"),
     ({"calls": {}}, "`calls` must be a list of objects"),
     ({"calls": ["a"]}, "`calls` must be a list of objects"),
-    ({"calls": [{"args": {}}]}, "`name` of a call must be a text"),
+    ({"calls": [{"name": "a"}, {"args": {}}]}, "`actual.calls[1].name` must be a text"),
+    ({"invocations": [{}, {"calls": [{}]}]}, "`actual.invocations[1].calls[0].name` must be a text"),
+    (
+        {"messages": [{"role": "ai", "tool_calls": [{"function": {"name": 5}}]}]},
+        "`actual.messages[0].tool_calls[0].name` must be a text",
+    ),
     ({"messages": [{"role": "robot"}]}, "`role` of a message must be"),
     ({"trajectory": {"a": 1}}, "`trajectory` must be a list"),
     ({"traces": [1]}, "`traces` must be a list of objects"),
@@ -330,6 +335,17 @@ def test_what_no_evaluator_could_compare_with_is_a_problem(written: JsonObject):
             {"invocations": [{"calls": [{"name": "a", "Args": {"x": 1}}]}]},
             "unknown key `Args` of expected call `a` (did you mean `args`?)",
         ),
+        ({"tool_calls": ["a", {"name": "b"}]}, "`expected.tool_calls[0].name` must be a text"),
+        ({"calls": [{"name": "a"}, [{"name": "b"}, {"id": "c"}]]}, "`expected.calls[1][1].name` must be a text"),
+        ({"invocations": [{"calls": [{"id": "b"}]}]}, "`expected.invocations[0].calls[0].name` must be a text"),
+        ({"messages": [{"tool_calls": [{"id": "b"}]}]}, "`expected.messages[0].tool_calls[0].name` must be a text"),
+        ({"tool_outputs": 1}, "`tool_outputs` must be a list"),
+        ({"calls": [{"name": "a", "arguments": "{x"}]}, "the arguments of expected call `a` are no JSON object"),
+        ({"calls": [{"name": "a", "parameters": "x"}]}, "the arguments of expected call `a` are no JSON object"),
+        (
+            {"trajectory": [{"name": "a", "args": {"x": 1}, "input": {"x": 1}}]},
+            "expected call `a` has `args` and `input`, of which only one can hold",
+        ),
         ({"calls": [{"name": "a", "optional": "yes"}]}, "`optional` of expected call `a` must be true or false"),
         (
             {"messages": [{"role": "assistant", "tool_calls": [{"name": "a", "arguments": "{x"}]}]},
@@ -384,6 +400,23 @@ def test_arguments_go_by_the_names_that_agents_and_packages_give_them(key: str):
     assert expected_of({"calls": [item]}) == Expected(turns=((ExpectedCall(name="a", args={"x": 1}),),))
     (call,) = trajectory_of({"calls": [item]}).calls
     assert call.arguments == Recorded({"x": 1})
+
+
+def test_a_call_may_be_nested_as_openai_does():
+    item: JsonObject = {"id": "c1", "type": "function", "function": {"name": "a", "arguments": '{"x": 1}'}}
+    call = ExpectedCall(name="a", args={"x": 1}, call_id="c1")
+    for key in ("calls", "tool_calls"):
+        assert expected_of({key: [item]}) == Expected(turns=((call,),))
+    assert expected_of({"invocations": [{"calls": [item]}]}) == Expected(turns=((call,),), per_turn=True)
+    (made,) = trajectory_of({"calls": [item]}).calls
+    assert (made.name, made.arguments, made.call_id) == ("a", Recorded({"x": 1}), "c1")
+
+
+def test_an_expected_call_in_a_message_may_be_optional():
+    written: JsonObject = {"messages": [{"tool_calls": [{"name": "a", "optional": True}]}], "output": "o"}
+    assert expected_of(written) == Expected(
+        turns=((ExpectedCall(name="a", optional=True),),), answer=ExpectedOutput(value="o")
+    )
 
 
 def test_a_text_beside_a_call_is_no_object_of_arguments():

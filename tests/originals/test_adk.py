@@ -165,7 +165,11 @@ CASES: list[tuple[JsonObject, JsonObject, str]] = [
     ({"tool_calls": []}, {"invocations": []}, "there are no `invocations`"),
     ({"invocations": [1]}, {"invocations": []}, "an invocation must be an object"),
     ({"invocations": [turn(("a", [1]))]}, {"invocations": [turn()]}, "`args` of `a` must be an object or null"),
-    ({"invocations": [turn()]}, {"invocations": [{"calls": [{}]}]}, "`name` of a call must be a text"),
+    (
+        {"invocations": [turn()]},
+        {"invocations": [{"calls": [{}]}]},
+        "`actual.invocations[0].calls[0].name` must be a text",
+    ),
 ]
 
 

@@ -155,6 +155,7 @@ CASES: list[tuple[JsonObject, str]] = [
     ({"tool_calls": []}, "there are no `calls`"),
     ({"calls": [call("a", {}, type="AGENT")]}, "`type` of `a` must be one of FUNCTION, MCP"),
     ({"calls": ["a"]}, "a call must be an object"),
+    ({"calls": [call("a", {}), {}]}, "`expected.calls[1].name` must be a text, not null"),
 ]
 
 

@@ -1,6 +1,7 @@
 """Reads the `actual` of a case, whose key shows its shape, as a trajectory."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import replace
 from difflib import get_close_matches
 
 from toolgauge.cases.case import CaseError
@@ -47,7 +48,7 @@ def records_trajectory(actual: JsonObject) -> bool:
 
 def _spans(builder: TrajectoryBuilder, written: Json) -> None:
     """Add the calls that UiPath sees in spans."""
-    for item in _objects("spans", written):
+    for item in objects("spans", written):
         span = Span(
             ref=_REF,
             parent_span_id=None,
@@ -81,15 +82,16 @@ def _spans(builder: TrajectoryBuilder, written: Json) -> None:
 
 def _messages(builder: TrajectoryBuilder, written: Json) -> None:
     """Add chat messages. The calls of one message are one turn."""
-    for message in _objects("messages", written):
+    for number, message in enumerate(objects("messages", written)):
         role, text = message.get("role"), _text(message.get("content"))
         match role:
             case "user" | "human":
                 builder.user(text)
             case "assistant" | "ai":
                 builder.begin_turn()
-                for call in message_calls(message):
-                    builder.call(call)
+                for position, item in enumerate(objects("tool_calls", message.get("tool_calls") or [])):
+                    name, call = named_call(item, f"actual.messages[{number}].tool_calls[{position}]")
+                    builder.call(_made(name, call))
                 if text:
                     builder.assistant(text)
             case "tool":
@@ -100,24 +102,17 @@ def _messages(builder: TrajectoryBuilder, written: Json) -> None:
                 raise CaseError("`role` of a message must be user, assistant, tool or system")
 
 
-def message_calls(message: JsonObject) -> Iterator[ActualCall]:
-    """Yield the calls of one chat message, flat or as OpenAI nests them."""
-    for item in _objects("tool_calls", message.get("tool_calls") or []):
-        call = as_object(item.get("function")) or item
-        yield ActualCall(name=call_name(call), call_id=identifier(item.get("id")), arguments=given_arguments(call))
-
-
 def _invocations(builder: TrajectoryBuilder, written: Json) -> None:
     """Add user turns with the calls of each; the text of the user is not recorded."""
-    for number, invocation in enumerate(_objects("invocations", written), 1):
-        builder.user(_text(invocation.get("user", f"turn {number}")))
-        _calls(builder, invocation.get("calls") or [])
+    for number, invocation in enumerate(objects("invocations", written)):
+        builder.user(_text(invocation.get("user", f"turn {number + 1}")))
+        _calls(builder, invocation.get("calls") or [], f"actual.invocations[{number}].calls")
 
 
-def _calls(builder: TrajectoryBuilder, written: Json) -> None:
-    for item in _objects("calls", written):
+def _calls(builder: TrajectoryBuilder, written: Json, place: str = "actual.calls") -> None:
+    for number, call in enumerate(objects("calls", written)):
+        name, item = named_call(call, f"{place}[{number}]")
         # Raise `CaseError` for a key that is nearly one of ours: a call without its error, for example, is one that worked.
-        name = call_name(item)
         for key in item:
             meant = () if key in _CALL_KEYS else get_close_matches(key.lower(), _CALL_KEYS, n=1, cutoff=0.85)
             if meant:
@@ -128,10 +123,8 @@ def _calls(builder: TrajectoryBuilder, written: Json) -> None:
             raise CaseError("`error` of a call must be a text, or true")
         content = result(output) if isinstance(output, str) else Recorded(output)
         failed = error is not None and error is not False
-        made = ActualCall(
-            name=name,
-            call_id=identifier(item.get("id")),
-            arguments=given_arguments(item),
+        made = replace(
+            _made(name, item),
             result=content if "output" in item else NOT_RECORDED,
             error=CallError(kind="", message=error if isinstance(error, str) else "") if failed else None,
         )
@@ -145,25 +138,31 @@ def _trajectory(builder: TrajectoryBuilder, written: Json) -> None:
         raise CaseError("`trajectory` must be a list")
     for item in as_list(written):
         builder.begin_turn()
-        builder.call(item_call(item))
+        builder.call(_made(*trajectory_call(item)))
 
 
-def item_call(item: Json) -> ActualCall:
-    """Read an item of a trajectory as a call."""
-    if isinstance(item, dict) and isinstance(item.get("name"), str):
-        return ActualCall(name=call_name(item), call_id=identifier(item.get("id")), arguments=given_arguments(item))
-    return ActualCall(name=item if isinstance(item, str) else dump(item))
+def trajectory_call(item: Json) -> tuple[str, JsonObject]:
+    """Return the name and the keys of an item of a trajectory."""
+    if isinstance(item, dict) and isinstance(name := item.get("name"), str):
+        return name, item
+    return item if isinstance(item, str) else dump(item), {}
 
 
-def call_name(call: JsonObject) -> str:
-    """Return the name of a written call; raise `CaseError` without one."""
-    name = call.get("name")
-    if not isinstance(name, str):
-        raise CaseError("`name` of a call must be a text")
-    return name
+def _made(name: str, call: JsonObject) -> ActualCall:
+    return ActualCall(name=name, call_id=identifier(call.get("id")), arguments=given_arguments(call))
 
 
-def _objects(key: str, written: Json) -> list[JsonObject]:
+def named_call(call: JsonObject, place: str) -> tuple[str, JsonObject]:
+    """Return the name of a written call and its keys, flat also where OpenAI nests them; raise `CaseError` without a name."""
+    if isinstance(function := call.get("function"), dict):
+        call = {**{key: value for key, value in call.items() if key != "function"}, **function}
+    if not isinstance(name := call.get("name"), str):
+        raise CaseError(f"`{place}.name` must be a text")
+    return name, call
+
+
+def objects(key: str, written: Json) -> list[JsonObject]:
+    """Return a list of objects, empty for null; raise `CaseError` for another value."""
     if written is None:
         return []
     items = [item for item in as_list(written) if isinstance(item, dict)]

@@ -1,12 +1,13 @@
 """What a case expects, in any of the documented shapes, as what evaluators compare with."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
-from toolgauge.cases.actual import call_name, item_call, message_calls
+from toolgauge.cases.actual import named_call, objects, trajectory_call
 from toolgauge.cases.case import CaseError
-from toolgauge.cases.trajectories import ARGUMENT_KEYS, ActualCall
+from toolgauge.cases.trajectories import ARGUMENT_KEYS, given_arguments
 from toolgauge.config.problems import suggestion
-from toolgauge.model.content import Recorded, Unparsed
+from toolgauge.model.content import Recorded
 from toolgauge.model.expected import Expected, ExpectedCall, ExpectedOutput
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.recognize.values import as_list, as_object, identifier
@@ -51,30 +52,35 @@ def _invocations(written: Json) -> tuple[tuple[ExpectedCall, ...], ...] | None:
         # What other packages write beside the calls of a turn is theirs; without `calls` another key may be meant for it.
         if "calls" not in turn:
             _refuse_unknown("an expected invocation", turn, ("calls", "user"))
-    return tuple(_calls(turn.get("calls")) for turn in turns)
+    return tuple(_calls(turn.get("calls"), f"invocations[{number}].calls") for number, turn in enumerate(turns))
 
 
-def _calls(written: Json) -> tuple[ExpectedCall, ...]:
+def _calls(written: Json, key: str = "calls") -> tuple[ExpectedCall, ...]:
     """Read expected calls; a list among them is a group without order, as in criteria."""
     calls: list[ExpectedCall] = []
-    for number, item in enumerate(_list("calls", written)):
+    for number, item in enumerate(_list(key, written)):
+        place = f"{key}[{number}]"
         if isinstance(item, list):
-            calls += [_call(as_object(member), number) for member in item]
+            calls += [_call(as_object(member), f"{place}[{at}]", number) for at, member in enumerate(item)]
         else:
-            calls.append(_call(as_object(item)))
+            calls.append(_call(as_object(item), place))
     return tuple(calls)
 
 
-def _call(item: JsonObject, group: int | None = None) -> ExpectedCall:
-    name = call_name(item)
+def _call(written: JsonObject, place: str, group: int | None = None) -> ExpectedCall:
+    return _expected(*named_call(written, f"expected.{place}"), group)
+
+
+def _expected(name: str, item: JsonObject, group: int | None = None) -> ExpectedCall:
     _refuse_unknown(f"expected call `{name}`", item, _KEYS)
     given = [key for key in ARGUMENT_KEYS if key in item]
     if len(given) > 1:
         keys = "` and `".join(given)
         raise CaseError(f"expected call `{name}` has `{keys}`, of which only one can hold")
-    arguments = item[given[0]] if given else None
-    if arguments is not None and not isinstance(arguments, dict):
-        raise CaseError("`args` of an expected call must be an object")
+    content = given_arguments(item)
+    arguments = content.value if isinstance(content, Recorded) else None
+    if (given and item[given[0]] is not None and arguments is None) or not isinstance(arguments, dict | None):
+        raise CaseError(f"the arguments of expected call `{name}` are no JSON object")
     optional = item.get("optional", False)
     if not isinstance(optional, bool):
         raise CaseError(f"`optional` of expected call `{name}` must be true or false")
@@ -147,28 +153,14 @@ def _messages(written: Json) -> tuple[ExpectedCall, ...]:
     """Read the calls of chat messages; those of one message have no order among themselves."""
     expected: list[ExpectedCall] = []
     for number, message in enumerate(_list("messages", written)):
-        calls = tuple(message_calls(as_object(message)))
-        for call, item in zip(calls, as_list(as_object(message).get("tool_calls")), strict=True):
-            flat = as_object(item)
-            _refuse_unknown(f"expected call `{call.name}`", as_object(flat.get("function")) or flat, _KEYS)
-        expected += [_made(call, number if len(calls) > 1 else None) for call in calls]
+        calls = objects("tool_calls", as_object(message).get("tool_calls") or [])
+        group = number if len(calls) > 1 else None
+        expected += [_call(call, f"messages[{number}].tool_calls[{at}]", group) for at, call in enumerate(calls)]
     return tuple(expected)
 
 
 def _trajectory(written: Json) -> tuple[ExpectedCall, ...]:
-    items = _list("trajectory", written)
-    for item in items:
-        if isinstance(item, dict) and isinstance(item.get("name"), str):
-            _refuse_unknown(f"expected call `{item['name']}`", item, _KEYS)
-    return tuple(_made(item_call(item)) for item in items)
-
-
-def _made(call: ActualCall, group: int | None = None) -> ExpectedCall:
-    """Expect a call that is written as one that was made."""
-    arguments = call.arguments.value if isinstance(call.arguments, Recorded) else None
-    if isinstance(call.arguments, Unparsed) or not isinstance(arguments, dict | None):
-        raise CaseError(f"the arguments of expected call `{call.name}` are no JSON object")
-    return ExpectedCall(name=call.name, call_id=call.call_id, args=arguments, group=group)
+    return tuple(_expected(*trajectory_call(item)) for item in _list("trajectory", written))
 
 
 def _list(key: str, written: Json) -> list[Json]:
@@ -180,8 +172,8 @@ def _list(key: str, written: Json) -> list[Json]:
 
 
 _SHAPES: dict[str, Callable[[Json], tuple[ExpectedCall, ...]]] = {
-    "tool_calls": _calls,
-    "tool_outputs": _calls,
+    "tool_calls": partial(_calls, key="tool_calls"),
+    "tool_outputs": partial(_calls, key="tool_outputs"),
     "tool_calls_order": _order,
     "tool_calls_count": _counts,
     "calls": _calls,

@@ -65,7 +65,7 @@ class _Metric(BaseModel):
         if expected.get("invocations") is None and expected.keys() <= {"invocations"}:
             return self.without_reference()
         try:
-            expected_turns, made = _written(expected.get("invocations")), _written(actual.get("invocations"))
+            expected_turns, made = _written("expected", expected), _written("actual", actual)
         except NotCallsError as error:
             return CaseOutcome(outcome=error.outcome)
         if len(expected_turns) != len(made):
@@ -234,17 +234,18 @@ def _unequal(expected: int, made: int) -> Errored:
     return Errored(error_type="ValueError", message=message)
 
 
-def _written(invocations: Json) -> list[PlainCalls]:
+def _written(side: str, case: JsonObject) -> list[PlainCalls]:
+    invocations = case.get("invocations")
     if not isinstance(invocations, list):
         raise NotCallsError(
             f"there are no `invocations`: a list of objects with `calls` is accepted, not {kind_of(invocations)}"
         )
     written: list[PlainCalls] = []
-    for invocation in invocations:
+    for number, invocation in enumerate(invocations):
         if not isinstance(invocation, dict):
             raise NotCallsError(f"an invocation must be an object with `calls`, not {kind_of(invocation)}")
         calls = invocation.get("calls")
-        written.append(() if calls is None else written_calls(calls))
+        written.append(() if calls is None else written_calls(calls, f"{side}.invocations[{number}].calls"))
     return written
 
 

@@ -64,8 +64,8 @@ class ToolCorrectness(PlainComparison):
     def score_case(self, expected: JsonObject, actual: JsonObject) -> CaseOutcome:
         """Score calls as they are written: they may have a `type`, and null arguments."""
         try:
-            wanted = written_calls(expected.get("calls"), _TYPES)
-            made = written_calls(actual.get("calls"), _TYPES)
+            wanted = written_calls(expected.get("calls"), "expected.calls", _TYPES)
+            made = written_calls(actual.get("calls"), "actual.calls", _TYPES)
         except NotCallsError as error:
             return CaseOutcome(outcome=error.outcome)
         outcome = self.compared(wanted, made)

@@ -154,19 +154,19 @@ def kind_of(value: Json) -> str:
     return word if word in ("null", "text") else f"an {word}" if word == "object" else f"a {word}"
 
 
-def written_calls(written: Json, types: Collection[str] = ("",)) -> PlainCalls:
+def written_calls(written: Json, place: str, types: Collection[str] = ("",)) -> PlainCalls:
     """Read calls of an offline case, or raise `NotCallsError`; the first of `types` is that of a call that names none."""
     if not isinstance(written, list):
         raise NotCallsError(
             f"there are no `calls`: a list of objects with `name` and `args` is accepted, not {kind_of(written)}"
         )
     calls: list[PlainCall] = []
-    for call in written:
+    for number, call in enumerate(written):
         if not isinstance(call, dict):
             raise NotCallsError(f"a call must be an object with `name` and `args`, not {kind_of(call)}")
         name, args, tool_type = call.get("name"), call.get("args"), call.get("type", next(iter(types)))
         if not isinstance(name, str):
-            raise NotCallsError(f"`name` of a call must be a text, not {kind_of(name)}")
+            raise NotCallsError(f"`{place}[{number}].name` must be a text, not {kind_of(name)}")
         if args is not None and not isinstance(args, dict):
             raise NotCallsError(f"`args` of {shown(name)} must be an object or null, not {kind_of(args)}")
         if not isinstance(tool_type, str) or tool_type not in types:

@@ -64,6 +64,14 @@ def test_a_bad_line_is_named_and_the_rest_goes_on(tmp_path: Path):
     assert ended.err.endswith("cases: 2 pass, 2 unreadable\n")
 
 
+def test_a_line_of_a_reference_file_is_named_with_its_use(tmp_path: Path):
+    ended = score(tmp_path, {"case": "refund-1", "expected": [{"name": "refund"}]})
+    assert ended.code == 1
+    assert "error: cases.jsonl:1: this looks like a line of a reference file (`case`, `expected`)" in ended.err
+    assert "`reference: {file: FILE, key: eval.case.id}`" in ended.err
+    assert "`toolgauge replay --criteria`" in ended.err
+
+
 def test_a_wrong_parameter_names_file_line_case_and_key(tmp_path: Path):
     ended = score(tmp_path, {**GOOD, "config": {"stric": True}}, GOOD)
     assert ended.code == 1

@@ -107,6 +107,11 @@ def _is_too_deep(written: Json, content: bytes) -> bool:
 
 
 def _problem(written: JsonObject) -> str | None:
+    if "case" in written and not written.keys() & {"id", "actual"}:
+        return (
+            "this looks like a line of a reference file (`case`, `expected`), not a case with `id` and `actual`: name the file in a "
+            "criterion, `reference: {file: FILE, key: eval.case.id}`, and score a recording by `toolgauge replay --criteria`"
+        )
     for key in ("id", "evaluator"):
         if not isinstance(written.get(key), str) or not written[key]:
             return f"`{key}` must be a text"

@@ -4,6 +4,7 @@ from msgspec.structs import replace
 
 from toolgauge.export.redact import Redactor
 from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, Result, Scorecard, Scored
+from toolgauge.report.explanations import requirement
 from toolgauge.report.findings import Summary
 from toolgauge.report.json_objects import result_objects
 from toolgauge.report.terminal import Style
@@ -37,6 +38,13 @@ def test_a_pass_that_cannot_fail_says_so():
     assert lines.why(result(passed, can_fail=False)) == "passes at any score: 1 of 4 arguments differ"
     assert lines.why(result(replace(passed, value=1.0))) == "1 of 4 arguments differ"
     assert lines.why(result(replace(passed, passed=False))) == "1 of 4 arguments differ"
+
+
+def test_acceptance_is_named_only_below_the_score_that_is_enough():
+    accepted = [result(Scored(value, "fits", passed=True, is_exempt=True)) for value in (1.0, 0.8, 0.5)]
+    words = [requirement(one, {"r1": 0.8}) for one in accepted]
+    assert words == ["passes at 0.8", "passes at 0.8", "accepted at any score"]
+    assert [requirement(one, {}) for one in accepted] == ["", "accepted at any score", "accepted at any score"]
 
 
 def test_hostile_text_does_not_steer_the_terminal():

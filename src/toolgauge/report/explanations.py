@@ -244,11 +244,12 @@ def figure(outcome: Outcome) -> tuple[float | None, str | None]:
 
 def requirement(result: Result, pass_at: Mapping[str, float]) -> str:
     """Return which score is enough, `passes at 0.8`; empty where that is not known."""
-    if isinstance(result.outcome, Scored) and result.outcome.is_exempt:
-        return "accepted at any score"
     if not result.can_fail:
         return "passes at any score"
-    least = pass_at.get(result.revision)
+    least, outcome = pass_at.get(result.revision), result.outcome
+    # Acceptance changes an outcome only below the score that is enough.
+    if isinstance(outcome, Scored) and outcome.is_exempt and outcome.value < (1 if least is None else least):
+        return "accepted at any score"
     return "" if least is None else f"passes at {least:g}"
 
 

@@ -149,6 +149,15 @@ def test_a_criterion_that_is_not_there_is_misuse():
     ]
 
 
+def test_a_shared_prefix_makes_no_criterion_similar():
+    ended = run("default.nope", RETRY)
+    assert ended.code == 2
+    assert ended.err.splitlines()[1] == (
+        "hint: known: `default.arguments_schema`, `default.coverage`, `default.error_handling`, `default.grounded_arguments`, "
+        "`default.known_tool`, `default.repeated_calls`, `default.run_completed`, `default.tool_success`, `default.tool_use`"
+    )
+
+
 def test_a_criterion_that_matched_nothing_is_named_with_its_conditions(criteria: tuple[str, str]):
     ended = run("elsewhere", RETRY, *criteria)
     assert ended.err.splitlines() == [

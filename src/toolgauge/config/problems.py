@@ -164,7 +164,10 @@ def suggestion(word: str, known: Iterable[str]) -> str | None:
     # Singular for plural, such as `tool` for `tools`, says more than a word of other packages.
     meant = [name for name in words if name.rstrip("s") == word.rstrip("s")]
     meant += [name for name in _ELSEWHERE if name in words and _is_elsewhere(word, name)]
-    meant += get_close_matches(word, words, n=1, cutoff=0.6)
+    # A shared prefix such as `default.` is left out: it would make any two short names similar.
+    prefix = word[: word.rfind(".") + 1]
+    bare = {name.removeprefix(prefix): name for name in words}
+    meant += [bare[name] for name in get_close_matches(word.removeprefix(prefix), bare, n=1, cutoff=0.6)]
     if meant:
         return f"did you mean `{meant[0]}`?"
     return "known: " + ", ".join(f"`{name}`" for name in words) if words else None

@@ -88,6 +88,12 @@ def test_an_unknown_option_is_misuse():
     assert "hint: `toolgauge validate --help` lists what there is" in ended.err
 
 
+@pytest.mark.parametrize("name", ["record", "serve"])
+def test_help_names_the_signal_that_ends_a_job_in_the_background(name: str):
+    words = " ".join(run(name, "--help").out.split())
+    assert "background of a script ignores SIGINT: send SIGTERM" in words
+
+
 def test_no_command_shows_the_help_and_is_misuse():
     ended = run()
     assert ended.code == 2

@@ -85,10 +85,11 @@ def command(output: str, config_paths: Sequence[str], overrides: Sequence[str], 
     """Receive OTLP, write it to a file, and show the services, dialects and tool calls in it.
 
     It receives as `toolgauge serve` does, by default on localhost:4317 (gRPC) and localhost:4318 (HTTP), and sends
-    nothing on. Traces and logs are recorded; metrics are refused (404, `UNIMPLEMENTED`), as by `toolgauge serve` without a
-    destination: `OTEL_METRICS_EXPORTER=none` in the agent keeps it from sending them. Of a configuration the sections `receivers`, `inbox`, `assemble` and `memory` count. SIGINT
-    (Ctrl-C) and SIGTERM end it. `toolgauge inspect`, `replay`, `compare` and `doctor` read the file, also while it is
-    written and after a crash; a compressed one lacks its last second then.
+    nothing on. Traces and logs are recorded; metrics are refused (404, `UNIMPLEMENTED`), as by `toolgauge serve`
+    without a destination: `OTEL_METRICS_EXPORTER=none` in the agent keeps it from sending them. Of a configuration
+    the sections `receivers`, `inbox`, `assemble` and `memory` count. SIGTERM and SIGINT (Ctrl-C) end it; a job in the
+    background of a script ignores SIGINT: send SIGTERM. `toolgauge inspect`, `replay`, `compare` and `doctor` read
+    the file, also while it is written and after a crash; a compressed one lacks its last second then.
 
     The file holds prompts, arguments and results as they were sent, and only its owner can read it.
     """

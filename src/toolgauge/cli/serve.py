@@ -72,9 +72,9 @@ def command(
 
     Without `--config` it receives on localhost:4317 (gRPC) and localhost:4318 (HTTP), scores what needs no reference,
     shows the latest runs on http://localhost:8317, serves metrics on localhost:9464/metrics and forwards nothing. SIGTERM
-    and SIGINT stop it in order: open trajectories are scored, queued data is sent; a second signal ends it at once. SIGHUP
-    reloads configuration, criteria and references; where they are wrong, the running ones stay. Results are printed to
-    standard output, the log to standard error.
+    and SIGINT stop it in order: open trajectories are scored, queued data is sent; a second signal ends it at once. A job in the
+    background of a script ignores SIGINT: send SIGTERM. SIGHUP reloads configuration, criteria and references; where they are
+    wrong, the running ones stay. Results are printed to standard output, the log to standard error.
     """
 
     def load() -> tuple[Config, tuple[Criterion, ...]]:

@@ -10,7 +10,7 @@ from toolgauge import plugins
 from toolgauge.dialects.genai import GenAI
 from toolgauge.model.errors import ConfigError
 from toolgauge.service.criteria_factory import load_configuration
-from toolgauge.service.destinations import destination_names
+from toolgauge.service.destinations import announced_destinations, destination_names
 
 WHOLE = """
 class Whole:
@@ -78,6 +78,12 @@ def test_a_strangers_exporter_is_a_destination(install: Install):
     install("stranger", "[toolgauge.exporters]\nwhole = stranger_module:ToNowhere\n", EXPORTER)
     config, _ = load_configuration((), ("exporters.whole={}",))
     assert destination_names(config) == ["`whole`"]
+
+
+def test_a_recording_is_announced_as_a_destination():
+    config, _ = load_configuration((), ("exporters.file.path=traffic.otlp",))
+    assert announced_destinations(config) == ["the file `traffic.otlp` (requests as received)"]
+    assert destination_names(config) == []
 
 
 def test_an_unknown_evaluator_is_an_error_that_tells_what_is_known():

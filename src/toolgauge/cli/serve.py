@@ -25,7 +25,7 @@ from toolgauge.report.kept import ADMITTED_PER_SECOND
 from toolgauge.score.criterion import Criterion
 from toolgauge.score.unmatched import without_effect
 from toolgauge.service.criteria_factory import evaluator_files, load_configuration, unusable_files
-from toolgauge.service.destinations import destination_names
+from toolgauge.service.destinations import announced_destinations, destination_names
 from toolgauge.service.pipeline_factory import VERSION, redactor
 from toolgauge.service.process import Faults, freeze_loaded_objects, handle_stop_signals, tune_process
 from toolgauge.service.reload import ConfigWatch, FrontReloader, Load, Reloader
@@ -280,11 +280,11 @@ def _announce(service: Runtime, config: Config, criteria: Sequence[Criterion], v
     if config.state.directory is not None:
         directory = file_path(config.state.directory).absolute()
         _LOG.info("requests are acknowledged when they are in the journal in %s", directory)
-    destinations = destination_names(config)
+    destinations = announced_destinations(config)
     if destinations:
         _LOG.info("exporting to %s", ", ".join(destinations), extra={"endpoints": destinations})
     else:
-        _LOG.info("nothing is exported: `exporters` has neither `otlp` nor `kafka` nor an exporter of a plug-in")
+        _LOG.info("nothing is exported: `exporters` has no `otlp`, `kafka`, `file` or exporter of a plug-in")
 
 
 def _url(settings: ListenerSettings, port: int) -> str:

@@ -80,3 +80,9 @@ def destination_names(config: Config) -> list[str]:
     if config.exporters.kafka is not None:
         names.append(f"Kafka at {', '.join(config.exporters.kafka.brokers)}")
     return [*names, *(f"`{name}`" for name, _ in extensions(config.exporters))]
+
+
+def announced_destinations(config: Config) -> list[str]:
+    """Name everything that `exporters` writes to, the recording included."""
+    file = config.exporters.file
+    return destination_names(config) + ([] if file is None else [f"the file `{file.path}` (requests as received)"])

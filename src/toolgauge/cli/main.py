@@ -16,6 +16,7 @@ from typing import TypeVar
 import click
 
 from toolgauge.model.errors import ConfigError, ToolgaugeError
+from toolgauge.report.ci_commands import Output
 
 _F = TypeVar("_F", bound=Callable[..., object])
 
@@ -92,7 +93,7 @@ class _ReaderHasGoneError(Exception):
     """The reader of our output has closed it; an own class, because click ends with 1 on a broken pipe."""
 
 
-class _LastingOutput(TextIOWrapper):
+class _LastingOutput(Output):
     """Standard output that drops the rest once its reader has gone."""
 
     def write(self, text: str, /) -> int:
@@ -208,10 +209,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             setattr(sys, ("stdin", "stdout", "stderr")[number], os.fdopen(number, mode, closefd=False))
     # gRPC looks at this when it is imported: without it, it writes a line on stderr for each stranger whose handshake fails.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-    # Let a terminal that lacks a letter show its number: recordings hold all there are.
-    stdout: object = sys.stdout
-    if isinstance(stdout, TextIOWrapper):  # not where somebody put another stream in its place
-        stdout.reconfigure(errors="backslashreplace")
+    for name, stream in (("stdout", sys.stdout), ("stderr", sys.stderr)):
+        if type(stream) is TextIOWrapper:  # not where somebody put another stream in its place
+            # Let a terminal that lacks a letter show its number: recordings hold all there are.
+            encoding, is_by_line = stream.encoding, stream.line_buffering
+            setattr(sys, name, Output(stream.detach(), encoding, "backslashreplace", line_buffering=is_by_line))
     try:
         returned: object = commands.main(args=arguments, prog_name="toolgauge", standalone_mode=False)
         sys.stdout.flush()  # here, so that a closed pipe is noticed while it can still be handled

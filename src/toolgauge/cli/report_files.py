@@ -11,6 +11,7 @@ from toolgauge.cases.scoring import CaseResult
 from toolgauge.export.redact import Redactor
 from toolgauge.model.errors import ToolgaugeError
 from toolgauge.model.outcomes import Errored, Outcome, outcome_word
+from toolgauge.report.ci_commands import without_commands
 from toolgauge.report.findings import CriterionCounts, Report, Row, finding
 from toolgauge.report.junit import junit
 from toolgauge.report.markdown import annotations, markdown
@@ -78,7 +79,8 @@ class Reports:
             _write(self._markdown_file, markdown(report).encode(), appends=self._markdown_file == self._summary_file)
         # GitHub reads commands from both streams, and standard output may go to another program.
         for line in annotations(report) if self._annotates else ():
-            click.echo(line, err=True)
+            # As bytes: text cannot be a command, and what stands in this one is none.
+            click.echo(f"{line[:2]}{without_commands(line[2:])}".encode(), err=True)
 
 
 def _write(file: str, content: bytes, *, appends: bool) -> None:

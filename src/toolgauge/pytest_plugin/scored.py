@@ -18,6 +18,7 @@ from toolgauge.model.trajectory import CallState, Trajectory
 from toolgauge.pytest_plugin.collector import Collector, Request, obstacle
 from toolgauge.pytest_plugin.marked_criteria import CASE_KEY, LoadedCriteria, TestSettings
 from toolgauge.report.explanations import comparison_by_rule
+from toolgauge.report.ci_commands import without_commands
 from toolgauge.report.terminal import counted, printable, shortened, shortened_error
 from toolgauge.report.text import TextWriter
 from toolgauge.score.criterion import Criterion as RegisteredCriterion
@@ -120,7 +121,7 @@ def failure_text(
             lines += ["", shortened(f"{_INDENT}calls of trace {trajectory.trace_id}{owned}:", _LINE)]
             lines += text.calls(trajectory, chains, _MAX_CALLS)
     lines += _unfinished_lines(circumstances.unfinished)
-    return "\n".join(lines)
+    return without_commands("\n".join(lines))
 
 
 def in_order(evaluation: Evaluation) -> list[EvaluatedTrajectory]:

@@ -92,7 +92,6 @@ class WatchMetrics(MetricSection):
     streams_evicted: Counter
     observations_cut: Counter
     run_length: Gauge
-    weekly_observations: Gauge
     state_saved: Gauge
 
 

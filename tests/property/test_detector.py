@@ -22,7 +22,7 @@ def test_a_bet_gains_nothing_on_average_unless_the_mean_is_lower(low: float, hig
     gains = [0.0] * len(ODDS)
     for score, chance in ((low, share), (high, 1 - share)):
         bets = Bets()
-        bets.bet(1 - score, 1 - baseline, score, baseline)
+        bets.bet(1, 1 - score, 1 - baseline, score, baseline)
         gains = [gain + chance * stake for gain, stake in zip(gains, bets.stakes, strict=True)]
     assert max(gains) <= 1 + 1e-12
 

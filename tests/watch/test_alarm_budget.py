@@ -1,64 +1,74 @@
-"""How long a run to a false alarm is asked for."""
+"""The budget of false alarms comes in with time, and observations spend it."""
 
-from tests.watch.support import HOUR, START
+import pytest
+
+from tests.watch.support import HOUR, MINUTE, SECOND, START
 from toolgauge.watch.watcher import Budget
 
-_DAY = 24 * HOUR
+_WEEK_NS = 7 * 24 * HOUR
 
 
-def counted(per_hour: int, hours: int) -> Budget:
+def spent(budget: Budget, *, every_ns: int, count: int, at_ns: int = START, per_week: float = 1, each: int = 1) -> float:
+    """Make observations at a steady rate; return what they spent together."""
+    total = 0.0
+    for number in range(count):
+        total += each / budget.spend(at_ns + number * every_ns, each, per_week)
+    return total
+
+
+@pytest.mark.parametrize("every_ns", [SECOND // 1000, SECOND // 10, 10 * SECOND])
+@pytest.mark.parametrize("each", [1, 40])
+def test_at_a_steady_rate_the_run_length_is_the_observations_of_a_week(every_ns: int, each: int) -> None:
     budget = Budget()
-    for hour in range(hours):
-        for _ in range(per_hour):
-            budget.count(START + hour * HOUR)
-    return budget
+    spent(budget, every_ns=every_ns, count=3000, each=each)
+    weekly = _WEEK_NS / every_ns * each
+    assert budget.run_length == pytest.approx(max(1000, weekly), rel=0.1)
 
 
-def test_until_an_hour_was_observed_the_run_length_is_ten_thousand() -> None:
-    budget = counted(per_hour=5000, hours=1)
-    assert not budget.is_changed(START + HOUR - 1, 1)
-    assert budget.run_length == 10_000
+@pytest.mark.parametrize("every_ns", [SECOND // 1000, SECOND, HOUR])
+def test_from_the_first_minute_no_more_is_spent_than_came_in(every_ns: int) -> None:
+    budget = Budget()
+    total = spent(budget, every_ns=every_ns, count=5000)
+    assert total <= (5000 * every_ns + MINUTE) / _WEEK_NS
 
 
-def test_after_an_hour_the_run_length_is_the_observations_of_a_week() -> None:
-    budget = counted(per_hour=500, hours=1)
-    assert budget.is_changed(START + HOUR, 1)
-    assert budget.run_length == 500 * 168
+def test_a_burst_spends_no_more_than_what_is_left() -> None:
+    budget = Budget()
+    spent(budget, every_ns=MINUTE, count=1000)
+    left = budget.left
+    assert left is not None
+    assert spent(budget, every_ns=0, count=100_000, at_ns=START + 1000 * MINUTE) <= left + 2 * MINUTE / _WEEK_NS
+    assert budget.run_length < float("inf")
 
 
 def test_more_tolerated_alarms_make_shorter_runs() -> None:
-    budget = counted(per_hour=500, hours=1)
-    budget.is_changed(START + HOUR, 7)
-    assert budget.run_length == 500 * 24
+    few, many = Budget(), Budget()
+    spent(few, every_ns=SECOND, count=1000)
+    spent(many, every_ns=SECOND, count=1000, per_week=7)
+    assert many.run_length == pytest.approx(few.run_length / 7)
 
 
 def test_the_run_length_is_never_below_a_thousand() -> None:
-    budget = counted(per_hour=1, hours=1)
-    budget.is_changed(START + HOUR, 1)
-    assert (budget.run_length, budget.weekly) == (1000, 168)
+    budget = Budget()
+    spent(budget, every_ns=24 * HOUR, count=100)
+    assert budget.run_length == 1000
 
 
-def test_the_run_length_changes_at_most_daily() -> None:
-    budget = counted(per_hour=500, hours=1)
-    budget.is_changed(START + HOUR, 1)
-    for _ in range(100_000):
-        budget.count(START + 2 * HOUR)
-    assert not budget.is_changed(START + HOUR + _DAY - 1, 1)
-    assert budget.is_changed(START + HOUR + _DAY, 1)
+def test_what_was_not_spent_in_a_week_lapses() -> None:
+    budget = Budget()
+    budget.spend(START, 1, 1)
+    budget.spend(START + 100 * _WEEK_NS, 1, 1)
+    assert budget.left is not None
+    assert budget.left <= 1
 
 
-def test_only_the_last_seven_days_count() -> None:
-    budget = counted(per_hour=100, hours=24)
-    budget.is_changed(START + HOUR, 1)
-    assert budget.is_changed(START + 9 * _DAY, 1)
-    assert (budget.weekly, budget.run_length) == (0, 1000)
-
-
-def test_a_clock_that_was_set_back_holds_nothing_up() -> None:
-    budget = counted(per_hour=100, hours=3)
-    assert budget.is_changed(START + 1000 * HOUR, 1)
-    assert not budget.is_changed(START, 1)
-    for _ in range(20_000):
-        budget.count(START)
-    assert budget.is_changed(START + HOUR, 1)
-    assert budget.weekly == 20_000 * 7 * 24
+def test_a_clock_that_was_set_back_brings_nothing_and_holds_nothing_up() -> None:
+    budget = Budget()
+    spent(budget, every_ns=SECOND, count=1000, at_ns=START + 1000 * HOUR)
+    left = budget.left
+    assert left is not None
+    budget.spend(START, 1, 1)
+    assert budget.left is not None
+    assert budget.left < left
+    spent(budget, every_ns=SECOND, count=1000)
+    assert budget.run_length == pytest.approx(_WEEK_NS / SECOND, rel=0.1)

@@ -1,6 +1,7 @@
 """One stream: what an observation is, when an alarm is raised, when it ends, and what outlives a restart."""
 
 import math
+import zlib
 from random import Random
 
 import pytest
@@ -151,11 +152,25 @@ def test_damaged_bytes_are_refused():
             Detector.load(damaged)
 
 
-def test_the_run_length_may_change_while_it_runs():
-    detector = learned(arl=1_000_000)
-    number = 0
+def test_a_new_run_length_holds_for_new_observations_alone():
+    def until_alarm(changed: float) -> int:
+        detector = learned(arl=1_000_000)
+        while detector.evidence < 0.7:
+            assert not detector.update(0)
+        detector.arl = changed
+        return next(number for number in range(1, 100) if detector.update(0))
+
+    assert 1 < until_alarm(1000) <= until_alarm(1_000_000) == until_alarm(1e12)
+
+
+def test_the_state_of_an_earlier_version_keeps_its_evidence():
+    detector = learned(arl=100_000)
     while detector.evidence < 0.7:
-        assert not detector.update(0)
-        number += 1
-    detector.arl = 1000
-    assert detector.update(0)
+        detector.update(0)
+    for bets in (detector._down, detector._up):  # pyright: ignore[reportPrivateUsage]
+        bets.scale(100_000)
+    saved = bytearray(detector.dump()[:-4])
+    saved[0] = 1
+    loaded = Detector.load(bytes(saved) + zlib.crc32(saved).to_bytes(4, "little"))
+    assert 0.7 <= loaded.evidence < 1
+    assert next(number for number in range(1, 100) if loaded.update(0)) < 20

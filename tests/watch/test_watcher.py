@@ -288,7 +288,7 @@ def test_what_nobody_saves_takes_no_room() -> None:
 def test_what_is_not_known_yet_is_no_0() -> None:
     metrics = watch_metrics()
     traffic = Traffic(watcher(metrics))
-    assert not metrics.weekly_observations.current()
+    assert not metrics.run_length.current()
     traffic.send(10, every=20)
     traffic.watcher.tick(traffic.now_ns)
     assert len(metrics.baseline.cells) == len(metrics.current.cells) == 2

@@ -1,16 +1,18 @@
 """How good the detector of regressions is: run length to a false alarm, delay after a drop, onset, end of an alarm, cost.
 
-    python -m tools.bench.detector [false-alarms|delay|end|cost] [--runs 100] [--arl 10000] [--baseline-min 200]
+    python -m tools.bench.detector [false-alarms|delay|end|cost|deployments] [--runs 100] [--arl 10000] [--baseline-min 200]
 
 False alarms on streams without any drop, with the exact lower 95 % limit of the run length; delays beside those of a CUSUM
 that knows both means and has the same run length (its threshold is simulated), long after its start; how often an alarm ends while
 the drop lasts, and how soon after it; microseconds an update. All seeds are fixed. The default takes about half an hour.
+`deployments` (an hour or more, not part of the default) is one week of whole deployments without any drop, with 1 to 500 streams and
+0.1 to 1,000 observations a second: the false alarms of the first million observations, where baselines are known badly.
 """
 
 import argparse
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from random import Random
 from statistics import mean, median, quantiles
@@ -26,6 +28,7 @@ from tests.watch.simulation import (
     mixed_conversations,
 )
 from toolgauge.watch.detector import Detector
+from toolgauge.watch.watcher import Budget, least_baseline
 
 STREAMS: dict[str, Callable[[], Draw]] = {
     **{f"0/1, mean {chance}": lambda chance=chance: coins(chance) for chance in (0.999, 0.99, 0.95, 0.8, 0.5)},
@@ -53,11 +56,13 @@ RECOVERIES = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("study", nargs="?", choices=["false-alarms", "delay", "end", "cost"])
+    parser.add_argument("study", nargs="?", choices=["false-alarms", "delay", "end", "cost", "deployments"])
     parser.add_argument("--runs", type=int, default=100)
     parser.add_argument("--arl", type=float, default=10_000)
     parser.add_argument("--baseline-min", type=int, default=200)
     chosen = parser.parse_args()
+    if chosen.study == "deployments":
+        print_deployments(chosen.runs)
     if chosen.study in (None, "cost"):
         print_cost()
     if chosen.study in (None, "delay"):
@@ -66,6 +71,35 @@ def main() -> None:
         print_ends(chosen.runs, chosen.arl)
     if chosen.study in (None, "false-alarms"):
         print_false_alarms(chosen.runs, chosen.arl, chosen.baseline_min)
+
+
+def print_deployments(runs: int) -> None:
+    """False alarms of deployments, where one a week is asked for."""
+    found: list[int] = []
+    for seed in range(runs):
+        random = Random(seed)  # noqa: S311 repeatable
+        streams = [coins(1 - 0.2 * random.random() ** 2) for _ in range(round(500 ** random.random()))]
+        a_second = 0.1 * 10_000 ** random.random()
+        found.append(deployment(streams, a_second, random))
+        print(f"{len(streams):>4} streams, {a_second:>7.1f} observations a second: {found[-1]} false alarms", flush=True)
+    highest = quantiles(found, n=20)[-1]
+    print(f"{runs} deployments: {mean(found):.2f} false alarms on average, {highest:.1f} in 19 of 20, {max(found)} at most")
+
+
+def deployment(streams: Sequence[Draw], a_second: float, random: Random, most: int = 1_000_000) -> int:
+    """Watch streams until a week is over, or so many observations are made; return the number of alarms."""
+    budget, alarms, now_ns = Budget(), 0, 0
+    detectors = [Detector(10_000, 200) for _ in streams]
+    for _ in range(min(most, int(a_second * 7 * 86_400))):
+        now_ns += int(random.expovariate(a_second) * 1e9)
+        chosen = random.randrange(len(streams))
+        detector = detectors[chosen]
+        detector.arl = budget.spend(now_ns, 1, 1)
+        detector.needed = least_baseline(detector.arl)
+        if detector.observe(streams[chosen](random)):
+            alarms += 1
+            detector.reset()
+    return alarms
 
 
 def print_cost() -> None:

@@ -29,8 +29,9 @@ class Bets:
     """Evidence that the mean loss is higher than stated, by a bet for each odds multiplier r in `ODDS`.
 
     A bet multiplies its stake by (1 + loss (r - 1)) / (1 + mean loss (r - 1)), which is expected to be at most 1 unless the loss is higher
-    than stated. `evidence` is E, the mean over the odds of the sums over all starts (Shiryaev and Roberts: A on average no sooner than
-    after A observations); `ratio` that of the best start, `since_onset` what came after it. `guard` is up unless the newest are in order.
+    than stated. `evidence` is the mean over the odds of the sums over all starts, each with the part of a false alarm that its
+    observation may cost (Shiryaev and Roberts: it is 1 on average no sooner than these parts together are); `ratio` that of the best
+    start, `since_onset` what came after it. `guard` is up unless the newest are in order.
     """
 
     __slots__ = ("evidence", "paths", "ratio", "stakes", "starts", "totals")
@@ -45,14 +46,14 @@ class Bets:
         self.totals: Sums = (0.0, 0.0, 0.0)
         self.starts = [self.totals] * len(ODDS)
 
-    def bet(self, loss: float, mean_loss: float, score: float, expected: float) -> None:
-        """Bet that the loss is above its stated mean; score and baseline are what `since_onset` sums up."""
+    def bet(self, stake: float, loss: float, mean_loss: float, score: float, expected: float) -> None:
+        """Bet `stake` that the loss is above its stated mean; score and baseline are what `since_onset` sums up."""
         count, scores, baselines = self.totals
         self.totals = totals = (count + 1, scores + score, baselines + expected)
         stakes, paths = self.stakes, self.paths
         for k, odds in enumerate(ODDS):
             factor = (1 + loss * odds) / (1 + mean_loss * odds)
-            stakes[k] = (1 + stakes[k]) * factor
+            stakes[k] = (stake + stakes[k]) * factor
             paths[k] *= factor
             if paths[k] <= 1:
                 paths[k] = 1.0
@@ -68,6 +69,11 @@ class Bets:
         """The observations since the likeliest onset, which is where the best path was at 1."""
         before = self.starts[self.paths.index(self.ratio)]
         return self.totals[0] - before[0], self.totals[1] - before[1], self.totals[2] - before[2]
+
+    def scale(self, factor: float) -> None:
+        """Multiply all stakes."""
+        self.stakes = [stake * factor for stake in self.stakes]
+        self._sum_up()
 
     def pack(self) -> bytes:
         """The state as `size` bytes."""
@@ -167,9 +173,9 @@ def fraction_kept(count: float, scores: float, expected: float, kappa: float) ->
 
 
 def shading(mean: float, count: float, kappa: float) -> float:
-    """The insurance against a lucky start: 3 standard errors of a mean at most, and fewer as the count grows."""
-    errors = min(3.0, math.sqrt(kappa / count))
-    return errors * math.sqrt(mean * (1 - mean) / (count + 1))
+    """The insurance against a lucky start: some standard errors of a mean, fewer as the count grows, and what skewness adds."""
+    errors = min(max(3.0, math.sqrt(kappa / 1000)), math.sqrt(kappa / count))
+    return errors * math.sqrt(mean * (1 - mean) / (count + 1)) + errors * errors / (3 * (count + 1))
 
 
 MAX_STRATA = 50
@@ -179,13 +185,15 @@ _STRATUM_MIN = 50
 # No bets against a lower baseline: it cannot drop any further.
 _LEAST_MEAN = 1e-4
 _LEAST_LOSS = 1e-4
-# By simulation: the threshold as a multiple of the run length, which makes up for a baseline that is not known exactly.
-_MARGIN = 1.25
-# The same of the end of an alarm: one that ended too early would be raised again at once.
-_RETURN_MARGIN = 5
+# By simulation: evidence for an alarm, above the 1 of a baseline that is known exactly.
+_THRESHOLD = 1.25
+# The same for the end of an alarm: one that ended too early would be raised again at once.
+_RETURN_THRESHOLD = 5 * _THRESHOLD
 _NEWEST = 50
 
-_VERSION = 1
+_VERSION = 2
+# The stakes of the first version were all 1.
+_OF_EQUAL_STAKES = 1
 _STATES: tuple[StreamState, ...] = get_args(StreamState)
 _MODES: tuple[Baseline, ...] = get_args(Baseline)
 # Version, state, mode, 16 bytes that are no longer used; run length, least baseline, accepted, pending, newest mean and its count; alarm, return.
@@ -199,7 +207,10 @@ _Part: TypeAlias = tuple[Stratum, float, int]
 
 
 class Detector:
-    """One stream. `arl` is the average number of observations to a false alarm, and may be changed at any time."""
+    """One stream. `arl` is the average number of observations to a false alarm; it may change with each of them.
+
+    A new observation then costs 1 / `arl` of a false alarm, whatever those before it cost.
+    """
 
     def __init__(self, arl: float, baseline_min: int, baseline: Baseline = "guarded") -> None:
         if baseline_min < 1:
@@ -238,8 +249,8 @@ class Detector:
         if not 1 < arl < math.inf:
             raise ValueError("`arl` must be a number above 1")
         self._arl = float(arl)
-        self._threshold = _MARGIN * self._arl
-        self._kappa = max(225.0, 450 + 700 * math.log(arl / 10_000))
+        # By simulation. Many streams with long run lengths have more lucky starts among them than may alarm.
+        self._kappa = max(225.0, 450 + 700 * math.log(arl / 10_000)) + 1200 * max(0.0, math.log(arl / 100_000))
 
     @property
     def is_suspicious(self) -> bool:
@@ -248,12 +259,12 @@ class Detector:
 
     @property
     def evidence(self) -> float:
-        """ln E / ln A, 1 where an alarm is raised; capped while no drop is suspected, as E alone stays high where little fails."""
+        """ln AE / ln A, 1 where an alarm is raised; capped while no drop is suspected, as E alone stays high where little fails."""
         if self.state == "alarm":
             return 1.0
-        if self._down.evidence <= 1:
+        if self._down.evidence * self._arl <= 1:
             return 0.0
-        evidence = min(1.0, math.log(self._down.evidence) / math.log(self._threshold))
+        evidence = min(1.0, math.log(self._down.evidence * self._arl) / math.log(_THRESHOLD * self._arl))
         return evidence * min(1.0, math.log(self._down.ratio) / math.log(SUSPICION))
 
     @property
@@ -345,7 +356,7 @@ class Detector:
         if not known:
             self.observations += 1
             return False
-        self._down.bet(1 - score, max(1 - predicted, _LEAST_LOSS), score, expected)
+        self._down.bet(1 / self._arl, 1 - score, max(1 - predicted, _LEAST_LOSS), score, expected)
         if self._mode == "guarded" and self._down.guard:
             # An observation waits while the guard is up: a drop must not drag the baseline down before it is noticed.
             self._pending += 1
@@ -358,7 +369,7 @@ class Detector:
                 for stratum in self._strata.values():
                     stratum.accept_pending()
                 self._pending = 0
-        if self._down.evidence < self._threshold or self._down.ratio < SUSPICION:
+        if self._down.evidence < _THRESHOLD or self._down.ratio < SUSPICION:
             return False
         self._onset = self._down.since_onset()
         self.state = "alarm"
@@ -369,11 +380,11 @@ class Detector:
         known, score, expected, _ = self._known(parts)
         if not known:
             return
-        self._up.bet(score, expected * fraction_kept(*self._onset, self._kappa), score, expected)
+        self._up.bet(1 / self._arl, score, expected * fraction_kept(*self._onset, self._kappa), score, expected)
         self._return = _plus(self._return, (1.0, score, expected))
         if not self._up.guard:
             self._onset, self._return = _plus(self._onset, self._return), _NONE
-        if self._up.evidence >= _RETURN_MARGIN * self._threshold and self._up.ratio >= SUSPICION:
+        if self._up.evidence >= _RETURN_THRESHOLD and self._up.ratio >= SUSPICION:
             self.state = "recovered"
             for stratum in self._strata.values():
                 stratum.drop_pending()
@@ -432,7 +443,7 @@ class Detector:
         if len(body) < fixed or (len(body) - fixed) % _STRATUM.size or _CHECKSUM.pack(zlib.crc32(body)) != checksum:
             raise ValueError("the state of the detector is damaged")
         head = _HEAD.unpack_from(body)
-        if head[0] != _VERSION:
+        if head[0] not in (_VERSION, _OF_EQUAL_STAKES):
             raise ValueError(f"the state of the detector has version {head[0]}, known is {_VERSION}")
         _, state, mode, _, arl, baseline_min, accepted, pending, newest, seen, *sums = head
         modes: tuple[Baseline, ...] = _MODES
@@ -442,6 +453,9 @@ class Detector:
         detector._onset, detector._return = (sums[0], sums[1], sums[2]), (sums[3], sums[4], sums[5])
         detector._down = Bets.unpack(body[_HEAD.size : _HEAD.size + Bets.size])
         detector._up = Bets.unpack(body[_HEAD.size + Bets.size : fixed])
+        if head[0] == _OF_EQUAL_STAKES:
+            for bets in (detector._down, detector._up):
+                bets.scale(1 / detector.arl)
         for key, *sums, _, _ in _STRATUM.iter_unpack(body[fixed:]):
             part = detector._strata[key] = Stratum()
             part.accepted, part.accepted_sum, part.pending, part.pending_sum, part.share = sums

@@ -30,52 +30,48 @@ from toolgauge.watch.tallies import (
     trajectory_scores,
 )
 
-_DAY = 24 * HOUR
-_WEEK_HOURS = 7 * 24
-_UNTIL_KNOWN = 10_000.0
+_WEEK_NS = 7 * 24 * HOUR
+# What each observation takes of what is left: about so many observations share what comes in while they are made.
+_SHARED_BY = 250
 _SHORTEST = 1000.0
+# Where thousands are made at once, the last of them have to be made with some run length.
+_LEAST = 1e-12
+# What a process may spend before its first minute is over, in minutes: its first observations are worth little without it.
+_ADVANCE = 1
 
 
 class Budget(Struct, kw_only=True):
-    """Counts observations by hour. `run_length` holds until it is due to be changed: after an hour, then at most daily."""
+    """False alarms that may still be raised: they come in with time, and each observation of a stream spends a part.
 
-    run_length: float = _UNTIL_KNOWN
-    weekly: float = 0.0
-    started_ns: int | None = None
-    changed_ns: int | None = None
-    hours: dict[int, int] = field(default_factory=dict[int, int])
+    At a steady rate an observation spends 1 / A, where A are the observations of a week / false alarms a week. At any other,
+    and from the first minute on, no more is spent than came in.
+    """
 
-    def count(self, now_ns: int) -> None:
-        """Count one observation of one stream."""
-        if self.started_ns is None:
-            self.started_ns = now_ns
-        hour = now_ns // HOUR
-        self.hours[hour] = self.hours.get(hour, 0) + 1
+    left: float | None = None
+    last_ns: int = 0
+    run_length: float = _SHORTEST
 
-    def is_changed(self, now_ns: int, false_alarms_per_week: float) -> bool:
-        """Update the run length when that is due; return whether it changed."""
-        if max(self.started_ns or 0, self.changed_ns or 0) > now_ns + HOUR:
-            # The clock was ahead before a restart: until it gets there again, nothing would be due.
-            self.started_ns, self.changed_ns, self.hours = now_ns, None, {}
-        started_ns = self.started_ns
-        due_ns = None if started_ns is None else started_ns + HOUR
-        if self.changed_ns is not None:
-            due_ns = self.changed_ns + _DAY
-        if started_ns is None or due_ns is None or now_ns < due_ns:
-            return False
-        first = now_ns // HOUR - _WEEK_HOURS
-        self.hours = {hour: count for hour, count in self.hours.items() if hour > first}
-        observed_hours = min((now_ns - started_ns) / HOUR, _WEEK_HOURS)
-        self.weekly = sum(self.hours.values()) * _WEEK_HOURS / observed_hours
-        self.changed_ns = now_ns
-        before, self.run_length = self.run_length, max(_SHORTEST, self.weekly / false_alarms_per_week)
-        return self.run_length != before
+    def spend(self, now_ns: int, observations: int, per_week: float) -> float:
+        """Spend a part on so many observations; set and return the run length that each of them is made with."""
+        if self.left is None:
+            self.left, self.last_ns = per_week * _ADVANCE * MINUTE / _WEEK_NS, now_ns
+        # What no observation spent in a week lapses; a clock that was set back brings nothing.
+        self.left = min(per_week, self.left + per_week * max(0, now_ns - self.last_ns) / _WEEK_NS)
+        self.last_ns = now_ns
+        kept = (1 - 1 / _SHARED_BY) ** observations
+        each = max(_LEAST, min(self.left * (1 - kept) / observations, 1 / _SHORTEST))
+        self.left = max(0.0, self.left - each * observations)
+        self.run_length = 1 / each
+        return self.run_length
+
+
+def least_baseline(run_length: float) -> int:
+    """Return how many observations a baseline needs before an alarm means something."""
+    return 1000 if run_length >= 100_000 else 200
 
 
 _STATES: tuple[StreamState, ...] = ("learning", "watching", "alarm", "recovered")
 _TOGETHER_NS = 10 * MINUTE
-# With longer run lengths the baseline has to be known better before an alarm means something.
-_BASELINE_MIN, _LONG_BASELINE_MIN, _LONG_RUN_LENGTH = 200, 1000, 100_000
 _BUDGET = b"b"
 _CHECKSUM_BYTES = 4
 # Fields of `StreamKey` by the names that people select streams by.
@@ -113,9 +109,8 @@ class Watcher:
         # By name and revision; `None` for any.
         self._criteria: Collection[tuple[str, str]] | None = None
         metrics.streams.observe = self._count_states
-        metrics.run_length.observe = lambda: {(): self._budget.run_length}
-        # Not known before an hour was observed, which is not 0.
-        metrics.weekly_observations.observe = lambda: {(): self._budget.weekly} if self._budget.changed_ns else {}
+        # Not known before the first observation.
+        metrics.run_length.observe = lambda: {} if self._budget.left is None else {(): self._budget.run_length}
 
     def observe(self, scorecard: Scorecard) -> Sequence[Regression]:
         """Take the scores of a scorecard; return the regressions that begin, or end, with it."""
@@ -147,9 +142,6 @@ class Watcher:
             self._changed_conversations.pop(row, None)
             self._remove(row)
             regressions.extend(self._complete(conversation, now_ns))
-        if self._budget.is_changed(now_ns, self._settings.false_alarms_per_week):
-            for stream in self._streams.values():
-                stream.detector.arl = self._budget.run_length
         return regressions
 
     @property
@@ -158,13 +150,16 @@ class Watcher:
         return self._conversations.next_due_ns
 
     def _complete(self, conversation: Conversation, now_ns: int) -> Iterator[Regression]:
-        for key, tally in conversation.tallies.items():
-            if not self._is_watched(key):
-                continue
+        watched = [(key, tally) for key, tally in conversation.tallies.items() if self._is_watched(key)]
+        if not watched:
+            return
+        run_length = self._budget.spend(now_ns, len(watched), self._settings.false_alarms_per_week)
+        for key, tally in watched:
             # Taken out and put back: the dict stays in the order of use.
             stream = self._streams.pop(key, None) or self._new_stream(key)
             self._streams[key] = stream
-            self._budget.count(now_ns)
+            stream.detector.arl = run_length
+            stream.detector.needed = self._settings.baseline_min or least_baseline(run_length)
             regression = stream.add(tally, conversation, now_ns, self._incident)
             self._changed_streams[key] = None
             self._unshown[key] = None
@@ -178,11 +173,9 @@ class Watcher:
     def _new_stream(self, key: StreamKey) -> WatchedStream:
         if len(self._streams) >= self._settings.max_streams:
             self._evict()
-        run_length = self._budget.run_length
-        shortest = _LONG_BASELINE_MIN if run_length >= _LONG_RUN_LENGTH else _BASELINE_MIN
         self._metrics.alarms.begin(_labels(key))
-        detector = Detector(run_length, self._settings.baseline_min or shortest, self._settings.baseline)
-        return WatchedStream(key, detector)
+        least = self._settings.baseline_min or least_baseline(self._budget.run_length)
+        return WatchedStream(key, Detector(self._budget.run_length, least, self._settings.baseline))
 
     def _evict(self) -> None:
         # One in alarm stays as long as there is another: its alarm would never be seen to end.
@@ -288,7 +281,6 @@ class Watcher:
                 damaged += 1
                 self._removed.add(row)
         for stream in sorted(streams, key=lambda stream: stream.last_ns):
-            stream.detector.arl = self._budget.run_length
             self._streams[stream.key] = stream
             self._metrics.alarms.begin(_labels(stream.key))
             self._show(stream)

@@ -8,7 +8,9 @@ from toolgauge.watch.watcher import Budget
 _WEEK_NS = 7 * 24 * HOUR
 
 
-def spent(budget: Budget, *, every_ns: int, count: int, at_ns: int = START, per_week: float = 1, each: int = 1) -> float:
+def spent(
+    budget: Budget, *, every_ns: int, count: int, at_ns: int = START, per_week: float = 1, each: int = 1
+) -> float:
     """Make observations at a steady rate; return what they spent together."""
     total = 0.0
     for number in range(count):

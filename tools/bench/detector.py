@@ -81,9 +81,13 @@ def print_deployments(runs: int) -> None:
         streams = [coins(1 - 0.2 * random.random() ** 2) for _ in range(round(500 ** random.random()))]
         a_second = 0.1 * 10_000 ** random.random()
         found.append(deployment(streams, a_second, random))
-        print(f"{len(streams):>4} streams, {a_second:>7.1f} observations a second: {found[-1]} false alarms", flush=True)
+        print(
+            f"{len(streams):>4} streams, {a_second:>7.1f} observations a second: {found[-1]} false alarms", flush=True
+        )
     highest = quantiles(found, n=20)[-1]
-    print(f"{runs} deployments: {mean(found):.2f} false alarms on average, {highest:.1f} in 19 of 20, {max(found)} at most")
+    print(
+        f"{runs} deployments: {mean(found):.2f} false alarms on average, {highest:.1f} in 19 of 20, {max(found)} at most"
+    )
 
 
 def deployment(streams: Sequence[Draw], a_second: float, random: Random, most: int = 1_000_000) -> int:

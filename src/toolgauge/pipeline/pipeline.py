@@ -142,8 +142,11 @@ class Pipeline:
         self._metrics.requests_unread.add(1, (request.signal,))
         return True
 
-    def recover(self, entry: JournalEntry, now_ns: int) -> None:
-        """Read an entry of an earlier process, and send it unless it was delivered; raise `DecodeError` when it is corrupt."""
+    def recover(self, entry: JournalEntry, now_ns: int, *, is_poison: bool = False) -> None:
+        """Read an entry of an earlier process, and send it unless it was delivered; raise `DecodeError` when it is corrupt.
+
+        One that ended earlier processes (`is_poison`) is sent unread.
+        """
         if self._ledger is None:
             return
         self._ledger.restore(entry)
@@ -158,7 +161,12 @@ class Pipeline:
             self._ledger.end_reading(entry.id)
             raise
         self.admission.take_up(request, is_delivered=entry.delivered)
-        self.process(request, is_delivered=entry.delivered)
+        if is_poison and not entry.delivered:
+            self.process_unread(request)
+        elif is_poison:
+            self._end_reading(request)
+        else:
+            self.process(request, is_delivered=entry.delivered)
 
     def end_recovery(self, now_ns: int) -> None:
         """Close what the earlier process had closed: all its entries have been read."""
@@ -276,6 +284,10 @@ class Pipeline:
         self.egress.closed_entries += self.assembler.take_released()
         return False
 
+    def resume(self) -> None:
+        """Go on where an evaluator keeps the thread that had this pipeline; in a thread that has it from here on."""
+        self.scoring.resume(self._now_ns)
+
     def close_open(self, now_ns: int) -> None:
         """Close everything that is open with the next ticks; requests are taken as before."""
         self._now_ns = max(self._now_ns, now_ns)
@@ -290,6 +302,10 @@ class Pipeline:
     def pause(self) -> None:
         """Close no trajectory from here on: the next process continues with them."""
         self._is_paused = True
+
+    def go_on(self) -> None:
+        """Close trajectories again, after `pause`."""
+        self._is_paused = False
 
     def release(self) -> None:
         """Release all spans that are still held."""

@@ -5,6 +5,7 @@ Answers of judges make scorecards of their own, which arrive later and take the 
 
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -37,17 +38,21 @@ class Scoring:
             parts.feedback.observe,
             self._watch,
         )
+        # Scores the trajectory that is being finished.
+        self._finishing: Callable[[], None] | None = None
         self._is_interrupted = False
         # Trajectories that left unscored because of `interrupt`.
         self.interrupted = 0
         # When requests last passed unread.
         self.unread_until_ns: int | None = None
+        self.scorer = parts.scorer
         self.adopt(parts.scorer, parts.settings)
         parts.metrics.criteria_unmatched.observe = lambda: self.scorer.unmatched.states
         parts.metrics.split_suspected.observe = lambda: {(): float(self._split_detector.split_suspected)}
 
     def adopt(self, scorer: Scorer, settings: PipelineSettings) -> None:
         """Score by other criteria from here on."""
+        scorer.set_aside.update(self.scorer.set_aside)
         self.scorer = scorer
         self._settings = settings
         self._annotations = Annotations(settings.redactor)
@@ -59,7 +64,6 @@ class Scoring:
     def finish(self, trajectory: Trajectory, now_ns: int, due_ns: int) -> None:
         """Score a trajectory that fell due at `due_ns`."""
         parts = self._parts
-        started = parts.clock()
         lacking: Reason = "incomplete"
         # Its spans may be in requests that passed unread.
         if self.unread_until_ns is not None and (
@@ -74,6 +78,20 @@ class Scoring:
         completed = trajectory
         if self.scorer.wants_earlier_values:
             completed = parts.earlier_traces.with_earlier(trajectory)
+        self._finishing = partial(self._score, trajectory, completed, lacking, now_ns, due_ns)
+        self._finishing()
+        self._finishing = None
+
+    def resume(self, now_ns: int) -> None:
+        """Finish the trajectory whose evaluator keeps the thread that began it, without that criterion."""
+        if self._finishing is not None:
+            self.scorer.give_up(now_ns)
+            self._finishing()
+            self._finishing = None
+
+    def _score(self, trajectory: Trajectory, completed: Trajectory, lacking: Reason, now_ns: int, due_ns: int) -> None:
+        parts = self._parts
+        started = parts.clock()
         evicted, settings = parts.assembler.eviction, self._settings
         is_overloaded = len(evicted) > settings.max_queue or evicted.waiting_bytes > settings.max_queue_bytes
         # Given up for want of memory: it is only a part, and scoring takes memory too.

@@ -4,9 +4,10 @@ What an evaluator raises becomes `Errored`, and what it yields is checked before
 by the deadline of whoever runs the scorer; after three timeouts in a row its criterion is off for that service for a while.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from hashlib import blake2b
 from itertools import islice
 from pathlib import PurePath
 from traceback import walk_tb
@@ -43,16 +44,19 @@ from toolgauge.score.verdicts import Checker, broken
 
 # Entered around the evaluation of one criterion; a `TimeoutError` that leaves it says that the evaluator was cut off.
 Deadline: TypeAlias = Callable[[Criterion], AbstractContextManager[None]]
-# Called when a criterion is switched off for a service.
-OnSwitchedOff: TypeAlias = Callable[[Criterion, str | None], None]
+# Called when a criterion is switched off for a service, with the reason.
+OnSwitchedOff: TypeAlias = Callable[[Criterion, str | None, str], None]
 
 _TIMEOUTS_IN_A_ROW = 3
 _OFF_NS = 600 * 1_000_000_000
 _TIMEOUT = broken("timeout", "the evaluator did not end and was cut off")
+_HUNG = broken("timeout", "the evaluator waited for something, did not end and was left alone")
 _SWITCHED_OFF = NotEvaluated(
     reason="overload",
-    explanation=f"switched off for {_OFF_NS // 60_000_000_000} minutes: {_TIMEOUTS_IN_A_ROW} timeouts in a row",
+    explanation=f"switched off for {_OFF_NS // 60_000_000_000} minutes: the evaluator did not end",
 )
+_CRASHED = broken("crashed", "the process ended more than once while this was being evaluated")
+_LONGEST_ID = 200
 _NO_LIMIT = nullcontext()
 
 
@@ -61,8 +65,16 @@ def no_deadline(criterion: Criterion) -> AbstractContextManager[None]:  # noqa: 
     return _NO_LIMIT
 
 
-def _ignore(criterion: Criterion, service: str | None) -> None:
+def _ignore(criterion: Criterion, service: str | None, reason: str) -> None:
     """Do nothing, where switched-off criteria are not counted."""
+
+
+def run_id(trajectory: Trajectory) -> str:
+    """Return an id that a trajectory has in every process: that of its conversation or its trace, or a hash of a long one."""
+    conversation_id = trajectory.conversation_id if trajectory.scope == "conversation" else None
+    found = trajectory.trace_id if conversation_id is None else conversation_id
+    is_plain = len(found) <= _LONGEST_ID and found.isascii()
+    return found if is_plain else blake2b(found.encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
 
 class _Registered(Inquiry, frozen=True, kw_only=True, eq=False):
@@ -111,6 +123,7 @@ class Scorer:
     ) -> None:
         """`deadline` cuts evaluators off, `on_switched_off` and `on_unmatched` log criteria that score nothing, and why."""
         registered = tuple(map(register, criteria))
+        self.criteria = tuple(criteria)
         self._scoring = tuple(one for one in registered if one.evaluator is not None)
         self._asking = tuple(one for one in registered if one.judge is not None)
         self._asking_by_name = {one.criterion.name: one for one in self._asking}
@@ -118,6 +131,9 @@ class Scorer:
         self._deadline = deadline
         self._on_switched_off = on_switched_off
         self._timeouts = _Timeouts()
+        # Evaluations that are not tried again, by run (empty: any) and criterion, and what came of them.
+        self.set_aside: dict[tuple[str, str], Judged] = {}
+        self.under_way: tuple[Criterion, Trajectory] | None = None
         self._expected_values = ExpectedValues()
         self._recent_offers = RecentOffers()
         self.registered_tools: Mapping[str, ToolDefinition] = registered_tools or {}
@@ -147,6 +163,18 @@ class Scorer:
                 shown = facts if registered.accepts_recent_offer or completed is trajectory else Facts(trajectory)
                 results += self._results(registered, shown, conversation, half, now_ns)
         return tuple(results)
+
+    def set_crashed_aside(self, ended_by: Iterable[tuple[str, str]]) -> None:
+        """Evaluate no more what the process ended by: runs (empty: any) with the names of criteria."""
+        self.set_aside.update(dict.fromkeys(ended_by, _CRASHED))
+
+    def give_up(self, now_ns: int) -> None:
+        """Set the evaluation aside that is under way, on a thread that does not come back; its criterion is switched off."""
+        if self.under_way is not None:
+            criterion, trajectory = self.under_way
+            self.set_aside[run_id(trajectory), criterion.name] = _HUNG
+            self._timeouts.switch_off(criterion, trajectory.service, now_ns)
+            self._on_switched_off(criterion, trajectory.service, "its evaluator waited, did not end and was left alone")
 
     def overloaded(self, trajectory: Trajectory) -> tuple[Result, ...]:
         """Return `overload` for every criterion that applies."""
@@ -216,8 +244,14 @@ class Scorer:
             if not calls:
                 return [registered.made(trajectory.root, None, half)]
             seen = Seen(replace(seen.trajectory, calls=calls), seen.expected)
+        if self.set_aside:
+            of_run = self.set_aside.get((run_id(trajectory), criterion.name))
+            aside = of_run or self.set_aside.get(("", criterion.name))
+            if aside is not None:
+                return [registered.made(trajectory.root, *aside)]
         if self._timeouts.is_off(criterion, trajectory.service, now_ns):
             return [registered.made(trajectory.root, None, _SWITCHED_OFF)]
+        self.under_way = criterion, trajectory
         # Call the evaluator, the one place where a deadline may strike: nothing here but a list of its own changes.
         outcomes: list[Judged] = []
         fault: Judged | None = None
@@ -244,7 +278,8 @@ class Scorer:
         except Exception as error:  # noqa: BLE001 (plug-ins may raise anything; it becomes an outcome)
             fault = _raised(error)
         if self._timeouts.count(criterion, trajectory.service, now_ns, is_timeout=fault is _TIMEOUT):
-            self._on_switched_off(criterion, trajectory.service)
+            reason = f"its evaluator ran out of time {_TIMEOUTS_IN_A_ROW} times in a row"
+            self._on_switched_off(criterion, trajectory.service, reason)
         results = _checked(registered, seen, outcomes, fault, trajectory.root)
         if half is not None:
             # What was found to be missing may be in the other half.
@@ -284,9 +319,13 @@ class _Timeouts:
         self._in_a_row[key] = self._in_a_row.get(key, 0) + 1
         if self._in_a_row[key] < _TIMEOUTS_IN_A_ROW:
             return False
-        del self._in_a_row[key]
-        self._off_until_ns[key] = now_ns + _OFF_NS
+        self.switch_off(criterion, service, now_ns)
         return True
+
+    def switch_off(self, criterion: Criterion, service: str | None, now_ns: int) -> None:
+        """Switch it off for a while."""
+        self._in_a_row.pop((criterion.name, service), None)
+        self._off_until_ns[criterion.name, service] = now_ns + _OFF_NS
 
 
 def _raised(error: Exception) -> Judged:

@@ -91,7 +91,8 @@ class Health:
 
     def simple(self) -> tuple[int, JsonObject]:
         """Answer as the first health check extension does: an HTTP status, and a body."""
-        if not self.is_ready:
+        is_lost = any(found.status == "StatusFatalError" for found in self.components().values())
+        if not self.is_ready or is_lost:
             return 503, {"status": "Server not available"}
         up_ns = self.clock() - self.started_ns
         since = _written(self.started_ns)
@@ -145,6 +146,10 @@ def _written(when_ns: int) -> str:
     return datetime.fromtimestamp(when_ns / 1e9, UTC).isoformat()
 
 
+# From so many threads on that evaluators keep, a restart does more good than harm.
+_MAX_ABANDONED = 3
+
+
 def make_health(
     config: Config,
     outbox: FanOut,
@@ -164,6 +169,10 @@ def make_health(
         now_ns = clock()
         parts = _of_process(memory, started_ns)
         parts["processor:scoring"] = _part(started_ns, stuck, worker.stuck_since_ns)
+        if worker.abandoned >= _MAX_ABANDONED and worker.abandoned_ns is not None:
+            error = f"{worker.abandoned} evaluators did not come back, each with a thread: restart the process"
+            part = ComponentHealth(status="StatusFatalError", since_ns=worker.abandoned_ns, error=error)
+            parts["processor:scoring"] = part
         if judges.has_judges:
             error, lasted_s = judges.trouble or (None, 0.0)
             parts["processor:judge"] = _part(started_ns, error, now_ns - int(lasted_s * 1e9))

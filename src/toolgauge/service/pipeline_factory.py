@@ -200,12 +200,14 @@ def _scorer(
     deadline: Deadline,
     on_unmatched: OnUnmatched | None,
 ) -> Scorer:
-    def switched_off(criterion: Criterion, service: str | None) -> None:
+    def switched_off(criterion: Criterion, service: str | None, reason: str) -> None:
         metrics.criteria_switched_off.add(1, (criterion.name,))
         _LOG.error(
-            "criterion %s is switched off for service %s for 10 minutes: its evaluator ran out of time three times in a row",
+            "criterion %s (evaluator %s) is switched off for service %s for 10 minutes: %s",
             criterion.name,
+            criterion.evaluator_name,
             service or "unknown",
+            reason,
             extra={"criterion": criterion.name, "service": service or ""},
         )
 

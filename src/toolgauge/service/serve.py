@@ -125,7 +125,6 @@ class _Scoring:
     outbox: FanOut
     judges: JudgePool
     memory: MemoryGuard
-    evaluation_limit: EvaluationLimit
     watching: Watching | None
     pipeline: Pipeline
     inbox: Inbox
@@ -178,12 +177,11 @@ def _make_scoring(
     outbox = make_outbox(config, metrics, hop_id=telemetry.hop_id, ledger=ledger)
     judges = _make_judge_pool(config, criteria, metrics)
     memory = MemoryGuard(config.memory.limit, metrics, resident=resident_bytes if link is None else link.resident)
-    limit = EvaluationLimit()
     watcher = make_watcher(config, metrics)
     store = None if persistence is None else persistence.store
 
-    def deadline(_criterion: Criterion) -> EvaluationLimit:
-        return limit
+    def deadline(criterion: Criterion) -> EvaluationLimit:
+        return worker.deadline(criterion)
 
     def journaled(event: Outgoing) -> Outgoing:
         return event if persistence is None else persistence.ledger.journaled(event, clock())
@@ -206,6 +204,8 @@ def _make_scoring(
         is_divided=link is not None or config.receivers.kafka is not None,
     )
     inbox = _make_inbox(config, outbox, metrics)
+    under_way = None if persistence is None else persistence.under_way
+    worker = Worker(pipeline, inbox, clock=clock, faults=Faults(metrics), under_way=under_way)
     return _Scoring(
         persistence=persistence,
         offsets=offsets,
@@ -213,11 +213,10 @@ def _make_scoring(
         outbox=outbox,
         judges=judges,
         memory=memory,
-        evaluation_limit=limit,
         watching=watching,
         pipeline=pipeline,
         inbox=inbox,
-        worker=Worker(pipeline, inbox, clock=clock, faults=Faults(metrics), evaluation_limit=limit),
+        worker=worker,
     )
 
 
@@ -294,13 +293,12 @@ def _service(
         close_store=(lambda: None) if persistence is None else persistence.close,
         reading_scope=reading_scope(criteria),
         is_pushing=link is None,
-        looks=(scoring.evaluation_limit.watch, judges.collect),
+        looks=(scoring.worker.watch, judges.collect),
         pipeline=scoring.pipeline,
         inbox=scoring.inbox,
         judges=judges,
         outbox=outbox,
         worker=scoring.worker,
-        evaluation_limit=scoring.evaluation_limit,
         persistence=persistence,
         messages=messages,
         ledger=scoring.ledger,

@@ -15,7 +15,7 @@ from toolgauge.assemble.settings import LateMemory
 from toolgauge.export.destination import Undelivered
 from toolgauge.export.fan_out import FanOut
 from toolgauge.model.delivery import Outgoing
-from toolgauge.model.errors import DecodeError, StateError
+from toolgauge.model.errors import DecodeError, StartError, StateError
 from toolgauge.model.ports import MessageReceiver
 from toolgauge.pipeline.pipeline import Pipeline
 from toolgauge.selfmetrics import StateMetrics
@@ -23,11 +23,12 @@ from toolgauge.service.inbox import Inbox
 from toolgauge.service.judge_pool import JudgePool
 from toolgauge.service.process import Faults
 from toolgauge.service.runtime import Losses, Runtime
-from toolgauge.service.worker import EvaluationLimit, Worker
+from toolgauge.service.worker import Worker
 from toolgauge.state.journal import Journal
 from toolgauge.state.ledger import Ledger
 from toolgauge.state.settings import StateSettings
 from toolgauge.state.store import StateStore
+from toolgauge.state.under_way import UnderWay
 
 
 class Persistence:
@@ -46,6 +47,10 @@ class Persistence:
             self.journal = Journal(
                 store, settings, metrics, clock=clock, closed_for_ns=late.for_, max_closed=late.traces
             )
+            self.under_way = UnderWay(store.directory, clock())
+        except OSError as error:
+            store.close()
+            raise StartError(f"cannot use the state directory `{store.directory}`: {error.strerror}") from error
         except BaseException:
             store.close()
             raise
@@ -67,6 +72,10 @@ class Persistence:
         """
         began_ns = self._clock()
         count = spoilt = 0
+        if self.under_way.has_ended:
+            # Until all spans are delivered, or an evaluation that ends each process would keep them here for ever.
+            pipeline.pause()
+        self._set_aside(pipeline)
         try:
             pipeline.assembler.recovery.restore(self.journal.closed_ids(), self._clock())
             pipeline.earlier_traces.restore(self.journal.shown_values())
@@ -76,9 +85,15 @@ class Persistence:
                 if not count:
                     _LOG.info("reading the requests that an earlier process left in the journal")
                 count += 1
+                is_poison = self.under_way.was_end_of(entry.id)
+                if is_poison:
+                    _LOG.error(
+                        "the process ended twice while it read request %d of the journal: it goes on unread", entry.id
+                    )
+                self.under_way.reads(entry.id)
                 with faults.survived():
                     try:
-                        pipeline.recover(entry, self._clock())
+                        pipeline.recover(entry, self._clock(), is_poison=is_poison)
                     except DecodeError:
                         spoilt += 1
         except StateError as error:
@@ -90,6 +105,20 @@ class Persistence:
         if count:
             line = "took up %d requests of an earlier process in %.1f s: %d trajectories are open"
             _LOG.info(line, count, (self._clock() - began_ns) / 1e9, pipeline.trajectories_open)
+
+    def _set_aside(self, pipeline: Pipeline) -> None:
+        ended_by = self.under_way.ended_by
+        evaluators = {one.name: one.evaluator_name for one in pipeline.scorer.criteria}
+        pipeline.scorer.set_crashed_aside(ended_by)
+        for (run, criterion), count in ended_by.items():
+            _LOG.error(
+                "criterion %s (evaluator %s) is not tried on %s for a day: the process ended %d times while it was evaluated",
+                criterion,
+                evaluators.get(criterion, "unknown"),
+                f"run {run}" if run else "any run",
+                count,
+                extra={"criterion": criterion, "run": run},
+            )
 
     def hurry(self) -> None:
         """Leave entries that have not been read yet to the next start."""
@@ -113,6 +142,7 @@ _SCORING_DEADLINE_S = 5.0
 # For closing, unscored, what is then still open.
 _CLOSING_DEADLINE_S = 2.0
 _JUDGING_DEADLINE_S = 7.0
+_DELIVERING_FIRST_S = 10.0
 _LEAVING_DEADLINE_S = 2.0  # For committing what has been sent
 # Between two looks whether the queues have room for what was held.
 _ROOM_WAIT_S = 0.02
@@ -140,7 +170,6 @@ class Service(Runtime):
     judges: JudgePool
     outbox: FanOut
     worker: Worker
-    evaluation_limit: EvaluationLimit
     persistence: Persistence | None = None
     messages: MessageReceiver | None = None
     ledger: Ledger | None = None
@@ -189,10 +218,21 @@ class Service(Runtime):
         if self.persistence is not None:
             await self.worker.run(functools.partial(self.persistence.recover, self.pipeline, self.faults))
             since_ns = self.persistence.journal.received_since_ns
+            if self.persistence.under_way.has_ended:
+                await self._deliver_first()
         self.pipeline.assembler.completeness.receive_since(since_ns)
         self.pipeline.earlier_traces.receive_since(since_ns)
         if self.messages is not None:
             undo.push_async_callback(self._leave_messages, 0)
+
+    async def _deliver_first(self) -> None:
+        """Send what the journal held before anything is evaluated: what ended the last process may end this one."""
+        await self._flush(self.pipeline.release)
+        until_ns = self.clock() + int(_DELIVERING_FIRST_S * 1e9)
+        while (self._held or self.outbox.bytes_queued) and self.clock() < until_ns:
+            await self._flush()
+            await asyncio.sleep(_ROOM_WAIT_S)
+        await self.worker.run(self.pipeline.go_on)
 
     async def _stop_scoring(self, began_ns: int) -> Losses:
         """Stop in order: open trajectories, judges, watch, metrics, queues. Queued requests are sent all the while."""
@@ -251,7 +291,7 @@ class Service(Runtime):
             if keeps:
                 # Stuck in an evaluator: its trajectory is scored by the next process.
                 self.pipeline.pause()
-                self.evaluation_limit.give_up()
+                self.worker.evaluation_limit.give_up()
                 self.worker.give_up()
             else:
                 await self._interrupt()
@@ -282,11 +322,11 @@ class Service(Runtime):
         """Have the worker score no more; take over from one that is stuck."""
         self._is_interrupted = True
         self.pipeline.scoring.interrupt()
-        self.evaluation_limit.cut_off()
+        self.worker.evaluation_limit.cut_off()
         try:
             await self.worker.finished(_CLOSING_DEADLINE_S + _WORKER_GRACE_S)
         except TimeoutError:
-            self.evaluation_limit.give_up()
+            self.worker.evaluation_limit.give_up()
             self.worker.give_up()
             for request in self.inbox.drain():
                 self.pipeline.process_unread(request)

@@ -1,7 +1,8 @@
 """The one thread that reads, recognizes, assembles, scores and encodes: it owns the pipeline and all of its state.
 
-The event loop watches the CPU time of each evaluation and raises `EvaluationTimeout` inside it, and only there: elsewhere it
-would tear state. A worker stuck in a C library is given up; the event loop then passes requests on unread.
+The event loop watches each evaluation. One that uses up its CPU time is cut off: `EvaluationTimeout` is raised inside it, and only
+there, as elsewhere it would tear state. One that waits for something, or stays in a C library, keeps its thread, which never comes back
+from it; another thread goes on.
 """
 
 import asyncio
@@ -17,10 +18,20 @@ from types import TracebackType
 from typing import TypeVar
 
 from toolgauge.pipeline.pipeline import Pipeline
+from toolgauge.score.criterion import Criterion
+from toolgauge.score.scorer import run_id
 from toolgauge.service.inbox import Inbox
 from toolgauge.service.process import Faults
+from toolgauge.state.under_way import UnderWay
 
 _LIMIT_NS = 10_000_000_000
+# Of the time that an evaluation takes by the clock, and of that time after it was cut off.
+_HUNG_AFTER_NS = 15_000_000_000
+_HUNG_AFTER_CUT_NS = 5_000_000_000
+# It waits if it uses less than this part of a processor: one that computes on a busy machine is cut off some time.
+_WAITING_SHARE = 20
+# Between two looks the whole process may have been stopped, which is no fault of an evaluator.
+_LONGEST_LOOK_NS = 1_000_000_000
 
 
 class EvaluationTimeout(BaseException):
@@ -43,6 +54,10 @@ class EvaluationLimit(AbstractContextManager[None]):
         self._is_watching = False
         self._is_raised = False
         self._is_given_up = False
+        self._is_abandoned = False
+        # How long the evaluation has been watched, and since it was cut off.
+        self._watched_ns = self._cut_watched_ns = 0
+        self._looked_ns = time.monotonic_ns()
 
     def __enter__(self) -> None:
         """Begin an evaluation."""
@@ -74,11 +89,16 @@ class EvaluationLimit(AbstractContextManager[None]):
             except EvaluationTimeout:
                 is_cut = True
             else:
-                return is_cut
+                break
+        while self._is_abandoned:
+            # Another thread goes on with all that this one knows: not even a `finally` may run here.
+            time.sleep(3600)
+        return is_cut
 
-    def watch(self) -> None:
-        """Cut the evaluation off that has used up its time."""
+    def watch(self) -> bool:
+        """Cut the evaluation off that has used up its time; return True when it keeps its thread, which is abandoned then."""
         self.cut_off(self.limit_ns)
+        return self._abandoned_if_hung()
 
     def give_up(self) -> None:
         """Have the thread stop for good when its evaluation ends."""
@@ -96,10 +116,30 @@ class EvaluationLimit(AbstractContextManager[None]):
         try:
             if self._is_running:
                 used_ns = time.monotonic_ns() if self._clock_id is None else time.clock_gettime_ns(self._clock_id)
-                began_ns = self._began_ns = used_ns if self._began_ns is None else self._began_ns
+                if self._began_ns is None:
+                    self._began_ns, self._watched_ns, self._cut_watched_ns = used_ns, 0, 0
+                began_ns = self._began_ns
                 if used_ns - began_ns > limit_ns:
                     self._is_raised = True
                     _raise_in(self._thread_id)
+        finally:
+            self._is_watching = False
+
+    def _abandoned_if_hung(self) -> bool:
+        now_ns = time.monotonic_ns()
+        passed_ns, self._looked_ns = min(now_ns - self._looked_ns, _LONGEST_LOOK_NS), now_ns
+        # As in `cut_off`.
+        self._is_watching = True
+        try:
+            if not self._is_running or self._is_abandoned or self._began_ns is None:
+                return False
+            self._watched_ns += passed_ns
+            if self._is_raised:
+                self._cut_watched_ns += passed_ns
+            used_ns = 0 if self._clock_id is None else time.clock_gettime_ns(self._clock_id) - self._began_ns
+            is_waiting = self._watched_ns > _HUNG_AFTER_NS and used_ns < self._watched_ns // _WAITING_SHARE
+            self._is_abandoned = is_waiting or self._cut_watched_ns > _HUNG_AFTER_CUT_NS
+            return self._is_abandoned
         finally:
             self._is_watching = False
 
@@ -127,6 +167,8 @@ _TICK_NS = 100_000_000
 _LOOK_S = 0.01
 _STUCK_AFTER_NS = 15_000_000_000  # A trace of a hundred thousand spans takes a few seconds
 _FLUSH_EVERY_NS = 500_000_000  # Each request to a destination costs as much as a few spans
+# So often a thread is replaced; whoever watches the health of the process should restart it from the third time on.
+_MAX_ABANDONED = 10
 
 
 class Worker:
@@ -139,13 +181,18 @@ class Worker:
         *,
         clock: Callable[[], int],
         faults: Faults,
-        evaluation_limit: EvaluationLimit,
+        under_way: UnderWay | None = None,
     ) -> None:
+        """`under_way` is told what is being read and evaluated, where there is a journal that it would be read from again."""
         self._pipeline = pipeline
         self._inbox = inbox
         self._clock = clock
         self._faults = faults
-        self._evaluation_limit = evaluation_limit
+        self._under_way = under_way
+        self.evaluation_limit = EvaluationLimit()
+        # How many threads an evaluator has kept.
+        self.abandoned = 0
+        self.abandoned_ns: int | None = None
         self._work: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._is_ending = False
@@ -168,8 +215,25 @@ class Worker:
 
     def start(self) -> None:
         """Begin to work."""
-        self._thread = threading.Thread(target=self._run, name="toolgauge-worker", daemon=True)
+        self._begin(lambda: None)
+
+    def _begin(self, first: Callable[[], None]) -> None:
+        self._thread = threading.Thread(target=self._run, args=(first,), name="toolgauge-worker", daemon=True)
         self._thread.start()
+
+    def deadline(self, _criterion: Criterion) -> EvaluationLimit:
+        """Return the limit of the evaluation that begins, and note it."""
+        if self._under_way is not None and (begun := self._pipeline.scorer.under_way) is not None:
+            self._under_way.evaluates(run_id(begun[1]), begun[0].name)
+        return self.evaluation_limit
+
+    def watch(self) -> None:
+        """Look at the evaluation under way; have another thread go on where it keeps this one. Called often, on the event loop."""
+        if self.abandoned < _MAX_ABANDONED and self.evaluation_limit.watch():
+            self.abandoned += 1
+            self.abandoned_ns = self._clock()
+            self.evaluation_limit = EvaluationLimit()
+            self._begin(self._pipeline.resume)
 
     async def run(self, work: Callable[[], _T], timeout_s: float | None = None) -> _T:
         """Have the worker do this between two pieces of work, or do it here when no worker runs. Raises `TimeoutError`."""
@@ -183,7 +247,7 @@ class Worker:
             try:
                 outcome.set_result(work())
             except EvaluationTimeout:
-                self._evaluation_limit.settle()
+                self.evaluation_limit.settle()
                 outcome.set_exception(TimeoutError("an evaluation was cut off as it ended"))
             except Exception as error:  # noqa: BLE001 (raised again where it is waited for)
                 outcome.set_exception(error)
@@ -225,16 +289,21 @@ class Worker:
         if thread is not None:
             thread.join(timeout_s)
 
-    def _run(self) -> None:
-        next_tick = next_flush = self._clock()
+    def _run(self, first: Callable[[], None]) -> None:
+        next_tick = next_flush = self.busy_since_ns = self._clock()
         is_due = False
+        self._do(first)
         while not self._is_ending:
             self.busy_since_ns = None
+            if self._under_way is not None:
+                self._under_way.rests()
             request = self._inbox.take(0 if is_due else max(0.0, (next_tick - self._clock()) / 1e9))
             now = self.busy_since_ns = self._clock()
             try:
                 # First what came first: work that closes everything would leave open what is in this request.
                 if request is not None:
+                    if self._under_way is not None and isinstance(request.entry, int):
+                        self._under_way.reads(request.entry)
                     with self._faults.survived():
                         self._pipeline.process(request)
                     self._inbox.done(request)
@@ -258,13 +327,16 @@ class Worker:
                 return
 
     def _tick(self, now_ns: int) -> bool:
+        # Of a tick that fails, what failed is closed; whether more is due shows at the next one.
+        return self._do(lambda: self._pipeline.tick(now_ns)) or False
+
+    def _do(self, work: Callable[[], _T]) -> _T | None:
         try:
             with self._faults.survived():
-                return self._pipeline.tick(now_ns)
+                return work()
         except EvaluationTimeout:
-            self._evaluation_limit.settle()
-        # What failed is closed; whether more is due shows at the next tick.
-        return False
+            self.evaluation_limit.settle()
+        return None
 
     def _do_posted(self) -> None:
         while not self._is_given_up:

@@ -42,7 +42,7 @@ class StateStore:
 
     def __init__(self, directory: Path, *, sync: Sync = "normal") -> None:
         """Create missing files; raise `StartError` when they cannot be used."""
-        self._directory = directory
+        self.directory = directory
         self._path = directory / FILE_NAME
         self._sync: Sync = sync
         self._lock = threading.Lock()
@@ -117,7 +117,7 @@ class StateStore:
             _, in_log, done = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
             if in_log != done or not self._has_reserve():
                 return False
-            on_disk = shutil.disk_usage(self._directory).free
+            on_disk = shutil.disk_usage(self.directory).free
             return on_disk >= _LOG_FILE_ROOM and on_disk + free_bytes(connection) >= _ROOM
         return False
 
@@ -125,10 +125,10 @@ class StateStore:
         """Give the room that was kept to the file: to remove entries takes some, too."""
         # On a disk that is read-only it stays.
         with suppress(OSError):
-            (self._directory / RESERVE_NAME).unlink(missing_ok=True)
+            (self.directory / RESERVE_NAME).unlink(missing_ok=True)
 
     def _has_reserve(self) -> bool:
-        path = self._directory / RESERVE_NAME
+        path = self.directory / RESERVE_NAME
         if path.exists():
             return True
         try:

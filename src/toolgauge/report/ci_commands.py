@@ -1,4 +1,4 @@
-"""Keeps what is printed from being taken for a command by the CI system that reads it."""
+"""Breaks commands to a CI system in its log."""
 
 import os
 import re
@@ -18,7 +18,7 @@ def without_commands(text: str) -> str:
 
 
 class Output(TextIOWrapper):
-    """Standard output or standard error, without commands; what is to be one is written as bytes."""
+    """Standard output or standard error without commands; intended ones are written as bytes."""
 
     def write(self, text: str, /) -> int:
         """Write text."""

@@ -244,13 +244,9 @@ class Scorer:
             if not calls:
                 return [registered.made(trajectory.root, None, half)]
             seen = Seen(replace(seen.trajectory, calls=calls), seen.expected)
-        if self.set_aside:
-            of_run = self.set_aside.get((run_id(trajectory), criterion.name))
-            aside = of_run or self.set_aside.get(("", criterion.name))
-            if aside is not None:
-                return [registered.made(trajectory.root, *aside)]
-        if self._timeouts.is_off(criterion, trajectory.service, now_ns):
-            return [registered.made(trajectory.root, None, _SWITCHED_OFF)]
+        refused = self._refused(criterion, trajectory, now_ns)
+        if refused is not None:
+            return [registered.made(trajectory.root, *refused)]
         self.under_way = criterion, trajectory
         # Call the evaluator, the one place where a deadline may strike: nothing here but a list of its own changes.
         outcomes: list[Judged] = []
@@ -289,6 +285,17 @@ class Scorer:
             ]
         expected = seen.expected
         return results if expected is None else [_with_values_seen(one, conversation, expected) for one in results]
+
+
+    def _refused(self, criterion: Criterion, trajectory: Trajectory, now_ns: int) -> Judged | None:
+        """Return what comes of an evaluation that is not to be tried."""
+        aside: Judged | None = None
+        if self.set_aside:
+            of_run = self.set_aside.get((run_id(trajectory), criterion.name))
+            aside = of_run or self.set_aside.get(("", criterion.name))
+        if aside is None and self._timeouts.is_off(criterion, trajectory.service, now_ns):
+            return None, _SWITCHED_OFF
+        return aside
 
 
 class _Timeouts:

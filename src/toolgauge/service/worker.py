@@ -183,7 +183,7 @@ class Worker:
         faults: Faults,
         under_way: UnderWay | None = None,
     ) -> None:
-        """`under_way` is told what is being read and evaluated, where there is a journal that it would be read from again."""
+        """`under_way` notes the reading and evaluating of a process with a journal."""
         self._pipeline = pipeline
         self._inbox = inbox
         self._clock = clock

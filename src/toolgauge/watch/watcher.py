@@ -9,7 +9,7 @@ from hashlib import blake2b
 from zlib import crc32
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import astuple, replace
 
 from toolgauge.model.metrics import Exemplar, Labels, fit_label

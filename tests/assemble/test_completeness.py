@@ -1,5 +1,7 @@
 """Half a run is not a run: what shows, when a trajectory closes, that it may lack spans, and what does not."""
 
+from collections.abc import Callable
+
 import pytest
 
 from tests.assemble.support import (
@@ -24,7 +26,7 @@ from toolgauge.selfmetrics import SelfMetrics
 
 MINUTE_NS = 60 * SECOND_NS
 LATER_NS = 60 * MINUTE_NS
-STARTED = 100_000
+STARTED = 1_000_000
 """When the process began to receive, in milliseconds of the spans' clock."""
 BEGAN_BEFORE = "it began before this process began to receive"
 
@@ -246,6 +248,54 @@ def test_a_run_that_was_going_on_when_this_process_began_to_receive_is_half_a_ru
     box = Box(live=True)
     box.add(run(start=start, end=end))
     assert only(box.wait()).incomplete == why
+
+
+@pytest.mark.parametrize("ended_ago", [7_000, 9 * 60_000])
+@pytest.mark.parametrize(
+    "lost",
+    [
+        # The request of one call of two, its execution, the root, a span above a call.
+        lambda spans: [spans[0], spans[2], spans[3], spans[4]],
+        lambda spans: [spans[0], spans[1], spans[2], spans[3]],
+        lambda spans: spans[1:],
+        lambda spans: [*spans, call(parent="lost")],
+    ],
+)
+def test_what_was_sent_again_after_an_outage_is_whole_or_half_a_run(
+    ended_ago: int, lost: Callable[[list[Reading]], list[Reading]]
+):
+    end = STARTED - ended_ago
+    spans = [
+        run(start=end - 100, end=end),
+        reading(
+            "m1",
+            model(),
+            requested("find", id="a"),
+            parent="run",
+            trace=f"{0:032x}",
+            service="shop",
+            start=end - 90,
+        ),
+        reading("t1", executed("find", id="a"), parent="run", trace=f"{0:032x}", service="shop", start=end - 80),
+        reading(
+            "m2",
+            model(),
+            requested("find", id="b"),
+            parent="run",
+            trace=f"{0:032x}",
+            service="shop",
+            start=end - 70,
+        ),
+        reading("t2", executed("find", id="b"), parent="run", trace=f"{0:032x}", service="shop", start=end - 60),
+    ]
+    for sent, is_whole in ((spans, True), (lost(spans), False)):
+        box = Box(live=True)
+        box.add(*sent)
+        assert (only(box.wait()).incomplete is None) == is_whole
+    # Longer ago than senders keep anything, it was recorded.
+    box = Box(AssembleSettings(sender_retry=0), live=True)
+    box.add(*spans[1:])
+    assert only(box.wait()).incomplete is None
 
 
 def test_without_a_start_nothing_began_before_it():

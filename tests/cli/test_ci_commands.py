@@ -56,7 +56,11 @@ def run_named(hostile: str, number: int) -> object:
     spans: list[object] = [
         {**base, **times, "spanId": "00000000000000a1", "attributes": attributes(agent)},
         {
-            **base, **times, **failed, "spanId": "00000000000000a2", "parentSpanId": "00000000000000a1",
+            **base,
+            **times,
+            **failed,
+            "spanId": "00000000000000a2",
+            "parentSpanId": "00000000000000a1",
             "attributes": attributes({**call, **arguments}),
         },
     ]

@@ -5,6 +5,7 @@ twice in every metric. `Completeness` decides whether a missing span is still ru
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -18,8 +19,8 @@ from toolgauge.assemble.trace import OpenTrace, SpanReader
 from toolgauge.assemble.weight import Scale
 from toolgauge.model.delivery import BrokerMessage, Source
 from toolgauge.model.observations import ConversationSeen, Reading, WaitingSpan
-from toolgauge.model.records import PackedHead, SpanHead
-from toolgauge.model.trajectory import ClosedBecause, Trajectory
+from toolgauge.model.records import PackedHead, SpanHead, SpanRef
+from toolgauge.model.trajectory import ClosedBecause, ToolCall, Trajectory
 from toolgauge.selfmetrics import SelfMetrics
 
 # Called once for each service whose spans have parents that never arrived.
@@ -39,6 +40,24 @@ _BEGAN_BEFORE = "it began before this process began to receive"
 def _began_before(trajectory: Trajectory, since_ns: int | None, grace_ns: int) -> bool:
     """Return whether it spans the moment. What ended long before was recorded, and is sent again."""
     return since_ns is not None and trajectory.start_ns < since_ns < trajectory.end_ns + grace_ns
+
+
+def _is_whole(trajectory: Trajectory, trace: OpenTrace) -> bool:
+    """Return whether no span of it seems lost: its root and all parents are there, and of its calls both views, or one of all."""
+    calls = [call for call in trajectory.calls if not call.by_provider]
+    requested, executed = ({kind(call) is not None for call in calls} for kind in (_requested_by, _executed_by))
+    is_open = any(call.state == "requested_only" for call in calls)
+    return (
+        trajectory.root is not None
+        and trace.dangling() is None
+        and len(requested) < 2
+        and len(executed) < 2
+        and not is_open
+    )
+
+
+_requested_by: Callable[[ToolCall], SpanRef | None] = attrgetter("requested_by")
+_executed_by: Callable[[ToolCall], SpanRef | None] = attrgetter("executed_by")
 
 
 class _Service(Struct):
@@ -76,11 +95,11 @@ class Completeness:
         if self._live_since_ns is not None:
             self._live_since_ns = live_since_ns
 
-    def of_trace(self, trajectory: Trajectory, trace: OpenTrace, grace_ns: int) -> str | None:
+    def of_trace(self, trajectory: Trajectory, trace: OpenTrace, settings: AssembleSettings) -> str | None:
         """Return why the trajectory of a trace may lack spans, in words."""
         if trace.is_begun:
             return _BEGUN
-        because, since_ns = trajectory.closed_because, self._live_since_ns
+        because, since_ns, grace_ns = trajectory.closed_because, self._live_since_ns, settings.run_end_grace
         service = self._services.get(trajectory.service)
         if service is None:
             if len(self._services) >= _MAX_SERVICES:
@@ -89,6 +108,9 @@ class Completeness:
         if trace.assignment is not None:
             # Written to the broker when its batch was full: well after its spans had ended.
             since_ns, grace_ns = trace.assignment.began_ns, max(grace_ns, _BATCHES_NS)
+        elif _began_before(trajectory, since_ns, settings.sender_retry) and not _is_whole(trajectory, trace):
+            # What senders had not sent before, they may send again, and what was lost with an earlier process they do not.
+            return _BEGAN_BEFORE
         if _began_before(trajectory, since_ns, grace_ns):
             return _BEGAN_BEFORE
         if because in _IN_PASSING:
@@ -368,7 +390,7 @@ class Assembler:
                 self._traces.closed.remove(ended.trace_id)
             else:
                 trajectory = self._waiting_calls.explained(trajectory)
-                incomplete = self.completeness.of_trace(trajectory, ended, self.run_end_grace_ns)
+                incomplete = self.completeness.of_trace(trajectory, ended, self._settings)
                 incomplete = incomplete or trajectory.split_sign
                 if trajectory.conversation_id is not None:
                     is_kept = self._keep(ended, trajectory.conversation_id, incomplete, now_ns)

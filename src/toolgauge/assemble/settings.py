@@ -19,10 +19,12 @@ class LateMemory(Section):
 class AssembleSettings(Section):
     """When a trajectory closes, and how many may be open.
 
-    `max_content_bytes` bounds the text of one open trace, `max_open_bytes` all of them.
+    `max_content_bytes` bounds the text of one open trace, `max_open_bytes` all of them. `sender_retry` is how long senders keep
+    what they could not send: a run of that time before the start of this process may lack spans.
     """
 
     run_end_grace: Duration = 6 * SECOND
+    sender_retry: Duration = 10 * MINUTE
     idle_timeout: PositiveDuration = 30 * SECOND
     open_idle_timeout: PositiveDuration = 15 * MINUTE
     conversation_idle_timeout: PositiveDuration = 10 * MINUTE

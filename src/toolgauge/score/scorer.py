@@ -286,7 +286,6 @@ class Scorer:
         expected = seen.expected
         return results if expected is None else [_with_values_seen(one, conversation, expected) for one in results]
 
-
     def _refused(self, criterion: Criterion, trajectory: Trajectory, now_ns: int) -> Judged | None:
         """Return what comes of an evaluation that is not to be tried."""
         aside: Judged | None = None

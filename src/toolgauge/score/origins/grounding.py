@@ -86,11 +86,8 @@ _WORD = frozenset(code for code in range(256) if code >= 128 or chr(code).isalnu
 _JOINED = _WORD | _SOFT
 # Sums are looked for among the newest numbers.
 _MAX_TERMS = 512
-_MAX_FACTOR = 9
-_UNITS = (12, 24, 30, 60, 100, 1000, 3600, 0.01, 0.001)
-_LARGEST_TERM = 1e7
+_MAX_SHARES = 32
 _LARGEST_COMPUTED = 1e12
-_SCALE = 1000
 # Searches that no index makes cheap.
 _MAX_COMPUTED = 500
 _MAX_PHRASES = 500
@@ -124,6 +121,7 @@ class Texts:
         self._numbers: dict[float, None] = {}
         self._days: dict[tuple[int, int], set[int | None]] = {}
         self._phones: set[bytes] = set()
+        self._shares: dict[float, None] = {}
 
     def add(self, content: bytes) -> None:
         """Add a folded text."""
@@ -186,6 +184,12 @@ class Texts:
         return digits[-_PHONE_SUFFIX:] in self._phones
 
     @property
+    def shares(self) -> dict[float, None]:
+        """The percentages and fractions that the texts name, and what they leave."""
+        self._read_on()
+        return self._shares
+
+    @property
     def languages(self) -> tuple[bool, bool]:
         """Whether any text is not English, and in other letters: its days, number words and names may be unreadable."""
         is_foreign, has_other_script = self._languages
@@ -215,12 +219,13 @@ class Texts:
 
     def _read_on(self) -> None:
         for content in self.contents[self._read :]:
-            days, phones, has_relative_day = (
+            days, phones, shares, has_relative_day = (
                 _known_days_and_phones(content) if len(content) <= _LONGEST_KNOWN else _read(content)
             )
             for year, month, day in days:
                 self._days.setdefault((month, day), set()).add(year)
             self._phones |= phones
+            self._shares.update(dict.fromkeys(shares))
             self.has_relative_day = self.has_relative_day or has_relative_day
         self._read = len(self.contents)
 
@@ -229,11 +234,12 @@ def _words(content: bytes) -> Set[bytes]:
     return _known_words(content) if len(content) <= _LONGEST_KNOWN else value_forms.words(content)
 
 
-def _read(content: bytes) -> tuple[frozenset[Day], frozenset[bytes], bool]:
+def _read(content: bytes) -> tuple[frozenset[Day], frozenset[bytes], tuple[float, ...], bool]:
     plain = value_forms.plain(content)
     found = map(itemgetter(0), value_forms.PHONE.finditer(plain))
     phones = frozenset(value_forms.digits_of(phone)[-_PHONE_SUFFIX:] for phone in found)
-    return frozenset(value_forms.days(plain)), phones, value_forms.RELATIVE_DAY.search(plain) is not None
+    has_relative_day = value_forms.RELATIVE_DAY.search(plain) is not None
+    return frozenset(value_forms.days(plain)), phones, tuple(value_forms.shares(plain)), has_relative_day
 
 
 # Instructions of an agent repeat in each conversation. Without this cache the evaluator takes a sixth more time.
@@ -428,25 +434,16 @@ class Seen:
         return self._first(tool, lambda texts: value in texts.numbers)
 
     def is_computed(self, value: float) -> bool:
-        """Return whether a number is a sum, a difference, a multiple or a percentage of numbers that had been seen."""
+        """Return whether a number is a sum, a difference, a multiple or a named share of numbers that had been seen."""
         # What earlier traces showed is known by hashes, which cannot be added.
         if self.has_earlier or self.user.languages[0]:
             return True
         self._computed += 1
         if self._computed > _MAX_COMPUTED or not abs(value) < _LARGEST_COMPUTED:
             return self._computed > _MAX_COMPUTED
-        # Terms for computed numbers, in whole thousandths: adding them is exact.
-        terms: set[int] = set()
-        for _, texts in self._sources():
-            newest = islice(reversed(texts.numbers), _MAX_TERMS)
-            terms.update(round(one * _SCALE) for one in newest if 0 < abs(one) < _LARGEST_TERM)
-        wanted = round(value * _SCALE)
-        if any(round(value / unit * _SCALE) in terms for unit in _UNITS):
-            return True
-        if not terms.isdisjoint({wanted + term for term in terms}):
-            return True
-        shares = [wanted // factor for factor in range(1, _MAX_FACTOR + 1) if wanted % factor == 0]
-        return any(share in terms or not terms.isdisjoint({share - term for term in terms}) for share in shares)
+        newest = (one for _, texts in self._sources() for one in islice(reversed(texts.numbers), _MAX_TERMS))
+        shares = (one for _, texts in self._sources() for one in islice(reversed(texts.shares), _MAX_SHARES))
+        return value_forms.is_computed(value, newest, shares)
 
     def phrase(self, phrase: bytes) -> bool:
         """Return whether the user wrote words side by side."""

@@ -5,6 +5,7 @@ Case, spacing, punctuation, thousands separators, number words and date formats 
 
 import re
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from datetime import date, timedelta
 from itertools import filterfalse
@@ -58,6 +59,18 @@ _NUMBER = re.compile(rb"[-+]?\d[\d,]*(?:\.\d+)?")
 _WITH_COMMA = re.compile(rb"\d{1,3}(?:\.\d{3}){1,4},\d{1,2}")
 # A number and its unit: `298k`, `10kg`, `1.5l`.
 _MEASURED = re.compile(rb"(\d[\d,]{0,11}(?:\.\d{1,6})?)[a-z]{1,4}")
+# `20%`, `20 percent`, `"discount_percent":20`, and fractions in words. `a third`, as `the third` is a place in a list.
+_SHARE = re.compile(
+    rb"(?<![\d.,])(\d{1,2}(?:\.\d{1,4})?) ?(?:%|(?:per ?cent|pct)\b)"
+    rb"|(?:percent|percentage|pct)\"?[:=] ?(\d{1,2}(?:\.\d{1,4})?)(?![\d.])|\b(half|quarter)|\b(?:a|one|two)[ -](third)"
+)
+_FRACTIONS = {b"half": 1 / 2, b"third": 1 / 3, b"quarter": 1 / 4}
+_MAX_FACTOR = 9
+_FACTORS = (12, 24, 30, 60, 100, 1000, 3600, 0.01, 0.001)
+_LARGEST_TERM = 1e7
+_SCALE = 1000
+# A share of an amount is rounded to cents.
+_ROUNDING = 5.001
 # Longer ones are ids.
 _MAX_NUMBER = 15
 _LONGEST_WORD = 512
@@ -234,6 +247,30 @@ def numbers(found: Iterable[bytes]) -> Iterator[float]:
             measured = _MEASURED.fullmatch(one)
             if measured is not None:
                 yield float(measured[1].replace(b",", b""))
+
+
+def shares(content: bytes) -> Iterator[float]:
+    """Yield the percentages and fractions that folded text names, each with what it leaves: `20%` is 0.2, and 0.8 after a discount."""
+    for before, after, fraction, third in _SHARE.findall(content):
+        share = _FRACTIONS.get(fraction or third) or float(before or after) / 100
+        yield from (share, 1 - share)
+
+
+def is_computed(value: float, seen: Iterable[float], named_shares: Iterable[float]) -> bool:
+    """Return whether a number is a sum, a difference, a multiple or one of the shares of other numbers."""
+    # In whole thousandths: adding them is exact.
+    terms = {round(one * _SCALE) for one in seen if 0 < abs(one) < _LARGEST_TERM}
+    wanted = round(value * _SCALE)
+    if any(round(value / factor * _SCALE) in terms for factor in _FACTORS):
+        return True
+    if not terms.isdisjoint({wanted + term for term in terms}):
+        return True
+    parts = [wanted // factor for factor in range(1, _MAX_FACTOR + 1) if wanted % factor == 0]
+    if any(part in terms or not terms.isdisjoint({part - term for term in terms}) for part in parts):
+        return True
+    ordered = sorted(terms)
+    ends = (((wanted - _ROUNDING) / share, (wanted + _ROUNDING) / share) for share in named_shares if share)
+    return any(bisect_left(ordered, low) < bisect_left(ordered, high) for low, high in ends)
 
 
 def days(content: bytes) -> Iterator[Day]:

@@ -1,7 +1,7 @@
 """`toolgauge compare`: is a release worse than the one before it?"""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -10,6 +10,7 @@ import click
 from toolgauge.cli.loaded_criteria import load_to_score
 from toolgauge.cli.main import configuration_options, criteria_option
 from toolgauge.cli.output import reading_progress, terminal_style
+from toolgauge.config.problems import suggestion
 from toolgauge.model.errors import ConfigError, ToolgaugeError
 from toolgauge.model.records import ENVIRONMENT, VERSION
 from toolgauge.model.trajectory import Trajectory
@@ -26,9 +27,11 @@ from toolgauge.recordings.conversation_means import (
 )
 from toolgauge.recordings.recorded_requests import scorecards
 from toolgauge.recordings.verdict import Answer, Question
+from toolgauge.report.terminal import shortened
 from toolgauge.service.pipeline_factory import offline_pipeline
 
 _EXIT_CODES: dict[Answer, int] = {"no_worse": 0, "worse": 1, "not_enough_data": 3}
+_LONGEST_HINT = 500
 _EPILOG = (
     "Exit codes: 0 no worse: no stream fell by more than the margin; 1 worse: a stream is shown to have fallen, and not "
     "shown to be within the margin; 2 misuse, bad configuration, or nothing to read; 3 not enough data yet."
@@ -126,6 +129,14 @@ def command(
         # 1 would say that the release is worse.
         raise ConfigError(error.message, hint=error.hint) from error
     question = Question(margin=margin, confidence=confidence, looks_often=live is not None)
+    for name, value, known in filters.unmatched(observed):
+        unmatched = ConfigError(
+            f"nothing that was scored has the {name} {quoted(value)}", hint=_suggestion(value, known)
+        )
+        if live is None:
+            raise unmatched
+        # A running process may still see it.
+        click.echo(f"{unmatched.message}: {unmatched.hint or 'nothing was scored yet'}", err=True)
     compared = compare(observed, versions, filters, question)
     lines = markdown_lines(compared) if as_markdown else table_lines(compared, terminal_style())
     for line in (json.dumps(comparison_object(compared)),) if as_json else lines:
@@ -173,17 +184,29 @@ def _two_recordings(score: _Observe, base: str, new: str) -> tuple[Observed, Seq
 def _split(
     score: _Observe, files: tuple[str, ...], by: str, base: str | None, new: str | None
 ) -> tuple[Observed, Sequence[Versions]]:
-    observations = Observations()
-    without = score(observations, files, lambda trajectory: attribute(trajectory, by))
+    observations, names = Observations(), {SERVICE}
+
+    def version_of(trajectory: Trajectory) -> str | None:
+        names.update(trajectory.resource)
+        return attribute(trajectory, by)
+
+    without = score(observations, files, version_of)
     if without:
         click.echo(f"{without} trajectories without `{by}` were left out", err=True)
     observed = observations.observed(without={by} & {SERVICE, ENVIRONMENT})
     seen = sorted({version for versions in observed.first_seen_ns.values() for version in versions})
+    if without and not seen:
+        raise ConfigError(f"no trajectory has {quoted(by)}", hint=_suggestion(by, names))
     for wanted in (base, new):
         if wanted is not None and wanted not in seen:
             known = ", ".join(quoted(version) for version in seen[:20]) or "none"
             raise ConfigError(f"no trajectory has {quoted(wanted)} as `{by}`", hint=f"there is {known}")
     return observed, _chosen(observed, base, new, by)
+
+
+def _suggestion(name: str, known: Iterable[str]) -> str | None:
+    hint = suggestion(name, known)
+    return None if hint is None else shortened(hint, _LONGEST_HINT)
 
 
 def _chosen(observed: Observed, base: str | None, new: str | None, by: str) -> tuple[Versions, ...]:

@@ -47,6 +47,13 @@ class Filters:
         """Return whether only some tools are looked at."""
         return "tool" in self._wanted
 
+    def unmatched(self, observed: Observed) -> Iterator[tuple[str, str, set[str]]]:
+        """Yield each field and value that no stream has, with the values that streams have."""
+        streams = {stream for found in observed.streams.values() for stream in found}
+        for name, values in self._wanted.items():
+            known = {getattr(stream, name) or "" for stream in streams}
+            yield from ((name, value, known - {""}) for value in sorted(values - known - {""}))
+
     def let_through(self, stream: Stream) -> bool:
         """Return whether the stream is looked at."""
         return all((getattr(stream, name) or "") in values for name, values in self._wanted.items())

@@ -192,3 +192,15 @@ class SelfMetrics(MetricSection):
                 self.spans.begin(*(("dropped", reason, name) for reason in _TABLE.dropped))
             else:
                 self.requests_dropped.begin(*lost)
+
+    def dropped(self) -> dict[str, int]:
+        """Return how much was dropped so far, by what it was and why; the end of the process counts its own losses."""
+        cells = [("spans", reason, count) for (how, reason, _), count in self.spans.cells.items() if how == "dropped"]
+        for counter, whose in ((self.requests_dropped, "of senders"), (self.own_dropped, "of our own")):
+            cells += [(f"{signal} requests {whose}", reason, n) for (_, signal, reason), n in counter.cells.items()]
+        found: dict[str, int] = {}
+        for what, reason, count in cells:
+            if count and reason != "shutdown":
+                name = f"{what} were dropped ({reason})"
+                found[name] = found.get(name, 0) + int(count)
+        return found

@@ -184,7 +184,8 @@ def _log_end(lost: Losses, *, is_leaf: bool) -> None:
     if lost:
         _LOG.error("stopped; lost: %s", lost, extra=counts)
         return
-    what = "nothing was lost" if lost.kept or is_leaf else "everything was delivered"
+    other = " else" if lost.earlier else ""
+    what = f"nothing{other} was lost" if lost.kept or is_leaf else f"everything{other} was delivered"
     _LOG.info("stopped; %s%s", what, f"; {lost}" if str(lost) else "", extra=counts)
 
 

@@ -5,6 +5,7 @@ The start goes from the views over scoring to the receivers; the stop goes the o
 
 import asyncio
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -33,7 +34,7 @@ _WEBHOOKS_TIMEOUT_S = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Losses:
-    """The cost of a stop. `incomplete` trajectories are `not_evaluated`; `kept` and `open` ones wait in the journal: neither is lost."""
+    """The cost of a stop. `incomplete` trajectories are `not_evaluated`; `kept` and `open` ones wait in the journal: neither is lost, and `earlier` losses were logged."""
 
     undelivered: tuple[tuple[str, Undelivered], ...] = ()
     held: Undelivered = field(default_factory=Undelivered)
@@ -42,6 +43,7 @@ class Losses:
     kept: tuple[tuple[str, Undelivered], ...] = ()
     open: int = 0
     died: int = 0
+    earlier: dict[str, int] = field(default_factory=dict[str, int])
 
     @classmethod
     def total(cls, each: Sequence["Losses"]) -> "Losses":
@@ -53,6 +55,7 @@ class Losses:
             incomplete=sum(losses.incomplete for losses in each),
             kept=_by_name(pair for losses in each for pair in losses.kept),
             open=sum(losses.open for losses in each),
+            earlier=dict(sum((Counter(losses.earlier) for losses in each), Counter[str]())),
         )
 
     def __bool__(self) -> bool:
@@ -79,6 +82,8 @@ class Losses:
             yield f"{self.incomplete} trajectories are `not_evaluated` (`incomplete`)"
         for name, kept in self.kept:
             yield f"{kept} wait in the journal for {name}"
+        for name, count in self.earlier.items():
+            yield f"{count} {name}"
         if self.open:
             yield f"{self.open} open trajectories wait in the journal"
 

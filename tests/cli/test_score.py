@@ -191,3 +191,19 @@ def test_a_wrong_argument_has_expected_beside_actual(tmp_path: Path):
     assert line == "    book: same tool, other arguments: `nights` 3 instead of 2"
     nearly = {**case, "evaluator": "tool_call_args"}
     assert score(tmp_path, nearly).out.splitlines()[1] == "    book: nights: expected 2, got 3"
+
+
+def test_a_case_of_calls_has_the_reason_of_each_failing_call(tmp_path: Path):
+    agent = {"type": "agent", "span_id": "a", "start": 0, "end": 99, "user": "Refund order A-17, please."}
+    tool = {"type": "tool", "parent_span_id": "a", "result": "done"}
+    find = {**tool, "name": "find_order", "span_id": "b", "args": {"order_id": "A-17"}, "start": 1, "end": 2}
+    refunds = [
+        {**tool, "name": "refund", "span_id": f"c{n}", "args": {"amount": 700 + n}, "start": 3 + n, "end": 4 + n}
+        for n in range(6)
+    ]
+    case = {"id": "half", "evaluator": "grounded_arguments", "expected": {}}
+    ended = score(tmp_path, {**case, "actual": {"traces": [{"spans": [agent, find, *refunds]}]}})
+    row, *reasons, more = ended.out.splitlines()
+    assert row == "fail          0.143            half  mean over 7 of 7 calls"
+    assert reasons == ["    `refund` was called with values that had not been seen before: `amount`"] * 5
+    assert more == "    and 1 more calls"

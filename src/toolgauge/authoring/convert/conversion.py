@@ -24,10 +24,11 @@ FORMATS: Mapping[str, Format] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Converted:
-    """Criteria as written, the lines of reference files by path, and what was left behind."""
+    """Criteria as written, the lines of reference files by path, the cases that runs have to name, and what was left behind."""
 
     criteria: list[Json]
     references: Mapping[Path, list[str]]
+    cases: Sequence[str]
     notes: Sequence[str]
 
 
@@ -51,7 +52,8 @@ def convert(documents: Sequence[Document], references: Path | None, key: str) ->
         raise RecordingError("; ".join(["nothing could be carried over", *notes.lines]), hint=f"known formats: {known}")
     writer = _Writer(references, key)
     criteria = [writer.criterion(draft) for draft in drafts]
-    return Converted(criteria=list(criteria), references=writer.lines_by_file, notes=notes.lines)
+    references, cases = writer.lines_by_file, [*writer.cases]
+    return Converted(criteria=list(criteria), references=references, cases=cases, notes=notes.lines)
 
 
 def _loadable(drafts: Iterator[Draft], notes: Notes) -> Iterator[Draft]:
@@ -97,6 +99,7 @@ class _Writer:
 
     def __init__(self, file: Path | None, key: str) -> None:
         self.lines_by_file: dict[Path, list[str]] = {}
+        self.cases: dict[str, None] = {}
         self._file = file
         self._key = key
         self._names: set[str] = set()
@@ -106,6 +109,7 @@ class _Writer:
         written: JsonObject = {"name": name, "evaluator": draft.evaluator}
         if draft.only_case is not None:
             written["when"] = {"attributes": {self._key: draft.only_case}}
+            self.cases[draft.only_case] = None
         if draft.scope is not None:
             written["scope"] = draft.scope
         written |= draft.parameters
@@ -114,6 +118,7 @@ class _Writer:
             written |= next(iter(cases.values()))
         elif cases:
             written["reference"] = {"file": str(self._reference_file(name, cases)), "key": self._key}
+            self.cases |= dict.fromkeys(case or "default" for case in cases)
         if draft.pass_at is not None:
             written["pass_at"] = draft.pass_at
         return written

@@ -64,6 +64,13 @@ def test_a_bad_line_is_named_and_the_rest_goes_on(tmp_path: Path):
     assert ended.err.endswith("cases: 2 pass, 2 unreadable\n")
 
 
+def test_an_array_over_many_lines_is_one_error(tmp_path: Path):
+    ended = score(tmp_path, json.dumps([GOOD, HALF], indent=2))
+    assert ended.code == 1
+    why = "one JSON object a line, not an array: `jq -c '.[]' FILE` writes such lines"
+    assert ended.err == f"error: cases.jsonl:1: {why}\ncases: 1 unreadable\n"
+
+
 def test_a_line_of_a_reference_file_is_named_with_its_use(tmp_path: Path):
     ended = score(tmp_path, {"case": "refund-1", "expected": [{"name": "refund"}]})
     assert ended.code == 1

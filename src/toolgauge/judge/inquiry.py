@@ -147,7 +147,7 @@ def _errored(error_type: str, message: str) -> Judged:
     return None, Errored(error_type=error_type, message=message)
 
 
-_NO_VERDICT = Errored(error_type="no_verdict", message="there are no verdicts left to answer with")
+_NO_VERDICT = Errored(error_type="no_verdict", message="no answer for the judge is left in `verdicts`")
 
 
 def scripted(verdicts: Sequence[Json]) -> Callable[[Question], JsonObject | Errored]:

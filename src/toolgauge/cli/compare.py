@@ -1,7 +1,7 @@
 """`toolgauge compare`: is a release worse than the one before it?"""
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -27,11 +27,10 @@ from toolgauge.recordings.conversation_means import (
 )
 from toolgauge.recordings.recorded_requests import scorecards
 from toolgauge.recordings.verdict import Answer, Question
-from toolgauge.report.terminal import shortened
+from toolgauge.report.terminal import printable
 from toolgauge.service.pipeline_factory import offline_pipeline
 
 _EXIT_CODES: dict[Answer, int] = {"no_worse": 0, "worse": 1, "not_enough_data": 3}
-_LONGEST_HINT = 500
 _EPILOG = (
     "Exit codes: 0 no worse: no stream fell by more than the margin; 1 worse: a stream is shown to have fallen, and not "
     "shown to be within the margin; 2 misuse, bad configuration, or nothing to read; 3 not enough data yet."
@@ -130,13 +129,10 @@ def command(
         raise ConfigError(error.message, hint=error.hint) from error
     question = Question(margin=margin, confidence=confidence, looks_often=live is not None)
     for name, value, known in filters.unmatched(observed):
-        unmatched = ConfigError(
-            f"nothing that was scored has the {name} {quoted(value)}", hint=_suggestion(value, known)
-        )
+        text, hint = f"nothing that was scored has the {name} {quoted(value)}", suggestion(value, map(printable, known))
         if live is None:
-            raise unmatched
-        # A running process may still see it.
-        click.echo(f"{unmatched.message}: {unmatched.hint or 'nothing was scored yet'}", err=True)
+            raise ConfigError(text, hint=hint)
+        click.echo(f"{text}: {hint or 'nothing was scored yet'}", err=True)
     compared = compare(observed, versions, filters, question)
     lines = markdown_lines(compared) if as_markdown else table_lines(compared, terminal_style())
     for line in (json.dumps(comparison_object(compared)),) if as_json else lines:
@@ -185,28 +181,18 @@ def _split(
     score: _Observe, files: tuple[str, ...], by: str, base: str | None, new: str | None
 ) -> tuple[Observed, Sequence[Versions]]:
     observations, names = Observations(), {SERVICE}
-
-    def version_of(trajectory: Trajectory) -> str | None:
-        names.update(trajectory.resource)
-        return attribute(trajectory, by)
-
-    without = score(observations, files, version_of)
+    without = score(observations, files, lambda one: names.update(one.resource) or attribute(one, by))
     if without:
         click.echo(f"{without} trajectories without `{by}` were left out", err=True)
     observed = observations.observed(without={by} & {SERVICE, ENVIRONMENT})
     seen = sorted({version for versions in observed.first_seen_ns.values() for version in versions})
     if without and not seen:
-        raise ConfigError(f"no trajectory has {quoted(by)}", hint=_suggestion(by, names))
+        raise ConfigError(f"no trajectory has {quoted(by)}", hint=suggestion(by, map(printable, names)))
     for wanted in (base, new):
         if wanted is not None and wanted not in seen:
             known = ", ".join(quoted(version) for version in seen[:20]) or "none"
             raise ConfigError(f"no trajectory has {quoted(wanted)} as `{by}`", hint=f"there is {known}")
     return observed, _chosen(observed, base, new, by)
-
-
-def _suggestion(name: str, known: Iterable[str]) -> str | None:
-    hint = suggestion(name, known)
-    return None if hint is None else shortened(hint, _LONGEST_HINT)
 
 
 def _chosen(observed: Observed, base: str | None, new: str | None, by: str) -> tuple[Versions, ...]:

@@ -11,8 +11,6 @@ from toolgauge.cli.output import write_text
 from toolgauge.config.load import as_yaml
 from toolgauge.report.terminal import printable
 
-_MAX_CASES = 5
-
 
 @click.command("convert", epilog=EXIT_CODES)
 @click.argument("files", nargs=-1, required=True, metavar="FILES...")
@@ -37,9 +35,7 @@ def command(files: tuple[str, ...], *, references: Path | None, key: str) -> Non
     click.echo(as_yaml({"criteria": converted.criteria}), nl=False)
     if references is not None and not converted.references:
         click.echo(f"`{references}` was not written: the criteria hold what is expected in their cases", err=True)
-    if converted.cases:
-        more = ", ..." if len(converted.cases) > _MAX_CASES else ""
-        named = ", ".join(f"`{case}`" for case in converted.cases[:_MAX_CASES])
-        click.echo(printable(f"runs need the attribute `{key}` with the name of their case: {named}{more}"), err=True)
+    if converted.case is not None:
+        click.echo(printable(f"each run needs the attribute `{key}` with its case, as `{converted.case}`"), err=True)
     for note in converted.notes:
         click.echo(f"not carried over: {printable(note)}", err=True)

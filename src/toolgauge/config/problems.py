@@ -116,6 +116,7 @@ def spelled(path: Iterable[PathStep]) -> str:
 
 _PIPELINE_GRAPH = ("service", "processors", "extensions", "connectors")
 _SECRET = ("headers", "auth", "tls")
+_MOST_KNOWN = 50
 # What other evaluation packages call our keys of a criterion and of an expected call; spelled without `_` and `-`.
 _ELSEWHERE = {
     "pass_at": frozenset({"threshold", "passthreshold", "minscore", "passingscore"}),
@@ -170,7 +171,7 @@ def suggestion(word: str, known: Iterable[str]) -> str | None:
     meant += [bare[name] for name in get_close_matches(word.removeprefix(prefix), bare, n=1, cutoff=0.6)]
     if meant:
         return f"did you mean `{meant[0]}`?"
-    return "known: " + ", ".join(f"`{name}`" for name in words) if words else None
+    return "known: " + ", ".join(f"`{name}`" for name in words[:_MOST_KNOWN]) if words else None
 
 
 def _is_elsewhere(word: str, name: str) -> bool:

@@ -24,11 +24,11 @@ FORMATS: Mapping[str, Format] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Converted:
-    """Criteria as written, the lines of reference files by path, the cases that runs have to name, and what was left behind."""
+    """Criteria as written, the lines of reference files by path, the first case that runs name, and what was left behind."""
 
     criteria: list[Json]
     references: Mapping[Path, list[str]]
-    cases: Sequence[str]
+    case: str | None
     notes: Sequence[str]
 
 
@@ -52,8 +52,7 @@ def convert(documents: Sequence[Document], references: Path | None, key: str) ->
         raise RecordingError("; ".join(["nothing could be carried over", *notes.lines]), hint=f"known formats: {known}")
     writer = _Writer(references, key)
     criteria = [writer.criterion(draft) for draft in drafts]
-    references, cases = writer.lines_by_file, [*writer.cases]
-    return Converted(criteria=list(criteria), references=references, cases=cases, notes=notes.lines)
+    return Converted(criteria=list(criteria), references=writer.lines_by_file, case=writer.case, notes=notes.lines)
 
 
 def _loadable(drafts: Iterator[Draft], notes: Notes) -> Iterator[Draft]:
@@ -99,7 +98,7 @@ class _Writer:
 
     def __init__(self, file: Path | None, key: str) -> None:
         self.lines_by_file: dict[Path, list[str]] = {}
-        self.cases: dict[str, None] = {}
+        self.case: str | None = None
         self._file = file
         self._key = key
         self._names: set[str] = set()
@@ -109,7 +108,7 @@ class _Writer:
         written: JsonObject = {"name": name, "evaluator": draft.evaluator}
         if draft.only_case is not None:
             written["when"] = {"attributes": {self._key: draft.only_case}}
-            self.cases[draft.only_case] = None
+            self.case = self.case or draft.only_case
         if draft.scope is not None:
             written["scope"] = draft.scope
         written |= draft.parameters
@@ -118,7 +117,7 @@ class _Writer:
             written |= next(iter(cases.values()))
         elif cases:
             written["reference"] = {"file": str(self._reference_file(name, cases)), "key": self._key}
-            self.cases |= dict.fromkeys(case or "default" for case in cases)
+            self.case = self.case or next(iter(cases)) or "default"
         if draft.pass_at is not None:
             written["pass_at"] = draft.pass_at
         return written

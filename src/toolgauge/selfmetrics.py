@@ -195,12 +195,10 @@ class SelfMetrics(MetricSection):
 
     def dropped(self) -> dict[str, int]:
         """Return how much was dropped so far, by what it was and why; the end of the process counts its own losses."""
-        cells = [("spans", reason, count) for (how, reason, _), count in self.spans.cells.items() if how == "dropped"]
+        cells = [("spans", labels, n) for labels, n in self.spans.cells.items() if labels[0] == "dropped"]
         for counter, whose in ((self.requests_dropped, "of senders"), (self.own_dropped, "of our own")):
-            cells += [(f"{signal} requests {whose}", reason, n) for (_, signal, reason), n in counter.cells.items()]
-        found: dict[str, int] = {}
-        for what, reason, count in cells:
-            if count and reason != "shutdown":
-                name = f"{what} were dropped ({reason})"
-                found[name] = found.get(name, 0) + int(count)
-        return found
+            cells += [(f"{name} requests {whose}", (name, why, to), n) for (to, name, why), n in counter.cells.items()]
+        found = [
+            (f"{what} were dropped ({why}, {to or 'queue'})", n) for what, (_, why, to), n in cells if why != "shutdown"
+        ]
+        return {text: int(n) for text, n in found if n}

@@ -36,8 +36,8 @@ def test_earlier_drops_are_named_by_kind_and_reason_and_leave_the_exit_code():
     losses = Losses.total([Losses(earlier=metrics.dropped()), Losses()])
     assert not losses
     assert str(losses) == (
-        "7 spans were dropped (retries_exhausted); 2 logs requests of senders were dropped (http_404); "
-        "12 metrics requests of our own were dropped (unimplemented)"
+        "7 spans were dropped (retries_exhausted, otlp); 2 logs requests of senders were dropped (http_404, otlp); "
+        "12 metrics requests of our own were dropped (unimplemented, otlp)"
     )
     both = Losses.total([losses, losses])
-    assert both.earlier["spans were dropped (retries_exhausted)"] == 14
+    assert both.earlier["spans were dropped (retries_exhausted, otlp)"] == 14

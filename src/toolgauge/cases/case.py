@@ -97,11 +97,8 @@ def _is_too_deep(written: Json, content: bytes) -> bool:
         return False
     level: list[Json] = [written]
     for _ in range(_MAX_DEPTH):
-        level = [
-            inner
-            for item in level
-            for inner in (item.values() if isinstance(item, dict) else item if isinstance(item, list) else ())
-        ]
+        parents = [list(item.values()) if isinstance(item, dict) else item for item in level]
+        level = [inner for parent in parents if isinstance(parent, list) for inner in parent]
         if not level:
             return False
     return True

@@ -66,8 +66,7 @@ class DestinationHealth:
 
     def now(self) -> Outage | None:
         """Return the current outage; `None` without one."""
-        since = self._failing_since
-        return None if since is None else Outage(self._reason, self._clock() - since)
+        return None if self._failing_since is None else Outage(self._reason, self._clock() - self._failing_since)
 
     def refusing(self) -> tuple[Outage, ...]:
         """Return the signals that the destination refuses."""
@@ -227,9 +226,8 @@ class Backoff:
         spread = settings.randomization_factor * (2 * self._random() - 1)
         wait_s = max(self._interval_s * (1 + spread), retry_after_s or 0.0)
         self._interval_s = min(self._interval_s * settings.multiplier, settings.max_interval / SECOND)
-        if settings.max_elapsed_time and elapsed_s + wait_s > settings.max_elapsed_time / SECOND:
-            return None
-        return wait_s
+        is_over = settings.max_elapsed_time and elapsed_s + wait_s > settings.max_elapsed_time / SECOND
+        return None if is_over else wait_s
 
 
 @dataclass(frozen=True, slots=True)

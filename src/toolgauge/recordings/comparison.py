@@ -41,11 +41,8 @@ class Filters:
                 known = ", ".join(f"`{each}`" for each in FILTERED)
                 raise ConfigError(f"no streams by `{name}`", hint=f"there is {known}")
             self._wanted.setdefault(name, set()).add(value)
-
-    @property
-    def names_tools(self) -> bool:
-        """Return whether only some tools are looked at."""
-        return "tool" in self._wanted
+        # Whether only some tools are looked at.
+        self.names_tools = "tool" in self._wanted
 
     def unmatched(self, observed: Observed) -> Iterator[tuple[str, str, set[str]]]:
         """Yield each field and value that no stream has, with the values that streams have."""
@@ -151,9 +148,8 @@ def observe(
     without = 0
     for scorecard in scored:
         version = version_of(scorecard.trajectory)
-        if version is None:
-            without += 1
-        else:
+        without += version is None
+        if version is not None:
             observations.add(scorecard, version)
     return without
 

@@ -75,9 +75,8 @@ class UnmatchedCriteria:
         if not self._waiting:
             return
         for name, registered in [*self._waiting.items()]:
-            for key in [*self._excluding[name]]:
-                if applies(self._conditions[name][key], trajectory):
-                    self._excluding[name].discard(key)
+            conditions = self._conditions[name]
+            self._excluding[name] -= {key for key in self._excluding[name] if applies(conditions[key], trajectory)}
             if applies(registered, trajectory):
                 self._with_trajectories.add(name)
                 evaluator = registered.criterion.evaluator
@@ -89,14 +88,9 @@ class UnmatchedCriteria:
 
     def so_far(self) -> tuple[Unmatched, ...]:
         """Return the criteria that matched nothing in this period."""
-        return tuple(
-            Unmatched(
-                registered.criterion,
-                name in self._with_trajectories,
-                tuple(key for key in self._conditions[name] if key in self._excluding[name]),
-            )
-            for name, registered in self._waiting.items()
-        )
+        waiting, seen, of = self._waiting, self._with_trajectories, self._excluding
+        excluding = {name: tuple(key for key in self._conditions[name] if key in of[name]) for name in waiting}
+        return tuple(Unmatched(one.criterion, name in seen, excluding[name]) for name, one in waiting.items())
 
     def end_period_if_due(self, now_ns: int) -> None:
         """Report what matched nothing for an hour, and begin the next."""
@@ -122,9 +116,7 @@ def _conditions(registered: Registered) -> Iterator[tuple[str, Registered]]:
     criterion, when = registered.criterion, registered.criterion.when
     globs = (("service", when.service), ("agent", when.agent), ("case", when.case))
     single = [(f"`when.{key}: {glob}`", replace(When(), **{key: glob})) for key, glob in globs if glob is not None]
-    single += [
-        (f"`when.attributes.{key}: {value}`", When(attributes={key: value})) for key, value in when.attributes.items()
-    ]
+    single += [(f"`when.attributes.{key}: {one}`", When(attributes={key: one})) for key, one in when.attributes.items()]
     for text, alone in single or [(f"`scope: {criterion.scope}`", When())]:
         yield text, register(replace(criterion, when=alone))
 

@@ -51,10 +51,8 @@ class Losses:
         return cls(
             undelivered=_by_name(pair for losses in each for pair in losses.undelivered),
             held=_sum(losses.held for losses in each),
-            dropped=sum(losses.dropped for losses in each),
-            incomplete=sum(losses.incomplete for losses in each),
             kept=_by_name(pair for losses in each for pair in losses.kept),
-            open=sum(losses.open for losses in each),
+            **{name: sum(getattr(one, name) for one in each) for name in ("dropped", "incomplete", "open")},
             earlier=dict(sum((Counter(losses.earlier) for losses in each), Counter[str]())),
         )
 
@@ -74,16 +72,14 @@ class Losses:
             yield f"{undelivered} could not be delivered to {name}"
         if self.held:
             yield f"{self.held} found no room in a queue"
-        if self.died:
-            yield f"{self.died} spans were lost with a worker that died"
-        if self.dropped:
-            yield f"{self.dropped} trajectories were dropped unscored"
-        if self.incomplete:
-            yield f"{self.incomplete} trajectories are `not_evaluated` (`incomplete`)"
+        counts = {
+            "spans were lost with a worker that died": self.died,
+            "trajectories were dropped unscored": self.dropped,
+            "trajectories are `not_evaluated` (`incomplete`)": self.incomplete,
+        }
+        yield from (f"{count} {what}" for what, count in (counts | self.earlier).items() if count)
         for name, kept in self.kept:
             yield f"{kept} wait in the journal for {name}"
-        for name, count in self.earlier.items():
-            yield f"{count} {name}"
         if self.open:
             yield f"{self.open} open trajectories wait in the journal"
 

@@ -163,9 +163,8 @@ class Service(Runtime):
 
     def put_own(self, outgoing: Outgoing) -> None:
         """Have a request of our own sent that belongs to no trajectory."""
-        journaled = outgoing
-        if self.persistence is not None:
-            journaled = self.persistence.ledger.journaled(outgoing, self.clock())
+        kept = self.persistence
+        journaled = outgoing if kept is None else kept.ledger.journaled(outgoing, self.clock())
         if not self.outbox.put(journaled):
             self.metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))
 

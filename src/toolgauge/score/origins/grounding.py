@@ -121,7 +121,6 @@ class Texts:
         self._numbers: dict[float, None] = {}
         self._days: dict[tuple[int, int], set[int | None]] = {}
         self._phones: set[bytes] = set()
-        self._shares: dict[float, None] = {}
 
     def add(self, content: bytes) -> None:
         """Add a folded text."""
@@ -184,12 +183,6 @@ class Texts:
         return digits[-_PHONE_SUFFIX:] in self._phones
 
     @property
-    def shares(self) -> dict[float, None]:
-        """The percentages and fractions that the texts name, and what they leave."""
-        self._read_on()
-        return self._shares
-
-    @property
     def languages(self) -> tuple[bool, bool]:
         """Whether any text is not English, and in other letters: its days, number words and names may be unreadable."""
         is_foreign, has_other_script = self._languages
@@ -219,13 +212,12 @@ class Texts:
 
     def _read_on(self) -> None:
         for content in self.contents[self._read :]:
-            days, phones, shares, has_relative_day = (
+            days, phones, has_relative_day = (
                 _known_days_and_phones(content) if len(content) <= _LONGEST_KNOWN else _read(content)
             )
             for year, month, day in days:
                 self._days.setdefault((month, day), set()).add(year)
             self._phones |= phones
-            self._shares.update(dict.fromkeys(shares))
             self.has_relative_day = self.has_relative_day or has_relative_day
         self._read = len(self.contents)
 
@@ -234,17 +226,17 @@ def _words(content: bytes) -> Set[bytes]:
     return _known_words(content) if len(content) <= _LONGEST_KNOWN else value_forms.words(content)
 
 
-def _read(content: bytes) -> tuple[frozenset[Day], frozenset[bytes], tuple[float, ...], bool]:
+def _read(content: bytes) -> tuple[frozenset[Day], frozenset[bytes], bool]:
     plain = value_forms.plain(content)
     found = map(itemgetter(0), value_forms.PHONE.finditer(plain))
     phones = frozenset(value_forms.digits_of(phone)[-_PHONE_SUFFIX:] for phone in found)
-    has_relative_day = value_forms.RELATIVE_DAY.search(plain) is not None
-    return frozenset(value_forms.days(plain)), phones, tuple(value_forms.shares(plain)), has_relative_day
+    return frozenset(value_forms.days(plain)), phones, value_forms.RELATIVE_DAY.search(plain) is not None
 
 
 # Instructions of an agent repeat in each conversation. Without this cache the evaluator takes a sixth more time.
 _known_words = lru_cache(maxsize=64)(value_forms.words)
 _known_days_and_phones = lru_cache(maxsize=64)(_read)
+_known_shares = lru_cache(maxsize=64)(value_forms.shares)
 
 
 def _stands_alone(word: bytes, content: bytes, joints: frozenset[int]) -> bool | None:
@@ -378,16 +370,12 @@ class Seen:
 
     def _take_result(self, result: Content) -> bool:
         """Add the readable parts of a result; return False where a part is unreadable."""
-        match result:
-            case Recorded(value=value):
-                contents = [folded_json(part) for part in result_parts(value)]
-            case Unparsed(text=text):
-                contents = [value_forms.folded(text)]
-            case NotRecorded():
-                contents = []
-        for content in contents:
-            if content:
-                self._results.add(content)
+        if isinstance(result, Recorded):
+            contents = [folded_json(part) for part in result_parts(result.value)]
+        else:
+            contents = [value_forms.folded(result.text)] if isinstance(result, Unparsed) else []
+        for content in filter(None, contents):
+            self._results.add(content)
         return None not in contents
 
     def _note(self, reason: Reason, call: ToolCall, what: str) -> None:
@@ -442,7 +430,8 @@ class Seen:
         if self._computed > _MAX_COMPUTED or not abs(value) < _LARGEST_COMPUTED:
             return self._computed > _MAX_COMPUTED
         newest = (one for _, texts in self._sources() for one in islice(reversed(texts.numbers), _MAX_TERMS))
-        shares = (one for _, texts in self._sources() for one in islice(reversed(texts.shares), _MAX_SHARES))
+        contents = (content for _, texts in self._sources() for content in texts.contents[-_SEARCHES:])
+        shares = (one for content in contents for one in _known_shares(content[:_LONGEST_KNOWN])[-_MAX_SHARES:])
         return value_forms.is_computed(value, newest, shares)
 
     def phrase(self, phrase: bytes) -> bool:

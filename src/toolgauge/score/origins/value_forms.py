@@ -249,11 +249,13 @@ def numbers(found: Iterable[bytes]) -> Iterator[float]:
                 yield float(measured[1].replace(b",", b""))
 
 
-def shares(content: bytes) -> Iterator[float]:
-    """Yield the percentages and fractions that folded text names, each with what it leaves: `20%` is 0.2, and 0.8 after a discount."""
-    for before, after, fraction, third in _SHARE.findall(content):
-        share = _FRACTIONS.get(fraction or third) or float(before or after) / 100
-        yield from (share, 1 - share)
+def shares(content: bytes) -> tuple[float, ...]:
+    """Return the percentages and fractions that a folded text names, each with what it leaves: `20%` is 0.2 and 0.8."""
+    found = (
+        _FRACTIONS.get(word or third) or float(before or after) / 100
+        for before, after, word, third in _SHARE.findall(content)
+    )
+    return tuple(one for share in found if share for one in (share, 1 - share))
 
 
 def is_computed(value: float, seen: Iterable[float], named_shares: Iterable[float]) -> bool:
@@ -261,15 +263,14 @@ def is_computed(value: float, seen: Iterable[float], named_shares: Iterable[floa
     # In whole thousandths: adding them is exact.
     terms = {round(one * _SCALE) for one in seen if 0 < abs(one) < _LARGEST_TERM}
     wanted = round(value * _SCALE)
-    if any(round(value / factor * _SCALE) in terms for factor in _FACTORS):
-        return True
-    if not terms.isdisjoint({wanted + term for term in terms}):
+    is_unit = any(round(value / factor * _SCALE) in terms for factor in _FACTORS)
+    if is_unit or not terms.isdisjoint({wanted + term for term in terms}):
         return True
     parts = [wanted // factor for factor in range(1, _MAX_FACTOR + 1) if wanted % factor == 0]
     if any(part in terms or not terms.isdisjoint({part - term for term in terms}) for part in parts):
         return True
     ordered = sorted(terms)
-    ends = (((wanted - _ROUNDING) / share, (wanted + _ROUNDING) / share) for share in named_shares if share)
+    ends = (((wanted - _ROUNDING) / share, (wanted + _ROUNDING) / share) for share in named_shares)
     return any(bisect_left(ordered, low) < bisect_left(ordered, high) for low, high in ends)
 
 

@@ -128,18 +128,21 @@ def command(
         # 1 would say that the release is worse.
         raise ConfigError(error.message, hint=error.hint) from error
     question = Question(margin=margin, confidence=confidence, looks_often=live is not None)
+    _check_filters(filters, observed, live)
+    compared = compare(observed, versions, filters, question)
+    lines = markdown_lines(compared) if as_markdown else table_lines(compared, terminal_style())
+    for line in (json.dumps(comparison_object(compared)),) if as_json else lines:
+        click.echo(line)
+    click.echo("\n".join(conclusion(compared)), err=True)
+    return _EXIT_CODES[compared.answer]
+
+
+def _check_filters(filters: Filters, observed: Observed, live: str | None) -> None:
     for name, value, known in filters.unmatched(observed):
         text, hint = f"nothing that was scored has the {name} {quoted(value)}", suggestion(value, map(printable, known))
         if live is None:
             raise ConfigError(text, hint=hint)
         click.echo(f"{text}: {hint or 'nothing was scored yet'}", err=True)
-    compared = compare(observed, versions, filters, question)
-    lines = markdown_lines(compared) if as_markdown else table_lines(compared, terminal_style())
-    for line in (json.dumps(comparison_object(compared)),) if as_json else lines:
-        click.echo(line)
-    for sentence in conclusion(compared):
-        click.echo(sentence, err=True)
-    return _EXIT_CODES[compared.answer]
 
 
 def _check_usage(
@@ -204,6 +207,7 @@ def _chosen(observed: Observed, base: str | None, new: str | None, by: str) -> t
         if wanted is not None and not any(wanted in seen for seen in observed.first_seen_ns.values()):
             click.echo(f"{quoted(wanted)} has not been seen as `{by}`", err=True)
     if not versions:
-        few = "two values" if any(observed.first_seen_ns.values()) else "a value"
-        click.echo(f"no service has {few} of `{by}`", err=True)
+        click.echo(
+            f"no service has {'two values' if any(observed.first_seen_ns.values()) else 'a value'} of `{by}`", err=True
+        )
     return versions

@@ -264,8 +264,7 @@ def _announce(service: Runtime, config: Config, criteria: Sequence[Criterion], v
         extra = {"transport": name.lower(), "port": receiver.port}
         _LOG.info("receiving OTLP/%s on port %d (%s)", name, receiver.port, _url(settings, receiver.port), extra=extra)
     if service.endpoint is not None and config.exporters.prometheus is not None:
-        port = service.endpoint.port
-        url = _url(config.exporters.prometheus, port)
+        port, url = service.endpoint.port, _url(config.exporters.prometheus, service.endpoint.port)
         _LOG.info("metrics on port %d (%s/metrics)", port, url, extra={"port": port})
     if service.admin is not None and config.admin is not None:
         port = service.admin.port

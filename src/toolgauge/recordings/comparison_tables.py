@@ -113,8 +113,7 @@ def _tool(stream: Stream) -> str:
 
 
 def _mean(counts: StreamCounts) -> str:
-    sample = counts.sample
-    return f"{sample.mean:.3f} of {sample.count}" if sample.count else "- of 0"
+    return f"{counts.sample.mean:.3f} of {counts.sample.count}" if counts.sample.count else "- of 0"
 
 
 def _difference(judged: Judged) -> str:
@@ -176,8 +175,7 @@ def conclusion(comparison: Comparison, name: Callable[[str | None], str] = quote
             sure = f"{question.confidence:.0%} confidence"
             yield f"no worse: no stream of {deciding} fell by more than {question.margin:g} ({sure})"
         case "worse":
-            worse = sum(one.is_too_bad for one in comparison.streams)
-            yield f"worse: {worse} of {len(comparison.streams)} streams fell"
+            yield f"worse: {sum(one.is_too_bad for one in comparison.streams)} of {len(comparison.streams)} streams fell"
         case "not_enough_data":
             still = sum(one.is_open for one in comparison.streams)
             why = f"{still} of {deciding} streams are open" if deciding else "nothing that was scored under both"

@@ -69,8 +69,7 @@ _MAX_FACTOR = 9
 _FACTORS = (12, 24, 30, 60, 100, 1000, 3600, 0.01, 0.001)
 _LARGEST_TERM = 1e7
 _SCALE = 1000
-# A share of an amount is rounded to cents.
-_ROUNDING = 5.001
+_ROUNDING = 5.001  # A share of an amount is rounded to cents
 # Longer ones are ids.
 _MAX_NUMBER = 15
 _LONGEST_WORD = 512
@@ -270,7 +269,7 @@ def is_computed(value: float, seen: Iterable[float], named_shares: Iterable[floa
     if any(part in terms or not terms.isdisjoint({part - term for term in terms}) for part in parts):
         return True
     ordered = sorted(terms)
-    ends = (((wanted - _ROUNDING) / share, (wanted + _ROUNDING) / share) for share in named_shares)
+    ends = (((wanted - _ROUNDING) / share, (wanted + _ROUNDING) / share) for share in set(named_shares))
     return any(bisect_left(ordered, low) < bisect_left(ordered, high) for low, high in ends)
 
 

@@ -208,7 +208,7 @@ def test_a_case_of_calls_has_the_reason_of_each_failing_call(tmp_path: Path):
         {**tool, "name": "refund", "span_id": f"c{n}", "args": {"amount": 700 + n}, "start": 3 + n, "end": 4 + n}
         for n in range(6)
     ]
-    case = {"id": "half", "evaluator": "grounded_arguments", "expected": {}}
+    case: dict[str, object] = {"id": "half", "evaluator": "grounded_arguments", "expected": {}}
     ended = score(tmp_path, {**case, "actual": {"traces": [{"spans": [agent, find, *refunds]}]}})
     row, *reasons, more = ended.out.splitlines()
     assert row == "fail          0.143            half  mean over 7 of 7 calls"

@@ -29,7 +29,16 @@ from toolgauge.model.records import (
     StatusCode,
     remote_flag,
 )
-from toolgauge.otlp.bounds import check_events, check_name, check_record, check_span, check_value, joined, parse
+from toolgauge.otlp.bounds import (
+    LARGEST_UNCHECKED,
+    check_events,
+    check_name,
+    check_record,
+    check_span,
+    check_value,
+    joined,
+    parse,
+)
 from toolgauge.otlp.envelope import are_ids, is_span_id, is_trace_id
 from toolgauge.otlp.wire_pb2 import (
     AnyValueMessage,
@@ -240,25 +249,36 @@ class ParsedSpan(Struct, frozen=True, eq=False):
 
     def span(self, resource: Resource, scope: Scope) -> Span:
         """View all of it."""
-        message = self.message
-        events = message.events
-        status, status_message = _STATUSES.get(message.status) or _status(message.status)
-        return Span(
-            ref=self.ref,
-            parent_span_id=self.parent_span_id,
-            parent_is_remote=self.parent_is_remote,
-            name=self.name,
-            kind=_KINDS.get(message.kind, "unspecified"),
-            start_ns=message.start_time_unix_nano,
-            end_ns=message.end_time_unix_nano,
-            attributes=self.attributes,
-            events=Events(events, self.values) if events else (),
-            status=status,
-            status_message=status_message,
-            resource=resource,
-            scope=scope,
-            size_bytes=len(self.raw),
-        )
+        return _span(self, self.message, self.name, self.attributes, self.values, resource, scope)
+
+
+def _span(
+    of: ParsedSpan | WaitingSpan,
+    message: SpanMessage,
+    name: str,
+    attributes: Attributes,
+    values: Values,
+    resource: Resource,
+    scope: Scope,
+) -> Span:
+    events = message.events
+    status, status_message = _STATUSES.get(message.status) or _status(message.status)
+    return Span(
+        ref=of.ref,
+        parent_span_id=of.parent_span_id,
+        parent_is_remote=of.parent_is_remote,
+        name=name,
+        kind=_KINDS.get(message.kind, "unspecified"),
+        start_ns=message.start_time_unix_nano,
+        end_ns=message.end_time_unix_nano,
+        attributes=attributes,
+        events=Events(events, values) if events else (),
+        status=status,
+        status_message=status_message,
+        resource=resource,
+        scope=scope,
+        size_bytes=len(of.raw),
+    )
 
 
 def _status(raw: bytes) -> tuple[StatusCode, str]:
@@ -286,21 +306,24 @@ class Views:
 
     def parsed(self, raw: bytes) -> ParsedSpan:
         """Parse a raw span; raise `DecodeError` when it cannot be parsed, is beyond the bounds, or has no valid ids."""
-        check_span(raw)
+        is_large = len(raw) > LARGEST_UNCHECKED
+        if is_large:
+            check_span(raw)
         message = parse(SpanMessage, raw)
         trace_id, span_id, parent = message.trace_id, message.span_id, message.parent_span_id
         if not are_ids(trace_id, span_id):
             raise DecodeError("the span has no valid ids")
         name, flags = message.name, message.flags
-        check_name(name)
-        check_events(message, raw)
+        if is_large:
+            check_name(name)
+            check_events(message)
         if message.status not in _STATUSES:
             parse(StatusMessage, message.status)
         return ParsedSpan(
             SpanRef(trace_id.hex(), span_id.hex()),
             parent.hex() if is_span_id(parent) else None,
             remote_flag(flags) if flags else None,
-            text(name),
+            name.decode("utf-8", "replace"),
             Attributes(message.attributes, self.values),
             raw,
             message,
@@ -309,18 +332,9 @@ class Views:
 
     def waited(self, span: WaitingSpan) -> Span:
         """View a span that has waited as bytes: it was parsed when it came."""
-        message = parse(SpanMessage, span.raw)
-        parsed = ParsedSpan(
-            span.ref,
-            span.parent_span_id,
-            span.parent_is_remote,
-            text(message.name),
-            Attributes(message.attributes, self.values),
-            span.raw,
-            message,
-            self.values,
-        )
-        return parsed.span(span.resource, span.scope)
+        message, values = SpanMessage.FromString(span.raw), self.values
+        attributes = Attributes(message.attributes, values)
+        return _span(span, message, text(message.name), attributes, values, span.resource, span.scope)
 
     def log_record(self, raw: bytes, resource: Resource, scope: Scope) -> LogRecord:
         """View a raw log record; raise `DecodeError` when it cannot be parsed or is beyond the bounds."""

@@ -1,6 +1,7 @@
 """Finds the dialect that reads a record and turns the record into a `Reading`; a dialect that fails costs only this record."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from toolgauge.model.damaged_json import TextSize
 from toolgauge.model.json import Value
@@ -14,6 +15,7 @@ from toolgauge.selfmetrics import SelfMetrics
 # Listing more keys than this costs more than asking.
 _MAX_ATTRIBUTES = 32
 _MAX_SCOPES = 512
+_MAX_KNOWN_SCOPES = 64
 _MAX_NAME = 256
 _MAX_FOUND = 256
 
@@ -159,8 +161,11 @@ class _Deferred:
         self._dialect = dialect
         self._keys = frozenset(key for grounds in before for key in grounds.keys)
         self._values = tuple({value for grounds in before for value in grounds.values})
+        self._looked_for = self._keys.union(key for key, _ in self._values)
         self._names = tuple({name for grounds in before for name in grounds.names})
-        self._scopes = tuple({scope for grounds in before for scope in grounds.scopes})
+        scopes = tuple({scope for grounds in before for scope in grounds.scopes})
+        # Scopes repeat, and have sixty beginnings to be compared with.
+        self._is_of_others = lru_cache(_MAX_KNOWN_SCOPES)(lambda scope: scope.startswith(scopes))
 
     @classmethod
     def of(cls, asked: Sequence[Dialect]) -> Iterator["_Deferred"]:
@@ -182,15 +187,17 @@ class _Deferred:
         except Exception:  # noqa: BLE001 - dialects are plug-ins and records are hostile
             # Counted when the span is read, which is at once.
             return None
-        if operation is None or name.startswith(self._names) or scope.startswith(self._scopes):
+        if operation is None or name.startswith(self._names) or self._is_of_others(scope):
             return None
         # To put them in order would take as long as to look at them.
         keys: Collection[str] = getattr(attributes, "unordered", attributes)
-        if not self._keys.isdisjoint(keys):
-            return None
-        for key, value in self._values:
-            if attributes.get(key) == value:
+        found = self._looked_for.intersection(keys)
+        if found:
+            if not found.isdisjoint(self._keys):
                 return None
+            for key, value in self._values:
+                if key in found and attributes.get(key) == value:
+                    return None
         return operation
 
 

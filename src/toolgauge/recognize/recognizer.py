@@ -282,7 +282,17 @@ class Recognizer:
 
     def _read(self, record: Record, ref: SpanRef, asked: Iterable[Dialect]) -> Reading | None:
         cut_before = cut_texts_seen()
-        dialect, observations = self._ask(record, asked)
+        dialect: Dialect | None = None
+        observations: tuple[Observation, ...] = ()
+        for one in asked:
+            try:
+                if one.claims(record):
+                    observations = tuple(one.read(record))
+                    dialect = one
+                    break
+            except Exception:  # noqa: BLE001 - dialects are plug-ins and records are hostile
+                self._metrics.dialect_errors.add(1, (one.name,))
+                break
         # Only records with a text that lacks its end are measured.
         sizes = text_sizes(record) if cut_texts_seen() != cut_before else ()
         if dialect is self._scores:
@@ -291,16 +301,6 @@ class Recognizer:
         if dialect is None and not any(key in record.attributes for key, _ in attributes):
             return None
         return _reading(record, ref, dialect, observations, attributes, sizes)
-
-    def _ask(self, record: Record, asked: Iterable[Dialect]) -> tuple[Dialect | None, tuple[Observation, ...]]:
-        for dialect in asked:
-            try:
-                if dialect.claims(record):
-                    return dialect, tuple(dialect.read(record))
-            except Exception:  # noqa: BLE001 - dialects are plug-ins and records are hostile
-                self._metrics.dialect_errors.add(1, (dialect.name,))
-                return None, ()
-        return None, ()
 
     def _attributes(self, record: Record, dialect: Dialect | None) -> tuple[tuple[str, Scalar], ...]:
         found: list[tuple[str, Scalar]] = []
@@ -330,49 +330,29 @@ def _reading(
     attributes: tuple[tuple[str, Scalar], ...],
     sizes: tuple[TextSize, ...],
 ) -> Reading:
-    name = dialect.name if dialect is not None else None
-    match record:
-        case Span():
-            failure = None if dialect is None else span_failure(record, observations)
-            return Reading(
-                ref=ref,
-                is_log=False,
-                parent_span_id=record.parent_span_id,
-                parent_is_remote=record.parent_is_remote,
-                start_ns=record.start_ns,
-                end_ns=record.end_ns,
-                service=record.resource.service,
-                scope=record.scope.name,
-                dialect=name,
-                status=record.status,
-                observations=observations if failure is None else (*observations, failure),
-                size_bytes=record.size_bytes,
-                attributes=attributes,
-                resource=record.resource.labels,
-                version=record.scope.version,
-                language=record.resource.language,
-                text_sizes=sizes,
-            )
-        case LogRecord():
-            return Reading(
-                ref=ref,
-                is_log=True,
-                parent_span_id=None,
-                parent_is_remote=None,
-                start_ns=record.time_ns,
-                end_ns=record.time_ns,
-                service=record.resource.service,
-                scope=record.scope.name,
-                dialect=name,
-                status="unset",
-                observations=observations,
-                size_bytes=record.size_bytes,
-                attributes=attributes,
-                resource=record.resource.labels,
-                version=record.scope.version,
-                language=record.resource.language,
-                text_sizes=sizes,
-            )
+    span = record if isinstance(record, Span) else None
+    if span is not None and dialect is not None and (failure := span_failure(span, observations)) is not None:
+        observations = (*observations, failure)
+    resource, scope = record.resource, record.scope
+    return Reading(
+        ref=ref,
+        is_log=span is None,
+        parent_span_id=None if span is None else span.parent_span_id,
+        parent_is_remote=None if span is None else span.parent_is_remote,
+        start_ns=record.start_ns if isinstance(record, Span) else record.time_ns,
+        end_ns=record.end_ns if isinstance(record, Span) else record.time_ns,
+        service=resource.service,
+        scope=scope.name,
+        dialect=None if dialect is None else dialect.name,
+        status="unset" if span is None else span.status,
+        observations=observations,
+        size_bytes=record.size_bytes,
+        attributes=attributes,
+        resource=resource.labels,
+        version=scope.version,
+        language=resource.language,
+        text_sizes=sizes,
+    )
 
 
 def _shortest(prefixes: Iterable[str]) -> tuple[str, ...]:

@@ -54,6 +54,7 @@ _TEXT, _WHOLE = 0x0A, 0x18
 _TEXT_OR_BYTES = bytes((_TEXT, 0x3A))
 # Names, ids and lists of one word repeat from span to span: decoding each anew takes 6 % more CPU for reading.
 _SHORTEST_KNOWN, _LONGEST_KNOWN, _MOST_KNOWN = 6, 64, 1024
+_SHORTEST_LONG, _MOST_LONG = 1 << 10, 64
 # What is nested and more than this is not read: no producer writes it.
 _LARGEST_NESTED = 4 << 20
 
@@ -86,15 +87,9 @@ def text(raw: bytes) -> str:
 
 def value(raw: bytes) -> Value:
     """Decode the bytes of one AnyValue; raise `DecodeError` when they are not one."""
-    size = len(raw)
     if not raw:
         return None
-    # Counts of tokens, two on every model span: parsed as messages, they make half agent traces 5 % dearer to read.
-    if size == 3 and raw[0] == _WHOLE and raw[2] < 0x80 <= raw[1]:
-        return raw[1] & 0x7F | raw[2] << 7
-    if size == 2 and raw[0] == _WHOLE and raw[1] < 0x80:
-        return raw[1]
-    if size > _LARGEST_NESTED and raw[0] not in _TEXT_OR_BYTES:
+    if len(raw) > _LARGEST_NESTED and raw[0] not in _TEXT_OR_BYTES:
         raise DecodeError("the value is too large")
     if raw[0] not in _TEXT_OR_BYTES:
         check_value(raw)
@@ -124,10 +119,12 @@ def _from_message(message: AnyValueMessage) -> Value:
 class Values:
     """Decodes values, and counts those that could not be decoded when they were looked up; `known` are short ones."""
 
-    __slots__ = ("known", "undecodable")
+    __slots__ = ("_long", "known", "undecodable")
 
     def __init__(self) -> None:
         self.known: dict[bytes, Value] = {}
+        # The newest text of each key.
+        self._long: dict[str, tuple[bytes, str]] = {}
         self.undecodable = 0
 
     def decode(self, raw: bytes) -> Value:
@@ -145,6 +142,15 @@ class Values:
             self.known.clear()
         self.known[raw] = found
         return found
+
+    def long(self, key: str, raw: bytes) -> str:
+        """Decode a text of 1 to 16 KiB; definitions and instructions repeat, and are one object then, whose hash is known."""
+        newest = self._long.get(key)
+        if newest is None or newest[0] != raw:
+            if len(self._long) >= _MOST_LONG:
+                self._long.clear()
+            newest = self._long[key] = raw, raw[3:].decode("utf-8", "replace")
+        return newest[1]
 
 
 class Attributes(Mapping[str, Value]):
@@ -182,10 +188,13 @@ class Attributes(Mapping[str, Value]):
             first = found[1]
             if first < 0x80:
                 if first == size - 2:
-                    text = found[2:].decode("utf-8", "replace")
-                    return text if size > _LONGEST_KNOWN else values.remember(found, text)
+                    decoded = found[2:].decode("utf-8", "replace")
+                    return decoded if size > _LONGEST_KNOWN else values.remember(found, decoded)
             elif found[2] < 0x80 and (first & 0x7F | found[2] << 7) == size - 3:
-                return found[3:].decode("utf-8", "replace")
+                return found[3:].decode("utf-8", "replace") if size < _SHORTEST_LONG else values.long(key, found)
+        # Counts of tokens, two on every model span.
+        elif 1 < size < 4 and found[0] == _WHOLE and found[-1] < 0x80 and (size == 2 or found[1] > 0x7F):
+            return found[1] if size == 2 else found[1] & 0x7F | found[2] << 7
         return values.decode(found)
 
     def __contains__(self, key: object) -> bool:

@@ -216,9 +216,13 @@ class StandardMessage(Struct, frozen=True, forbid_unknown_fields=True):
         first: int = 0,
     ) -> None:
         """Add the message's calls, answers and texts; calls are numbered from `first`."""
+        written: list[str] = []
         has_answers = False
         for part in self.parts:
-            if type(part) is _Call:
+            if type(part) is _Text:
+                if _is_text(part.content):
+                    written.append(part.content)
+            elif type(part) is _Call:
                 if part.name:
                     calls.append(
                         CallRequested(
@@ -229,12 +233,12 @@ class StandardMessage(Struct, frozen=True, forbid_unknown_fields=True):
                             agent=agent,
                         )
                     )
-            elif type(part) is _Answer:
+            else:
                 has_answers = True
         if has_answers:
             answers += [replace(answer, by_provider=self.role == "assistant") for answer in self.answers()]
-        if self.role != "tool" and (text := self.text):
-            texts.append(text)
+        if written and self.role != "tool":
+            texts.append("\n".join(written))
 
 
 AnyMessage: TypeAlias = Message | StandardMessage

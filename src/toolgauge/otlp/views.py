@@ -50,10 +50,12 @@ from toolgauge.otlp.wire_pb2 import (
     StatusMessage,
 )
 
-_TEXT, _WHOLE = 0x0A, 0x18
+_TEXT, _ARRAY, _WHOLE = 0x0A, 0x2A, 0x18
 _TEXT_OR_BYTES = bytes((_TEXT, 0x3A))
-# Names, ids and lists of one word repeat from span to span: decoding each anew takes 6 % more CPU for reading.
-_SHORTEST_KNOWN, _LONGEST_KNOWN, _MOST_KNOWN = 6, 64, 1024
+# Tag of `ArrayValue.values`.
+_ELEMENT = 0x0A
+# Names and ids repeat from span to span: to decode each of them again takes 6 % more CPU for reading.
+_LONGEST_KNOWN, _MOST_KNOWN = 64, 1024
 _SHORTEST_LONG, _MOST_LONG = 1 << 10, 64
 # What is nested and more than this is not read: no producer writes it.
 _LARGEST_NESTED = 4 << 20
@@ -87,9 +89,13 @@ def text(raw: bytes) -> str:
 
 def value(raw: bytes) -> Value:
     """Decode the bytes of one AnyValue; raise `DecodeError` when they are not one."""
+    size = len(raw)
+    if 5 < size < 0x80 and raw[:6] == bytes((_ARRAY, size - 2, _ELEMENT, size - 4, _TEXT, size - 6)):
+        # Finish reasons: a list of one short text on every model span.
+        return [raw[6:].decode("utf-8", "replace")]
     if not raw:
         return None
-    if len(raw) > _LARGEST_NESTED and raw[0] not in _TEXT_OR_BYTES:
+    if size > _LARGEST_NESTED and raw[0] not in _TEXT_OR_BYTES:
         raise DecodeError("the value is too large")
     if raw[0] not in _TEXT_OR_BYTES:
         check_value(raw)
@@ -117,12 +123,12 @@ def _from_message(message: AnyValueMessage) -> Value:
 
 
 class Values:
-    """Decodes values, and counts those that could not be decoded when they were looked up; `known` are short ones."""
+    """Decodes values, and counts those that could not be decoded when they were looked up; `known` are short texts."""
 
     __slots__ = ("_long", "known", "undecodable")
 
     def __init__(self) -> None:
-        self.known: dict[bytes, Value] = {}
+        self.known: dict[bytes, str] = {}
         # The newest text of each key.
         self._long: dict[str, tuple[bytes, str]] = {}
         self.undecodable = 0
@@ -130,14 +136,13 @@ class Values:
     def decode(self, raw: bytes) -> Value:
         """Decode one AnyValue; `None` when that cannot be done."""
         try:
-            found = value(raw)
+            return value(raw)
         except DecodeError:
             self.undecodable += 1
             return None
-        return self.remember(raw, found) if _SHORTEST_KNOWN <= len(raw) <= _LONGEST_KNOWN else found
 
-    def remember(self, raw: bytes, found: Value) -> Value:
-        """Keep a short value, and return it."""
+    def remember(self, raw: bytes, found: str) -> str:
+        """Keep a short text, and return it."""
         if len(self.known) >= _MOST_KNOWN:
             self.known.clear()
         self.known[raw] = found
@@ -147,9 +152,12 @@ class Values:
         """Decode a text of 1 to 16 KiB; definitions and instructions repeat, and are one object then, whose hash is known."""
         newest = self._long.get(key)
         if newest is None or newest[0] != raw:
+            newest = raw, raw[3:].decode("utf-8", "replace")
             if len(self._long) >= _MOST_LONG:
                 self._long.clear()
-            newest = self._long[key] = raw, raw[3:].decode("utf-8", "replace")
+            # The keys that dialects know are short.
+            if len(key) <= _LONGEST_KNOWN:
+                self._long[key] = newest
         return newest[1]
 
 

@@ -391,7 +391,9 @@ def newest_user_text(messages: Sequence[AnyMessage]) -> list[MessageSeen]:
     return []
 
 
-def written(messages: Sequence[AnyMessage], agent: str | None, first: int = 0, *, with_text: bool = True) -> list[Observation]:
+def written(
+    messages: Sequence[AnyMessage], agent: str | None, first: int = 0, *, with_text: bool = True
+) -> list[Observation]:
     """Read a model's output: the calls that it asks for, from position `first` on, and its text."""
     calls: list[CallRequested] = []
     # The provider ran these itself: their answers are in the same output.

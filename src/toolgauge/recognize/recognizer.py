@@ -9,7 +9,7 @@ from toolgauge.model.damaged_json import TextSize
 from toolgauge.model.json import Value
 from toolgauge.model.observations import CallRequested, MessageSeen, Observation, Operation, Reading
 from toolgauge.model.ports import Deferring, Dialect, Grounds, Remembering
-from toolgauge.model.records import LogRecord, Record, Span, SpanRef
+from toolgauge.model.records import Record, Span, SpanRef
 from toolgauge.recognize.conventions import span_failure
 from toolgauge.recognize.values import cut_texts_seen, text_sizes
 from toolgauge.selfmetrics import SelfMetrics

@@ -30,8 +30,6 @@ _MOST_FIELDS = 100_000
 # SDKs keep 128 of a span.
 _MOST_EVENTS = 10_000
 _LONGEST_NAME = 1 << 14
-# A span of so few bytes is within all bounds.
-LARGEST_UNCHECKED = min(_SMALL_RECORD - 1, _MOST_EVENTS, _LONGEST_NAME)
 _VARINT, _DELIMITED = 0, 2
 _FIXED_BYTES = {1: 8, 5: 4}
 _LONGEST_VARINT = 10
@@ -99,9 +97,9 @@ def check_value(raw: bytes) -> None:
         _check(raw, _VALUE, _FREE_FIELDS + _MOST_FIELDS)
 
 
-def check_events(span: SpanMessage) -> None:
+def check_events(span: SpanMessage, raw: bytes) -> None:
     """Raise `DecodeError` when a span has too many events."""
-    if len(span.events) > _MOST_EVENTS:
+    if len(raw) > _MOST_EVENTS and len(span.events) > _MOST_EVENTS:
         raise DecodeError("there are more events than any producer writes")
 
 

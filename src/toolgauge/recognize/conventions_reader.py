@@ -4,7 +4,7 @@ Content may be JSON text or structured, on the span, on a span event, or only on
 Missing content stays `NOT_RECORDED`: half of all producers send none.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
@@ -26,14 +26,7 @@ from toolgauge.model.records import LogRecord, Record, Span, SpanEvent
 from toolgauge.recognize import conventions, values
 from toolgauge.recognize.conventions import model_call, token_counts
 from toolgauge.recognize.definitions import DefinitionReader
-from toolgauge.recognize.messages import (
-    AnyMessage,
-    Message,
-    listed_messages,
-    may_contain_failures,
-    past_calls,
-    read_messages,
-)
+from toolgauge.recognize.messages import Message, Messages, may_contain_failures, past_calls, read_list, read_messages
 from toolgauge.recognize.values import MAX_ITEMS
 
 # The owner of consecutive inputs: the conversation or the trace, `None` when not known, and the agent.
@@ -278,7 +271,7 @@ def operation(attributes: Mapping[str, Value]) -> Operation | None:
     return shown
 
 
-def _given(event: SpanEvent) -> Sequence[AnyMessage]:
+def _given(event: SpanEvent) -> Messages:
     if event.name == conventions.DETAILS:
         return read_messages(event.attributes.get(conventions.INPUT), "user")
     if event.name == conventions.CONTENT_PROMPT:
@@ -345,14 +338,14 @@ class HistoryReader:
             rest = text[len(known.begun) :].lstrip(_JSON_SPACES)
             if rest == "]":
                 return known
-            messages = listed_messages("[" + rest[1:], "user") if rest.startswith(",") else None
+            messages = read_list("[" + rest[1:], "user") if rest.startswith(",") else None
             # With nothing after its comma it is no JSON.
             if messages and known.count + len(messages) <= MAX_ITEMS:
                 return self._remember(owner, text, known, messages)
-        messages = listed_messages(text, "user")
+        messages = read_list(text, "user")
         return self._remember(owner, text, _NOTHING, messages) if messages else None
 
-    def _remember(self, owner: Owner, text: str, before: _Known, messages: Sequence[AnyMessage]) -> _Known:
+    def _remember(self, owner: Owner, text: str, before: _Known, messages: Messages) -> _Known:
         """Read the messages with which the text ends, after what came before; keep all if there is room."""
         recorded = conventions.instructions_and_answers(messages)
         user = conventions.newest_user_text(messages)

@@ -98,12 +98,6 @@ class Message:
                 return True
         return False
 
-    def calls(self) -> list[CallRequested]:
-        """Read the calls that the message asks for, in order."""
-        calls: list[CallRequested] = []
-        self.add_to(calls, [], [])
-        return calls
-
     def answers(self) -> list[CallAnswered]:
         """Read the answers to calls, in order."""
         found: list[CallAnswered] = []
@@ -162,6 +156,9 @@ class Message:
 class _Text(Struct, frozen=True, tag="text", forbid_unknown_fields=True, gc=False):
     content: str
 
+    def is_readable(self) -> bool:
+        return bool(self.content) and not is_redacted(self.content)
+
 
 # `Any` stands for `Json`, which msgspec cannot resolve.
 class _Call(Struct, frozen=True, tag="tool_call", forbid_unknown_fields=True):
@@ -169,10 +166,18 @@ class _Call(Struct, frozen=True, tag="tool_call", forbid_unknown_fields=True):
     arguments: dict[str, Any]
     id: str | None = None
 
+    def read(self, position: int, agent: str | None) -> CallRequested:
+        call_id, arguments = self.id or None, values.part(self.arguments)
+        return CallRequested(position=position, name=self.name, call_id=call_id, arguments=arguments, agent=agent)
+
 
 class _Answer(Struct, frozen=True, tag="tool_call_response", forbid_unknown_fields=True):
     response: Any
     id: str | None = None
+
+    def read(self, *, by_provider: bool) -> CallAnswered:
+        result, error = values.result_inside(self.response), output_error(self.response)
+        return CallAnswered(call_id=self.id or None, result=result, error=error, by_provider=by_provider)
 
 
 class StandardMessage(Struct, frozen=True, forbid_unknown_fields=True):
@@ -186,26 +191,11 @@ class StandardMessage(Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def text(self) -> str:
         """The message's own text, empty when there is none."""
-        return "\n".join([part.content for part in self.parts if type(part) is _Text and _is_text(part.content)])
-
-    def calls(self) -> list[CallRequested]:
-        """Read the calls that the message asks for, in order."""
-        calls: list[CallRequested] = []
-        self.add_to(calls, [], [])
-        return calls
+        return "\n".join([part.content for part in self.parts if type(part) is _Text and part.is_readable()])
 
     def answers(self) -> list[CallAnswered]:
         """Read the answers to calls, in order."""
-        answers: list[CallAnswered] = []
-        for part in self.parts:
-            if type(part) is _Answer:
-                response = part.response
-                answers.append(
-                    CallAnswered(
-                        call_id=part.id or None, result=values.result_inside(response), error=output_error(response)
-                    )
-                )
-        return answers
+        return [part.read(by_provider=False) for part in self.parts if type(part) is _Answer]
 
     def add_to(
         self,
@@ -217,44 +207,33 @@ class StandardMessage(Struct, frozen=True, forbid_unknown_fields=True):
     ) -> None:
         """Add the message's calls, answers and texts; calls are numbered from `first`."""
         written: list[str] = []
-        has_answers = False
         for part in self.parts:
             if type(part) is _Text:
-                if _is_text(part.content):
+                if part.is_readable():
                     written.append(part.content)
-            elif type(part) is _Call:
-                if part.name:
-                    calls.append(
-                        CallRequested(
-                            position=first + len(calls),
-                            name=part.name,
-                            call_id=part.id or None,
-                            arguments=values.part(part.arguments),
-                            agent=agent,
-                        )
-                    )
-            else:
-                has_answers = True
-        if has_answers:
-            answers += [replace(answer, by_provider=self.role == "assistant") for answer in self.answers()]
+            elif type(part) is _Call and part.name:
+                calls.append(part.read(first + len(calls), agent))
+            elif type(part) is _Answer:
+                answers.append(part.read(by_provider=self.role == "assistant"))
         if written and self.role != "tool":
             texts.append("\n".join(written))
 
 
 AnyMessage: TypeAlias = Message | StandardMessage
-_standard: Decoder[list[AnyMessage]] = Decoder(list[StandardMessage])
-# Where the first message of a standard list has its parts, and the longest text with no more than `MAX_ITEMS` messages or parts.
-_FIRST_PARTS, _LONGEST_STANDARD = 64, 26 * MAX_ITEMS
+Messages: TypeAlias = Sequence[AnyMessage]
+_standard = Decoder(list[StandardMessage])
+# Where the first message of a standard list has its parts, and the longest text that has at most `MAX_ITEMS` messages or parts.
+_FIRST_PARTS, _LONGEST_STANDARD = 64, 20 * MAX_ITEMS
 
 
-def read_messages(value: Value, default_role: str) -> Sequence[AnyMessage]:
+def read_messages(value: Value, default_role: str) -> Messages:
     """Read messages: a list, one message, JSON text of either, or plain text."""
     # By far the most are lists in JSON text.
-    messages = listed_messages(value, default_role) if isinstance(value, str) and value[:1] == "[" else None
+    messages = read_list(value, default_role) if isinstance(value, str) and value[:1] == "[" else None
     return messages_of(values.objects(value, "content"), default_role) if messages is None else messages
 
 
-def listed_messages(text: str, default_role: str) -> Sequence[AnyMessage] | None:
+def read_list(text: str, default_role: str) -> Messages | None:
     """Read a list of at most `MAX_ITEMS` messages that is JSON to the letter; `None` for everything else."""
     if text.find('"parts"', 0, _FIRST_PARTS) > 0 and len(text) <= _LONGEST_STANDARD:
         try:
@@ -264,6 +243,13 @@ def listed_messages(text: str, default_role: str) -> Sequence[AnyMessage] | None
     else:
         items = values.elements(text)
     return None if items is None or len(items) > MAX_ITEMS else messages_of(items, default_role)
+
+
+def calls_of(message: AnyMessage) -> list[CallRequested]:
+    """Read the calls that a message asks for, in order."""
+    calls: list[CallRequested] = []
+    message.add_to(calls, [], [])
+    return calls
 
 
 def messages_of(items: Sequence[Json], default_role: str) -> list[Message]:
@@ -409,10 +395,6 @@ def _own_text(part: JsonObject) -> str | None:
     return None if text is not None and is_redacted(text) else text
 
 
-def _is_text(text: str) -> bool:
-    return bool(text) and not is_redacted(text)
-
-
 def _joined(parts: list[JsonObject]) -> str:
     texts = [_own_text(part) for part in parts if not isinstance(kind := part.get("type"), str) or kind in _TEXT_TYPES]
     return "\n".join([text for text in texts if text])
@@ -445,7 +427,7 @@ def past_calls(messages: Iterable[AnyMessage]) -> Iterator[CallRequested | Messa
     """Yield the calls of a history and the texts of the user."""
     return numbered(
         PastMessage(
-            calls=message.calls() if message.role != "tool" else (),
+            calls=calls_of(message) if message.role != "tool" else (),
             has_answers=bool(message.answers()),
             user=message.text if message.role == "user" else "",
         )

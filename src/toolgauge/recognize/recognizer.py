@@ -1,7 +1,6 @@
 """Finds the dialect that reads a record and turns the record into a `Reading`; a dialect that fails costs only this record."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 
 from msgspec.structs import replace
 
@@ -17,7 +16,6 @@ from toolgauge.selfmetrics import SelfMetrics
 # Listing more keys than this costs more than asking.
 _MAX_ATTRIBUTES = 32
 _MAX_SCOPES = 512
-_MAX_KNOWN_SCOPES = 64
 _MAX_NAME = 256
 _MAX_FOUND = 256
 
@@ -165,9 +163,7 @@ class _Deferred:
         self._values = tuple({value for grounds in before for value in grounds.values})
         self._looked_for = self._keys.union(key for key, _ in self._values)
         self._names = tuple({name for grounds in before for name in grounds.names})
-        scopes = tuple({scope for grounds in before for scope in grounds.scopes})
-        # Scopes repeat, and have sixty beginnings to be compared with.
-        self._is_of_others = lru_cache(_MAX_KNOWN_SCOPES)(lambda scope: scope.startswith(scopes))
+        self._scopes = tuple({scope for grounds in before for scope in grounds.scopes})
 
     @classmethod
     def of(cls, asked: Sequence[Dialect]) -> Iterator["_Deferred"]:
@@ -189,7 +185,7 @@ class _Deferred:
         except Exception:  # noqa: BLE001 - dialects are plug-ins and records are hostile
             # Counted when the span is read, which is at once.
             return None
-        if operation is None or name.startswith(self._names) or self._is_of_others(scope):
+        if operation is None or name.startswith(self._names) or scope.startswith(self._scopes):
             return None
         # To put them in order would take as long as to look at them.
         keys: Collection[str] = getattr(attributes, "unordered", attributes)

@@ -132,22 +132,13 @@ class Values:
             self.undecodable += 1
             return None
 
-    def remember(self, raw: bytes, found: str) -> str:
-        """Keep a short text, and return it."""
-        if len(self.known) >= _MOST_KNOWN:
-            self.known.clear()
-        self.known[raw] = found
-        return found
-
     def long(self, key: str, raw: bytes) -> str:
         """Decode a text of 1 to 16 KiB; definitions and instructions repeat, and are one object then, whose hash is known."""
         newest = self._long.get(key)
         if newest is None or newest[0] != raw:
             newest = raw, raw[3:].decode("utf-8", "replace")
-            if len(self._long) >= _MOST_LONG:
-                self._long.clear()
-            # The keys that dialects know are short.
-            if len(key) <= _LONGEST_KNOWN:
+            # The keys that dialects know are short, and few.
+            if len(key) <= _LONGEST_KNOWN and (key in self._long or len(self._long) < _MOST_LONG):
                 self._long[key] = newest
         return newest[1]
 
@@ -188,7 +179,11 @@ class Attributes(Mapping[str, Value]):
             if first < 0x80:
                 if first == size - 2:
                     decoded = found[2:].decode("utf-8", "replace")
-                    return decoded if size > _LONGEST_KNOWN else values.remember(found, decoded)
+                    if size <= _LONGEST_KNOWN:
+                        if len(values.known) >= _MOST_KNOWN:
+                            values.known.clear()
+                        values.known[found] = decoded
+                    return decoded
             elif found[2] < 0x80 and (first & 0x7F | found[2] << 7) == size - 3:
                 return found[3:].decode("utf-8", "replace") if size < _SHORTEST_LONG else values.long(key, found)
         # Counts of tokens, two on every model span.
@@ -405,10 +400,6 @@ def _label(attributes: Attributes, key: str) -> str:
     value = attributes.get(key)
     if value is None and key in _OLDER_NAMES:
         value = attributes.get(_OLDER_NAMES[key])
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case str() | int() | float():
-            return fit_label(str(value))
-        case _:
-            return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return fit_label(str(value)) if isinstance(value, str | int | float) else ""

@@ -190,12 +190,11 @@ class _Deferred:
         # To put them in order would take as long as to look at them.
         keys: Collection[str] = getattr(attributes, "unordered", attributes)
         found = self._looked_for.intersection(keys)
-        if found:
-            if not found.isdisjoint(self._keys):
+        if not found.isdisjoint(self._keys):
+            return None
+        for key, value in self._values:
+            if key in found and attributes.get(key) == value:
                 return None
-            for key, value in self._values:
-                if key in found and attributes.get(key) == value:
-                    return None
         return operation
 
 
@@ -303,21 +302,16 @@ class Recognizer:
     def _attributes(self, record: Record, dialect: Dialect | None) -> tuple[tuple[str, Scalar], ...]:
         found: list[tuple[str, Scalar]] = []
         for key in self._wanted:
-            value = self._attribute(record, dialect, key)
+            value: Value = None
+            try:
+                value = record.attributes.get(key) if dialect is None else dialect.attribute(record, key)
+            except Exception:  # noqa: BLE001 - dialects are plug-ins and records are hostile
+                self._metrics.dialect_errors.add(1, (dialect.name if dialect is not None else "",))
             if not isinstance(value, Scalar):
                 value = record.resource.attributes.get(key)
             if isinstance(value, Scalar):
                 found.append((key, value))
         return tuple(found)
-
-    def _attribute(self, record: Record, dialect: Dialect | None, key: str) -> Value:
-        if dialect is None:
-            return record.attributes.get(key)
-        try:
-            return dialect.attribute(record, key)
-        except Exception:  # noqa: BLE001 - dialects are plug-ins and records are hostile
-            self._metrics.dialect_errors.add(1, (dialect.name,))
-            return None
 
 
 def _reading(

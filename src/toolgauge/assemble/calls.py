@@ -84,8 +84,12 @@ def fate(pair: Pair, answer: CallAnswered | None, offers: Offers, *, has_tool_sp
         return _of_requested(request, answer, has_tool_spans=has_tool_spans)
     result, error = execution.result, execution.error
     stopped = not_executed(error, result)
+    answered_with = NOT_RECORDED
     if answer is not None:
-        answered = not_executed(answer.error, answer.result)
+        answered_with = answer.result
+        # Nearly always the answer repeats the result of the span.
+        is_same = error is answer.error is None and answered_with == result
+        answered = stopped if is_same else not_executed(answer.error, answered_with)
         if answered is not None:
             return _unexecuted(answered, answer.result, answer.error)
         if stopped == "paused":
@@ -96,8 +100,6 @@ def fate(pair: Pair, answer: CallAnswered | None, offers: Offers, *, has_tool_sp
             result = answer.result
     if stopped is not None:
         return _unexecuted(stopped, result, error)
-    answered_with = answer.result if answer is not None else NOT_RECORDED
-    # Nearly always the answer repeats the result of the span.
     error = error or mcp_failure(result) or (mcp_failure(answered_with) if answered_with != result else None)
     if error is None:
         return Fate("executed", result, None)

@@ -164,7 +164,7 @@ def _joined(
         left_out=merged([trace.left_out for trace in traces]),
         hidden_turns=sum([_hidden_turns(one.index) for one in planted]),
         has_beginning=has_beginning(index.speaking),
-        has_media=any(seen.has_media for node in index.speaking for seen in node.messages),
+        has_media=True in [seen.has_media for node in index.speaking for seen in node.messages],
         runs=tuple(runs),
         code_steps=code_steps(index),
         tokens=tokens_of([one.index.nodes for one in planted]),
@@ -179,7 +179,7 @@ def _calls(planted: Sequence[_Planted], index: NodeIndex) -> tuple[list[Pair], l
     mark_paused(pairs, index.nodes)
     if len(planted) > 1:
         pairs = resumed(sorted(pairs, key=asked))
-    elif any(pair.execution is not None and pair.execution.waits for pair in pairs):
+    elif True in [pair.execution is not None and pair.execution.waits for pair in pairs]:
         pairs = resumed(pairs)
     turns = in_turns(pairs)
     turns_ns = [turn.node.time_ns for turn in turns]
@@ -192,13 +192,19 @@ def _calls(planted: Sequence[_Planted], index: NodeIndex) -> tuple[list[Pair], l
 
 def _conversation_id(root: Node | None, nodes: Sequence[Node]) -> str | None:
     """Return the conversation id of the lowest rank; among equals the root's, else the earliest."""
-    seen = [node.conversation for node in (root, *nodes) if node is not None and node.conversation is not None]
-    return min(seen, key=lambda one: one.rank).conversation_id if seen else None
+    best = root.conversation if root is not None else None
+    for node in nodes:
+        one = node.conversation
+        if one is not None and (best is None or one.rank < best.rank):
+            best = one
+    return best.conversation_id if best is not None else None
 
 
 def _hidden_turns(index: NodeIndex) -> int:
     """Count the model calls that asked for tools without a trace of the requests."""
-    stopped = [] if index.executing else [node.model_call for node in index.nodes if not node.requests]
+    if index.executing:
+        return 0
+    stopped = [node.model_call for node in index.nodes if not node.requests]
     return sum([call is not None and call.stopped_for_tools for call in stopped])
 
 
@@ -270,23 +276,10 @@ def _is_measured(node: Node) -> bool:
     return _tokens(node) != (None, None)
 
 
-def _counted(calls: Sequence[Node]) -> list[Node]:
+def _counted(calls: Sequence[Node]) -> Sequence[Node]:
     """Leave out the spans that show the same calls as others."""
     nested = [node for node in calls if node.branch.model_above is not None]
-    around: set[int] = set()
-    around_measured: set[int] = set()
-    for node in nested:
-        for marked in (around, around_measured) if _is_measured(node) else (around,):
-            for above in _models_around(node):
-                # All above a marked one are marked.
-                if id(above) in marked:
-                    break
-                marked.add(id(above))
-    counted = [node for node in calls if id(node) not in around_measured]
-    unmeasured = [node for node in nested if id(node) not in around_measured and not _is_measured(node)]
-    around |= {id(one) for one in unmeasured if any(map(_is_measured, islice(_models_around(one), _MAX_NESTING)))}
-    if around:
-        counted = [node for node in counted if _is_measured(node) or id(node) not in around]
+    counted = calls if not nested else _innermost(calls, nested)
     # A single instrumentation, as nearly always, shows nothing twice.
     if len({node.first.scope for node in counted}) <= 1:
         return counted
@@ -302,6 +295,23 @@ def _counted(calls: Sequence[Node]) -> list[Node]:
             waiting[_tokens(node)] = node
             single.append(node)
     return single
+
+
+def _innermost(calls: Sequence[Node], nested: Sequence[Node]) -> Sequence[Node]:
+    """Leave out the spans around others that show the same calls."""
+    around: set[int] = set()
+    around_measured: set[int] = set()
+    for node in nested:
+        for marked in (around, around_measured) if _is_measured(node) else (around,):
+            for above in _models_around(node):
+                # All above a marked one are marked.
+                if id(above) in marked:
+                    break
+                marked.add(id(above))
+    counted = [node for node in calls if id(node) not in around_measured]
+    unmeasured = [node for node in nested if id(node) not in around_measured and not _is_measured(node)]
+    around |= {id(one) for one in unmeasured if any(map(_is_measured, islice(_models_around(one), _MAX_NESTING)))}
+    return [node for node in counted if _is_measured(node) or id(node) not in around]
 
 
 def _models_around(node: Node) -> Iterator[Node]:

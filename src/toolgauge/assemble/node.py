@@ -83,6 +83,8 @@ class Node(Struct, eq=False):
     offers: list[ToolsOffered] = []
     definition: ToolDefinition | None = None
     messages: list[MessageSeen] = []
+    # The first text of the user.
+    user: MessageSeen | None = None
     conversation: ConversationSeen | None = None
     # The error that the span ended with, where it is no execution of a tool.
     failure: CallError | None = None

@@ -95,7 +95,7 @@ def is_damaged(node: Node, names: dict[int, frozenset[str]]) -> bool:
 
 def shows_input(node: Node) -> bool:
     """Return whether anything of a model's input was recorded: some spans around model calls hold none."""
-    return bool(node.answers) or any(seen.role == "user" for seen in node.messages)
+    return bool(node.answers) or node.user is not None
 
 
 def given_at_first(index: NodeIndex, models: Sequence[Node]) -> Given:

@@ -251,12 +251,17 @@ def _observed(reading: Reading) -> Node:
             node.conversation = seen if node.conversation is None else lower(node.conversation, seen)
         elif type(seen) is MessageSeen:
             node.messages.append(seen)
+            if seen.role == "user" and node.user is None:
+                node.user = seen
         elif type(seen) is CallExecuted:
-            content = (seen.name, seen.call_id, seen.arguments, seen.agent, seen.result, seen.error)
-            is_protocol, from_log = seen.protocol is not None, reading.is_log
-            node.executions.append(
-                Execution(node, *content, is_protocol, seen.tool_id, from_log, is_unfinished=seen.is_unfinished)
+            # fmt: off
+            execution = Execution(
+                node, seen.name, seen.call_id, seen.arguments, seen.agent, seen.result, seen.error,
+                seen.protocol is not None, seen.tool_id, is_log,
             )
+            # fmt: on
+            execution.is_unfinished = seen.is_unfinished
+            node.executions.append(execution)
         elif type(seen) is CallRequested:
             content = (seen.name, seen.call_id, seen.arguments, seen.agent)
             node.requests.append(Request(node, *content, seen.position, seen.usable, seen.output, seen.by_provider))
@@ -326,6 +331,7 @@ def _folded(readings: Sequence[Reading]) -> Node:
             known = node.conversation
             node.conversation = log.conversation if known is None else lower(known, log.conversation)
         node.messages += log.messages
+        node.user = node.user or log.user
         node.offers += log.offers
         if log.requests and node.requests:
             requests = requests or RequestIndex(node.requests)

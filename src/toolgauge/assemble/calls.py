@@ -302,6 +302,9 @@ def _arguments(request: Request | None, execution: Execution | None) -> Content:
     if execution is None:
         return asked
     given = execution.arguments
+    # Nearly always both are the same.
+    if given == asked:
+        return asked
     if type(asked) is NotRecorded:
         # Both say nothing; that something was hidden on purpose says more.
         return asked if type(given) is NotRecorded else given
@@ -312,5 +315,4 @@ def _arguments(request: Request | None, execution: Execution | None) -> Content:
     if type(given) is not Recorded or type(given.value) is not dict or not given.value:
         # A single value written bare, or text, says less than the object that the model wrote.
         return asked
-    is_same = type(asked) is Recorded and asked.value == given.value
-    return asked if is_same or adds_to(given.value, asked) else given
+    return asked if adds_to(given.value, asked) else given

@@ -169,7 +169,7 @@ def failure_in(result: Content) -> CallError | None:
 
 def mcp_failure(result: Content) -> CallError | None:
     """Return the failure that a result reports by a flag beside content blocks, with their text; other flags are plain values."""
-    found = failed_mcp_result(result.value) if isinstance(result, Recorded) else None
+    found = failed_mcp_result(result.value) if type(result) is Recorded else None
     return None if found is None else CallError(kind=OTHER_ERROR, message=found.text)
 
 

@@ -73,7 +73,7 @@ def join(
     traces: Sequence[GatheredTrace], *, scope: TrajectoryScope, closed_because: ClosedBecause
 ) -> Trajectory | None:
     """Return the trajectory, `None` when no agent, model or tool call was observed."""
-    indexes = [(trace, NodeIndex(plant(with_truncated_values(trace.readings), trace.parents))) for trace in traces]
+    indexes = [(trace, NodeIndex(_nodes(trace))) for trace in traces]
     planted = sorted([_Planted(trace, index) for trace, index in indexes if index.of_run], key=lambda one: one.order)
     if not planted:
         return None
@@ -94,6 +94,13 @@ def join(
     for node in index.nodes:
         del node.requests, node.executions, node.branch, node.below
     return _repaired(trajectory, traces, repairs) if repairs else trajectory
+
+
+def _nodes(trace: GatheredTrace) -> Sequence[Node]:
+    """Return the nodes of a trace, with values that a sender's limit cut marked as truncated."""
+    nodes = plant(trace.readings, trace.parents)
+    readings = with_truncated_values(trace.readings) if True in [node.may_be_cut for node in nodes] else trace.readings
+    return nodes if readings is trace.readings else plant(readings, trace.parents)
 
 
 def _repaired(damaged: Trajectory, traces: Sequence[GatheredTrace], repairs: Mapping[str, Repair]) -> Trajectory | None:

@@ -1,6 +1,7 @@
 """Holds the spans of a trace as nodes of a tree, and the two views of a call."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from operator import attrgetter
 
 from msgspec import Struct
 
@@ -85,6 +86,8 @@ class Node(Struct, eq=False):
     messages: list[MessageSeen] = []
     # The first text of the user.
     user: MessageSeen | None = None
+    # Whether a call on it has unreadable JSON.
+    may_be_cut: bool = False
     conversation: ConversationSeen | None = None
     # The error that the span ended with, where it is no execution of a tool.
     failure: CallError | None = None
@@ -115,10 +118,10 @@ def place_and_time(node: Node) -> tuple[str | None, int, int]:
     return node.parent, node.start_ns, node.end_ns
 
 
-def order(node: Node) -> tuple[int, int, int, str, str]:
-    """Sort by time, then by what differs between spans of equal start, the same in every order of arrival."""
-    ref = node.ref
-    return (node.time_ns, node.branch.depth, node.end_ns, ref.span_id, ref.trace_id)
+# By time, then by what differs between spans of equal start, the same in every order of arrival.
+order: Callable[[Node], tuple[int, int, int, str, str]] = attrgetter(
+    "time_ns", "branch.depth", "end_ns", "ref.span_id", "ref.trace_id"
+)
 
 
 class _Key(Struct, eq=False, kw_only=True):

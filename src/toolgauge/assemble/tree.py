@@ -12,8 +12,10 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from toolgauge.assemble.canonical import fold_name
+from toolgauge.assemble.cutting import BEGINS
 from toolgauge.assemble.dedupe import RequestIndex
 from toolgauge.assemble.node import NOWHERE, TOP, Branch, Execution, Node, Request, order
+from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.observations import (
     AgentRun,
     CallAnswered,
@@ -254,6 +256,9 @@ def _observed(reading: Reading) -> Node:
             if seen.role == "user" and node.user is None:
                 node.user = seen
         elif type(seen) is CallExecuted:
+            text = seen.result.value if type(seen.result) is Recorded else None
+            has_json_text = type(text) is str and text.startswith(BEGINS)
+            node.may_be_cut = node.may_be_cut or has_json_text or type(seen.arguments) is Unparsed
             # fmt: off
             execution = Execution(
                 node, seen.name, seen.call_id, seen.arguments, seen.agent, seen.result, seen.error,
@@ -263,6 +268,7 @@ def _observed(reading: Reading) -> Node:
             execution.is_unfinished = seen.is_unfinished
             node.executions.append(execution)
         elif type(seen) is CallRequested:
+            node.may_be_cut = node.may_be_cut or type(seen.arguments) is Unparsed
             content = (seen.name, seen.call_id, seen.arguments, seen.agent)
             node.requests.append(Request(node, *content, seen.position, seen.usable, seen.output, seen.by_provider))
         elif type(seen) is CallAnswered:
@@ -332,6 +338,7 @@ def _folded(readings: Sequence[Reading]) -> Node:
             node.conversation = log.conversation if known is None else lower(known, log.conversation)
         node.messages += log.messages
         node.user = node.user or log.user
+        node.may_be_cut = node.may_be_cut or log.may_be_cut
         node.offers += log.offers
         if log.requests and node.requests:
             requests = requests or RequestIndex(node.requests)

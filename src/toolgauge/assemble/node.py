@@ -1,7 +1,6 @@
 """Holds the spans of a trace as nodes of a tree, and the two views of a call."""
 
-from collections.abc import Callable, Hashable, Sequence
-from operator import attrgetter
+from collections.abc import Hashable, Sequence
 
 from msgspec import Struct
 
@@ -118,10 +117,10 @@ def place_and_time(node: Node) -> tuple[str | None, int, int]:
     return node.parent, node.start_ns, node.end_ns
 
 
-# By time, then by what differs between spans of equal start, the same in every order of arrival.
-order: Callable[[Node], tuple[int, int, int, str, str]] = attrgetter(
-    "time_ns", "branch.depth", "end_ns", "ref.span_id", "ref.trace_id"
-)
+def order(node: Node) -> tuple[int, int, int, str, str]:
+    """Sort by time, then by what differs between spans of equal start, the same in every order of arrival."""
+    ref = node.ref
+    return (node.time_ns, node.branch.depth, node.end_ns, ref.span_id, ref.trace_id)
 
 
 class _Key(Struct, eq=False, kw_only=True):
@@ -244,15 +243,27 @@ class NodeIndex:
     """Nodes, and those with requests, executions, answers and so on; each in order of time."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
+        self.nodes = nodes
+        self.requesting: list[Node] = []
+        self.executing: list[Node] = []
+        self.answering: list[Node] = []
+        self.speaking: list[Node] = []
+        self.offering: list[Node] = []
+        self.running: list[Node] = []
         for place, node in enumerate(nodes):
             node.place = place
-        self.nodes = nodes
-        self.requesting = [node for node in nodes if node.requests]
-        self.executing = [node for node in nodes if node.executions]
-        self.answering = [node for node in nodes if node.answers]
-        self.speaking = [node for node in nodes if node.messages]
-        self.offering = [node for node in nodes if node.offers]
-        self.running = [node for node in nodes if node.agent_run is not None]
+            if node.executions:
+                self.executing.append(node)
+            if node.messages:
+                self.speaking.append(node)
+            if node.offers:
+                self.offering.append(node)
+            if node.requests:
+                self.requesting.append(node)
+            if node.answers:
+                self.answering.append(node)
+            if node.agent_run is not None:
+                self.running.append(node)
         self.failing = [node for node in nodes if node.failure is not None]
         self.coding = [node for node in nodes if node.code_step is not None]
 

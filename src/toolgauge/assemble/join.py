@@ -201,6 +201,8 @@ def _conversation_id(root: Node | None, nodes: Sequence[Node]) -> str | None:
     """Return the conversation id of the lowest rank; among equals the root's, else the earliest."""
     best = root.conversation if root is not None else None
     for node in nodes:
+        if best is not None and best.rank == 0:
+            break
         one = node.conversation
         if one is not None and (best is None or one.rank < best.rank):
             best = one

@@ -250,6 +250,8 @@ class NodeIndex:
         self.speaking: list[Node] = []
         self.offering: list[Node] = []
         self.running: list[Node] = []
+        self.failing: list[Node] = []
+        self.coding: list[Node] = []
         for place, node in enumerate(nodes):
             node.place = place
             if node.executions:
@@ -264,8 +266,10 @@ class NodeIndex:
                 self.answering.append(node)
             if node.agent_run is not None:
                 self.running.append(node)
-        self.failing = [node for node in nodes if node.failure is not None]
-        self.coding = [node for node in nodes if node.code_step is not None]
+            if node.failure is not None:
+                self.failing.append(node)
+            if node.code_step is not None:
+                self.coding.append(node)
 
     @property
     def of_run(self) -> bool:

@@ -81,9 +81,11 @@ def is_damaged(node: Node, names: dict[int, frozenset[str]]) -> bool:
             is_offered = is_offered or request.name in offered
         if not is_offered:
             return True
+        if request.arguments.value or request.arguments.value != {}:
+            continue
         # An empty object may stand for arguments that were lost, unless the tool's span has some.
         given = request.execution.arguments if request.execution is not None else NOT_RECORDED
-        if request.arguments.value == {} and (type(given) is NotRecorded or given == Recorded({})):
+        if type(given) is NotRecorded or given == Recorded({}):
             return True
     if node.requests:
         return False

@@ -232,8 +232,7 @@ def with_errors(runs: Sequence[Run], whole: Node, index: NodeIndex, calls: Seque
         if call.error is not None and call.error.message:
             words = _words(call.error)
             failed_ns[words] = max(call.end_ns, failed_ns.get(words, 0))
-    models = [node for node in index.nodes if node.model_call is not None]
-    asked = max(models, key=lambda node: node.start_ns, default=None)
+    asked = max(index.models, key=lambda node: node.start_ns, default=None)
     failing = [(node, node.failure) for node in index.failing if node.failure is not None]
     failed = {node.ref: error for node, error in failing if _ends_run(node, error, failed_ns, asked)}
     if not failed:

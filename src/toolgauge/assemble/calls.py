@@ -222,9 +222,10 @@ def tool_calls(
     """Return the calls of turns that began at `turns_ns`; `wholes` are the spans that stand for whole traces."""
     calls: list[ToolCall] = []
     for number, turn in enumerate(turns):
+        trace_id = turn.pairs[0].asking.ref.trace_id
+        whole, has_tool_spans = wholes[trace_id], trace_id in with_tool_spans
         for position, pair in enumerate(turn.pairs):
-            trace_id = pair.asking.ref.trace_id
-            became = fate(pair, answers.to(pair), offers, has_tool_spans=trace_id in with_tool_spans)
+            became = fate(pair, answers.to(pair), offers, has_tool_spans=has_tool_spans)
             # The first turn in which the result was known.
             known_turn: int | None = None
             if became.error is not None or type(became.result) is not NotRecorded:
@@ -237,7 +238,7 @@ def tool_calls(
                     # Clocks are rounded: the model that asked is told later all the same.
                     known_turn = bisect_left(turns_ns, known_ns, number + 1)
             place = (len(calls), number, position, known_turn)
-            calls.append(_tool_call(pair, became, wholes[trace_id], place))
+            calls.append(_tool_call(pair, became, whole, place))
     return tuple(calls)
 
 

@@ -174,7 +174,7 @@ def _joined(
         has_media=True in [seen.has_media for node in index.speaking for seen in node.messages],
         runs=tuple(runs),
         code_steps=code_steps(index),
-        tokens=tokens_of([one.index.nodes for one in planted]),
+        tokens=tokens_of([one.index.models for one in planted]),
         split_sign=split_sign(index, pairs, traces[0].parents) if len(planted) == 1 else None,
         sources=_sources(index.nodes),
     )
@@ -211,9 +211,7 @@ def _conversation_id(root: Node | None, nodes: Sequence[Node]) -> str | None:
 
 def _hidden_turns(index: NodeIndex) -> int:
     """Count the model calls that asked for tools without a trace of the requests."""
-    if index.executing:
-        return 0
-    stopped = [node.model_call for node in index.nodes if not node.requests]
+    stopped = [] if index.executing else [node.model_call for node in index.models if not node.requests]
     return sum([call is not None and call.stopped_for_tools for call in stopped])
 
 
@@ -264,10 +262,10 @@ def _attributes(traces: Iterable[GatheredTrace], root: Node | None) -> dict[str,
 
 
 def tokens_of(traces: Iterable[Sequence[Node]]) -> Tokens | None:
-    """Return the tokens of all traces, whose nodes come in order of time; `None` where none were recorded."""
+    """Return the tokens of the model calls of all traces, each in order of time; `None` where none were recorded."""
     sums, measured, unmeasured = [0, 0], False, 0
     for nodes in traces:
-        for node in _counted([node for node in nodes if node.model_call is not None]):
+        for node in _counted(nodes):
             found = _tokens(node)
             measured = measured or found != (None, None)
             unmeasured += None in found

@@ -250,6 +250,7 @@ class NodeIndex:
         self.speaking: list[Node] = []
         self.offering: list[Node] = []
         self.running: list[Node] = []
+        self.models: list[Node] = []
         self.failing: list[Node] = []
         self.coding: list[Node] = []
         for place, node in enumerate(nodes):
@@ -266,6 +267,8 @@ class NodeIndex:
                 self.answering.append(node)
             if node.agent_run is not None:
                 self.running.append(node)
+            if node.model_call is not None:
+                self.models.append(node)
             if node.failure is not None:
                 self.failing.append(node)
             if node.code_step is not None:
@@ -274,6 +277,4 @@ class NodeIndex:
     @property
     def of_run(self) -> bool:
         """Whether any agent, model or tool call was seen."""
-        if self.requesting or self.executing or self.running:
-            return True
-        return any(node.model_call is not None for node in self.nodes)
+        return bool(self.requesting or self.executing or self.running or self.models)

@@ -37,8 +37,7 @@ class Needed(Struct, frozen=True):
 
 def model_calls(index: NodeIndex) -> list[Node]:
     """Return the model calls with input or calls, without wrappers, which repeat a nested model call."""
-    models = [node for node in index.nodes if node.model_call is not None and node.is_primary]
-    models = [node for node in models if node.requests or shows_input(node)]
+    models = [node for node in index.models if node.is_primary and (node.requests or shows_input(node))]
     outer = around(models)
     return [node for node in models if id(node) not in outer and not node.from_log_only]
 
@@ -62,8 +61,8 @@ def may_be_damaged(index: NodeIndex, pairs: Sequence[Pair]) -> bool:
                 return True
         before[run] = count
     names: dict[int, frozenset[str]] = {}
-    for node in index.nodes:  # noqa: SIM110 - a loop costs half of what a generator does
-        if node.model_call is not None and is_damaged(node, names):
+    for node in index.models:  # noqa: SIM110 - a loop costs half of what a generator does
+        if is_damaged(node, names):
             return True
     return False
 

@@ -78,13 +78,9 @@ def messages_of(speaking: Sequence[Node], turns_ns: Sequence[int]) -> tuple[Mess
         if texts == before:
             continue
         turn = bisect_left(turns_ns, time_ns)
-        if len(texts) == 1:
-            newest[role] = texts
-            if texts[0] not in before:
-                messages.append(Message(role, texts[0], turn, time_ns))
-        else:
-            newest[role] = frozenset(texts)
-            messages += [Message(role, text, turn, time_ns) for text in dict.fromkeys(texts) if text not in before]
+        distinct = dict.fromkeys(texts) if len(texts) > 1 else texts
+        messages += [Message(role, text, turn, time_ns) for text in distinct if text not in before]
+        newest[role] = texts if len(texts) == 1 else frozenset(texts)
     return tuple(messages)
 
 

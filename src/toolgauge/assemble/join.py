@@ -147,6 +147,8 @@ def _joined(
     # Log records without a span count where there is nothing else.
     spans = [node for node in index.nodes if not node.from_log_only] or index.nodes
     offers = new_offers(index.offering)
+    # The model calls that asked for tools without a trace of the requests.
+    silent = [node for one in planted if not one.index.executing for node in one.index.models if not node.requests]
     agents = [node.agent_run.agent for node in index.running if node.agent_run is not None]
     agents += [call.agent for call in calls]
     producer = index.nodes[0].first if root is None else root.first
@@ -169,7 +171,7 @@ def _joined(
         start_ns=min([node.start_ns for node in spans]),
         end_ns=max([node.end_ns for node in spans]),
         left_out=merged([trace.left_out for trace in traces]),
-        hidden_turns=sum([_hidden_turns(one.index) for one in planted]),
+        hidden_turns=sum([node.model_call is not None and node.model_call.stopped_for_tools for node in silent]),
         has_beginning=has_beginning(index.speaking),
         has_media=True in [seen.has_media for node in index.speaking for seen in node.messages],
         runs=tuple(runs),
@@ -200,19 +202,11 @@ def _calls(planted: Sequence[_Planted], index: NodeIndex) -> tuple[list[Pair], l
 def _conversation_id(root: Node | None, nodes: Sequence[Node]) -> str | None:
     """Return the conversation id of the lowest rank; among equals the root's, else the earliest."""
     best = root.conversation if root is not None else None
-    for node in nodes:
-        if best is not None and best.rank == 0:
-            break
+    for node in nodes if best is None or best.rank else ():
         one = node.conversation
         if one is not None and (best is None or one.rank < best.rank):
             best = one
     return best.conversation_id if best is not None else None
-
-
-def _hidden_turns(index: NodeIndex) -> int:
-    """Count the model calls that asked for tools without a trace of the requests."""
-    stopped = [] if index.executing else [node.model_call for node in index.models if not node.requests]
-    return sum([call is not None and call.stopped_for_tools for call in stopped])
 
 
 def _sources(nodes: Sequence[Node]) -> tuple[SpanSource, ...]:
@@ -286,8 +280,23 @@ def _is_measured(node: Node) -> bool:
 def _counted(calls: Sequence[Node]) -> Sequence[Node]:
     """Leave out the spans that show the same calls as others."""
     nested = [node for node in calls if node.branch.model_above is not None]
-    counted = calls if not nested else _innermost(calls, nested)
     # A single instrumentation, as nearly always, shows nothing twice.
+    if not nested and len({node.first.scope for node in calls}) <= 1:
+        return calls
+    around: set[int] = set()
+    around_measured: set[int] = set()
+    for node in nested:
+        for marked in (around, around_measured) if _is_measured(node) else (around,):
+            for above in _models_around(node):
+                # All above a marked one are marked.
+                if id(above) in marked:
+                    break
+                marked.add(id(above))
+    counted = [node for node in calls if id(node) not in around_measured]
+    unmeasured = [node for node in nested if id(node) not in around_measured and not _is_measured(node)]
+    around |= {id(one) for one in unmeasured if any(map(_is_measured, islice(_models_around(one), _MAX_NESTING)))}
+    if around:
+        counted = [node for node in counted if _is_measured(node) or id(node) not in around]
     if len({node.first.scope for node in counted}) <= 1:
         return counted
     # Two instrumentations wrote spans of one call side by side: they overlap, with the same tokens.
@@ -302,23 +311,6 @@ def _counted(calls: Sequence[Node]) -> Sequence[Node]:
             waiting[_tokens(node)] = node
             single.append(node)
     return single
-
-
-def _innermost(calls: Sequence[Node], nested: Sequence[Node]) -> Sequence[Node]:
-    """Leave out the spans around others that show the same calls."""
-    around: set[int] = set()
-    around_measured: set[int] = set()
-    for node in nested:
-        for marked in (around, around_measured) if _is_measured(node) else (around,):
-            for above in _models_around(node):
-                # All above a marked one are marked.
-                if id(above) in marked:
-                    break
-                marked.add(id(above))
-    counted = [node for node in calls if id(node) not in around_measured]
-    unmeasured = [node for node in nested if id(node) not in around_measured and not _is_measured(node)]
-    around |= {id(one) for one in unmeasured if any(map(_is_measured, islice(_models_around(one), _MAX_NESTING)))}
-    return [node for node in counted if _is_measured(node) or id(node) not in around]
 
 
 def _models_around(node: Node) -> Iterator[Node]:

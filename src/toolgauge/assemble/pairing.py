@@ -40,17 +40,14 @@ class Pair(Struct, eq=False):
 def pair(requests: Sequence[Request], executions: Sequence[Execution]) -> list[Pair]:
     """Return all calls of one trace in order of time. Both sides come in that order too."""
     asking, left = requests, executions
-    ran = {execution.call_id: execution for execution in executions}
+    ran = {execution.call_id: execution for execution in executions if execution.call_id is not None}
+    found: _Pairs = [(request, ran[request.call_id]) for request in requests if request.call_id in ran]
     # Nearly always each id stands for one call.
     are_single = len(ran) == len(executions) and len({request.call_id for request in requests}) == len(requests)
-    ran.pop(None, None)
     for key, matches in _RULES:
         if not asking or not left:
             break
-        found: _Pairs = _matched(asking, left, key, matches)
-        if are_single and key is _by_id:
-            found = [(request, ran[request.call_id]) for request in asking if request.call_id in ran]
-        for request, execution in found:
+        for request, execution in found if are_single and key is _by_id else _matched(asking, left, key, matches):
             request.execution = execution
             execution.was_requested = True
         asking = [request for request in asking if request.execution is None]
@@ -145,9 +142,6 @@ def _in_order(requests: Sequence[Request], executions: Sequence[Execution]) -> _
 
 def _of_one_id(requests: Sequence[Request], executions: Sequence[Execution]) -> _Pairs:
     """Pair views that share a call id. Where one id stands for several calls, names and arguments decide, else the order."""
-    if len(requests) == len(executions) == 1:
-        yield requests[0], executions[0]
-        return
     for key, matches in _RULES_OF_ONE_ID:
         found = list(_matched(requests, executions, key, matches))
         yield from found

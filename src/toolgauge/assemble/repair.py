@@ -37,7 +37,8 @@ class Needed(Struct, frozen=True):
 
 def model_calls(index: NodeIndex) -> list[Node]:
     """Return the model calls with input or calls, without wrappers, which repeat a nested model call."""
-    models = [node for node in index.models if node.is_primary and (node.requests or shows_input(node))]
+    # Some spans around model calls hold nothing of an input.
+    models = [one for one in index.models if one.is_primary and (one.requests or one.answers or one.user is not None)]
     outer = around(models)
     return [node for node in models if id(node) not in outer and not node.from_log_only]
 
@@ -92,11 +93,6 @@ def is_damaged(node: Node, names: dict[int, frozenset[str]]) -> bool:
         if seen.role == "assistant":
             return seen.text.lstrip()[:1] in _JSON
     return True
-
-
-def shows_input(node: Node) -> bool:
-    """Return whether anything of a model's input was recorded: some spans around model calls hold none."""
-    return bool(node.answers) or node.user is not None
 
 
 def given_at_first(index: NodeIndex, models: Sequence[Node]) -> Given:
@@ -307,7 +303,7 @@ class _Restored:
         self._handed_on = before
         if before is not None:
             self._outputs, models = [before], [before, *models]
-        self._inputs = [node for node in models if shows_input(node)]
+        self._inputs = [node for node in models if node.answers or node.user is not None]
         self._started = {execution.call_id: node.time_ns for node in index.executing for execution in node.executions}
         # Spans around model calls show the calls of several outputs, or of the newest alone.
         self._around = around(models)

@@ -256,19 +256,16 @@ def _observed(reading: Reading) -> Node:
             if seen.role == "user" and node.user is None:
                 node.user = seen
         elif type(seen) is CallExecuted:
-            text = seen.result.value if type(seen.result) is Recorded else None
-            has_json_text = type(text) is str and text.startswith(BEGINS)
-            node.may_be_cut = node.may_be_cut or has_json_text or type(seen.arguments) is Unparsed
-            # fmt: off
+            arguments, result, error, is_protocol = seen.arguments, seen.result, seen.error, seen.protocol is not None
+            text = result.value if type(result) is Recorded else None
+            node.may_be_cut |= type(arguments) is Unparsed or (type(text) is str and text.startswith(BEGINS))
             execution = Execution(
-                node, seen.name, seen.call_id, seen.arguments, seen.agent, seen.result, seen.error,
-                seen.protocol is not None, seen.tool_id, is_log,
+                node, seen.name, seen.call_id, arguments, seen.agent, result, error, is_protocol, seen.tool_id, is_log
             )
-            # fmt: on
             execution.is_unfinished = seen.is_unfinished
             node.executions.append(execution)
         elif type(seen) is CallRequested:
-            node.may_be_cut = node.may_be_cut or type(seen.arguments) is Unparsed
+            node.may_be_cut |= type(seen.arguments) is Unparsed
             content = (seen.name, seen.call_id, seen.arguments, seen.agent)
             node.requests.append(Request(node, *content, seen.position, seen.usable, seen.output, seen.by_provider))
         elif type(seen) is CallAnswered:
@@ -338,7 +335,7 @@ def _folded(readings: Sequence[Reading]) -> Node:
             node.conversation = log.conversation if known is None else lower(known, log.conversation)
         node.messages += log.messages
         node.user = node.user or log.user
-        node.may_be_cut = node.may_be_cut or log.may_be_cut
+        node.may_be_cut |= log.may_be_cut
         node.offers += log.offers
         if log.requests and node.requests:
             requests = requests or RequestIndex(node.requests)

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 from msgspec.structs import replace
 
 from toolgauge.assemble.canonical import fold_name
-from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
+from toolgauge.model.content import Content, Recorded, Unparsed
 from toolgauge.model.json import JsonObject
 from toolgauge.model.mcp_results import failed_mcp_result, mcp_result
 from toolgauge.model.observations import (
@@ -223,13 +223,11 @@ def not_executed(error: CallError | None, result: Content) -> NotExecuted | None
         if found is None and _REJECTED_BY_HAND.search(error.message, 0, _MAX_DECISION):
             return "refused"
         return found or _in_words(error.message)
-    if type(result) is NotRecorded:
-        return None
-    # Asked of every call: exact types cost a fifth of patterns.
-    answer = result.text if type(result) is Unparsed else result.value
-    if type(answer) is str:
+    # Asked of every call: patterns cost five times as much.
+    answer = result.value if type(result) is Recorded else result.text if type(result) is Unparsed else None
+    if isinstance(answer, str):
         return _in_words(answer)
-    if type(answer) is not dict or len(answer) > _MAX_MEMBERS:
+    if not isinstance(answer, dict) or len(answer) > _MAX_MEMBERS:
         return None
     # Nothing but a decision: the AI SDK's `{"denied": true}`, UiPath's `{"meta": "Cancelled by user"}`.
     is_denied = answer.get("denied") is True and answer.keys() <= {"denied", "reason"}

@@ -153,7 +153,7 @@ class ArgumentsSchema(FactsEvaluator):
         return _Check(schema, *_valid(shown(name), remark), remark, free_text)
 
 
-class _Check(Struct, frozen=True):
+class _Check(Struct, frozen=True, gc=False):
     """The schema for the calls of one tool in one run, the outcome of valid calls, and of those that the tool accepted."""
 
     schema: _Schema

@@ -248,7 +248,7 @@ class Registered(Struct, frozen=True):
     made: MakeResult
 
 
-class Seen(Struct, frozen=True):
+class Seen(Struct, frozen=True, gc=False):
     """What an evaluator gets to see."""
 
     trajectory: Trajectory

@@ -54,7 +54,8 @@ def gap_of(trajectory: Trajectory) -> NotEvaluated | None:
         return _not_found("no_content", "the user sent pictures, sound or files, which are not read")
     if trajectory.earlier is not None:
         gap = trajectory.earlier.gap
-        return next((_not_found(reason, why) for reason, why in _EARLIER_GAPS.items() if reason == gap), None)
+        gaps = () if gap is None else _EARLIER_GAPS.items()
+        return next((_not_found(reason, why) for reason, why in gaps if reason == gap), None)
     if trajectory.has_beginning is False and trajectory.earlier_turns is not None:
         return None
     if trajectory.has_beginning is False:

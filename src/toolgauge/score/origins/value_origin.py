@@ -65,7 +65,7 @@ _TIME_SHAPE = re.compile(
 _NUMBER_SHAPE = re.compile(r"[-+]?[$€£]?\s*\d[\d,]{0,20}(?:\.\d{1,10})?\s*%?")
 
 
-class Value(Struct, frozen=True):
+class Value(Struct, frozen=True, gc=False):
     """One argument value, the names and places that lead to it, and the last of these names."""
 
     steps: tuple[str | int, ...]

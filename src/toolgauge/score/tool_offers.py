@@ -5,10 +5,11 @@ service, agents and version within an hour. Rule: in a trajectory of several age
 the same agents around it. Times are those of the trajectories. Bounded: for an offer that was forgotten, none stands in.
 """
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from operator import attrgetter, is_
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
+from cachetools import LRUCache
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -39,7 +40,6 @@ _END = attrgetter("end_ns")
 
 _Tools: TypeAlias = tuple[ToolDefinition, ...]
 _Key: TypeAlias = tuple[Hashable, ...]
-_Known = TypeVar("_Known")
 
 
 class _Shared(Struct):
@@ -78,10 +78,10 @@ class RecentOffers:
     """Remembers offers and fills them in where a trajectory has none."""
 
     def __init__(self) -> None:
-        # All in order of use, the oldest first.
+        # In order of use, the oldest first.
         self._shared: dict[_Key, _Shared] = {}
-        self._by_conversation: dict[_Key, tuple[_Offer, ...]] = {}
-        self._by_service: dict[_Key, _Offer] = {}
+        self._by_conversation: LRUCache[_Key, tuple[_Offer, ...]] = LRUCache(_MAX_CONVERSATIONS)
+        self._by_service: LRUCache[_Key, _Offer] = LRUCache(_MAX_SERVICES)
         self._size_bytes = 0
 
     def completed(self, trajectory: Trajectory) -> Trajectory:
@@ -89,7 +89,13 @@ class RecentOffers:
         parts = _parts(trajectory)
         # The offer of half a run may lack tools.
         if trajectory.incomplete is None:
-            for part in parts if len(parts) == 1 else _distinct(parts):
+            # Runs of the same agents with different offers say nothing: any of them may be another agent.
+            offers: dict[tuple[str, ...], set[tuple[str, ...] | None]] = {}
+            for part in parts if len(parts) > 1 else ():
+                names = None if part.tools is None else tuple([tool.name for tool in part.tools])
+                offers.setdefault(part.agents, set()).add(names)
+            distinct = {part.agents: part for part in parts if len(parts) == 1 or len(offers[part.agents]) == 1}
+            for part in distinct.values():
                 self._remember(trajectory, part)
         if not trajectory.calls:
             return trajectory
@@ -110,12 +116,12 @@ class RecentOffers:
 
     def _found(self, trajectory: Trajectory, part: _Part) -> tuple[_Tools, OfferSource] | None:
         if trajectory.conversation_id is not None:
-            known = _used(self._by_conversation, _key(trajectory, trajectory.conversation_id))
-            offers = [offer for offer in known or () if part.accepts(offer)]
+            known = self._by_conversation.get(_key(trajectory, trajectory.conversation_id), ())
+            offers = [offer for offer in known if part.accepts(offer)]
             tools = max(offers, key=_END).shared.tools if offers else None
             if tools is not None:
                 return tools, "conversation"
-        offer = None if trajectory.service is None else _used(self._by_service, _key(trajectory, part.agents))
+        offer = None if trajectory.service is None else self._by_service.get(_key(trajectory, part.agents))
         if offer is None or offer.shared.tools is None:
             return None
         apart_ns = max(trajectory.start_ns - offer.end_ns, offer.start_ns - trajectory.end_ns)
@@ -129,16 +135,12 @@ class RecentOffers:
         offer = _Offer(part.agents, part.is_whole, shared, trajectory.start_ns, trajectory.end_ns)
         if trajectory.conversation_id is not None:
             key = _key(trajectory, trajectory.conversation_id)
-            known = {one.agents: one for one in self._by_conversation.pop(key, ())}
+            known = {one.agents: one for one in self._by_conversation.get(key, ())}
             latest = max(offer, known.pop(offer.agents, offer), key=_END)
             self._by_conversation[key] = (*known.values(), latest)[-_MAX_AGENTS:]
-            if len(self._by_conversation) > _MAX_CONVERSATIONS:
-                del self._by_conversation[next(iter(self._by_conversation))]
         if trajectory.service is not None:
             key = _key(trajectory, part.agents)
-            self._by_service[key] = max(offer, self._by_service.pop(key, offer), key=_END)
-            if len(self._by_service) > _MAX_SERVICES:
-                del self._by_service[next(iter(self._by_service))]
+            self._by_service[key] = max(offer, self._by_service.get(key, offer), key=_END)
 
     def _kept(self, trajectory: Trajectory, tools: _Tools) -> _Shared | None:
         """Keep the tools, once for all that offer the same names; the newest definitions count."""
@@ -155,23 +157,6 @@ class RecentOffers:
             self._size_bytes -= oldest.size_bytes
             oldest.tools, oldest.size_bytes = None, 0
         return shared if shared.size_bytes else None
-
-
-def _used(known: dict[_Key, _Known], key: _Key) -> _Known | None:
-    """Look up an entry, which is the newest then."""
-    found = known.pop(key, None)
-    if found is not None:
-        known[key] = found
-    return found
-
-
-def _distinct(parts: Sequence[_Part]) -> Iterable[_Part]:
-    # Runs of the same agents with different offers say nothing: any of them may be another agent.
-    offers: dict[tuple[str, ...], set[tuple[str, ...] | None]] = {}
-    for part in parts:
-        names = None if part.tools is None else tuple([tool.name for tool in part.tools])
-        offers.setdefault(part.agents, set()).add(names)
-    return {part.agents: part for part in parts if len(offers[part.agents]) == 1}.values()
 
 
 def _parts(trajectory: Trajectory) -> list[_Part]:

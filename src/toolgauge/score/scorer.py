@@ -216,7 +216,8 @@ class Scorer:
             if not calls:
                 return [registered.made(trajectory.root, None, half)]
             seen = Seen(replace(seen.trajectory, calls=calls), seen.expected)
-        if self._timeouts.is_off(criterion, trajectory.service, now_ns):
+        timeouts = self._timeouts
+        if timeouts.off_until_ns and timeouts.is_off(criterion, trajectory.service, now_ns):
             return [registered.made(trajectory.root, None, _SWITCHED_OFF)]
         # Call the evaluator, the one place where a deadline may strike: nothing here but a list of its own changes.
         outcomes: list[Judged] = []
@@ -243,7 +244,10 @@ class Scorer:
             fault = _TIMEOUT
         except Exception as error:  # noqa: BLE001 (plug-ins may raise anything; it becomes an outcome)
             fault = _raised(error)
-        if self._timeouts.count(criterion, trajectory.service, now_ns, is_timeout=fault is _TIMEOUT):
+        is_timeout = fault is _TIMEOUT
+        if (is_timeout or timeouts.in_a_row) and timeouts.count(
+            criterion, trajectory.service, now_ns, is_timeout=is_timeout
+        ):
             self._on_switched_off(criterion, trajectory.service)
         results = _checked(registered, seen, outcomes, fault, trajectory.root)
         if half is not None:
@@ -259,33 +263,33 @@ class Scorer:
 class _Timeouts:
     """Switches a criterion off for a service after several timeouts in a row."""
 
-    __slots__ = ("_in_a_row", "_off_until_ns")
+    __slots__ = ("in_a_row", "off_until_ns")
 
     def __init__(self) -> None:
         # Each entry took a timeout of some seconds, so that no sender can make many.
-        self._in_a_row: dict[tuple[str, str | None], int] = {}
-        self._off_until_ns: dict[tuple[str, str | None], int] = {}
+        self.in_a_row: dict[tuple[str, str | None], int] = {}
+        self.off_until_ns: dict[tuple[str, str | None], int] = {}
 
     def is_off(self, criterion: Criterion, service: str | None, now_ns: int) -> bool:
         key = criterion.name, service
-        if key not in self._off_until_ns:
+        if key not in self.off_until_ns:
             return False
-        if now_ns < self._off_until_ns[key]:
+        if now_ns < self.off_until_ns[key]:
             return True
-        del self._off_until_ns[key]
+        del self.off_until_ns[key]
         return False
 
     def count(self, criterion: Criterion, service: str | None, now_ns: int, *, is_timeout: bool) -> bool:
         """Count an evaluation; return True when it switches the criterion off."""
         key = criterion.name, service
         if not is_timeout:
-            self._in_a_row.pop(key, None)
+            self.in_a_row.pop(key, None)
             return False
-        self._in_a_row[key] = self._in_a_row.get(key, 0) + 1
-        if self._in_a_row[key] < _TIMEOUTS_IN_A_ROW:
+        self.in_a_row[key] = self.in_a_row.get(key, 0) + 1
+        if self.in_a_row[key] < _TIMEOUTS_IN_A_ROW:
             return False
-        del self._in_a_row[key]
-        self._off_until_ns[key] = now_ns + _OFF_NS
+        del self.in_a_row[key]
+        self.off_until_ns[key] = now_ns + _OFF_NS
         return True
 
 

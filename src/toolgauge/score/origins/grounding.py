@@ -54,7 +54,8 @@ def gap_of(trajectory: Trajectory) -> NotEvaluated | None:
         return _not_found("no_content", "the user sent pictures, sound or files, which are not read")
     if trajectory.earlier is not None:
         gap = trajectory.earlier.gap
-        return next((_not_found(reason, why) for reason, why in _EARLIER_GAPS.items() if reason == gap), None)
+        gaps = () if gap is None else _EARLIER_GAPS.items()
+        return next((_not_found(reason, why) for reason, why in gaps if reason == gap), None)
     if trajectory.has_beginning is False and trajectory.earlier_turns is not None:
         return None
     if trajectory.has_beginning is False:
@@ -107,13 +108,13 @@ class Texts:
 
     # How much is not indexed, and how much of it was searched so far.
     _size = _searched = 0
-    # So many of the texts have been read for days and telephone numbers, and for their languages.
-    _read = _looked = 0
+    # So many of the texts have been prepared for searches, read for days and telephone numbers, and for their languages.
+    _prepared = _read = _looked = 0
     has_relative_day = False
     _languages = False, False
 
     def __init__(self) -> None:
-        # The texts, folded, and those that are not indexed: short ones together.
+        # The texts, folded: whoever has one more appends it. And those that are not indexed: short ones together.
         self.contents: list[bytes] = []
         self._chunks: list[bytes] = []
         self._words: set[bytes] = set()
@@ -122,14 +123,14 @@ class Texts:
         self._days: dict[tuple[int, int], set[int | None]] = {}
         self._phones: set[bytes] = set()
 
-    def add(self, content: bytes) -> None:
-        """Add a folded text."""
-        self.contents.append(content)
-        self._size += len(content)
-        if self._chunks and len(self._chunks[-1]) + len(content) < _CHUNK:
-            self._chunks[-1] = b"  ".join((self._chunks[-1], content))
-        else:
-            self._chunks.append(content)
+    def _prepare(self) -> None:
+        for content in self.contents[self._prepared :]:
+            self._size += len(content)
+            if self._chunks and len(self._chunks[-1]) + len(content) < _CHUNK:
+                self._chunks[-1] = b"  ".join((self._chunks[-1], content))
+            else:
+                self._chunks.append(content)
+        self._prepared = len(self.contents)
 
     def has(self, word: bytes) -> bool:
         """Return whether a word is in the texts."""
@@ -138,6 +139,8 @@ class Texts:
 
     def search(self, word: bytes) -> bool | None:
         """Return whether a word is in the texts; `None` where only an index can show it."""
+        if self._prepared < len(self.contents):
+            self._prepare()
         if self._searched > _SEARCHES * self._size:
             self._index()
         if word in self._words:
@@ -203,6 +206,7 @@ class Texts:
         return any(pattern.search(value_forms.plain(content[:_MAX_SPELLED])) for content in self.contents[-_SEARCHES:])
 
     def _index(self) -> None:
+        self._prepare()
         for content in self._chunks:
             fresh = _words(content) - self._words
             self._words |= fresh
@@ -283,10 +287,10 @@ class Seen:
         self._earlier = trajectory.earlier or _NOTHING_EARLIER
         self._gap = gap_of(trajectory)
         for text in known:
-            self.known.add(value_forms.folded(text))
+            self.known.contents.append(value_forms.folded(text))
         if trajectory.earlier_turns is not None:
             for text in trajectory.earlier_turns.user:
-                self.user.add(value_forms.folded(text))
+                self.user.contents.append(value_forms.folded(text))
             for result in trajectory.earlier_turns.results:
                 self._take_result(result)
 
@@ -342,13 +346,13 @@ class Seen:
         messages, calls = self._messages, self._calls
         while messages and (turn is None or messages[-1].turn <= turn):
             message = messages.pop()
-            (self.user if message.role == "user" else self.system).add(value_forms.folded(message.text))
+            (self.user if message.role == "user" else self.system).contents.append(value_forms.folded(message.text))
         while calls and (turn is None or _result_turn(calls[-1]) <= turn):
             self._unread.append(calls.pop())
 
     def _take_prompt(self, prompt: str) -> None:
         if all(prompt != message.text for message in self._trajectory.messages):
-            self.user.add(value_forms.folded(prompt))
+            self.user.contents.append(value_forms.folded(prompt))
 
     def _take(self, call: ToolCall) -> None:
         """Add the result of a call, or note why it cannot be searched."""
@@ -366,7 +370,7 @@ class Seen:
             case NotRecorded():
                 pass
         if call.error is not None and call.error.message:
-            self._results.add(value_forms.folded(call.error.message))
+            self._results.contents.append(value_forms.folded(call.error.message))
 
     def _take_result(self, result: Content) -> bool:
         """Add the readable parts of a result; return False where a part is unreadable."""
@@ -375,7 +379,7 @@ class Seen:
         else:
             contents = [value_forms.folded(result.text)] if isinstance(result, Unparsed) else []
         for content in filter(None, contents):
-            self._results.add(content)
+            self._results.contents.append(content)
         return None not in contents
 
     def _note(self, reason: Reason, call: ToolCall, what: str) -> None:
@@ -393,8 +397,8 @@ class Seen:
             offered = {tool.name: tool for tool in self._trajectory.tools_offered or ()}
             tool = offered.get(name) or self._trajectory.registered_tools.get(name)
             if tool is not None:
-                known.add(_EXAMPLES.sub(rb"\1", value_forms.folded(tool.description or "")))
-                known.add(_EXAMPLES.sub(rb"\1", folded_json(tool.parameters) or b""))
+                known.contents.append(_EXAMPLES.sub(rb"\1", value_forms.folded(tool.description or "")))
+                known.contents.append(_EXAMPLES.sub(rb"\1", folded_json(tool.parameters) or b""))
         return known
 
     def word(self, word: bytes, tool: str) -> Source | None:

@@ -184,9 +184,12 @@ def words(content: bytes) -> set[bytes]:
         raw.difference_update(special)
         others = plain(b" ".join(special))
         raw.update(others.translate(_TABLE).split(), split_scripts(others).translate(_TABLE).split())
+    return _taken_apart(raw)
+
+
+def _taken_apart(raw: Iterable[bytes]) -> set[bytes]:
     # All of a text at once: word by word it takes four times as long.
-    stripped = {one.strip(_SOFT) for one in raw}
-    joined = b" ".join([word for word in stripped if len(word) <= _LONGEST_WORD])
+    joined = b" ".join([word for one in raw if len(word := one.strip(_SOFT)) <= _LONGEST_WORD])
     return {*joined.split(), *joined.translate(_AT_JOINTS).split(), *joined.translate(_AT_ALL_JOINTS).split()}
 
 
@@ -194,9 +197,13 @@ def id_words(content: bytes) -> set[bytes]:
     """Return the words of folded text that may be ids or numbers: with a digit, a joined name, an address."""
     if content.isascii():
         # What a word is taken apart into is part of it, and most words have no such part.
-        content = b" ".join(filter(_ID_LIKE.search, filterfalse(bytes.isalpha, set(content.translate(_TABLE).split()))))
-    found = set(filter(_ID_LIKE.search, words(content)))
-    return found.union([one.replace(b",", b"") for one in found if b"," in one])
+        raw = set(filterfalse(bytes.isalpha, content.translate(_TABLE).split()))
+        apart = _taken_apart(filter(_ID_LIKE.search, raw))
+    else:
+        apart = words(content)
+    found = set(filter(_ID_LIKE.search, filterfalse(bytes.isalpha, apart)))
+    found.update([one.replace(b",", b"") for one in found if b"," in one])
+    return found
 
 
 def word(text: str) -> bytes | None:

@@ -191,3 +191,13 @@ class SelfMetrics(MetricSection):
                 self.spans.begin(*(("dropped", reason, name) for reason in _TABLE.dropped))
             else:
                 self.requests_dropped.begin(*lost)
+
+    def dropped(self) -> dict[str, int]:
+        """Return how much was dropped so far, by what it was and why; the end of the process counts its own losses."""
+        cells = [("spans", labels, n) for labels, n in self.spans.cells.items() if labels[0] == "dropped"]
+        for counter, whose in ((self.requests_dropped, "of senders"), (self.own_dropped, "of our own")):
+            cells += [(f"{name} requests {whose}", (name, why, to), n) for (to, name, why), n in counter.cells.items()]
+        found = [
+            (f"{what} were dropped ({why}, {to or 'queue'})", n) for what, (_, why, to), n in cells if why != "shutdown"
+        ]
+        return {text: int(n) for text, n in found if n}

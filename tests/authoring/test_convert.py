@@ -479,3 +479,14 @@ def test_the_command_writes_criteria_that_validate(tmp_path: Path):
     refused = run("convert", str(CASES / "ragas/samples.jsonl"), cwd=tmp_path)
     assert refused.code == 2
     assert "hint: name one with `--references cases.jsonl`" in refused.err
+    assert "each run needs the attribute `eval.case.id` with its case, as `case-1`\n" in ended.err
+
+
+def test_the_command_names_cases_and_a_file_that_is_not_needed(tmp_path: Path):
+    file = str(CASES / "promptfoo/promptfooconfig.yaml")
+    ended = run("convert", file, "--references", "refs.jsonl", cwd=tmp_path)
+    assert ended.err.splitlines()[:2] == [
+        "`refs.jsonl` was not written: the criteria hold what is expected in their cases",
+        "each run needs the attribute `eval.case.id` with its case, as `refund an order`",
+    ]
+    assert not (tmp_path / "refs.jsonl").exists()

@@ -48,7 +48,7 @@ def test_criteria_keys_may_be_spelt_as_uipath_does():
         ("{", "not JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
         ("[" * 10_000, "nested deeper than 100 levels"),
         ('{"id": "c", "evaluator": "e", "actual": ' + "[" * 100 + "]" * 100 + "}", "nested deeper than 100 levels"),
-        ("[1]", "a case is a JSON object"),
+        ("[1]", "one JSON object a line, not an array: `jq -c '.[]' FILE` writes such lines"),
         ('{"evaluator": "e", "actual": {}}', "`id` must be a text"),
         ('{"id": "c", "evaluator": 5, "actual": {}}', "`evaluator` must be a text"),
         ('{"id": "c", "evaluator": "e"}', "case `c`: there is no `actual`"),

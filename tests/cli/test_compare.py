@@ -103,14 +103,35 @@ def test_a_recording_is_split_by_an_attribute_of_spans(good: str):
     assert ended.err.startswith("no service has two values of `llm.model_name`\n")
 
 
-def test_what_lacks_the_attribute_is_left_out(good: str):
-    ended = run("compare", good, "--by", "team")
-    assert ended.code == 3
+def test_an_attribute_that_no_trajectory_has_is_an_error(good: str):
+    ended = run("compare", good, "--by", "service.vresion")
+    assert (ended.code, ended.out) == (2, "")
     assert ended.err.splitlines() == [
-        "150 trajectories without `team` were left out",
-        "no service has a value of `team`",
-        "not enough data: nothing that was scored under both",
+        "150 trajectories without `service.vresion` were left out",
+        "error: no trajectory has `service.vresion`",
+        "hint: did you mean `service.version`?",
     ]
+    assert run("compare", good, "--by", "team").err.splitlines()[2].startswith("hint: known: `")
+
+
+@pytest.mark.parametrize(
+    ("only", "message", "hint"),
+    [
+        ("criterion=default.tool_sucess", "the criterion `default.tool_sucess`", "`default.tool_success`"),
+        ("tool=refund_ordr", "the tool `refund_ordr`", "`refund_order`"),
+    ],
+)
+def test_a_filter_that_matches_nothing_is_an_error(good: str, as_good: str, only: str, message: str, hint: str):
+    ended = run("compare", good, as_good, "--only", only)
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err == f"error: nothing that was scored has {message}\nhint: did you mean {hint}?\n"
+
+
+def test_a_filter_that_matches_nothing_in_a_running_process_is_named(admin: Admin):
+    ended = run("compare", "--live", admin.url, "--only", "criterion=default.tool_sucess")
+    assert ended.code == 3
+    named = "nothing that was scored has the criterion `default.tool_sucess`: did you mean `default.tool_success`?"
+    assert named in ended.err.splitlines()
 
 
 def test_the_object_holds_all_that_a_program_needs(good: str, worse: str):

@@ -64,6 +64,13 @@ def test_a_bad_line_is_named_and_the_rest_goes_on(tmp_path: Path):
     assert ended.err.endswith("cases: 2 pass, 2 unreadable\n")
 
 
+def test_an_array_over_many_lines_is_one_error(tmp_path: Path):
+    ended = score(tmp_path, json.dumps([GOOD, HALF], indent=2))
+    assert ended.code == 1
+    why = "one JSON object a line, not an array: `jq -c '.[]' FILE` writes such lines"
+    assert ended.err == f"error: cases.jsonl:1: {why}\ncases: 1 unreadable\n"
+
+
 def test_a_line_of_a_reference_file_is_named_with_its_use(tmp_path: Path):
     ended = score(tmp_path, {"case": "refund-1", "expected": [{"name": "refund"}]})
     assert ended.code == 1
@@ -191,3 +198,19 @@ def test_a_wrong_argument_has_expected_beside_actual(tmp_path: Path):
     assert line == "    book: same tool, other arguments: `nights` 3 instead of 2"
     nearly = {**case, "evaluator": "tool_call_args"}
     assert score(tmp_path, nearly).out.splitlines()[1] == "    book: nights: expected 2, got 3"
+
+
+def test_a_case_of_calls_has_the_reason_of_each_failing_call(tmp_path: Path):
+    agent = {"type": "agent", "span_id": "a", "start": 0, "end": 99, "user": "Refund order A-17, please."}
+    tool = {"type": "tool", "parent_span_id": "a", "result": "done"}
+    find = {**tool, "name": "find_order", "span_id": "b", "args": {"order_id": "A-17"}, "start": 1, "end": 2}
+    refunds = [
+        {**tool, "name": "refund", "span_id": f"c{n}", "args": {"amount": 700 + n}, "start": 3 + n, "end": 4 + n}
+        for n in range(6)
+    ]
+    case: dict[str, object] = {"id": "half", "evaluator": "grounded_arguments", "expected": {}}
+    ended = score(tmp_path, {**case, "actual": {"traces": [{"spans": [agent, find, *refunds]}]}})
+    row, *reasons, more = ended.out.splitlines()
+    assert row == "fail          0.143            half  mean over 7 of 7 calls"
+    assert reasons == ["    `refund` was called with values that had not been seen before: `amount`"] * 5
+    assert more == "    and 1 more calls"

@@ -38,7 +38,7 @@ def test_outage_names_endpoint_and_cause_where_they_are_known(clock: Clock, capl
     caplog.set_level(logging.WARNING, "toolgauge.export")
     health = DestinationHealth("backend", clock, "http://collector:4318")
     health.failed("connection", "connection refused")
-    health.dropped("traces", "http_404", 3)
+    health.dropped("traces", "http_404", 3, "toolgauge.spans")
     outage, dropped = (record.getMessage() for record in caplog.records)
     assert outage == (
         "destination backend (http://collector:4318) does not accept requests (connection: connection refused); retrying"
@@ -61,12 +61,24 @@ def test_destination_that_fails_now_and_then_is_said_once_a_minute(clock: Clock,
 def test_drops_are_said_once_a_minute_for_each_reason(clock: Clock, caplog: pytest.LogCaptureFixture):
     outage = DestinationHealth("backend", clock)
     for _ in range(50):
-        outage.dropped("traces", "invalid_argument", 7)
-        outage.dropped("metrics", "shutdown", 0)
+        outage.dropped("traces", "invalid_argument", 7, "toolgauge.spans")
+        outage.dropped("metrics", "shutdown", 0, "toolgauge.own.dropped")
     assert [record.getMessage().partition("; ")[0] for record in caplog.records] == [
         "destination backend: a request with 7 spans was dropped (invalid_argument)",
         "destination backend: a request of metrics was dropped (shutdown)",
     ]
     clock.now_s = 61.0
-    outage.dropped("metrics", "shutdown", 0)
+    outage.dropped("metrics", "shutdown", 0, "toolgauge.own.dropped")
     assert len(caplog.records) == 3
+
+
+def test_a_signal_that_is_refused_for_good_has_its_counter_and_remedy(clock: Clock, caplog: pytest.LogCaptureFixture):
+    health = DestinationHealth("otlp", clock)
+    health.refused("metrics", "unimplemented")
+    health.dropped("metrics", "unimplemented", 0, "toolgauge.own.dropped")
+    health.dropped("logs", "invalid_argument", 0, "toolgauge.requests.dropped")
+    assert [record.getMessage() for record in caplog.records] == [
+        "destination otlp: a request of metrics was dropped (unimplemented); counted in toolgauge.own.dropped; "
+        "set `signals: [traces, logs]` to send it no metrics",
+        "destination otlp: a request of logs was dropped (invalid_argument); counted in toolgauge.requests.dropped",
+    ]

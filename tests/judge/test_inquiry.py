@@ -37,7 +37,7 @@ def test_a_script_that_has_ended_is_an_error_of_its_own():
     answer = scripted([YES])
     assert [answer(question()), answer(question())] == [
         YES,
-        Errored(error_type="no_verdict", message="there are no verdicts left to answer with"),
+        Errored(error_type="no_verdict", message="no answer for the judge is left in `verdicts`"),
     ]
 
 

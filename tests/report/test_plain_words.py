@@ -13,7 +13,7 @@ from toolgauge.mcp_server.scored_recordings import Scoring
 from toolgauge.model.content import Recorded
 from toolgauge.model.observations import CallError
 from toolgauge.model.outcomes import Difference, NotEvaluated, Scorecard, Scored, Side
-from toolgauge.model.trajectory import Trajectory
+from toolgauge.model.trajectory import Message, Trajectory
 from toolgauge.recordings.stats import Stats, Tally
 from toolgauge.report.findings import Report, Row, finding
 from toolgauge.report.json_objects import trajectory_object, verdict_objects
@@ -75,6 +75,21 @@ def test_an_error_without_a_type_is_called_failed():
     assert "    error: failed: card declined" in answered
     assert "error failed card declined" in page_of(card(outcome))
     assert "_OTHER" not in "".join([*inspected, *explained, *answered, page_of(card(outcome))])
+
+
+def test_the_answer_that_ignored_a_failure_stands_below_its_call_where_values_are_shown():
+    lied = Message(role="assistant", text="It is paid. Mail to ann@example.org.", turn=1)
+    other = Message(role="assistant", text="Not this one.", turn=2)
+    messages = (*RUN.messages, lied, Message(role="user", text="Thanks", turn=2), other)
+    run = replace(RUN, messages=messages)
+    ignored = Scored(0.0, "`pay` failed, was never made good", {"ignored": 1.0, "gave_up": 0.0}, passed=False)
+    found = scorecard(call_result(ignored, UNNAMED), of=run)
+    showing, hiding = TextWriter(SHOWING), TextWriter(HIDING)
+    assert list(showing.explained(found))[-1] == "            answer: It is paid. Mail to [email]."
+    assert "paid" not in "".join(hiding.explained(found))
+    assert hiding.hint is not None
+    gave_up = Scored(0.5, "`pay` failed, and the answer admits it", {"ignored": 0.0, "gave_up": 1.0}, passed=False)
+    assert "paid" not in "".join(showing.explained(scorecard(call_result(gave_up, UNNAMED), of=run)))
 
 
 def test_a_named_error_keeps_its_name():

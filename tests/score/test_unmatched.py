@@ -201,6 +201,14 @@ def test_places_in_tools_that_are_never_called_found_no_call(place: str, names: 
         ),
         ({"arguments": {"charge_card.amount": "casefold", "*": "casefold", "*.items[*].sku": "casefold"}}, []),
         ({"arguments": {"charge_card.trace": "ignore", "*.note": "lenient"}}, []),
+        (
+            {"arguments": {"charge_card.amout": "ignore", "chrge.note": "lenient", "*.items[*].skuu": "ignore"}},
+            [
+                "criterion `a` has a rule for `charge_card.amout`, which no expected call of it has",
+                "criterion `a` has a rule for `chrge.note`, which no expected call of it has",
+                "criterion `a` has a rule for `*.items[*].skuu`, which no expected call of it has",
+            ],
+        ),
     ],
 )
 def test_parts_of_a_criterion_that_no_expected_call_meets_are_found(parameters: JsonObject, warnings: list[str]):

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -15,6 +16,7 @@ from toolgauge.model.regressions import Arm, Stream, StreamStatus
 from toolgauge.net.settings import Auth
 from toolgauge.service.health import AdminEndpoint, Health, Watching
 
+OPERATIONS = Path(__file__).parents[2] / "docs" / "operations.md"
 STREAM = Stream(
     service="shop",
     environment=None,
@@ -113,6 +115,17 @@ async def test_streams_are_listed_with_their_state():
                 ]
             },
         )
+
+
+@pytest.mark.parametrize("path", ["/streams", "/comparison"])
+async def test_the_page_names_each_key_of_an_answer(path: str):
+    async with serving(Watched()) as url:
+        _, answer = await asked("GET", f"{url}{path}")
+    (found,) = answer.values()
+    assert isinstance(found, list)
+    (row,) = (line for line in OPERATIONS.read_text().splitlines() if line.startswith(f"| `GET {path}` |"))
+    assert isinstance(found[0], dict)
+    assert [key for key in found[0] if f"`{key}`" not in row] == []
 
 
 async def test_comparison_has_the_observations_of_each_version():

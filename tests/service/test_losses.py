@@ -1,4 +1,6 @@
 from toolgauge.export.destination import Undelivered
+from toolgauge.model.metrics import MetricRegistry
+from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.runtime import Losses
 
 
@@ -21,3 +23,21 @@ def test_spans_and_trajectories_that_were_lost_are_named_apart():
 def test_a_trajectory_that_is_incomplete_is_no_loss():
     assert not Losses(incomplete=5)
     assert not Losses()
+
+
+def test_earlier_drops_are_named_by_kind_and_reason_and_leave_the_exit_code():
+    metrics = SelfMetrics(MetricRegistry())
+    metrics.begin_destination("otlp", ("traces", "metrics", "logs"))
+    metrics.own_dropped.add(12, ("otlp", "metrics", "unimplemented"))
+    metrics.own_dropped.add(1, ("otlp", "metrics", "shutdown"))
+    metrics.requests_dropped.add(2, ("otlp", "logs", "http_404"))
+    metrics.spans.add(7, ("dropped", "retries_exhausted", "otlp"))
+    metrics.spans.add(9, ("forwarded", "", "otlp"))
+    losses = Losses.total([Losses(earlier=metrics.dropped()), Losses()])
+    assert not losses
+    assert str(losses) == (
+        "7 spans were dropped (retries_exhausted, otlp); 2 logs requests of senders were dropped (http_404, otlp); "
+        "12 metrics requests of our own were dropped (unimplemented, otlp)"
+    )
+    both = Losses.total([losses, losses])
+    assert both.earlier["spans were dropped (retries_exhausted, otlp)"] == 14

@@ -8,7 +8,7 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Literal, TypeAlias
 
 from msgspec.structs import replace
@@ -51,6 +51,7 @@ _Newest: TypeAlias = dict[Role, Collection[str]]
 # The time of some texts, the run and the role that they belong to.
 _Sight: TypeAlias = tuple[int, _Newest, Role, list[str]]
 _time: Callable[[_Sight], int] = itemgetter(0)
+_end: Callable[[Node], int] = attrgetter("until_ns")
 # The time of an offer, and its tools.
 Offer: TypeAlias = tuple[int, tuple[ToolDefinition, ...]]
 
@@ -86,21 +87,20 @@ def messages_of(speaking: Sequence[Node], turns_ns: Sequence[int]) -> tuple[Mess
 def has_beginning(speaking: Sequence[Node]) -> bool | None:
     """Return whether the first model call had nothing earlier in its input; `None` where inputs do not repeat it."""
     asked = _asked(speaking)
-    first = next(asked, None)
-    if first is None:
+    first = asked[0] if asked else None
+    if first is None or first.user is None:
         return None
-    user = next(seen for seen in first.messages if seen.role == "user")
     # Answers to calls of others: one trace a model call, a turn that continues.
     own = {request.call_id for request in first.requests}
-    if user.follows or (first.is_primary and any(answer.call_id not in own for answer in first.answers)):
+    if first.user.follows or (first.is_primary and any(answer.call_id not in own for answer in first.answers)):
         return False
     # A model that is given answers to its calls has no need of the user's text, unless the input is all there is.
-    return True if first.answers or any(node.answers for node in asked) else None
+    return True if any(node.answers for node in asked) else None
 
 
 def earlier_turns(speaking: Sequence[Node], history: History) -> EarlierTurns | None:
     """Return the turns in the first model call's input; `None` where it may have been stripped of calls or results."""
-    first = next(_asked(speaking), None)
+    first = next(iter(_asked(speaking)), None)
     answers = [answer for answer in first.answers if not answer.by_provider] if first is not None else []
     results = [answer.result for answer in answers]
     are_whole = (type(one) is Recorded or (type(one) is Unparsed and one.reason != "truncated") for one in results)
@@ -115,11 +115,9 @@ def earlier_turns(speaking: Sequence[Node], history: History) -> EarlierTurns | 
     return EarlierTurns(tuple(texts), tuple(results))
 
 
-def _asked(speaking: Sequence[Node]) -> Iterator[Node]:
-    """Yield the model calls with a text of the user in their input."""
-    for node in speaking:
-        if node.model_call is not None and any(seen.role == "user" for seen in node.messages):
-            yield node
+def _asked(speaking: Sequence[Node]) -> Sequence[Node]:
+    """Return the model calls with a text of the user in their input."""
+    return [node for node in speaking if node.user is not None and node.model_call is not None]
 
 
 def new_offers(offering: Sequence[Node]) -> list[Offer]:
@@ -128,7 +126,7 @@ def new_offers(offering: Sequence[Node]) -> list[Offer]:
     newest: tuple[ToolDefinition, ...] | None = None
     for node in offering:
         for offer in node.offers:
-            if offer.tools != newest:
+            if offer.tools is not newest and offer.tools != newest:
                 newest = offer.tools
                 found.append((node.time_ns, newest))
     return found
@@ -198,7 +196,7 @@ def _run(run: Node, speaking: Sequence[Node], offering: Sequence[Node]) -> Run:
     if prompt is None:
         prompt = _first(_text(node, "user") for node in speaking)
     if response is None:
-        response = _first(_text(node, "assistant") for node in sorted(speaking, key=lambda node: -node.until_ns))
+        response = _first(_text(node, "assistant") for node in sorted(speaking, key=_end, reverse=True))
     return Run(
         span=run.ref,
         above=outer.ref if outer is not None else None,
@@ -214,8 +212,8 @@ def _run(run: Node, speaking: Sequence[Node], offering: Sequence[Node]) -> Run:
 
 
 def _text(node: Node, role: str) -> str | None:
-    texts = dict.fromkeys(seen.text for seen in node.messages if seen.role == role and seen.text)
-    return "\n".join(texts) if texts else None
+    texts = [seen.text for seen in node.messages if seen.role == role and seen.text]
+    return "\n".join(dict.fromkeys(texts)) if texts else None
 
 
 def _first(texts: Iterator[str | None]) -> str | None:
@@ -230,8 +228,7 @@ def with_errors(runs: Sequence[Run], whole: Node, index: NodeIndex, calls: Seque
         if call.error is not None and call.error.message:
             words = _words(call.error)
             failed_ns[words] = max(call.end_ns, failed_ns.get(words, 0))
-    models = [node for node in index.nodes if node.model_call is not None]
-    asked = max(models, key=lambda node: node.start_ns, default=None)
+    asked = max(index.models, key=lambda node: node.start_ns, default=None)
     failing = [(node, node.failure) for node in index.failing if node.failure is not None]
     failed = {node.ref: error for node, error in failing if _ends_run(node, error, failed_ns, asked)}
     if not failed:

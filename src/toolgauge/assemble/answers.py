@@ -89,6 +89,8 @@ class Answers:
             waiting = self._paused.get(call_id) if call_id is not None and not has_run else None
             return waiting or self._by_order.get(id(pair))
         asked, answers = self._asked[call_id], first.answers
+        if len(asked) == 1 == len(answers):
+            return answers[0]
         number, asked_before = self._occurrence.get(id(pair), 0), bisect_right(asked, first.time_ns)
         held = len(given.answers) if (given := self._given(pair)) is not None else 0
         if given is not None and answers[held - 1 : held] == given.answers[-1:]:
@@ -169,21 +171,20 @@ class Answers:
                     self._paused[call_id] = answer
                 elif answer.error is not None and answer.error.kind == REFUSED and call_id not in reused:
                     self._refused[call_id] = answer
-                elif call_id not in settled_here and self._note(call_id, node, time_ns, answer):
-                    settled_here.add(call_id)
+                elif call_id not in settled_here:
+                    times = self._asked.get(call_id)
+                    if times is None or time_ns < times[0]:
+                        # Its call was made later.
+                        continue
+                    known = self._sightings.setdefault(call_id, [])
+                    if known and known[-1].node is node:
+                        known[-1].answers.append(answer)
+                    else:
+                        known.append(_Sighting(node, time_ns, [answer]))
+                    # No later one of the trace can matter.
+                    if len(times) == 1 and time_ns > times[0]:
+                        settled_here.add(call_id)
         return have_ids
-
-    def _note(self, call_id: str, node: Node, time_ns: int, answer: CallAnswered) -> bool:
-        """Take an answer, unless its call was made later; return whether no later one of the trace can matter."""
-        times = self._asked.get(call_id)
-        if times is None or time_ns < times[0]:
-            return False
-        known = self._sightings.setdefault(call_id, [])
-        if known and known[-1].node is node:
-            known[-1].answers.append(answer)
-        else:
-            known.append(_Sighting(node, time_ns, [answer]))
-        return len(times) == 1 and time_ns > times[0]
 
 
 _moment: Callable[[tuple[int, Node]], int] = itemgetter(0)

@@ -242,7 +242,10 @@ class Assembler:
                 self._recent.add(reading)
                 return True
             trace = self._open(reading.ref.trace_id, now_ns, entry, is_scored=is_scored)
-        self._add_to(trace, reading, now_ns, given)
+        self._traces.add(trace, reading, now_ns, given)
+        # Asked here as well: hardly any span is a trace of its own.
+        if reading.parent_span_id is None and type(reading) is Reading:
+            self._unmatched.note(reading)
         if entry is not None and trace.is_new_entry(entry):
             self._claims += 1
         if self._traces.size_bytes > self.eviction.above_bytes:
@@ -355,14 +358,8 @@ class Assembler:
         for head in heads:
             self._traces.add_head(trace, head, now_ns)
         for reading in readings:
-            self._add_to(trace, reading, now_ns, None)
+            self._traces.add(trace, reading, now_ns, None)
         return trace
-
-    def _add_to(self, trace: OpenTrace, reading: Reading | WaitingSpan, now_ns: int, given: WaitingSpan | None) -> None:
-        self._traces.add(trace, reading, now_ns, given)
-        # Asked here as well: hardly any span is a trace of its own.
-        if reading.parent_span_id is None and type(reading) is Reading:
-            self._unmatched.note(reading)
 
     def _evict(self, now_ns: int) -> None:
         # During recovery everything fitted into the process before, and traces for conversations leave soon.

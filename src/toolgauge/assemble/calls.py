@@ -84,8 +84,12 @@ def fate(pair: Pair, answer: CallAnswered | None, offers: Offers, *, has_tool_sp
         return _of_requested(request, answer, has_tool_spans=has_tool_spans)
     result, error = execution.result, execution.error
     stopped = not_executed(error, result)
+    answered_with = NOT_RECORDED
     if answer is not None:
-        answered = not_executed(answer.error, answer.result)
+        answered_with = answer.result
+        # Nearly always the answer repeats the result of the span.
+        is_same = error is answer.error is None and answered_with == result
+        answered = stopped if is_same else not_executed(answer.error, answered_with)
         if answered is not None:
             return _unexecuted(answered, answer.result, answer.error)
         if stopped == "paused":
@@ -96,8 +100,6 @@ def fate(pair: Pair, answer: CallAnswered | None, offers: Offers, *, has_tool_sp
             result = answer.result
     if stopped is not None:
         return _unexecuted(stopped, result, error)
-    answered_with = answer.result if answer is not None else NOT_RECORDED
-    # Nearly always the answer repeats the result of the span.
     error = error or mcp_failure(result) or (mcp_failure(answered_with) if answered_with != result else None)
     if error is None:
         return Fate("executed", result, None)
@@ -220,9 +222,10 @@ def tool_calls(
     """Return the calls of turns that began at `turns_ns`; `wholes` are the spans that stand for whole traces."""
     calls: list[ToolCall] = []
     for number, turn in enumerate(turns):
+        trace_id = turn.pairs[0].asking.ref.trace_id
+        whole, has_tool_spans = wholes[trace_id], trace_id in with_tool_spans
         for position, pair in enumerate(turn.pairs):
-            trace_id = pair.asking.ref.trace_id
-            became = fate(pair, answers.to(pair), offers, has_tool_spans=trace_id in with_tool_spans)
+            became = fate(pair, answers.to(pair), offers, has_tool_spans=has_tool_spans)
             # The first turn in which the result was known.
             known_turn: int | None = None
             if became.error is not None or type(became.result) is not NotRecorded:
@@ -235,7 +238,7 @@ def tool_calls(
                     # Clocks are rounded: the model that asked is told later all the same.
                     known_turn = bisect_left(turns_ns, known_ns, number + 1)
             place = (len(calls), number, position, known_turn)
-            calls.append(_tool_call(pair, became, wholes[trace_id], place))
+            calls.append(_tool_call(pair, became, whole, place))
     return tuple(calls)
 
 
@@ -300,6 +303,9 @@ def _arguments(request: Request | None, execution: Execution | None) -> Content:
     if execution is None:
         return asked
     given = execution.arguments
+    # Nearly always both are the same.
+    if given == asked:
+        return asked
     if type(asked) is NotRecorded:
         # Both say nothing; that something was hidden on purpose says more.
         return asked if type(given) is NotRecorded else given
@@ -310,5 +316,4 @@ def _arguments(request: Request | None, execution: Execution | None) -> Content:
     if type(given) is not Recorded or type(given.value) is not dict or not given.value:
         # A single value written bare, or text, says less than the object that the model wrote.
         return asked
-    is_same = type(asked) is Recorded and asked.value == given.value
-    return asked if is_same or adds_to(given.value, asked) else given
+    return asked if adds_to(given.value, asked) else given

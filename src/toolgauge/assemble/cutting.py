@@ -31,18 +31,19 @@ from toolgauge.model.observations import (
     ToolsOffered,
 )
 
-_BEGINS = ("{", "[", "(", '"')
+# The first characters of JSON, and of other languages' way to write values.
+BEGINS = ("{", "[", "(", '"')
 
 
 def with_truncated_values(readings: Sequence[Reading]) -> Sequence[Reading]:
     """Return the readings, with values that end at one length (characters, UTF-8 bytes or UTF-16 units) as truncated.
 
     Two texts of JSON that is valid up to its end show a limit, or one and another text if no text of the trace is longer.
+    Only traces with unreadable JSON (`Node.may_be_cut`) pay for it.
     """
-    # Only traces with unreadable JSON pay for the rest.
-    if not _may_be_cut(readings):
-        return readings
     truncated = _cut_at_common_length(readings)
+    if not truncated:
+        return readings
 
     def as_truncated(content: Content) -> Content:
         text = _whole_text(content)
@@ -54,20 +55,6 @@ def with_truncated_values(readings: Sequence[Reading]) -> Sequence[Reading]:
         observations = [_mapped(seen, as_truncated) for seen in one.observations] if is_hit else ()
         marked.append(replace(one, observations=tuple(observations)) if is_hit else one)
     return marked
-
-
-def _may_be_cut(readings: Sequence[Reading]) -> bool:
-    # Asked of every observation: loops cost a third of what a generator and a call each do.
-    for reading in readings:
-        for seen in reading.observations:
-            if type(seen) is CallRequested:
-                if type(seen.arguments) is Unparsed:
-                    return True
-            elif type(seen) is CallExecuted:
-                result = seen.result.value if type(seen.result) is Recorded else None
-                if type(seen.arguments) is Unparsed or (type(result) is str and result.startswith(_BEGINS)):
-                    return True
-    return False
 
 
 def _cut_at_common_length(readings: Sequence[Reading]) -> Set[str]:

@@ -140,10 +140,10 @@ def requested_calls(index: NodeIndex) -> list[Request]:
     nested = [node for node in primary if node.branch.model_above is not None]
     if nested:
         _absorb_above(nested)
-    if any(map(_may_repeat, primary)):
+    if True in [node.model_call is not None and node.model_call.may_repeat for node in primary]:
         _absorb_repetitions(primary)
     # A single instrumentation, the usual case, has no duplicates; argument keys are expensive.
-    if len({node.first.scope for node in primary}) > 1 or len(set(map(place_and_time, primary))) < len(primary):
+    if len({node.first.scope for node in primary}) > 1 or len({node.start_ns for node in primary}) < len(primary):
         _absorb_doubled_requests(primary)
     if len(primary) < len(requesting):
         known = RequestIndex(request for node in primary for request in _alive(node))
@@ -355,7 +355,7 @@ def executed_calls(executing: Sequence[Node], requests: Sequence[Request]) -> li
     if len({execution.node.first.scope for execution in calls}) > 1:
         _absorb_doubled(calls)
         calls = _outermost(calls)
-    if len({place_and_time(execution.node) for execution in calls}) < len(calls):
+    if len({(one.node.parent, one.node.start_ns, one.node.end_ns) for one in calls}) < len(calls):
         _absorb_copies(calls, requests)
         calls = _outermost(calls)
     ids = [execution.call_id for execution in calls if execution.call_id is not None]

@@ -73,7 +73,7 @@ def join(
     traces: Sequence[GatheredTrace], *, scope: TrajectoryScope, closed_because: ClosedBecause
 ) -> Trajectory | None:
     """Return the trajectory, `None` when no agent, model or tool call was observed."""
-    indexes = [(trace, NodeIndex(plant(with_truncated_values(trace.readings), trace.parents))) for trace in traces]
+    indexes = [(trace, NodeIndex(_nodes(trace))) for trace in traces]
     planted = sorted([_Planted(trace, index) for trace, index in indexes if index.of_run], key=lambda one: one.order)
     if not planted:
         return None
@@ -94,6 +94,13 @@ def join(
     for node in index.nodes:
         del node.requests, node.executions, node.branch, node.below
     return _repaired(trajectory, traces, repairs) if repairs else trajectory
+
+
+def _nodes(trace: GatheredTrace) -> Sequence[Node]:
+    """Return the nodes of a trace, with values that a sender's limit cut marked as truncated."""
+    nodes = plant(trace.readings, trace.parents)
+    readings = with_truncated_values(trace.readings) if True in [node.may_be_cut for node in nodes] else trace.readings
+    return nodes if readings is trace.readings else plant(readings, trace.parents)
 
 
 def _repaired(damaged: Trajectory, traces: Sequence[GatheredTrace], repairs: Mapping[str, Repair]) -> Trajectory | None:
@@ -140,6 +147,8 @@ def _joined(
     # Log records without a span count where there is nothing else.
     spans = [node for node in index.nodes if not node.from_log_only] or index.nodes
     offers = new_offers(index.offering)
+    # The model calls that asked for tools without a trace of the requests.
+    silent = [node for one in planted if not one.index.executing for node in one.index.models if not node.requests]
     agents = [node.agent_run.agent for node in index.running if node.agent_run is not None]
     agents += [call.agent for call in calls]
     producer = index.nodes[0].first if root is None else root.first
@@ -162,12 +171,12 @@ def _joined(
         start_ns=min([node.start_ns for node in spans]),
         end_ns=max([node.end_ns for node in spans]),
         left_out=merged([trace.left_out for trace in traces]),
-        hidden_turns=sum([_hidden_turns(one.index) for one in planted]),
+        hidden_turns=sum([node.model_call is not None and node.model_call.stopped_for_tools for node in silent]),
         has_beginning=has_beginning(index.speaking),
-        has_media=any(seen.has_media for node in index.speaking for seen in node.messages),
+        has_media=True in [seen.has_media for node in index.speaking for seen in node.messages],
         runs=tuple(runs),
         code_steps=code_steps(index),
-        tokens=tokens_of([one.index.nodes for one in planted]),
+        tokens=tokens_of([one.index.models for one in planted]),
         split_sign=split_sign(index, pairs, traces[0].parents) if len(planted) == 1 else None,
         sources=_sources(index.nodes),
     )
@@ -179,7 +188,7 @@ def _calls(planted: Sequence[_Planted], index: NodeIndex) -> tuple[list[Pair], l
     mark_paused(pairs, index.nodes)
     if len(planted) > 1:
         pairs = resumed(sorted(pairs, key=asked))
-    elif any(pair.execution is not None and pair.execution.waits for pair in pairs):
+    elif True in [pair.execution is not None and pair.execution.waits for pair in pairs]:
         pairs = resumed(pairs)
     turns = in_turns(pairs)
     turns_ns = [turn.node.time_ns for turn in turns]
@@ -192,14 +201,12 @@ def _calls(planted: Sequence[_Planted], index: NodeIndex) -> tuple[list[Pair], l
 
 def _conversation_id(root: Node | None, nodes: Sequence[Node]) -> str | None:
     """Return the conversation id of the lowest rank; among equals the root's, else the earliest."""
-    seen = [node.conversation for node in (root, *nodes) if node is not None and node.conversation is not None]
-    return min(seen, key=lambda one: one.rank).conversation_id if seen else None
-
-
-def _hidden_turns(index: NodeIndex) -> int:
-    """Count the model calls that asked for tools without a trace of the requests."""
-    stopped = [] if index.executing else [node.model_call for node in index.nodes if not node.requests]
-    return sum([call is not None and call.stopped_for_tools for call in stopped])
+    best = root.conversation if root is not None else None
+    for node in nodes if best is None or best.rank else ():
+        one = node.conversation
+        if one is not None and (best is None or one.rank < best.rank):
+            best = one
+    return best.conversation_id if best is not None else None
 
 
 def _sources(nodes: Sequence[Node]) -> tuple[SpanSource, ...]:
@@ -249,10 +256,10 @@ def _attributes(traces: Iterable[GatheredTrace], root: Node | None) -> dict[str,
 
 
 def tokens_of(traces: Iterable[Sequence[Node]]) -> Tokens | None:
-    """Return the tokens of all traces, whose nodes come in order of time; `None` where none were recorded."""
+    """Return the tokens of the model calls of all traces, each in order of time; `None` where none were recorded."""
     sums, measured, unmeasured = [0, 0], False, 0
     for nodes in traces:
-        for node in _counted([node for node in nodes if node.model_call is not None]):
+        for node in _counted(nodes):
             found = _tokens(node)
             measured = measured or found != (None, None)
             unmeasured += None in found
@@ -270,9 +277,12 @@ def _is_measured(node: Node) -> bool:
     return _tokens(node) != (None, None)
 
 
-def _counted(calls: Sequence[Node]) -> list[Node]:
+def _counted(calls: Sequence[Node]) -> Sequence[Node]:
     """Leave out the spans that show the same calls as others."""
     nested = [node for node in calls if node.branch.model_above is not None]
+    # A single instrumentation, as nearly always, shows nothing twice.
+    if not nested and len({node.first.scope for node in calls}) <= 1:
+        return calls
     around: set[int] = set()
     around_measured: set[int] = set()
     for node in nested:
@@ -287,7 +297,6 @@ def _counted(calls: Sequence[Node]) -> list[Node]:
     around |= {id(one) for one in unmeasured if any(map(_is_measured, islice(_models_around(one), _MAX_NESTING)))}
     if around:
         counted = [node for node in counted if _is_measured(node) or id(node) not in around]
-    # A single instrumentation, as nearly always, shows nothing twice.
     if len({node.first.scope for node in counted}) <= 1:
         return counted
     # Two instrumentations wrote spans of one call side by side: they overlap, with the same tokens.

@@ -66,7 +66,8 @@ class LoopDetector:
 
     def add(self, ref: SpanRef, now_ns: int) -> None:
         """Count one span."""
-        self.turn_over_if_due(now_ns)
+        if now_ns - self._began_ns >= _WINDOW_NS:
+            self.turn_over_if_due(now_ns)
         known, newer = hash(ref), self._newer
         if known in newer or known in self._older:
             self._repeated += 1

@@ -83,6 +83,10 @@ class Node(Struct, eq=False):
     offers: list[ToolsOffered] = []
     definition: ToolDefinition | None = None
     messages: list[MessageSeen] = []
+    # The first text of the user.
+    user: MessageSeen | None = None
+    # Whether a call on it has unreadable JSON.
+    may_be_cut: bool = False
     conversation: ConversationSeen | None = None
     # The error that the span ended with, where it is no execution of a tool.
     failure: CallError | None = None
@@ -248,12 +252,8 @@ class NodeIndex:
         self.speaking = [node for node in nodes if node.messages]
         self.offering = [node for node in nodes if node.offers]
         self.running = [node for node in nodes if node.agent_run is not None]
+        self.models = [node for node in nodes if node.model_call is not None]
         self.failing = [node for node in nodes if node.failure is not None]
         self.coding = [node for node in nodes if node.code_step is not None]
-
-    @property
-    def of_run(self) -> bool:
-        """Whether any agent, model or tool call was seen."""
-        if self.requesting or self.executing or self.running:
-            return True
-        return any(node.model_call is not None for node in self.nodes)
+        # Whether any agent, model or tool call was seen.
+        self.of_run = bool(self.requesting or self.executing or self.running or self.models)

@@ -40,23 +40,27 @@ class Pair(Struct, eq=False):
 def pair(requests: Sequence[Request], executions: Sequence[Execution]) -> list[Pair]:
     """Return all calls of one trace in order of time. Both sides come in that order too."""
     asking, left = requests, executions
+    ran = {execution.call_id: execution for execution in executions if execution.call_id is not None}
+    found: _Pairs = [(request, ran[request.call_id]) for request in requests if request.call_id in ran]
+    # Nearly always each id stands for one call.
+    are_single = len(ran) == len(executions) and len({request.call_id for request in requests}) == len(requests)
     for key, matches in _RULES:
         if not asking or not left:
             break
-        for request, execution in _matched(asking, left, key, matches):
+        for request, execution in found if are_single and key is _by_id else _matched(asking, left, key, matches):
             request.execution = execution
             execution.was_requested = True
         asking = [request for request in asking if request.execution is None]
         left = [execution for execution in left if not execution.was_requested]
-    found: list[Pair] = []
+    asked_for: list[Pair] = []
     for request in requests:
         execution, call_id = request.execution, request.call_id
         if call_id is None and execution is not None:
             call_id = execution.call_id
-        found.append(Pair(request, execution, request.node, request.name, call_id))
+        asked_for.append(Pair(request, execution, request.node, request.name, call_id))
     # Of an execution without a name only its request could name the tool.
     alone = [Pair(None, one, one.node, one.name, one.call_id) for one in left if one.name]
-    return sorted([*found, *alone], key=asked) if alone else found
+    return sorted([*asked_for, *alone], key=asked) if alone else asked_for
 
 
 asked: Callable[[Pair], int] = attrgetter("asking.place")
@@ -138,9 +142,6 @@ def _in_order(requests: Sequence[Request], executions: Sequence[Execution]) -> _
 
 def _of_one_id(requests: Sequence[Request], executions: Sequence[Execution]) -> _Pairs:
     """Pair views that share a call id. Where one id stands for several calls, names and arguments decide, else the order."""
-    if len(requests) == len(executions) == 1:
-        yield requests[0], executions[0]
-        return
     for key, matches in _RULES_OF_ONE_ID:
         found = list(_matched(requests, executions, key, matches))
         yield from found

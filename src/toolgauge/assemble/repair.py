@@ -37,8 +37,8 @@ class Needed(Struct, frozen=True):
 
 def model_calls(index: NodeIndex) -> list[Node]:
     """Return the model calls with input or calls, without wrappers, which repeat a nested model call."""
-    models = [node for node in index.nodes if node.model_call is not None and node.is_primary]
-    models = [node for node in models if node.requests or shows_input(node)]
+    # Some spans around model calls hold nothing of an input.
+    models = [one for one in index.models if one.is_primary and (one.requests or one.answers or one.user is not None)]
     outer = around(models)
     return [node for node in models if id(node) not in outer and not node.from_log_only]
 
@@ -62,8 +62,8 @@ def may_be_damaged(index: NodeIndex, pairs: Sequence[Pair]) -> bool:
                 return True
         before[run] = count
     names: dict[int, frozenset[str]] = {}
-    for node in index.nodes:  # noqa: SIM110 - a loop costs half of what a generator does
-        if node.model_call is not None and is_damaged(node, names):
+    for node in index.models:  # noqa: SIM110 - a loop costs half of what a generator does
+        if is_damaged(node, names):
             return True
     return False
 
@@ -81,9 +81,11 @@ def is_damaged(node: Node, names: dict[int, frozenset[str]]) -> bool:
             is_offered = is_offered or request.name in offered
         if not is_offered:
             return True
+        if request.arguments.value or request.arguments.value != {}:
+            continue
         # An empty object may stand for arguments that were lost, unless the tool's span has some.
         given = request.execution.arguments if request.execution is not None else NOT_RECORDED
-        if request.arguments.value == {} and (type(given) is NotRecorded or given == Recorded({})):
+        if type(given) is NotRecorded or given == Recorded({}):
             return True
     if node.requests:
         return False
@@ -91,11 +93,6 @@ def is_damaged(node: Node, names: dict[int, frozenset[str]]) -> bool:
         if seen.role == "assistant":
             return seen.text.lstrip()[:1] in _JSON
     return True
-
-
-def shows_input(node: Node) -> bool:
-    """Return whether anything of a model's input was recorded: some spans around model calls hold none."""
-    return bool(node.answers) or any(seen.role == "user" for seen in node.messages)
 
 
 def given_at_first(index: NodeIndex, models: Sequence[Node]) -> Given:
@@ -306,7 +303,7 @@ class _Restored:
         self._handed_on = before
         if before is not None:
             self._outputs, models = [before], [before, *models]
-        self._inputs = [node for node in models if shows_input(node)]
+        self._inputs = [node for node in models if node.answers or node.user is not None]
         self._started = {execution.call_id: node.time_ns for node in index.executing for execution in node.executions}
         # Spans around model calls show the calls of several outputs, or of the newest alone.
         self._around = around(models)

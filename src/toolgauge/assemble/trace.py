@@ -309,8 +309,9 @@ class OpenTrace:
         if span_id in self._parents:
             return
         self._parents[span_id] = parent
-        self._missing.pop(span_id, None)
-        if parent is not None and not is_remote and parent not in self._parents:
+        if span_id in self._missing:
+            del self._missing[span_id]
+        if parent is not None and parent not in self._parents and not is_remote:
             self._missing[parent] = None
         if span_id in self._awaited:
             del self._awaited[span_id]

@@ -12,8 +12,10 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from toolgauge.assemble.canonical import fold_name
+from toolgauge.assemble.cutting import BEGINS
 from toolgauge.assemble.dedupe import RequestIndex
 from toolgauge.assemble.node import NOWHERE, TOP, Branch, Execution, Node, Request, order
+from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.observations import (
     AgentRun,
     CallAnswered,
@@ -251,13 +253,19 @@ def _observed(reading: Reading) -> Node:
             node.conversation = seen if node.conversation is None else lower(node.conversation, seen)
         elif type(seen) is MessageSeen:
             node.messages.append(seen)
+            if seen.role == "user" and node.user is None:
+                node.user = seen
         elif type(seen) is CallExecuted:
-            content = (seen.name, seen.call_id, seen.arguments, seen.agent, seen.result, seen.error)
-            is_protocol, from_log = seen.protocol is not None, reading.is_log
-            node.executions.append(
-                Execution(node, *content, is_protocol, seen.tool_id, from_log, is_unfinished=seen.is_unfinished)
+            arguments, result, error, is_protocol = seen.arguments, seen.result, seen.error, seen.protocol is not None
+            text = result.value if type(result) is Recorded else None
+            node.may_be_cut |= type(arguments) is Unparsed or (type(text) is str and text.startswith(BEGINS))
+            execution = Execution(
+                node, seen.name, seen.call_id, arguments, seen.agent, result, error, is_protocol, seen.tool_id, is_log
             )
+            execution.is_unfinished = seen.is_unfinished
+            node.executions.append(execution)
         elif type(seen) is CallRequested:
+            node.may_be_cut |= type(seen.arguments) is Unparsed
             content = (seen.name, seen.call_id, seen.arguments, seen.agent)
             node.requests.append(Request(node, *content, seen.position, seen.usable, seen.output, seen.by_provider))
         elif type(seen) is CallAnswered:
@@ -326,6 +334,8 @@ def _folded(readings: Sequence[Reading]) -> Node:
             known = node.conversation
             node.conversation = log.conversation if known is None else lower(known, log.conversation)
         node.messages += log.messages
+        node.user = node.user or log.user
+        node.may_be_cut |= log.may_be_cut
         node.offers += log.offers
         if log.requests and node.requests:
             requests = requests or RequestIndex(node.requests)

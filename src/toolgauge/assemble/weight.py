@@ -90,7 +90,7 @@ class Scale:
 
     def resource(self, resource: Resource) -> int:
         """Return about how many bytes a resource takes, where it is not remembered by now."""
-        return self._once(resource, _PARSED * resource.size_bytes)
+        return 0 if id(resource) in self._shared else self._once(resource, _PARSED * resource.size_bytes)
 
     def _tools(self, offered: ToolsOffered | ToolDescribed) -> int:
         if isinstance(offered, ToolDescribed):

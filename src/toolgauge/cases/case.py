@@ -18,6 +18,7 @@ class CaseError(Exception):
 
 
 _MAX_DEPTH = 100
+_ARRAY = "one JSON object a line, not an array: `jq -c '.[]' FILE` writes such lines"
 _TOO_DEEP = f"nested deeper than {_MAX_DEPTH} levels"
 # Left out without a word, these would let a case pass.
 _MISSED = ("config", "expected", "pass_at")
@@ -67,13 +68,13 @@ def parse(line: Line) -> Case | Unreadable:
     try:
         written: Json = json.loads(line.content)
     except ValueError as error:
-        return Unreadable(place=line.place, problem=f"not JSON: {error}")
+        return Unreadable(place=line.place, problem=_ARRAY if line.content.strip() == b"[" else f"not JSON: {error}")
     except RecursionError:
         return Unreadable(place=line.place, problem=_TOO_DEEP)
     if _is_too_deep(written, line.content):
         return Unreadable(place=line.place, problem=_TOO_DEEP)
     if not isinstance(written, dict):
-        return Unreadable(place=line.place, problem="a case is a JSON object")
+        return Unreadable(place=line.place, problem=_ARRAY if isinstance(written, list) else "a case is a JSON object")
     if (problem := _problem(written)) is not None:
         return Unreadable(place=line.place, problem=problem)
     expected = _object(written, "expected")
@@ -96,11 +97,8 @@ def _is_too_deep(written: Json, content: bytes) -> bool:
         return False
     level: list[Json] = [written]
     for _ in range(_MAX_DEPTH):
-        level = [
-            inner
-            for item in level
-            for inner in (item.values() if isinstance(item, dict) else item if isinstance(item, list) else ())
-        ]
+        parents = [list(item.values()) if isinstance(item, dict) else item for item in level]
+        level = [inner for parent in parents if isinstance(parent, list) for inner in parent]
         if not level:
             return False
     return True
@@ -158,6 +156,8 @@ def lines(files: Sequence[str]) -> Iterator[Line]:
                         # Of a compressed file less is read than comes out.
                         after = source.tell() if source.seekable() else before
                         yield Line(place=f"{shown}:{number}", content=content, read=after - before)
+                        if number == 1 and content.strip() == b"[":
+                            break
                         before = after
         except UNREADABLE as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else error

@@ -10,6 +10,7 @@ import click
 from toolgauge.cli.loaded_criteria import load_to_score
 from toolgauge.cli.main import configuration_options, criteria_option
 from toolgauge.cli.output import reading_progress, terminal_style
+from toolgauge.config.problems import suggestion
 from toolgauge.model.errors import ConfigError, ToolgaugeError
 from toolgauge.model.records import ENVIRONMENT, VERSION
 from toolgauge.model.trajectory import Trajectory
@@ -26,6 +27,7 @@ from toolgauge.recordings.conversation_means import (
 )
 from toolgauge.recordings.recorded_requests import scorecards
 from toolgauge.recordings.verdict import Answer, Question
+from toolgauge.report.terminal import printable
 from toolgauge.service.pipeline_factory import offline_pipeline
 
 _EXIT_CODES: dict[Answer, int] = {"no_worse": 0, "worse": 1, "not_enough_data": 3}
@@ -126,13 +128,21 @@ def command(
         # 1 would say that the release is worse.
         raise ConfigError(error.message, hint=error.hint) from error
     question = Question(margin=margin, confidence=confidence, looks_often=live is not None)
+    _check_filters(filters, observed, live)
     compared = compare(observed, versions, filters, question)
     lines = markdown_lines(compared) if as_markdown else table_lines(compared, terminal_style())
     for line in (json.dumps(comparison_object(compared)),) if as_json else lines:
         click.echo(line)
-    for sentence in conclusion(compared):
-        click.echo(sentence, err=True)
+    click.echo("\n".join(conclusion(compared)), err=True)
     return _EXIT_CODES[compared.answer]
+
+
+def _check_filters(filters: Filters, observed: Observed, live: str | None) -> None:
+    for name, value, known in filters.unmatched(observed):
+        text, hint = f"nothing that was scored has the {name} {quoted(value)}", suggestion(value, map(printable, known))
+        if live is None:
+            raise ConfigError(text, hint=hint)
+        click.echo(f"{text}: {hint or 'nothing was scored yet'}", err=True)
 
 
 def _check_usage(
@@ -173,12 +183,14 @@ def _two_recordings(score: _Observe, base: str, new: str) -> tuple[Observed, Seq
 def _split(
     score: _Observe, files: tuple[str, ...], by: str, base: str | None, new: str | None
 ) -> tuple[Observed, Sequence[Versions]]:
-    observations = Observations()
-    without = score(observations, files, lambda trajectory: attribute(trajectory, by))
+    observations, names = Observations(), {SERVICE}
+    without = score(observations, files, lambda one: names.update(one.resource) or attribute(one, by))
     if without:
         click.echo(f"{without} trajectories without `{by}` were left out", err=True)
     observed = observations.observed(without={by} & {SERVICE, ENVIRONMENT})
     seen = sorted({version for versions in observed.first_seen_ns.values() for version in versions})
+    if without and not seen:
+        raise ConfigError(f"no trajectory has {quoted(by)}", hint=suggestion(by, map(printable, names)))
     for wanted in (base, new):
         if wanted is not None and wanted not in seen:
             known = ", ".join(quoted(version) for version in seen[:20]) or "none"
@@ -195,6 +207,7 @@ def _chosen(observed: Observed, base: str | None, new: str | None, by: str) -> t
         if wanted is not None and not any(wanted in seen for seen in observed.first_seen_ns.values()):
             click.echo(f"{quoted(wanted)} has not been seen as `{by}`", err=True)
     if not versions:
-        few = "two values" if any(observed.first_seen_ns.values()) else "a value"
-        click.echo(f"no service has {few} of `{by}`", err=True)
+        click.echo(
+            f"no service has {'two values' if any(observed.first_seen_ns.values()) else 'a value'} of `{by}`", err=True
+        )
     return versions

@@ -25,13 +25,17 @@ def command(files: tuple[str, ...], *, references: Path | None, key: str) -> Non
     trajectories of agentevals and configurations of promptfoo, as JSON, JSON Lines or YAML. Files that refer to each
     other are given together. The criteria go to standard output, what could not be carried over to standard error.
 
-    With more than one case, what is expected in each goes to the file of `--references`; its path in the criteria is
-    relative to them.
+    Where a criterion has more than one case, what is expected in each goes to the file of `--references`; its path in the
+    criteria is relative to them.
     """
     documents = [document for file in files for document in read_documents(file)]
     converted = convert(documents, references, key)
     for path, lines in converted.references.items():
         write_text(path, "".join(f"{line}\n" for line in lines))
     click.echo(as_yaml({"criteria": converted.criteria}), nl=False)
+    if references is not None and not converted.references:
+        click.echo(f"`{references}` was not written: the criteria hold what is expected in their cases", err=True)
+    if converted.case is not None:
+        click.echo(printable(f"each run needs the attribute `{key}` with its case, as `{converted.case}`"), err=True)
     for note in converted.notes:
         click.echo(f"not carried over: {printable(note)}", err=True)

@@ -27,7 +27,7 @@ from toolgauge.report.terminal import Style, indented, printable
 from toolgauge.service.pipeline_factory import redactor
 
 _INDENT = " " * 4
-_MAX_DIFFERENCES = 5
+_MAX_DIFFERENCES = _MAX_CALLS = 5
 _EXIT_CODES = (
     "Exit codes: 0 fine; 1 a case failed, ended in an error or could not be read, there was none, or a failure at run time; "
     "2 misuse or bad configuration."
@@ -109,6 +109,13 @@ def _lines(result: CaseResult, style: Style, shown: Redactor) -> Iterator[str]:
             yield f"{_INDENT}{printable(comparison(shown_difference(one, shown)))}"
         if len(compared) > _MAX_DIFFERENCES:
             yield f"{_INDENT}and {len(compared) - _MAX_DIFFERENCES} more differences"
+        below = [(one.call, one.outcome) for one in result.calls if outcome_word(one.outcome) == "fail"]
+        for call, outcome in below[:_MAX_CALLS]:
+            why = explanation(outcome)
+            name = "" if call is None or call.name in why else f"{call.name}: "
+            yield f"{_INDENT}{indented(f'{name}{why}', _INDENT * 2)}"
+        if len(below) > _MAX_CALLS:
+            yield f"{_INDENT}and {len(below) - _MAX_CALLS} more calls"
 
 
 @contextmanager

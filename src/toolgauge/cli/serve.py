@@ -184,7 +184,8 @@ def _log_end(lost: Losses, *, is_leaf: bool) -> None:
     if lost:
         _LOG.error("stopped; lost: %s", lost, extra=counts)
         return
-    what = "nothing was lost" if lost.kept or is_leaf else "everything was delivered"
+    other = " else" if lost.earlier else ""
+    what = f"nothing{other} was lost" if lost.kept or is_leaf else f"everything{other} was delivered"
     _LOG.info("stopped; %s%s", what, f"; {lost}" if str(lost) else "", extra=counts)
 
 
@@ -263,8 +264,7 @@ def _announce(service: Runtime, config: Config, criteria: Sequence[Criterion], v
         extra = {"transport": name.lower(), "port": receiver.port}
         _LOG.info("receiving OTLP/%s on port %d (%s)", name, receiver.port, _url(settings, receiver.port), extra=extra)
     if service.endpoint is not None and config.exporters.prometheus is not None:
-        port = service.endpoint.port
-        url = _url(config.exporters.prometheus, port)
+        port, url = service.endpoint.port, _url(config.exporters.prometheus, service.endpoint.port)
         _LOG.info("metrics on port %d (%s/metrics)", port, url, extra={"port": port})
     if service.admin is not None and config.admin is not None:
         port = service.admin.port

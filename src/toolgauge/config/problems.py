@@ -90,19 +90,15 @@ def merged(below: Node, above: Node) -> Node:
     """Lay one tree over another: mappings are merged key by key, everything else is replaced."""
     if not isinstance(below.value, dict) or not isinstance(above.value, dict):
         return above
-    entries = dict(below.value)
-    for key, entry in above.value.items():
-        entries[key] = merged(entries[key], entry) if key in entries else entry
-    return Node(entries, above.place)
+    old = below.value
+    entries = {key: merged(old[key], entry) if key in old else entry for key, entry in above.value.items()}
+    return Node({**old, **entries}, above.place)
 
 
 def nearest(node: Node, path: Iterable[PathStep]) -> Node:
     """Follow the path as far as it was written."""
     for step in path:
-        below = node.child(step)
-        if below is None:
-            continue
-        node = below
+        node = node.child(step) or node
     return node
 
 
@@ -116,6 +112,7 @@ def spelled(path: Iterable[PathStep]) -> str:
 
 _PIPELINE_GRAPH = ("service", "processors", "extensions", "connectors")
 _SECRET = ("headers", "auth", "tls")
+_MOST_KNOWN = 50
 # What other evaluation packages call our keys of a criterion and of an expected call; spelled without `_` and `-`.
 _ELSEWHERE = {
     "pass_at": frozenset({"threshold", "passthreshold", "minscore", "passingscore"}),
@@ -170,7 +167,7 @@ def suggestion(word: str, known: Iterable[str]) -> str | None:
     meant += [bare[name] for name in get_close_matches(word.removeprefix(prefix), bare, n=1, cutoff=0.6)]
     if meant:
         return f"did you mean `{meant[0]}`?"
-    return "known: " + ", ".join(f"`{name}`" for name in words) if words else None
+    return "known: " + ", ".join(f"`{name}`" for name in words[:_MOST_KNOWN]) if words else None
 
 
 def _is_elsewhere(word: str, name: str) -> bool:
@@ -273,12 +270,10 @@ def _parents(model: type[BaseModel], path: Sequence[PathStep]) -> list[type[Base
 
 def _limits(model: type[BaseModel], path: Sequence[PathStep]) -> str:
     """Write the least and the greatest number that a key takes, where both are known: ` from 0 to 1`."""
-    fields = [
-        field for parent in _parents(model, path) for name, field in parent.model_fields.items() if name in path[-1:]
-    ]
-    constraints = [one for field in fields for one in field.metadata]
+    fields = (field for one in _parents(model, path) for name, field in one.model_fields.items() if name in path[-1:])
+    metadata = [one for field in fields for one in field.metadata]
     limits: dict[str, object] = {
-        key: getattr(one, key) for one in constraints for key in ("ge", "le") if hasattr(one, key)
+        key: getattr(one, key) for one in metadata for key in ("ge", "le") if hasattr(one, key)
     }
     return f" from {limits['ge']} to {limits['le']}" if len(limits) > 1 else ""
 

@@ -16,7 +16,7 @@ from toolgauge.model.records import Record, Span
 from toolgauge.recognize import conventions, values
 from toolgauge.recognize.conventions import handoff_name, model_call
 from toolgauge.recognize.conventions_reader import PlainDialect
-from toolgauge.recognize.messages import Message, past_calls, read_messages
+from toolgauge.recognize.messages import Message, Messages, past_calls, read_messages
 
 _SCOPE = "opentelemetry.instrumentation.openai_agents"
 # Traceloop's tracer has the same name; it sets none of these.
@@ -79,7 +79,7 @@ class OpenAIAgents(PlainDialect):
         return past_calls(_written(span.attributes.get(conventions.INPUT)))
 
 
-def _written(value: Value) -> list[Message]:
+def _written(value: Value) -> Messages:
     """Read a model's output, its reprs opened."""
     read = values.content(value)
     if not isinstance(read, Recorded):

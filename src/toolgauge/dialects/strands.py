@@ -26,7 +26,7 @@ from toolgauge.model.records import Record, Span, SpanEvent
 from toolgauge.recognize import conventions, values
 from toolgauge.recognize.conventions import model_call
 from toolgauge.recognize.conventions_reader import PlainDialect
-from toolgauge.recognize.messages import Message, past_calls, read_messages
+from toolgauge.recognize.messages import AnyMessage, calls_of, past_calls, read_messages
 from toolgauge.recognize.provider_messages import blocks_message, opened_blocks
 
 _SCOPE = "strands."
@@ -76,7 +76,7 @@ class Strands(PlainDialect):
 
     def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
         """Read the calls in the history that a model was given, and the texts of the user between them."""
-        received: list[Message] = []
+        received: list[AnyMessage] = []
         for event in span.events:
             _gather(event, received, [])
         return past_calls(received)
@@ -94,8 +94,8 @@ class Strands(PlainDialect):
 
 def _messages(span: Span, agent: str | None) -> Iterator[Observation]:
     yield from conventions.system(span.attributes.get(conventions.SYSTEM))
-    received: list[Message] = []
-    written: list[Message] = []
+    received: list[AnyMessage] = []
+    written: list[AnyMessage] = []
     for event in span.events:
         _gather(event, received, written)
         if event.name == conventions.DETAILS:
@@ -107,7 +107,7 @@ def _messages(span: Span, agent: str | None) -> Iterator[Observation]:
     yield from conventions.written(written, agent)
 
 
-def _gather(event: SpanEvent, received: list[Message], written: list[Message]) -> None:
+def _gather(event: SpanEvent, received: list[AnyMessage], written: list[AnyMessage]) -> None:
     attributes = event.attributes
     if event.name == conventions.DETAILS:
         received.extend(read_messages(attributes.get(conventions.INPUT), "user"))
@@ -133,7 +133,7 @@ def _executed(span: Span) -> Iterator[Observation]:
         elif event.name == conventions.DETAILS:
             if arguments == NOT_RECORDED:
                 asked = read_messages(attributes.get(conventions.INPUT), "tool")
-                arguments = next((one.arguments for message in asked for one in message.calls()), NOT_RECORDED)
+                arguments = next((one.arguments for message in asked for one in calls_of(message)), NOT_RECORDED)
             if result == NOT_RECORDED:
                 given = read_messages(attributes.get(conventions.OUTPUT), "tool")
                 answered = (one.result for message in given for one in message.answers())

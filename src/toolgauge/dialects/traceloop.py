@@ -35,7 +35,7 @@ from toolgauge.recognize.langchain import (
     tool_answer,
     waiting_calls,
 )
-from toolgauge.recognize.messages import Message, past_calls, read_messages
+from toolgauge.recognize.messages import Message, calls_of, past_calls, read_messages
 from toolgauge.recognize.values import look_at_ends
 
 ENTITY_NAME = "traceloop.entity.name"
@@ -258,7 +258,7 @@ def _with_item_ids(received: Value, seen: Iterable[Observation]) -> Iterator[Obs
         answered: list[str] = []
         # Answers that follow calls belong to these, in order, where there are as many and no id is shared.
         for message in [*read_messages(received, "user"), None]:
-            called = [] if message is None else [call.call_id for call in message.calls() if call.call_id is not None]
+            called = [] if message is None else [call.call_id for call in calls_of(message) if call.call_id is not None]
             if message is None or (called and answered):
                 are_items = all(item.startswith(_ITEM) for item in asked)
                 if are_items and len(asked) == len(answered) and set(asked).isdisjoint(answered):

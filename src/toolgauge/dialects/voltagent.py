@@ -86,7 +86,7 @@ class VoltAgent(PlainDialect):
 
 def _texts(attributes: Mapping[str, Value]) -> Iterator[Observation]:
     recorded = next((attributes[key] for key in _MESSAGES if key in attributes), None)
-    messages = read_messages(recorded, "user") if recorded is not None else []
+    messages = read_messages(recorded, "user") if recorded is not None else ()
     if messages:
         yield from conventions.received(messages)
     elif text := values.as_str(attributes.get(_INPUT)):

@@ -150,11 +150,10 @@ class ArgumentsSchema(FactsEvaluator):
         if isinstance(definition, ToolDefinition) and definition.takes_text:
             explanation = f"{shown(name)} takes free text, which has no schema"
             free_text = NotEvaluated(reason="no_schema", explanation=explanation)
-        valid, accepted = _valid(shown(name), remark), _valid(shown(name), remark, is_exempt=True)
-        return _Check(schema, valid, accepted, remark, free_text)
+        return _Check(schema, *_valid(shown(name), remark), remark, free_text)
 
 
-class _Check(Struct, frozen=True):
+class _Check(Struct, frozen=True, gc=False):
     """The schema for the calls of one tool in one run, the outcome of valid calls, and of those that the tool accepted."""
 
     schema: _Schema
@@ -199,8 +198,9 @@ class _Definitions:
 
 # Agents call the same few tools all day long.
 @lru_cache(maxsize=_MAX_VALID)
-def _valid(shown_name: str, remarks: str, *, is_exempt: bool = False) -> Scored:
-    return Scored(1.0, f"the arguments of {shown_name} keep to its schema{remarks}", is_exempt=is_exempt)
+def _valid(shown_name: str, remarks: str) -> tuple[Scored, Scored]:
+    explanation = f"the arguments of {shown_name} keep to its schema{remarks}"
+    return Scored(1.0, explanation), Scored(1.0, explanation, is_exempt=True)
 
 
 def _unusable(name: str, error: SchemaError) -> NotEvaluated:
@@ -246,7 +246,7 @@ def _outcome(name: str, arguments: JsonObject, schema: ToolSchema, steps: Steps,
     patterns = schema.skipped_patterns
     unchecked = f"; {patterns} pattern{'s' if patterns > 1 else ''} could not be checked" if patterns else ""
     if not found:
-        return _valid(shown(name), check.remark + unchecked)
+        return _valid(shown(name), check.remark + unchecked)[0]
     # A value or a name that a redaction processor masked breaks no rule: the hidden one may be valid.
     broken = [violation for violation in found if not is_masked(violation, arguments)]
     if not broken:

@@ -122,12 +122,12 @@ class GroundedArguments(FactsEvaluator):
         given, values = values_of(call.arguments.value), list[Value]()
         has_effect, is_exempt = has_taken_effect(call), self._is_exempt
         for value in given:
-            if is_id(value):
-                # A call without effect changed nothing. What counts is whether it was meant for something else than was looked at before.
-                is_judged = has_effect or value.name in looked_up
-            else:
-                is_judged = has_effect and not only_ids and not free_texts.holds(call, value.content)
-            if is_judged and not is_exempt(call.name, value.steps, value.name):
+            named = is_id(value)
+            # A call without effect changed nothing. What counts is whether it was meant for something else than was looked at before.
+            is_judged = has_effect or value.name in looked_up if named else has_effect and not only_ids
+            if not is_judged or is_exempt(call.name, value.steps, value.name):
+                continue
+            if named or not free_texts.holds(call, value.content):
                 values.append(value)
         if not values:
             return None

@@ -9,7 +9,7 @@ import logging
 import random
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -25,7 +25,7 @@ from toolgauge.export.sender import (
     Transient,
     Verdict,
 )
-from toolgauge.export.settings import DestinationSettings, RetrySettings, checked_headers
+from toolgauge.export.settings import SIGNALS, DestinationSettings, RetrySettings, checked_headers
 from toolgauge.model.delivery import Outgoing, Signal
 from toolgauge.model.errors import StartError
 from toolgauge.model.ports import Exporter
@@ -51,8 +51,10 @@ class Outage:
 class DestinationHealth:
     """Tracks outages by a monotonic `clock`; logs changes at most once a minute."""
 
-    def __init__(self, name: str, clock: Callable[[], float], endpoint: str = "") -> None:
-        self._name = name
+    def __init__(
+        self, name: str, clock: Callable[[], float], endpoint: str = "", signals: Sequence[Signal] = SIGNALS
+    ) -> None:
+        self._name, self._signals = name, signals
         self._where = f"{name} ({endpoint})" if endpoint else name
         self._clock = clock
         self._failing_since: float | None = None
@@ -64,8 +66,7 @@ class DestinationHealth:
 
     def now(self) -> Outage | None:
         """Return the current outage; `None` without one."""
-        since = self._failing_since
-        return None if since is None else Outage(self._reason, self._clock() - since)
+        return None if self._failing_since is None else Outage(self._reason, self._clock() - self._failing_since)
 
     def refusing(self) -> tuple[Outage, ...]:
         """Return the signals that the destination refuses."""
@@ -101,18 +102,17 @@ class DestinationHealth:
             _log.info("destination %s accepts requests again after %.0f s", self._name, self._clock() - since)
         self._warned = False
 
-    def dropped(self, signal: Signal, reason: str, spans: int) -> None:
-        """A request was given up."""
+    def dropped(self, signal: Signal, reason: str, spans: int, counter: str) -> None:
+        """A request was given up; `counter` counted it."""
         suppressed = self._dropped.suppressed(reason)
         if suppressed is not None:
-            _log.warning(
-                "destination %s: a request %s was dropped (%s); counted in toolgauge.spans or toolgauge.own.dropped%s",
-                self._where,
-                f"with {spans} spans" if spans else f"of {signal}",
-                reason,
-                repetitions(suppressed),
-                extra={"destination": self._name, "reason": reason},
-            )
+            what = f"with {spans} spans" if spans else f"of {signal}"
+            others = ", ".join(one for one in self._signals if one != signal)
+            is_refused = others and self._refusing.get(signal, ("",))[0] == reason
+            remedy = f"; set `signals: [{others}]` to send it no {signal}" if is_refused else ""
+            text = "destination %s: a request %s was dropped (%s); counted in %s%s%s"
+            extra = {"destination": self._name, "reason": reason}
+            _log.warning(text, self._where, what, reason, counter, remedy, repetitions(suppressed), extra=extra)
 
 
 # A request costs memory beside its body; a flood of tiny ones is bounded by their number.
@@ -226,9 +226,8 @@ class Backoff:
         spread = settings.randomization_factor * (2 * self._random() - 1)
         wait_s = max(self._interval_s * (1 + spread), retry_after_s or 0.0)
         self._interval_s = min(self._interval_s * settings.multiplier, settings.max_interval / SECOND)
-        if settings.max_elapsed_time and elapsed_s + wait_s > settings.max_elapsed_time / SECOND:
-            return None
-        return wait_s
+        is_over = settings.max_elapsed_time and elapsed_s + wait_s > settings.max_elapsed_time / SECOND
+        return None if is_over else wait_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +277,7 @@ class Destination:
         self._renewing: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
         endpoints = ", ".join(redacted_url(endpoint) or "" for endpoint in settings.endpoints)
-        self.health = DestinationHealth(self.name, _monotonic_s, endpoints)
+        self.health = DestinationHealth(self.name, _monotonic_s, endpoints, settings.signals)
         self._undelivered = Undelivered()
         # Requests in the journal, for the next process to send.
         self.kept = Undelivered()
@@ -453,13 +452,13 @@ class Destination:
         self._drop(outgoing, self._end)
 
     def _count_lost(self, outgoing: Outgoing, spans: int, reason: str) -> None:
+        counter = self._metrics.own_dropped if outgoing.own else self._metrics.requests_dropped
+        if outgoing.own or not outgoing.spans:
+            counter.add(1, (self.name, outgoing.signal, reason))
         if spans:
-            self._metrics.spans.add(spans, ("dropped", reason, self.name))
-        if outgoing.own:
-            self._metrics.own_dropped.add(1, (self.name, outgoing.signal, reason))
-        elif not outgoing.spans:
-            self._metrics.requests_dropped.add(1, (self.name, outgoing.signal, reason))
-        self.health.dropped(outgoing.signal, reason, spans)
+            counter = self._metrics.spans
+            counter.add(spans, ("dropped", reason, self.name))
+        self.health.dropped(outgoing.signal, reason, spans, counter.name)
 
 
 def _part(outgoing: Outgoing, parts: tuple[tuple[int, int], ...], body: bytes) -> Outgoing:

@@ -147,9 +147,6 @@ def _errored(error_type: str, message: str) -> Judged:
     return None, Errored(error_type=error_type, message=message)
 
 
-_NO_VERDICT = Errored(error_type="no_verdict", message="there are no verdicts left to answer with")
-
-
 def scripted(verdicts: Sequence[Json]) -> Callable[[Question], JsonObject | Errored]:
     """Answer questions with the verdicts, in order; each question takes as many as it is asked."""
     left = enumerate(verdicts, 1)
@@ -169,6 +166,6 @@ def scripted(verdicts: Sequence[Json]) -> Callable[[Question], JsonObject | Erro
             answered: JsonObject | Errored = ended.value
             return unfit or answered
         exchange.close()
-        return unfit or _NO_VERDICT
+        return unfit or Errored(error_type="no_verdict", message="no answer for the judge is left in `verdicts`")
 
     return answer

@@ -101,13 +101,13 @@ class _Reader(msgspec.Struct, frozen=True):
         """Read a value that may be wrapped in `room` more levels."""
         if not value or not room:
             return None
-        if isinstance(value, dict):
+        if type(value) is dict:
             # Settles nearly all objects.
             found = None if _MARKS.isdisjoint(value) else self._of_object(value, room)
             return found or self._of_any_wrapper(value, room)
-        if isinstance(value, list):
+        if type(value) is list:
             return self._of_list(value, room)
-        return self._of_text(value, room) if isinstance(value, str) else None
+        return self._of_text(value, room) if type(value) is str else None
 
     def _of_text(self, text: str, room: int) -> McpResult | None:
         is_repr = _REPR.match(text) is not None
@@ -199,9 +199,11 @@ class _Reader(msgspec.Struct, frozen=True):
         """Open `{"mcp_result": {"content": [...], "isError": true}, "server": "x"}` where no other member is an object or a list."""
         wrapped: Json = None
         for key, member in value.items() if len(value) <= _MAX_MEMBERS else ():
-            if isinstance(member, str):
-                # The first condition settles nearly all texts.
-                is_nested = "rror" in member and member.lstrip()[:1] in _BEGINS and any(map(member.count, _FLAGS))
+            if type(member) is str:
+                # Settles nearly all texts.
+                if "rror" not in member:
+                    continue
+                is_nested = member.lstrip()[:1] in _BEGINS and any(map(member.count, _FLAGS))
             else:
                 is_nested = isinstance(member, (dict, list)) and bool(member)
             if not is_nested or key in _BESIDE:
@@ -209,6 +211,8 @@ class _Reader(msgspec.Struct, frozen=True):
             if wrapped is not None:
                 return None
             wrapped = member
+        if wrapped is None:
+            return None
         inner = _decoded(wrapped) if isinstance(wrapped, str) else wrapped
         if isinstance(inner, list):
             inner = inner[0] if len(inner) == 1 else None

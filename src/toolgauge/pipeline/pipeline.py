@@ -12,13 +12,14 @@ from toolgauge.assemble.misrouting import LoopDetector
 from toolgauge.model.delivery import Accepted, Answer, BrokerMessage, Invalid, Outgoing, Signal
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.journal import JournalEntry
+from toolgauge.model.observations import WaitingSpan
 from toolgauge.model.records import PackedHead
 from toolgauge.otlp.decoder import DecodedTraces, Place
 from toolgauge.otlp.envelope import encode_heads, read_each
 from toolgauge.otlp.request import Request, read_request
 from toolgauge.pipeline.egress import Admission, Egress
 from toolgauge.pipeline.hold import is_to_bear_scores
-from toolgauge.pipeline.stages import Deferred, Parts, Read, Rules
+from toolgauge.pipeline.stages import Parts, Rules
 from toolgauge.pipeline.trajectory_scoring import Scoring
 from toolgauge.recognize.feedback_reader import FEEDBACK_MARK, feedback_of_record, feedback_of_span
 from toolgauge.score.scorer import Scorer
@@ -212,14 +213,11 @@ class Pipeline:
             if has_feedback and FEEDBACK_MARK in viewed.raw:
                 for feedback in feedback_of_span(viewed.span):
                     self._parts.feedback.add(feedback, now_ns)
-            match reader.decide(viewed, may_wait, defers=defers):
-                case Read(reading, given):
-                    pass
-                case Deferred(reading):
-                    given = None
-                case _:
-                    other_heads.extend(read_each((viewed.raw,)))
-                    continue
+            read = reader.decide(viewed, may_wait, defers=defers)
+            if read is None:
+                other_heads.extend(read_each((viewed.raw,)))
+                continue
+            reading, given = (read, None) if type(read) is WaitingSpan else (read.reading, read.given)
             self._loop_detector.add(reading.ref, now_ns)
             in_time = assembler.add(reading, now_ns, entry, given=given)
             waits = holds and in_time and is_to_bear_scores(reading)

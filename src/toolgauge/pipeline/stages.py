@@ -41,20 +41,6 @@ class Read(Struct):
     given: WaitingSpan | None
 
 
-class Deferred(Struct):
-    """A span that waits as bytes until its trace is closed."""
-
-    span: WaitingSpan
-
-
-class Unknown(Struct):
-    """A span that no dialect reads."""
-
-
-Decision: TypeAlias = Read | Deferred | Unknown
-_UNKNOWN = Unknown()
-
-
 class Reader:
     """A decoder and a recognizer, which change together."""
 
@@ -62,8 +48,10 @@ class Reader:
         self.decoder = decoder
         self.recognizer = recognizer
 
-    def decide(self, viewed: ViewedSpan, may_wait: Callable[[WaitingSpan], bool], *, defers: bool) -> Decision:
-        """Read the span, unless it `may_wait`; spans wait at all where the assembler `defers`."""
+    def decide(
+        self, viewed: ViewedSpan, may_wait: Callable[[WaitingSpan], bool], *, defers: bool
+    ) -> Read | WaitingSpan | None:
+        """Read the span, unless it `may_wait`; `None` when no dialect reads it. Spans wait where the assembler `defers`."""
         parsed, recognizer = viewed.parsed, self.recognizer
         # A span without a parent may be a trace of its own, whose answers are remembered for other traces.
         if defers and parsed.parent_span_id is not None:
@@ -71,10 +59,10 @@ class Reader:
             if shown is not None:
                 waiting = _unread(viewed, *shown)
                 if may_wait(waiting):
-                    return Deferred(waiting)
+                    return waiting
         reading = recognizer.read(viewed.span)
         if reading is None:
-            return _UNKNOWN
+            return None
         # Asked of every span that is read at once: a loop costs half of what a generator does.
         has_answers = is_model = False
         for seen in reading.observations:

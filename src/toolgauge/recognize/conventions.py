@@ -25,7 +25,7 @@ from toolgauge.model.observations import (
 )
 from toolgauge.model.records import Span
 from toolgauge.recognize import values
-from toolgauge.recognize.messages import Message, read_messages, read_text
+from toolgauge.recognize.messages import Messages, read_messages, read_text
 
 # The keys of a convention in order of preference: the first one present counts.
 TOKEN_KEYS = (
@@ -365,12 +365,12 @@ class InstructionsReader:
         return seen
 
 
-def received(messages: list[Message]) -> list[Observation]:
+def received(messages: Messages) -> list[Observation]:
     """Read a model's input: instructions, the newest user text, and answers to calls; nothing else of the history."""
     return [*instructions_and_answers(messages), *newest_user_text(messages)]
 
 
-def instructions_and_answers(messages: list[Message]) -> list[Observation]:
+def instructions_and_answers(messages: Messages) -> list[Observation]:
     """Read the instructions and the answers to calls, message by message."""
     seen: list[Observation] = []
     for message in messages:
@@ -380,7 +380,7 @@ def instructions_and_answers(messages: list[Message]) -> list[Observation]:
     return seen
 
 
-def newest_user_text(messages: list[Message]) -> list[MessageSeen]:
+def newest_user_text(messages: Messages) -> list[MessageSeen]:
     """Read the newest text of the user. Some producers give answers to calls the role `user`; those have no text."""
     for place in range(len(messages) - 1, -1, -1):
         message = messages[place]
@@ -391,7 +391,7 @@ def newest_user_text(messages: list[Message]) -> list[MessageSeen]:
     return []
 
 
-def written(messages: list[Message], agent: str | None, first: int = 0, *, with_text: bool = True) -> list[Observation]:
+def written(messages: Messages, agent: str | None, first: int = 0, *, with_text: bool = True) -> list[Observation]:
     """Read a model's output: the calls that it asks for, from position `first` on, and its text."""
     calls: list[CallRequested] = []
     # The provider ran these itself: their answers are in the same output.
@@ -418,7 +418,7 @@ def _once(calls: list[CallRequested]) -> Iterable[CallRequested]:
     return found.values()
 
 
-def written_text(messages: list[Message]) -> list[MessageSeen]:
+def written_text(messages: Messages) -> list[MessageSeen]:
     """Read the text of an output."""
     return _text_of([text for message in messages if message.role != "tool" and (text := message.text)])
 
@@ -446,7 +446,7 @@ def message_event(name: str, body: Value, agent: str | None) -> Iterable[Observa
     return ()
 
 
-def event_messages(body: Value, role: str) -> list[Message]:
+def event_messages(body: Value, role: str) -> Messages:
     """Read the message in the body of a per-message event."""
     return read_messages(_body(body), role)
 

@@ -26,7 +26,7 @@ from toolgauge.model.records import LogRecord, Record, Span, SpanEvent
 from toolgauge.recognize import conventions, values
 from toolgauge.recognize.conventions import model_call, token_counts
 from toolgauge.recognize.definitions import DefinitionReader
-from toolgauge.recognize.messages import Message, may_contain_failures, messages_of, past_calls, read_messages
+from toolgauge.recognize.messages import Message, Messages, may_contain_failures, past_calls, read_list, read_messages
 from toolgauge.recognize.values import MAX_ITEMS
 
 # The owner of consecutive inputs: the conversation or the trace, `None` when not known, and the agent.
@@ -271,7 +271,7 @@ def operation(attributes: Mapping[str, Value]) -> Operation | None:
     return shown
 
 
-def _given(event: SpanEvent) -> list[Message]:
+def _given(event: SpanEvent) -> Messages:
     if event.name == conventions.DETAILS:
         return read_messages(event.attributes.get(conventions.INPUT), "user")
     if event.name == conventions.CONTENT_PROMPT:
@@ -338,23 +338,22 @@ class HistoryReader:
             rest = text[len(known.begun) :].lstrip(_JSON_SPACES)
             if rest == "]":
                 return known
-            items = values.elements("[" + rest[1:]) if rest.startswith(",") else None
+            messages = read_list("[" + rest[1:], "user") if rest.startswith(",") else None
             # With nothing after its comma it is no JSON.
-            if items and known.count + len(items) <= MAX_ITEMS:
-                return self._remember(owner, text, known, items)
-        items = values.elements(text)
-        return self._remember(owner, text, _NOTHING, items) if items and len(items) <= MAX_ITEMS else None
+            if messages and known.count + len(messages) <= MAX_ITEMS:
+                return self._remember(owner, text, known, messages)
+        messages = read_list(text, "user")
+        return self._remember(owner, text, _NOTHING, messages) if messages else None
 
-    def _remember(self, owner: Owner, text: str, before: _Known, items: list[Json]) -> _Known:
-        """Read the messages `items`, with which the text ends, after what came before; keep all if there is room."""
-        messages = messages_of(items, "user")
+    def _remember(self, owner: Owner, text: str, before: _Known, messages: Messages) -> _Known:
+        """Read the messages with which the text ends, after what came before; keep all if there is room."""
         recorded = conventions.instructions_and_answers(messages)
         user = conventions.newest_user_text(messages)
         if user and before.user and not user[0].follows:
             user = [replace(user[0], follows=True)]
         known = _Known(
             text[:-1].rstrip(_JSON_SPACES),
-            before.count + len(items),
+            before.count + len(messages),
             [*before.recorded, *recorded] if recorded else before.recorded,
             user or before.user,
             before.kept + _texts(text[len(before.begun) :]) + _kept(recorded),

@@ -22,7 +22,7 @@ from toolgauge.model.observations import (
 from toolgauge.model.records import Span
 from toolgauge.recognize import values
 from toolgauge.recognize.conventions import newest_user_text, written_text
-from toolgauge.recognize.messages import Message, PastMessage, numbered
+from toolgauge.recognize.messages import Message, PastMessage, calls_of, numbered
 from toolgauge.recognize.values import look_at_ends
 
 # LangGraph leaves a node through these exceptions; nothing has failed. Those that wait for a person are kept as errors:
@@ -246,7 +246,7 @@ def past_calls(messages: Sequence[Json]) -> Iterator[CallRequested | MessageSeen
     read = [(message_fields(item), Message(_flat(message_fields(item)), "user")) for item in messages]
     yield from numbered(
         PastMessage(
-            calls=[*message.calls(), *rejected(data, None, 0)] if message.role != "tool" else [],
+            calls=[*calls_of(message), *rejected(data, None, 0)] if message.role != "tool" else [],
             has_answers=message.role == "tool" or bool(message.answers()),
             user=message.text if message.role == "user" else "",
         )

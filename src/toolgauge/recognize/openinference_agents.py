@@ -24,7 +24,7 @@ from toolgauge.model.observations import (
 )
 from toolgauge.model.records import Scope, Span
 from toolgauge.recognize import langchain, values
-from toolgauge.recognize.messages import read_messages
+from toolgauge.recognize.messages import calls_of, read_messages
 from toolgauge.recognize.openinference_tools import INPUT, OUTPUT, span_error
 
 _SCOPE = re.compile(r"openinference[.-]instrumentation[.-]([a-z0-9_-]+)", re.IGNORECASE)
@@ -113,7 +113,7 @@ def crew_history(output: Value, agent: str | None) -> Iterator[Observation]:
     position = 0
     texts: dict[str, str] = {}
     for number, message in enumerate(read_messages(values.as_object(values.decoded(output)).get("messages"), "user")):
-        for call in message.calls():
+        for call in calls_of(message):
             yield replace(call, position=position, agent=agent, output=number, by_provider=False)
             position += 1
         for answer in message.answers():

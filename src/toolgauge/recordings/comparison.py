@@ -41,11 +41,15 @@ class Filters:
                 known = ", ".join(f"`{each}`" for each in FILTERED)
                 raise ConfigError(f"no streams by `{name}`", hint=f"there is {known}")
             self._wanted.setdefault(name, set()).add(value)
+        # Whether only some tools are looked at.
+        self.names_tools = "tool" in self._wanted
 
-    @property
-    def names_tools(self) -> bool:
-        """Return whether only some tools are looked at."""
-        return "tool" in self._wanted
+    def unmatched(self, observed: Observed) -> Iterator[tuple[str, str, set[str]]]:
+        """Yield each field and value that no stream has, with the values that streams have."""
+        streams = {stream for found in observed.streams.values() for stream in found}
+        for name, values in self._wanted.items():
+            known = {getattr(stream, name) or "" for stream in streams}
+            yield from ((name, value, known - {""}) for value in sorted(values - known - {""}))
 
     def let_through(self, stream: Stream) -> bool:
         """Return whether the stream is looked at."""
@@ -144,9 +148,8 @@ def observe(
     without = 0
     for scorecard in scored:
         version = version_of(scorecard.trajectory)
-        if version is None:
-            without += 1
-        else:
+        without += version is None
+        if version is not None:
             observations.add(scorecard, version)
     return without
 

@@ -24,9 +24,7 @@ def comparison_object(comparison: Comparison) -> JsonObject:
         "margin": question.margin,
         "confidence": question.confidence,
         "test": "always_valid" if question.looks_often else "fixed_sample",
-        "versions": [
-            {"service": chosen.service, "base": chosen.base, "new": chosen.new} for chosen in comparison.versions
-        ],
+        "versions": [{"service": one.service, "base": one.base, "new": one.new} for one in comparison.versions],
         "streams": [
             {
                 **_names(one.pairing.stream),
@@ -44,25 +42,14 @@ def comparison_object(comparison: Comparison) -> JsonObject:
             for one in comparison.streams
         ],
         "changed_criteria": [
-            {
-                **_names(change.stream),
-                "base_revisions": list(change.base_revisions),
-                "new_revisions": list(change.new_revisions),
-            }
-            for change in comparison.changed
+            {**_names(one.stream), "base_revisions": [*one.base_revisions], "new_revisions": [*one.new_revisions]}
+            for one in comparison.changed
         ],
     }
 
 
 def _names(stream: Stream) -> JsonObject:
-    return {
-        "service": stream.service,
-        "environment": stream.environment,
-        "agent": stream.agent,
-        "tool": stream.tool,
-        "criterion": stream.criterion,
-        "level": stream.level,
-    }
+    return {name: getattr(stream, name) for name in ("service", "environment", "agent", "tool", "criterion", "level")}
 
 
 def _counts_object(version: str, counts: StreamCounts) -> JsonObject:
@@ -126,8 +113,7 @@ def _tool(stream: Stream) -> str:
 
 
 def _mean(counts: StreamCounts) -> str:
-    sample = counts.sample
-    return f"{sample.mean:.3f} of {sample.count}" if sample.count else "- of 0"
+    return f"{counts.sample.mean:.3f} of {counts.sample.count}" if counts.sample.count else "- of 0"
 
 
 def _difference(judged: Judged) -> str:
@@ -144,16 +130,12 @@ def _verdict(judged: Judged) -> str:
 
 def _beside(base: StreamCounts, new: StreamCounts) -> str:
     """Count results that are no scores, and failures that were made good, where there are any."""
-    texts = (
-        f"{name} {old} -> {current}"
-        for name, old, current in (
-            ("not evaluated", base.not_evaluated, new.not_evaluated),
-            ("errors", base.errors, new.errors),
-            ("recovered failures", base.recovered, new.recovered),
-        )
-        if old or current
+    counts = (
+        ("not evaluated", base.not_evaluated, new.not_evaluated),
+        ("errors", base.errors, new.errors),
+        ("recovered failures", base.recovered, new.recovered),
     )
-    found = ", ".join(texts)
+    found = ", ".join(f"{name} {old} -> {current}" for name, old, current in counts if old or current)
     return f" ({found})" if found else ""
 
 
@@ -193,13 +175,11 @@ def conclusion(comparison: Comparison, name: Callable[[str | None], str] = quote
             sure = f"{question.confidence:.0%} confidence"
             yield f"no worse: no stream of {deciding} fell by more than {question.margin:g} ({sure})"
         case "worse":
-            worse = sum(one.is_too_bad for one in comparison.streams)
-            yield f"worse: {worse} of {len(comparison.streams)} streams fell"
+            yield f"worse: {sum(one.is_too_bad for one in comparison.streams)} of {len(comparison.streams)} streams fell"
         case "not_enough_data":
             still = sum(one.is_open for one in comparison.streams)
-            yield "not enough data: " + (
-                f"{still} of {deciding} streams are open" if deciding else "nothing that was scored under both"
-            )
+            why = f"{still} of {deciding} streams are open" if deciding else "nothing that was scored under both"
+            yield f"not enough data: {why}"
     for one in comparison.streams:
         if one.verdict == "worse":
             within = ", within the margin" if one.within_margin else ""

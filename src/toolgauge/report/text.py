@@ -4,7 +4,7 @@ Text from spans is hostile: it is masked, control characters are shown as escape
 """
 
 from collections.abc import Iterator, Mapping
-from itertools import islice
+from itertools import islice, takewhile
 
 from toolgauge.export.redact import MASKED, Redactor
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
@@ -119,8 +119,19 @@ class TextWriter:
             yield from self.differences(verdict)
             if result.call is not None:
                 yield from (f"  {line}" for line in self.call(result.call, chains.get(result.call.order)))
+                # `error_handling` names it a failure that the answer ignored.
+                if isinstance(result.outcome, Scored) and result.outcome.parts.get("ignored"):
+                    yield from self._ignoring_answer(trajectory, result.call)
         if any(result.call is None for result in scorecard.results):
             yield from self.calls(trajectory, chains)
+
+    def _ignoring_answer(self, trajectory: Trajectory, call: ToolCall) -> Iterator[str]:
+        """Write the last answer after a failed call, before the user wrote again."""
+        self._has_hidden_values = self._has_hidden_values or not self._shows_values
+        later = (one for one in trajectory.messages if one.role != "system" and one.turn > call.turn)
+        texts = [one.text for one in takewhile(lambda one: one.role == "assistant", later) if one.text.strip()]
+        if texts and self._shows_values:
+            yield f"{_BELOW_CALL}  answer: {shortened(self._redactor.masked(texts[-1]), _LINE)}"
 
     def differences(self, verdict: ShownVerdict, most: int | None = None) -> Iterator[str]:
         """Write the differences, expected above actual."""

@@ -248,7 +248,7 @@ class Registered(Struct, frozen=True):
     made: MakeResult
 
 
-class Seen(Struct, frozen=True):
+class Seen(Struct, frozen=True, gc=False):
     """What an evaluator gets to see."""
 
     trajectory: Trajectory
@@ -330,7 +330,7 @@ def attribute_keys(criterion: Criterion) -> Iterator[str]:
 def seen_by(registered: Registered, trajectory: Trajectory, kinds: ToolKinds) -> Seen | NotEvaluated:
     """Narrow the trajectory to the part that the criterion is for, or explain why there is none."""
     if registered.sees_all:
-        return Seen(_seen_code(registered, trajectory, None), None)
+        return Seen(_seen_code(registered, trajectory, None) if trajectory.code_steps else trajectory, None)
     criterion = registered.criterion
     if (outside := outside_sample(criterion, trajectory)) is not None:
         return outside

@@ -74,7 +74,7 @@ class EarlierTraces:
             self._ongoing.add(trajectory.service)
         seen = Seen(trajectory)
         seen.take_all()
-        words = set(_of_text(b"  ".join((*seen.user.contents, *seen.results.contents))))
+        words = _of_text(b"  ".join((*seen.user.contents, *seen.results.contents)))
         for content in seen.system.contents:
             words |= _known(content) if len(content) <= _LONGEST_KNOWN else _of_text(content)
         hashes = with_words(before.hashes, words)
@@ -139,12 +139,17 @@ class EarlierTraces:
             del self._with_values[key]
 
 
+# Each trace of a conversation asks twice.
+@lru_cache(maxsize=1)
 def _key(conversation_id: str) -> bytes:
     return blake2b(conversation_id.encode("utf-8", "surrogatepass"), digest_size=_KEY_BYTES).digest()
 
 
-def _of_text(content: bytes) -> frozenset[bytes]:
-    return frozenset([word for word in value_forms.id_words(content) if len(word) <= _LONGEST_WORD])
+def _of_text(content: bytes) -> set[bytes]:
+    found = value_forms.id_words(content)
+    if max(map(len, found), default=0) > _LONGEST_WORD:
+        return {word for word in found if len(word) <= _LONGEST_WORD}
+    return found
 
 
 # The instructions of an agent come again with each of its traces.

@@ -244,9 +244,11 @@ class Scorer:
             if not calls:
                 return [registered.made(trajectory.root, None, half)]
             seen = Seen(replace(seen.trajectory, calls=calls), seen.expected)
-        refused = self._refused(criterion, trajectory, now_ns)
-        if refused is not None:
-            return [registered.made(trajectory.root, *refused)]
+        timeouts = self._timeouts
+        if timeouts.off_until_ns or self.set_aside:
+            refused = self._refused(criterion, trajectory, now_ns)
+            if refused is not None:
+                return [registered.made(trajectory.root, *refused)]
         self.under_way = criterion, trajectory
         # Call the evaluator, the one place where a deadline may strike: nothing here but a list of its own changes.
         outcomes: list[Judged] = []
@@ -273,7 +275,7 @@ class Scorer:
             fault = _TIMEOUT
         except Exception as error:  # noqa: BLE001 (plug-ins may raise anything; it becomes an outcome)
             fault = _raised(error)
-        if self._timeouts.count(criterion, trajectory.service, now_ns, is_timeout=fault is _TIMEOUT):
+        if timeouts.count(criterion, trajectory.service, now_ns, is_timeout=fault is _TIMEOUT):
             reason = f"its evaluator ran out of time {_TIMEOUTS_IN_A_ROW} times in a row"
             self._on_switched_off(criterion, trajectory.service, reason)
         results = _checked(registered, seen, outcomes, fault, trajectory.root)
@@ -288,10 +290,8 @@ class Scorer:
 
     def _refused(self, criterion: Criterion, trajectory: Trajectory, now_ns: int) -> Judged | None:
         """Return what comes of an evaluation that is not to be tried."""
-        aside: Judged | None = None
-        if self.set_aside:
-            of_run = self.set_aside.get((run_id(trajectory), criterion.name))
-            aside = of_run or self.set_aside.get(("", criterion.name))
+        of_run = self.set_aside.get((run_id(trajectory), criterion.name))
+        aside = of_run or self.set_aside.get(("", criterion.name))
         if aside is None and self._timeouts.is_off(criterion, trajectory.service, now_ns):
             return None, _SWITCHED_OFF
         return aside
@@ -300,38 +300,38 @@ class Scorer:
 class _Timeouts:
     """Switches a criterion off for a service after several timeouts in a row."""
 
-    __slots__ = ("_in_a_row", "_off_until_ns")
+    __slots__ = ("in_a_row", "off_until_ns")
 
     def __init__(self) -> None:
         # Each entry took a timeout of some seconds, so that no sender can make many.
-        self._in_a_row: dict[tuple[str, str | None], int] = {}
-        self._off_until_ns: dict[tuple[str, str | None], int] = {}
+        self.in_a_row: dict[tuple[str, str | None], int] = {}
+        self.off_until_ns: dict[tuple[str, str | None], int] = {}
 
     def is_off(self, criterion: Criterion, service: str | None, now_ns: int) -> bool:
         key = criterion.name, service
-        if key not in self._off_until_ns:
+        if key not in self.off_until_ns:
             return False
-        if now_ns < self._off_until_ns[key]:
+        if now_ns < self.off_until_ns[key]:
             return True
-        del self._off_until_ns[key]
+        del self.off_until_ns[key]
         return False
 
     def count(self, criterion: Criterion, service: str | None, now_ns: int, *, is_timeout: bool) -> bool:
         """Count an evaluation; return True when it switches the criterion off."""
         key = criterion.name, service
         if not is_timeout:
-            self._in_a_row.pop(key, None)
+            self.in_a_row.pop(key, None)
             return False
-        self._in_a_row[key] = self._in_a_row.get(key, 0) + 1
-        if self._in_a_row[key] < _TIMEOUTS_IN_A_ROW:
+        self.in_a_row[key] = self.in_a_row.get(key, 0) + 1
+        if self.in_a_row[key] < _TIMEOUTS_IN_A_ROW:
             return False
         self.switch_off(criterion, service, now_ns)
         return True
 
     def switch_off(self, criterion: Criterion, service: str | None, now_ns: int) -> None:
         """Switch it off for a while."""
-        self._in_a_row.pop((criterion.name, service), None)
-        self._off_until_ns[criterion.name, service] = now_ns + _OFF_NS
+        self.in_a_row.pop((criterion.name, service), None)
+        self.off_until_ns[criterion.name, service] = now_ns + _OFF_NS
 
 
 def _raised(error: Exception) -> Judged:

@@ -50,7 +50,7 @@ class _Shared(Struct):
 
 
 # `agents` are those of a whole in any order, and those around a run from the outermost to its own.
-class _Part(Struct, frozen=True):
+class _Part(Struct, frozen=True, gc=False):
     """A part of a trajectory that has an offer of its own: a run, or the whole where there are not several."""
 
     run: SpanRef | None
@@ -64,7 +64,7 @@ class _Part(Struct, frozen=True):
         return self.agents == offer.agents or (offer.is_whole and set(self.agents) <= set(offer.agents))
 
 
-class _Offer(Struct, frozen=True):
+class _Offer(Struct, frozen=True, gc=False):
     """An offer, and when these agents had it."""
 
     agents: tuple[str, ...]
@@ -91,10 +91,10 @@ class RecentOffers:
         if trajectory.incomplete is None:
             # Runs of the same agents with different offers say nothing: any of them may be another agent.
             offers: dict[tuple[str, ...], set[tuple[str, ...] | None]] = {}
-            for part in parts:
+            for part in parts if len(parts) > 1 else ():
                 names = None if part.tools is None else tuple([tool.name for tool in part.tools])
                 offers.setdefault(part.agents, set()).add(names)
-            distinct = {part.agents: part for part in parts if len(offers[part.agents]) == 1}
+            distinct = {part.agents: part for part in parts if len(parts) == 1 or len(offers[part.agents]) == 1}
             for part in distinct.values():
                 self._remember(trajectory, part)
         if not trajectory.calls:
@@ -197,7 +197,7 @@ def _weight(tools: _Tools) -> int:
     return size
 
 
-class Offer(Struct, frozen=True, eq=False):
+class Offer(Struct, frozen=True, eq=False, gc=False):
     """Tools on offer by name; `remark` is added to explanations where the call's own trace does not show them."""
 
     tools: Mapping[str, ToolDefinition]

@@ -6,13 +6,15 @@ failures. Each is looked for until it matches, then not again before the next ho
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import TypeAlias
 
 from msgspec import Struct
 
+from toolgauge.model.json import JsonObject
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.criterion import Criterion, Inline, Registered, When, applies, narrowed_to_agent, register
-from toolgauge.score.patterns import Globs, read_place, values_at
+from toolgauge.score.patterns import Globs, Place, read_place, values_at
 from toolgauge.score.rules import ArgumentRules, Ignore, Lenient
 from toolgauge.score.selection import CallSelection, NamesTools
 from toolgauge.settings import HOUR
@@ -73,9 +75,8 @@ class UnmatchedCriteria:
         if not self._waiting:
             return
         for name, registered in [*self._waiting.items()]:
-            for key in [*self._excluding[name]]:
-                if applies(self._conditions[name][key], trajectory):
-                    self._excluding[name].discard(key)
+            conditions = self._conditions[name]
+            self._excluding[name] -= {key for key in self._excluding[name] if applies(conditions[key], trajectory)}
             if applies(registered, trajectory):
                 self._with_trajectories.add(name)
                 evaluator = registered.criterion.evaluator
@@ -87,14 +88,9 @@ class UnmatchedCriteria:
 
     def so_far(self) -> tuple[Unmatched, ...]:
         """Return the criteria that matched nothing in this period."""
-        return tuple(
-            Unmatched(
-                registered.criterion,
-                name in self._with_trajectories,
-                tuple(key for key in self._conditions[name] if key in self._excluding[name]),
-            )
-            for name, registered in self._waiting.items()
-        )
+        waiting, seen, of = self._waiting, self._with_trajectories, self._excluding
+        excluding = {name: tuple(key for key in self._conditions[name] if key in of[name]) for name in waiting}
+        return tuple(Unmatched(one.criterion, name in seen, excluding[name]) for name, one in waiting.items())
 
     def end_period_if_due(self, now_ns: int) -> None:
         """Report what matched nothing for an hour, and begin the next."""
@@ -120,9 +116,7 @@ def _conditions(registered: Registered) -> Iterator[tuple[str, Registered]]:
     criterion, when = registered.criterion, registered.criterion.when
     globs = (("service", when.service), ("agent", when.agent), ("case", when.case))
     single = [(f"`when.{key}: {glob}`", replace(When(), **{key: glob})) for key, glob in globs if glob is not None]
-    single += [
-        (f"`when.attributes.{key}: {value}`", When(attributes={key: value})) for key, value in when.attributes.items()
-    ]
+    single += [(f"`when.attributes.{key}: {one}`", When(attributes={key: one})) for key, one in when.attributes.items()]
     for text, alone in single or [(f"`scope: {criterion.scope}`", When())]:
         yield text, register(replace(criterion, when=alone))
 
@@ -140,7 +134,18 @@ def without_effect(criteria: Sequence[Criterion]) -> Iterator[str]:
         rules: object = getattr(evaluator, "arguments", None)
         for key, rule in rules.root.items() if isinstance(rules, ArgumentRules) else ():
             place = read_place(key)
-            values = (values_at(call.args or {}, place.steps) for call in calls if place.tool.leads_to(call.name))
-            # These two count for arguments that nobody expects, too.
-            if not isinstance(rule.compiled(), Ignore | Lenient) and not any(values):
+            named = [call.args or {} for call in calls if place.tool.leads_to(call.name)]
+            # These two count for arguments that nobody expects, too, unless the name is nearly that of an expected one.
+            is_optional = named and isinstance(rule.compiled(), Ignore | Lenient) and not _is_misspelled(place, named)
+            if not is_optional and not any(values_at(arguments, place.steps) for arguments in named):
                 yield f"criterion `{criterion.name}` has a rule for `{key}`, which no expected call of it has"
+
+
+def _is_misspelled(place: Place, expected: Sequence[JsonObject]) -> bool:
+    """Return whether a step of a place is missing in expected arguments that have a similar name there."""
+    for depth, step in enumerate(place.steps):
+        parents = (value for arguments in expected for value in values_at(arguments, place.steps[:depth]))
+        names = {name for parent in parents if isinstance(parent, dict) for name in parent}
+        if step.key is not None and step.key not in names and get_close_matches(step.key, names, n=1, cutoff=0.8):
+            return True
+    return False

@@ -5,6 +5,7 @@ The start goes from the views over scoring to the receivers; the stop goes the o
 
 import asyncio
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -33,7 +34,7 @@ _WEBHOOKS_TIMEOUT_S = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Losses:
-    """The cost of a stop. `incomplete` trajectories are `not_evaluated`; `kept` and `open` ones wait in the journal: neither is lost."""
+    """The cost of a stop. `incomplete` trajectories are `not_evaluated`; `kept` and `open` ones wait in the journal: neither is lost, and `earlier` losses were logged."""
 
     undelivered: tuple[tuple[str, Undelivered], ...] = ()
     held: Undelivered = field(default_factory=Undelivered)
@@ -42,6 +43,7 @@ class Losses:
     kept: tuple[tuple[str, Undelivered], ...] = ()
     open: int = 0
     died: int = 0
+    earlier: dict[str, int] = field(default_factory=dict[str, int])
 
     @classmethod
     def total(cls, each: Sequence["Losses"]) -> "Losses":
@@ -49,10 +51,9 @@ class Losses:
         return cls(
             undelivered=_by_name(pair for losses in each for pair in losses.undelivered),
             held=_sum(losses.held for losses in each),
-            dropped=sum(losses.dropped for losses in each),
-            incomplete=sum(losses.incomplete for losses in each),
             kept=_by_name(pair for losses in each for pair in losses.kept),
-            open=sum(losses.open for losses in each),
+            **{name: sum(getattr(one, name) for one in each) for name in ("dropped", "incomplete", "open")},
+            earlier=dict(sum((Counter(losses.earlier) for losses in each), Counter[str]())),
         )
 
     def __bool__(self) -> bool:
@@ -71,12 +72,12 @@ class Losses:
             yield f"{undelivered} could not be delivered to {name}"
         if self.held:
             yield f"{self.held} found no room in a queue"
-        if self.died:
-            yield f"{self.died} spans were lost with a worker that died"
-        if self.dropped:
-            yield f"{self.dropped} trajectories were dropped unscored"
-        if self.incomplete:
-            yield f"{self.incomplete} trajectories are `not_evaluated` (`incomplete`)"
+        counts = {
+            "spans were lost with a worker that died": self.died,
+            "trajectories were dropped unscored": self.dropped,
+            "trajectories are `not_evaluated` (`incomplete`)": self.incomplete,
+        }
+        yield from (f"{count} {what}" for what, count in (counts | self.earlier).items() if count)
         for name, kept in self.kept:
             yield f"{kept} wait in the journal for {name}"
         if self.open:

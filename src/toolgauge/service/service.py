@@ -8,7 +8,7 @@ import functools
 import logging
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
 from toolgauge.assemble.settings import LateMemory
@@ -192,9 +192,8 @@ class Service(Runtime):
 
     def put_own(self, outgoing: Outgoing) -> None:
         """Have a request of our own sent that belongs to no trajectory."""
-        journaled = outgoing
-        if self.persistence is not None:
-            journaled = self.persistence.ledger.journaled(outgoing, self.clock())
+        kept = self.persistence
+        journaled = outgoing if kept is None else kept.ledger.journaled(outgoing, self.clock())
         if not self.outbox.put(journaled):
             self.metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))
 
@@ -258,11 +257,11 @@ class Service(Runtime):
         await self.outbox.close()
         await self._leave_messages(_LEAVING_DEADLINE_S)
         kept = self.outbox.kept
+        losses = Losses(undelivered=undelivered, dropped=dropped, incomplete=incomplete, earlier=self.metrics.dropped())
         if not self._keeps_open:
-            return Losses(undelivered=undelivered, held=held, dropped=dropped, incomplete=incomplete, kept=kept)
+            return replace(losses, held=held, kept=kept)
         waiting = (*kept, ("a queue", held)) if held else kept
-        is_open = self.pipeline.trajectories_open
-        return Losses(undelivered=undelivered, dropped=dropped, incomplete=incomplete, kept=waiting, open=is_open)
+        return replace(losses, kept=waiting, open=self.pipeline.trajectories_open)
 
     def hurry(self) -> None:
         """Leave the rest of a journal that is being read to the next start."""

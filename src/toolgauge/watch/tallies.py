@@ -27,7 +27,7 @@ _MOST_STREAMS = 200
 _MAX_CONVERSATION_ID = 256
 
 
-class Tally(Struct):
+class Tally(Struct, gc=False):
     """The scores of one stream in one conversation; `worst_trace` is the trace of the lowest."""
 
     scores: Scores

@@ -24,10 +24,11 @@ FORMATS: Mapping[str, Format] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Converted:
-    """Criteria as written, the lines of reference files by path, and what was left behind."""
+    """Criteria as written, the lines of reference files by path, the first case that runs name, and what was left behind."""
 
     criteria: list[Json]
     references: Mapping[Path, list[str]]
+    case: str | None
     notes: Sequence[str]
 
 
@@ -51,7 +52,7 @@ def convert(documents: Sequence[Document], references: Path | None, key: str) ->
         raise RecordingError("; ".join(["nothing could be carried over", *notes.lines]), hint=f"known formats: {known}")
     writer = _Writer(references, key)
     criteria = [writer.criterion(draft) for draft in drafts]
-    return Converted(criteria=list(criteria), references=writer.lines_by_file, notes=notes.lines)
+    return Converted(criteria=list(criteria), references=writer.lines_by_file, case=writer.case, notes=notes.lines)
 
 
 def _loadable(drafts: Iterator[Draft], notes: Notes) -> Iterator[Draft]:
@@ -97,6 +98,7 @@ class _Writer:
 
     def __init__(self, file: Path | None, key: str) -> None:
         self.lines_by_file: dict[Path, list[str]] = {}
+        self.case: str | None = None
         self._file = file
         self._key = key
         self._names: set[str] = set()
@@ -106,6 +108,7 @@ class _Writer:
         written: JsonObject = {"name": name, "evaluator": draft.evaluator}
         if draft.only_case is not None:
             written["when"] = {"attributes": {self._key: draft.only_case}}
+            self.case = self.case or draft.only_case
         if draft.scope is not None:
             written["scope"] = draft.scope
         written |= draft.parameters
@@ -114,6 +117,7 @@ class _Writer:
             written |= next(iter(cases.values()))
         elif cases:
             written["reference"] = {"file": str(self._reference_file(name, cases)), "key": self._key}
+            self.case = self.case or next(iter(cases)) or "default"
         if draft.pass_at is not None:
             written["pass_at"] = draft.pass_at
         return written

@@ -182,9 +182,7 @@ class FreeTexts:
             return True
         if len(text.split(None, 1)) <= 1:
             return False
-        words = name_words(call.name)
-        agents = map(name_words, self._trajectory.agents)
-        if hands_over(call.name) or not _AGENT.isdisjoint(words) or words in agents:
+        if _calls_agent(call.name) or name_words(call.name) in map(name_words, self._trajectory.agents):
             return True
         names = (readable_arguments(call) or {}).keys()
         if any(_CHOOSES.match(name) for name in names):
@@ -194,6 +192,11 @@ class FreeTexts:
 
 
 # Agents call the same few tools all day long.
+@lru_cache(maxsize=1024)
+def _calls_agent(name: str) -> bool:
+    return hands_over(name) or not _AGENT.isdisjoint(name_words(name))
+
+
 @lru_cache(maxsize=1024)
 def runs_code(name: str) -> bool:
     """Return whether the name of a tool shows that it runs code."""

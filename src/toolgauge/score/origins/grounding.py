@@ -54,7 +54,8 @@ def gap_of(trajectory: Trajectory) -> NotEvaluated | None:
         return _not_found("no_content", "the user sent pictures, sound or files, which are not read")
     if trajectory.earlier is not None:
         gap = trajectory.earlier.gap
-        return next((_not_found(reason, why) for reason, why in _EARLIER_GAPS.items() if reason == gap), None)
+        gaps = () if gap is None else _EARLIER_GAPS.items()
+        return next((_not_found(reason, why) for reason, why in gaps if reason == gap), None)
     if trajectory.has_beginning is False and trajectory.earlier_turns is not None:
         return None
     if trajectory.has_beginning is False:
@@ -86,11 +87,8 @@ _WORD = frozenset(code for code in range(256) if code >= 128 or chr(code).isalnu
 _JOINED = _WORD | _SOFT
 # Sums are looked for among the newest numbers.
 _MAX_TERMS = 512
-_MAX_FACTOR = 9
-_UNITS = (12, 24, 30, 60, 100, 1000, 3600, 0.01, 0.001)
-_LARGEST_TERM = 1e7
+_MAX_SHARES = 32
 _LARGEST_COMPUTED = 1e12
-_SCALE = 1000
 # Searches that no index makes cheap.
 _MAX_COMPUTED = 500
 _MAX_PHRASES = 500
@@ -110,13 +108,13 @@ class Texts:
 
     # How much is not indexed, and how much of it was searched so far.
     _size = _searched = 0
-    # So many of the texts have been read for days and telephone numbers, and for their languages.
-    _read = _looked = 0
+    # So many of the texts have been prepared for searches, read for days and telephone numbers, and for their languages.
+    _prepared = _read = _looked = 0
     has_relative_day = False
     _languages = False, False
 
     def __init__(self) -> None:
-        # The texts, folded, and those that are not indexed: short ones together.
+        # The texts, folded: whoever has one more appends it. And those that are not indexed: short ones together.
         self.contents: list[bytes] = []
         self._chunks: list[bytes] = []
         self._words: set[bytes] = set()
@@ -125,14 +123,14 @@ class Texts:
         self._days: dict[tuple[int, int], set[int | None]] = {}
         self._phones: set[bytes] = set()
 
-    def add(self, content: bytes) -> None:
-        """Add a folded text."""
-        self.contents.append(content)
-        self._size += len(content)
-        if self._chunks and len(self._chunks[-1]) + len(content) < _CHUNK:
-            self._chunks[-1] = b"  ".join((self._chunks[-1], content))
-        else:
-            self._chunks.append(content)
+    def _prepare(self) -> None:
+        for content in self.contents[self._prepared :]:
+            self._size += len(content)
+            if self._chunks and len(self._chunks[-1]) + len(content) < _CHUNK:
+                self._chunks[-1] = b"  ".join((self._chunks[-1], content))
+            else:
+                self._chunks.append(content)
+        self._prepared = len(self.contents)
 
     def has(self, word: bytes) -> bool:
         """Return whether a word is in the texts."""
@@ -141,6 +139,8 @@ class Texts:
 
     def search(self, word: bytes) -> bool | None:
         """Return whether a word is in the texts; `None` where only an index can show it."""
+        if self._prepared < len(self.contents):
+            self._prepare()
         if self._searched > _SEARCHES * self._size:
             self._index()
         if word in self._words:
@@ -206,6 +206,7 @@ class Texts:
         return any(pattern.search(value_forms.plain(content[:_MAX_SPELLED])) for content in self.contents[-_SEARCHES:])
 
     def _index(self) -> None:
+        self._prepare()
         for content in self._chunks:
             fresh = _words(content) - self._words
             self._words |= fresh
@@ -239,6 +240,7 @@ def _read(content: bytes) -> tuple[frozenset[Day], frozenset[bytes], bool]:
 # Instructions of an agent repeat in each conversation. Without this cache the evaluator takes a sixth more time.
 _known_words = lru_cache(maxsize=64)(value_forms.words)
 _known_days_and_phones = lru_cache(maxsize=64)(_read)
+_known_shares = lru_cache(maxsize=64)(value_forms.shares)
 
 
 def _stands_alone(word: bytes, content: bytes, joints: frozenset[int]) -> bool | None:
@@ -285,10 +287,10 @@ class Seen:
         self._earlier = trajectory.earlier or _NOTHING_EARLIER
         self._gap = gap_of(trajectory)
         for text in known:
-            self.known.add(value_forms.folded(text))
+            self.known.contents.append(value_forms.folded(text))
         if trajectory.earlier_turns is not None:
             for text in trajectory.earlier_turns.user:
-                self.user.add(value_forms.folded(text))
+                self.user.contents.append(value_forms.folded(text))
             for result in trajectory.earlier_turns.results:
                 self._take_result(result)
 
@@ -344,13 +346,13 @@ class Seen:
         messages, calls = self._messages, self._calls
         while messages and (turn is None or messages[-1].turn <= turn):
             message = messages.pop()
-            (self.user if message.role == "user" else self.system).add(value_forms.folded(message.text))
+            (self.user if message.role == "user" else self.system).contents.append(value_forms.folded(message.text))
         while calls and (turn is None or _result_turn(calls[-1]) <= turn):
             self._unread.append(calls.pop())
 
     def _take_prompt(self, prompt: str) -> None:
         if all(prompt != message.text for message in self._trajectory.messages):
-            self.user.add(value_forms.folded(prompt))
+            self.user.contents.append(value_forms.folded(prompt))
 
     def _take(self, call: ToolCall) -> None:
         """Add the result of a call, or note why it cannot be searched."""
@@ -368,20 +370,16 @@ class Seen:
             case NotRecorded():
                 pass
         if call.error is not None and call.error.message:
-            self._results.add(value_forms.folded(call.error.message))
+            self._results.contents.append(value_forms.folded(call.error.message))
 
     def _take_result(self, result: Content) -> bool:
         """Add the readable parts of a result; return False where a part is unreadable."""
-        match result:
-            case Recorded(value=value):
-                contents = [folded_json(part) for part in result_parts(value)]
-            case Unparsed(text=text):
-                contents = [value_forms.folded(text)]
-            case NotRecorded():
-                contents = []
-        for content in contents:
-            if content:
-                self._results.add(content)
+        if isinstance(result, Recorded):
+            contents = [folded_json(part) for part in result_parts(result.value)]
+        else:
+            contents = [value_forms.folded(result.text)] if isinstance(result, Unparsed) else []
+        for content in filter(None, contents):
+            self._results.contents.append(content)
         return None not in contents
 
     def _note(self, reason: Reason, call: ToolCall, what: str) -> None:
@@ -399,8 +397,8 @@ class Seen:
             offered = {tool.name: tool for tool in self._trajectory.tools_offered or ()}
             tool = offered.get(name) or self._trajectory.registered_tools.get(name)
             if tool is not None:
-                known.add(_EXAMPLES.sub(rb"\1", value_forms.folded(tool.description or "")))
-                known.add(_EXAMPLES.sub(rb"\1", folded_json(tool.parameters) or b""))
+                known.contents.append(_EXAMPLES.sub(rb"\1", value_forms.folded(tool.description or "")))
+                known.contents.append(_EXAMPLES.sub(rb"\1", folded_json(tool.parameters) or b""))
         return known
 
     def word(self, word: bytes, tool: str) -> Source | None:
@@ -428,25 +426,17 @@ class Seen:
         return self._first(tool, lambda texts: value in texts.numbers)
 
     def is_computed(self, value: float) -> bool:
-        """Return whether a number is a sum, a difference, a multiple or a percentage of numbers that had been seen."""
+        """Return whether a number is a sum, a difference, a multiple or a named share of numbers that had been seen."""
         # What earlier traces showed is known by hashes, which cannot be added.
         if self.has_earlier or self.user.languages[0]:
             return True
         self._computed += 1
         if self._computed > _MAX_COMPUTED or not abs(value) < _LARGEST_COMPUTED:
             return self._computed > _MAX_COMPUTED
-        # Terms for computed numbers, in whole thousandths: adding them is exact.
-        terms: set[int] = set()
-        for _, texts in self._sources():
-            newest = islice(reversed(texts.numbers), _MAX_TERMS)
-            terms.update(round(one * _SCALE) for one in newest if 0 < abs(one) < _LARGEST_TERM)
-        wanted = round(value * _SCALE)
-        if any(round(value / unit * _SCALE) in terms for unit in _UNITS):
-            return True
-        if not terms.isdisjoint({wanted + term for term in terms}):
-            return True
-        shares = [wanted // factor for factor in range(1, _MAX_FACTOR + 1) if wanted % factor == 0]
-        return any(share in terms or not terms.isdisjoint({share - term for term in terms}) for share in shares)
+        newest = (one for _, texts in self._sources() for one in islice(reversed(texts.numbers), _MAX_TERMS))
+        contents = (content for _, texts in self._sources() for content in texts.contents[-_SEARCHES:])
+        shares = (one for content in contents for one in _known_shares(content[:_LONGEST_KNOWN])[-_MAX_SHARES:])
+        return value_forms.is_computed(value, newest, shares)
 
     def phrase(self, phrase: bytes) -> bool:
         """Return whether the user wrote words side by side."""

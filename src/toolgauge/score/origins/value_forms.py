@@ -5,6 +5,7 @@ Case, spacing, punctuation, thousands separators, number words and date formats 
 
 import re
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from datetime import date, timedelta
 from itertools import filterfalse
@@ -58,6 +59,17 @@ _NUMBER = re.compile(rb"[-+]?\d[\d,]*(?:\.\d+)?")
 _WITH_COMMA = re.compile(rb"\d{1,3}(?:\.\d{3}){1,4},\d{1,2}")
 # A number and its unit: `298k`, `10kg`, `1.5l`.
 _MEASURED = re.compile(rb"(\d[\d,]{0,11}(?:\.\d{1,6})?)[a-z]{1,4}")
+# `20%`, `20 percent`, `"discount_percent":20`, and fractions in words. `a third`, as `the third` is a place in a list.
+_SHARE = re.compile(
+    rb"(?<![\d.,])(\d{1,2}(?:\.\d{1,4})?) ?(?:%|(?:per ?cent|pct)\b)"
+    rb"|(?:percent|percentage|pct)\"?[:=] ?(\d{1,2}(?:\.\d{1,4})?)(?![\d.])|\b(half|quarter)|\b(?:a|one|two)[ -](third)"
+)
+_FRACTIONS = {b"half": 1 / 2, b"third": 1 / 3, b"quarter": 1 / 4}
+_MAX_FACTOR = 9
+_FACTORS = (12, 24, 30, 60, 100, 1000, 3600, 0.01, 0.001)
+_LARGEST_TERM = 1e7
+_SCALE = 1000
+_ROUNDING = 5.001  # A share of an amount is rounded to cents
 # Longer ones are ids.
 _MAX_NUMBER = 15
 _LONGEST_WORD = 512
@@ -172,9 +184,12 @@ def words(content: bytes) -> set[bytes]:
         raw.difference_update(special)
         others = plain(b" ".join(special))
         raw.update(others.translate(_TABLE).split(), split_scripts(others).translate(_TABLE).split())
+    return _taken_apart(raw)
+
+
+def _taken_apart(raw: Iterable[bytes]) -> set[bytes]:
     # All of a text at once: word by word it takes four times as long.
-    stripped = {one.strip(_SOFT) for one in raw}
-    joined = b" ".join([word for word in stripped if len(word) <= _LONGEST_WORD])
+    joined = b" ".join([word for one in raw if len(word := one.strip(_SOFT)) <= _LONGEST_WORD])
     return {*joined.split(), *joined.translate(_AT_JOINTS).split(), *joined.translate(_AT_ALL_JOINTS).split()}
 
 
@@ -182,9 +197,13 @@ def id_words(content: bytes) -> set[bytes]:
     """Return the words of folded text that may be ids or numbers: with a digit, a joined name, an address."""
     if content.isascii():
         # What a word is taken apart into is part of it, and most words have no such part.
-        content = b" ".join(filter(_ID_LIKE.search, filterfalse(bytes.isalpha, set(content.translate(_TABLE).split()))))
-    found = set(filter(_ID_LIKE.search, words(content)))
-    return found.union([one.replace(b",", b"") for one in found if b"," in one])
+        raw = set(filterfalse(bytes.isalpha, content.translate(_TABLE).split()))
+        apart = _taken_apart(filter(_ID_LIKE.search, raw))
+    else:
+        apart = words(content)
+    found = set(filter(_ID_LIKE.search, filterfalse(bytes.isalpha, apart)))
+    found.update([one.replace(b",", b"") for one in found if b"," in one])
+    return found
 
 
 def word(text: str) -> bytes | None:
@@ -234,6 +253,31 @@ def numbers(found: Iterable[bytes]) -> Iterator[float]:
             measured = _MEASURED.fullmatch(one)
             if measured is not None:
                 yield float(measured[1].replace(b",", b""))
+
+
+def shares(content: bytes) -> tuple[float, ...]:
+    """Return the percentages and fractions that a folded text names, each with what it leaves: `20%` is 0.2 and 0.8."""
+    found = (
+        _FRACTIONS.get(word or third) or float(before or after) / 100
+        for before, after, word, third in _SHARE.findall(content)
+    )
+    return tuple(one for share in found if share for one in (share, 1 - share))
+
+
+def is_computed(value: float, seen: Iterable[float], named_shares: Iterable[float]) -> bool:
+    """Return whether a number is a sum, a difference, a multiple or one of the shares of other numbers."""
+    # In whole thousandths: adding them is exact.
+    terms = {round(one * _SCALE) for one in seen if 0 < abs(one) < _LARGEST_TERM}
+    wanted = round(value * _SCALE)
+    is_unit = any(round(value / factor * _SCALE) in terms for factor in _FACTORS)
+    if is_unit or not terms.isdisjoint({wanted + term for term in terms}):
+        return True
+    parts = [wanted // factor for factor in range(1, _MAX_FACTOR + 1) if wanted % factor == 0]
+    if any(part in terms or not terms.isdisjoint({part - term for term in terms}) for part in parts):
+        return True
+    ordered = sorted(terms)
+    ends = (((wanted - _ROUNDING) / share, (wanted + _ROUNDING) / share) for share in set(named_shares))
+    return any(bisect_left(ordered, low) < bisect_left(ordered, high) for low, high in ends)
 
 
 def days(content: bytes) -> Iterator[Day]:

@@ -65,7 +65,7 @@ _TIME_SHAPE = re.compile(
 _NUMBER_SHAPE = re.compile(r"[-+]?[$€£]?\s*\d[\d,]{0,20}(?:\.\d{1,10})?\s*%?")
 
 
-class Value(Struct, frozen=True):
+class Value(Struct, frozen=True, gc=False):
     """One argument value, the names and places that lead to it, and the last of these names."""
 
     steps: tuple[str | int, ...]
@@ -88,23 +88,19 @@ def place(steps: Sequence[str | int]) -> str:
 
 def values_of(arguments: Json) -> list[Value]:
     """Return the single values, the first of them where there are very many; null, true, false and "" hold nothing."""
+    if not isinstance(arguments, (dict, list)):
+        return [Value((), "", arguments)] if arguments and arguments is not True else []
     found: list[Value] = []
-    stack: list[tuple[tuple[str | int, ...], str, Json]] = [((), "", arguments)]
+    stack: list[tuple[tuple[str | int, ...], str, JsonObject | list[Json]]] = [((), "", arguments)]
     while stack:
-        steps, name, node = stack.pop()
-        if isinstance(node, dict):
-            members = node.items() if len(node) <= MAX_VALUES else islice(node.items(), MAX_VALUES)
-            inner = [((*steps[-_MAX_DEPTH:], key), key, member) for key, member in members]
-        elif isinstance(node, list):
-            inner = [((*steps[-_MAX_DEPTH:], number), name, member) for number, member in enumerate(node[:MAX_VALUES])]
-        else:
-            inner = [(steps, name, node)]
-        for entry in inner:
-            member = entry[2]
+        steps, above, node = stack.pop()
+        outer = steps[-_MAX_DEPTH:]
+        for step, member in islice(node.items() if isinstance(node, dict) else enumerate(node), MAX_VALUES):
+            name = above if isinstance(step, int) else step
             if isinstance(member, (dict, list)):
-                stack.append(entry)
+                stack.append(((*outer, step), name, member))
             elif member and member is not True:
-                found.append(Value(entry[0], entry[1], member))
+                found.append(Value((*outer, step), name, member))
         if len(found) >= MAX_VALUES:
             return found[:MAX_VALUES]
     return found

@@ -245,10 +245,8 @@ class Scorer:
                 return [registered.made(trajectory.root, None, half)]
             seen = Seen(replace(seen.trajectory, calls=calls), seen.expected)
         timeouts = self._timeouts
-        if timeouts.off_until_ns or self.set_aside:
-            refused = self._refused(criterion, trajectory, now_ns)
-            if refused is not None:
-                return [registered.made(trajectory.root, *refused)]
+        if (timeouts.off_until_ns or self.set_aside) and (refused := self._refused(criterion, trajectory, now_ns)):
+            return [registered.made(trajectory.root, *refused)]
         self.under_way = criterion, trajectory
         # Call the evaluator, the one place where a deadline may strike: nothing here but a list of its own changes.
         outcomes: list[Judged] = []

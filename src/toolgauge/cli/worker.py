@@ -5,7 +5,9 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import click
 
@@ -18,7 +20,7 @@ from toolgauge.service.criteria_factory import load_configuration
 from toolgauge.service.process import freeze_loaded_objects, tune_process
 from toolgauge.service.reload import Load
 from toolgauge.service.serve import make_service
-from toolgauge.service.workers.channel import Channel, Kind, packed
+from toolgauge.service.workers.channel import Channel, Kind, beat, packed
 from toolgauge.service.workers.worker_observations import WorkerObserver
 from toolgauge.service.workers.worker_service import FrontLink, WorkerReloader, WorkerService, share
 
@@ -42,13 +44,24 @@ class _Numbered(logging.Filter):
 @click.command("worker", hidden=True)
 @configuration_options
 @click.option("--descriptor", type=int, required=True, help="The open socket to the front.")
+@click.option("--beats", type=int, required=True, help="The open pipe for signs of life.")
+@click.option(
+    "--lost", type=int, required=True, help="Until when acknowledged spans died with the one before it; or 0."
+)
 @click.option("--number", type=int, required=True, help="Which worker this is, from 0.")
 @click.option("--workers", type=int, required=True, help="How many there are.")
 @click.option("--hop-id", required=True, help="The id that all of them have in common.")
 def command(
-    config_paths: Sequence[str], overrides: Sequence[str], descriptor: int, number: int, workers: int, hop_id: str
+    config_paths: Sequence[str],
+    overrides: Sequence[str],
+    descriptor: int,
+    beats: int,
+    number: int,
+    workers: int,
+    hop_id: str,
 ) -> None:
     """Score what the front hands over. Started by `toolgauge serve`."""
+    threading.Thread(target=beat, args=(beats,), name="toolgauge-beat", daemon=True).start()
     end = socket.socket(fileno=descriptor)
 
     def load() -> tuple[Config, tuple[Criterion, ...]]:
@@ -59,20 +72,22 @@ def command(
     log.addFilter(_Numbered(number))
     code = 1
     try:
-        code = asyncio.run(_work(end, load, log, workers, hop_id))
+        code = asyncio.run(_work(end, load, log, workers, partial(FrontLink, hop_id=hop_id)))
     finally:
         if not log.end(_LOG_GRACE_S):
             os._exit(code)
     sys.exit(code)
 
 
-async def _work(end: socket.socket, load: Load, log: LogThread, workers: int, hop_id: str) -> int:
+async def _work(
+    end: socket.socket, load: Load, log: LogThread, workers: int, make_link: Callable[[Channel], FrontLink]
+) -> int:
     channel = await Channel.of(end)
     try:
         config, criteria = load()
         log_to_stderr(config.log, log)
         tune_process(config.memory.limit // workers)
-        link = FrontLink(channel, hop_id)
+        link = make_link(channel)
         observer = WorkerObserver(link.send_observed)
         link.flush_observations = observer.flush
         service = make_service(config, criteria, observing=observer.observe, is_live=True, worker=link)

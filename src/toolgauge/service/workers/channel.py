@@ -4,11 +4,16 @@ Contents are pickled: both ends run the same code over a private socket, and no 
 """
 
 import asyncio
+import contextlib
 import copyreg
+import ctypes
 import io
+import os
 import pickle
+import signal
 import socket
 import struct
+import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from enum import IntEnum
@@ -20,6 +25,8 @@ from toolgauge.model.delivery import Answer, Signal
 _HEAD = struct.Struct("<IBI")
 _READ_AHEAD_BYTES = 1024 * 1024
 _SIGNALS: tuple[Signal, ...] = ("traces", "metrics", "logs")
+_BEAT_S = 0.5
+_PR_SET_PDEATHSIG = 1  # As <sys/prctl.h> has it
 _T = TypeVar("_T")
 
 
@@ -102,6 +109,22 @@ def unpack_request(content: bytes) -> tuple[Signal, str | None, bytes]:
     """Read a request: its signal, its sender and its body."""
     end = 3 + int.from_bytes(content[1:3])
     return _SIGNALS[content[0]], content[3:end].decode() or None, content[end:]
+
+
+def beat(descriptor: int) -> None:
+    """Show the front for ever that this process runs. When the front dies, the kernel continues a stopped process and sets an
+    alarm, which ends the process unless this loop runs and cancels it.
+    """
+    library = ctypes.CDLL(None)
+    if hasattr(library, "prctl"):
+        library.signal(signal.SIGCONT, library.alarm)  # Called with the number of the signal, 18: as many seconds
+        library.prctl(_PR_SET_PDEATHSIG, signal.SIGCONT)
+    while True:
+        signal.alarm(0)
+        # The front has died, or is stopped and the pipe is full.
+        with contextlib.suppress(OSError):
+            os.write(descriptor, b".")
+        time.sleep(_BEAT_S)
 
 
 class Channel:

@@ -1,17 +1,20 @@
 """Workers as the front sees them: spawned, handed requests, and started again when they die.
 
-Requests that a dead worker has not answered are refused with a retryable status.
+Requests that a dead worker has not answered are refused with a retryable status. So are those for a worker that hangs, which is
+killed after a while. Its silence is counted in ticks of this process: the time in which the front was stopped is no silence.
 """
 
 import asyncio
 import contextlib
 import logging
+import os
 import signal
 import socket
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from itertools import count
 
 from toolgauge.model.delivery import Accepted, Answer, Outgoing, Refused, Signal
@@ -31,6 +34,14 @@ _WELL_AFTER_S = 60.0  # One that has run so long had no trouble with its start
 # As long as a request waits for room in the inbox of a single process, and for the worker to see that there is.
 _PATIENCE_S = 1.0
 _ENDS_WITHIN_S = 5.0
+_TICK_S = 0.5
+_REFUSED_AFTER, _KILLED_AFTER, _KILLED_AT_THE_END_AFTER = 10, 60, 20  # Silent ticks
+
+
+class Unsettled(Refused, frozen=True, kw_only=True):
+    """The refusal of a request that a worker has not answered in time; `later` is its answer."""
+
+    later: asyncio.Future[Answer]
 
 
 @dataclass(slots=True)
@@ -38,6 +49,7 @@ class _Waiting:
     answer: asyncio.Future[Answer]
     spans: int
     size: int
+    is_refused: bool = False
 
 
 @dataclass(slots=True)
@@ -46,25 +58,39 @@ class _Life:
     channel: Channel
     ready: asyncio.Future[None]
     began_s: float
+    # Ticks since the last beat of its thread, and since the last frame of its event loop.
+    beat_ticks: int = 0
+    frame_ticks: int = 0
+    is_silent: bool = False
+    is_hung: bool = False
     waiting: dict[int, _Waiting] = field(default_factory=dict)
     questions: dict[int, asyncio.Future[Frame]] = field(default_factory=dict)
     bytes_waiting: int = 0
     accepted: int = 0
     refused: int = 0
     reading: asyncio.Task[None] | None = None
+    watching: asyncio.Task[None] | None = None
 
 
 class WorkerProcess:
-    """The worker with a number, from 0. `command` starts it, but for its socket."""
+    """The worker with a number, from 0. `command` starts it, but for its socket and its pipe."""
 
     def __init__(
-        self, number: int, command: Sequence[str], *, max_bytes: int, on_workers: "Workers", clock: Callable[[], int]
+        self,
+        number: int,
+        command: Sequence[str],
+        *,
+        max_bytes: int,
+        on_workers: "Workers",
+        clock: Callable[[], int],
+        tick_s: float = _TICK_S,
     ) -> None:
         self.number = number
         self._command = tuple(command)
         self._max_bytes = max_bytes
         self._on = on_workers
         self._clock = clock
+        self._tick_s = tick_s
         self._numbers = count(1)
         self._life: _Life | None = None
         self._running: asyncio.Task[None] | None = None
@@ -80,6 +106,11 @@ class WorkerProcess:
         """The id of its process; `None` while there is none."""
         return None if self._life is None else self._life.process.pid
 
+    @property
+    def takes(self) -> bool:
+        """Whether it takes requests."""
+        return self._life is not None and self.is_ready and not self._life.is_silent
+
     async def start(self) -> None:
         """Start it for the first time. Raise `StartError` or `ConfigError` when it cannot."""
         await self._begin()
@@ -90,7 +121,7 @@ class WorkerProcess:
         life = await self._with_room(len(body))
         if life is None:
             self._on.refused(spans)
-            return Refused("a worker is being started again, or cannot keep up")
+            return Refused("a worker is being started again, hangs, or cannot keep up")
         number = self._number()
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         life.waiting[number] = _Waiting(answer, spans, len(body))
@@ -100,7 +131,7 @@ class WorkerProcess:
 
     async def _with_room(self, size: int) -> _Life | None:
         until_s = time.monotonic() + _PATIENCE_S
-        while (life := self._life) is not None and self.is_ready:
+        while (life := self._life) is not None and self.takes:
             if not life.bytes_waiting or life.bytes_waiting + size <= self._max_bytes:
                 return life
             self._freed.clear()
@@ -135,6 +166,10 @@ class WorkerProcess:
             raise
         finally:
             life.questions.pop(number, None)
+
+    def hurry(self) -> None:
+        """Kill it sooner if it hangs, and do not start it again."""
+        self._is_ending = True
 
     def begin_to_stop(self, began_ns: int) -> None:
         """Have it stop in order, within the time that is left of 28 s since then."""
@@ -175,22 +210,31 @@ class WorkerProcess:
 
     async def _begin(self) -> None:
         ours, theirs = socket.socketpair()
+        heard, beats = os.pipe()
+        os.set_blocking(beats, False)
         # Signals are for the front: those that a terminal or a supervisor sends to all processes are left to it.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         try:
             process = await asyncio.create_subprocess_exec(
                 *self._command,
                 f"--descriptor={theirs.fileno()}",
+                f"--beats={beats}",
                 f"--number={self.number}",
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.DEVNULL,
-                pass_fds=(theirs.fileno(),),
+                pass_fds=(theirs.fileno(), beats),
             )
+        except BaseException:
+            os.close(heard)
+            raise
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
             theirs.close()
+            os.close(beats)
         loop = asyncio.get_running_loop()
         life = self._life = _Life(process, await Channel.of(ours), loop.create_future(), loop.time())
+        loop.add_reader(heard, self._hear, life, heard)
+        life.watching = asyncio.create_task(self._watch(life))
         life.reading = asyncio.create_task(self._read(life))
         try:
             await life.ready
@@ -227,6 +271,49 @@ class WorkerProcess:
         since_ns = self._clock() if self.down is None else self.down.since_ns
         self.down = ComponentHealth(status="StatusRecoverableError", since_ns=since_ns, error=error)
 
+    def _hear(self, life: _Life, pipe: int) -> None:
+        if os.read(pipe, 1 << 16):
+            life.beat_ticks = 0
+        else:
+            asyncio.get_running_loop().remove_reader(pipe)
+            os.close(pipe)
+
+    async def _watch(self, life: _Life) -> None:
+        """Refuse its requests while it is silent, and kill it in the end. The front asks for a frame each second until it stops."""
+        while True:
+            await asyncio.sleep(self._tick_s)
+            life.beat_ticks += 1
+            life.frame_ticks += self.is_ready and not self._is_ending
+            silent = max(life.beat_ticks, life.frame_ticks)
+            if self.is_ready and life.is_silent != (silent >= _REFUSED_AFTER):
+                self._set_silent(life, is_silent=not life.is_silent)
+            if silent >= (_KILLED_AT_THE_END_AFTER if self._is_ending else _KILLED_AFTER):
+                life.is_hung = True
+                self.kill()
+
+    def _set_silent(self, life: _Life, *, is_silent: bool) -> None:
+        life.is_silent = is_silent
+        if not is_silent:
+            self.down = None
+            _LOG.warning("worker %d responds again", self.number, extra={"worker": self.number})
+            return
+        since_ns = self._clock() - int(_REFUSED_AFTER * self._tick_s * 1e9)
+        since = datetime.fromtimestamp(since_ns // 10**9, UTC).isoformat()
+        error = f"worker {self.number} has not responded since {since}: its requests are refused, and it is killed if that lasts"
+        _LOG.error("%s", error, extra={"worker": self.number})
+        self.down = ComponentHealth(status="StatusRecoverableError", since_ns=since_ns, error=error)
+        for waiting in life.waiting.values():
+            if not waiting.is_refused:
+                self._refuse(waiting)
+                answer, waiting.answer = waiting.answer, asyncio.get_running_loop().create_future()
+                answer.set_result(Unsettled("a worker does not respond", later=waiting.answer))
+        self._freed.set()
+
+    def _refuse(self, waiting: _Waiting) -> None:
+        if not waiting.is_refused:
+            waiting.is_refused = True
+            self._on.refused(waiting.spans)
+
     async def _read(self, life: _Life) -> None:
         async for frame in life.channel.frames():
             self._take(life, frame)
@@ -241,11 +328,15 @@ class WorkerProcess:
 
     def _bury(self, life: _Life, code: int) -> None:
         reason = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
+        if life.is_hung:
+            reason = f"did not respond for {round(self._tick_s * max(life.beat_ticks, life.frame_ticks))} s, was killed"
+        if life.watching is not None:
+            life.watching.cancel()
         if not life.ready.done():
             life.ready.set_exception(StartError(f"worker {self.number} {reason} before it was ready"))
         was_ready, self.is_ready, self._life = self.is_ready, False, None
         for waiting in life.waiting.values():
-            self._on.refused(waiting.spans)
+            self._refuse(waiting)
             if not waiting.answer.done():
                 waiting.answer.set_result(Refused("the worker died, and is started again"))
         for question in tuple(life.questions.values()):
@@ -255,9 +346,10 @@ class WorkerProcess:
         self._last.set()
         if was_ready and not (self._is_ending and self.losses is not None):
             self._is_down(f"worker {self.number} {reason}, and is started again")
-            self._on.died(self.number, life.accepted, life.refused, reason)
+            self._on.died(self.number, life.accepted, life.refused, reason, is_hung=life.is_hung)
 
     def _take(self, life: _Life, frame: Frame) -> None:
+        life.frame_ticks = 0
         match frame.kind:
             case Kind.ANSWER:
                 waiting = life.waiting.pop(frame.number)
@@ -308,13 +400,15 @@ class Workers:
         self.restarts = registry.counter(
             "toolgauge.workers.restarts",
             "{restart}",
-            "Workers that died and were started again: look in the log for the reason, and at their memory.",
+            "Workers that died or hung and were started again: look in the log for the reason, and at their memory.",
+            ("toolgauge.reason",),
         )
+        self.restarts.begin(("died",), ("hung",))
         registry.gauge(
             "toolgauge.workers.running",
             "{process}",
             "Workers that take requests; fewer than `workers` while one is started again.",
-        ).observe = lambda: {(): float(sum(process.is_ready for process in self.processes))}
+        ).observe = lambda: {(): float(sum(process.takes for process in self.processes))}
         metrics.spans.begin(("refused", "worker", ""), ("dropped", "worker_died", ""))
 
     @property
@@ -348,13 +442,13 @@ class Workers:
         if self.observing is not None:
             self.processes[worker].send(Kind.OBSERVING, self.observing.wishes)
 
-    def died(self, worker: int, accepted: int, refused: int, reason: str) -> None:
+    def died(self, worker: int, accepted: int, refused: int, reason: str, *, is_hung: bool) -> None:
         """Count the spans that a worker had, and those that are lost with it."""
         journal = self._health.pop(worker, {}).get("extension:journal")
         keeps = self._has_journal and (journal is None or journal.status == "StatusOK")
         self._empty.pop(worker, None)
         lost = self.registry.bury(worker, accepted=accepted, refused=refused, keeps=keeps)
-        self.restarts.add()
+        self.restarts.add(1, ("hung" if is_hung else "died",))
         extra = {"worker": worker, "spans": int(lost)}
         if keeps:
             _LOG.error("worker %d %s and is started again; its journal has what it held", worker, reason, extra=extra)
@@ -388,8 +482,8 @@ class Workers:
 
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
-                await asyncio.gather(*(ask(process) for process in self.processes))
+                await asyncio.gather(*(ask(process) for process in self.processes if process.takes))
 
     def put(self, outgoing: Outgoing) -> bool:
         """Have any worker send a request of our own; False when none runs."""
-        return any(process.send(Kind.OUTGOING, packed(outgoing)) for process in self.processes)
+        return any(process.takes and process.send(Kind.OUTGOING, packed(outgoing)) for process in self.processes)

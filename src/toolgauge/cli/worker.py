@@ -56,6 +56,7 @@ def command(
     overrides: Sequence[str],
     descriptor: int,
     beats: int,
+    lost: int,
     number: int,
     workers: int,
     hop_id: str,
@@ -72,7 +73,7 @@ def command(
     log.addFilter(_Numbered(number))
     code = 1
     try:
-        code = asyncio.run(_work(end, load, log, workers, partial(FrontLink, hop_id=hop_id)))
+        code = asyncio.run(_work(end, load, log, workers, partial(FrontLink, hop_id=hop_id, lost_ns=lost)))
     finally:
         if not log.end(_LOG_GRACE_S):
             os._exit(code)

@@ -25,6 +25,7 @@ from toolgauge.service.process import Faults
 from toolgauge.service.runtime import Losses, Runtime
 from toolgauge.service.worker import Worker
 from toolgauge.state.journal import Journal
+from toolgauge.state.journal_rows import SENDERS_WAIT_NS
 from toolgauge.state.ledger import Ledger
 from toolgauge.state.settings import StateSettings
 from toolgauge.state.store import StateStore
@@ -153,6 +154,7 @@ class WorkerLink(Protocol):
     """What a worker has of the front: it takes no requests from the network, and pushes no metrics itself."""
 
     hop_id: str
+    lost_ns: int  # Until when spans were acknowledged that died with the worker before it; or 0
 
     def resident(self) -> int | None:
         """Return how much memory all processes have in use; `None` where that is not known."""
@@ -213,12 +215,15 @@ class Service(Runtime):
         self.worker.start()
         undo.callback(self.worker.end, _WORKER_GRACE_S)
         # What a sender could not send before was perhaps not sent again.
-        since_ns = self.clock()
+        since_ns, lost_ns = self.clock(), 0 if self.link is None else self.link.lost_ns
         if self.persistence is not None:
             await self.worker.run(functools.partial(self.persistence.recover, self.pipeline, self.faults))
-            since_ns = self.persistence.journal.received_since_ns
+            since_ns = max(lost_ns, self.persistence.journal.received_since_ns)
             if self.persistence.under_way.has_ended:
                 await self._deliver_first()
+        elif since_ns - lost_ns <= SENDERS_WAIT_NS:
+            # Senders still have what they could not send since then.
+            since_ns = lost_ns
         self.pipeline.assembler.completeness.receive_since(since_ns)
         self.pipeline.earlier_traces.receive_since(since_ns)
         if self.messages is not None:

@@ -67,6 +67,7 @@ class _Life:
     questions: dict[int, asyncio.Future[Frame]] = field(default_factory=dict)
     bytes_waiting: int = 0
     accepted: int = 0
+    accepted_ns: int = 0
     refused: int = 0
     reading: asyncio.Task[None] | None = None
     watching: asyncio.Task[None] | None = None
@@ -96,6 +97,7 @@ class WorkerProcess:
         self._running: asyncio.Task[None] | None = None
         self._freed = asyncio.Event()
         self._is_ending = False
+        self._lost_ns = 0  # Until when spans were acknowledged that died with an earlier process of it
         self._last: asyncio.Event = asyncio.Event()
         self.is_ready = False
         self.losses: Losses | None = None
@@ -219,6 +221,7 @@ class WorkerProcess:
                 *self._command,
                 f"--descriptor={theirs.fileno()}",
                 f"--beats={beats}",
+                f"--lost={self._lost_ns}",
                 f"--number={self.number}",
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.DEVNULL,
@@ -346,7 +349,8 @@ class WorkerProcess:
         self._last.set()
         if was_ready and not (self._is_ending and self.losses is not None):
             self._is_down(f"worker {self.number} {reason}, and is started again")
-            self._on.died(self.number, life.accepted, life.refused, reason, is_hung=life.is_hung)
+            if not self._on.died(self.number, life.accepted, life.refused, reason, is_hung=life.is_hung):
+                self._lost_ns = max(self._lost_ns, life.accepted_ns)
 
     def _take(self, life: _Life, frame: Frame) -> None:
         life.frame_ticks = 0
@@ -358,6 +362,7 @@ class WorkerProcess:
                 answer = frame.read(Answered).answer
                 if isinstance(answer, Accepted):
                     life.accepted += waiting.spans
+                    life.accepted_ns = self._clock()
                 elif isinstance(answer, Refused):
                     life.refused += waiting.spans
                 if not waiting.answer.done():
@@ -442,8 +447,8 @@ class Workers:
         if self.observing is not None:
             self.processes[worker].send(Kind.OBSERVING, self.observing.wishes)
 
-    def died(self, worker: int, accepted: int, refused: int, reason: str, *, is_hung: bool) -> None:
-        """Count the spans that a worker had, and those that are lost with it."""
+    def died(self, worker: int, accepted: int, refused: int, reason: str, *, is_hung: bool) -> bool:
+        """Count the spans that a worker had, and those that are lost with it; return whether its journal keeps them."""
         journal = self._health.pop(worker, {}).get("extension:journal")
         keeps = self._has_journal and (journal is None or journal.status == "StatusOK")
         self._empty.pop(worker, None)
@@ -454,6 +459,7 @@ class Workers:
             _LOG.error("worker %d %s and is started again; its journal has what it held", worker, reason, extra=extra)
         else:
             _LOG.error("worker %d %s and is started again; lost: %d spans at most", worker, reason, lost, extra=extra)
+        return keeps
 
     def refused(self, spans: int, reason: str = "worker") -> None:
         """Count spans that no worker was handed, or that one died with before it had answered."""

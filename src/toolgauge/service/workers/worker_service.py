@@ -25,8 +25,9 @@ _LAST_METRICS_WITHIN_S = 12.0  # The front waits for the last metrics of all wor
 class FrontLink:
     """Implements `WorkerLink`: the front as a worker sees it, over their channel."""
 
-    def __init__(self, channel: Channel, hop_id: str) -> None:
+    def __init__(self, channel: Channel, hop_id: str, *, lost_ns: int) -> None:
         self.hop_id = hop_id
+        self.lost_ns = lost_ns
         # Memory in use by the other processes, at their last look.
         self.resident_elsewhere = 0
         self.flush_observations: Callable[[], None] = lambda: None

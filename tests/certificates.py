@@ -1,6 +1,7 @@
 """Certificates of a throw-away authority, in files."""
 
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import trustme
@@ -17,9 +18,17 @@ class Certificates:
     client_cert: Path
     client_key: Path
 
-    def renew_server(self) -> bytes:
+    def renew_server(self, host: str = "localhost", lasts_days: tuple[int, int] = (-1, 365)) -> bytes:
         """Write another certificate for the server; return it."""
-        return _write(self.authority.issue_cert("localhost", "127.0.0.1"), self.server_cert, self.server_key)
+        begins, ends = (datetime.now(UTC) + timedelta(days=days) for days in lasts_days)
+        leaf = self.authority.issue_cert(host, "127.0.0.1", not_before=begins, not_after=ends)
+        return _write(leaf, self.server_cert, self.server_key)
+
+    def sign_itself(self) -> None:
+        """Give the server the certificate of an authority of its own."""
+        own = trustme.CA()
+        own.private_key_pem.write_to_path(self.server_key)
+        own.cert_pem.write_to_path(self.server_cert)
 
 
 def certificates(folder: Path) -> Certificates:

@@ -58,6 +58,21 @@ def test_destination_that_fails_now_and_then_is_said_once_a_minute(clock: Clock,
     assert len(caplog.records) == 2
 
 
+def test_each_cause_of_an_outage_is_said_once_and_once_a_minute(clock: Clock, caplog: pytest.LogCaptureFixture):
+    caplog.set_level(logging.WARNING, "toolgauge.export")
+    outage = DestinationHealth("backend", clock)
+    for second in range(120):
+        clock.now_s = float(second)
+        outage.failed("connection", "connection refused")
+        outage.failed("tls", "its certificate has expired")
+        if second == 50:
+            outage.succeeded()
+    assert [record.getMessage().partition("(")[2] for record in caplog.records] == [
+        "connection: connection refused); retrying",
+        "tls: its certificate has expired); retrying",
+    ] * 2
+
+
 def test_drops_are_said_once_a_minute_for_each_reason(clock: Clock, caplog: pytest.LogCaptureFixture):
     outage = DestinationHealth("backend", clock)
     for _ in range(50):

@@ -1,6 +1,8 @@
 """TLS to a destination, over both transports."""
 
+import logging
 import ssl
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from tests.wire.support import free_port
 from toolgauge.export.settings import Transport
 from toolgauge.model.errors import StartError
 from toolgauge.net.settings import ClientTls
+from toolgauge.net.tls import tls_cause
 
 both = pytest.mark.parametrize("protocol", ["grpc", "http"])
 
@@ -86,6 +89,87 @@ async def test_a_certificate_that_does_not_fit_is_told_apart_from_a_destination_
         out.destination.put(request(b"\n\0"))
         await until(lambda: bool(out.failures()))
     assert set(out.failures()) == {("otlp", "traces", "tls")}
+
+
+FAULTS: dict[str, tuple[Callable[[Certificates], object], str]] = {
+    "expired": (lambda made: made.renew_server(lasts_days=(-9, -2)), "its certificate has expired"),
+    "early": (lambda made: made.renew_server(lasts_days=(2, 9)), "its certificate is not yet valid"),
+    "host": (lambda made: made.renew_server("elsewhere.example"), "its certificate is for another host name"),
+    "issuer": (lambda made: certificates(made.ca_file.parent), "its certificate is from an issuer that is not trusted"),
+    "self-signed": (Certificates.sign_itself, "its certificate is self-signed and not trusted"),
+}
+
+
+@both
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_the_log_says_why_a_certificate_is_not_accepted(
+    protocol: Transport, made: Certificates, tmp_path: Path, fault: str, caplog: pytest.LogCaptureFixture
+):
+    caplog.set_level(logging.WARNING, "toolgauge.export")
+    trusted = tmp_path / "trusted.pem"
+    trusted.write_bytes(made.ca_file.read_bytes())
+    spoil, cause = FAULTS[fault]
+    spoil(made)
+    async with (
+        secure_sink(protocol, made) as seen,
+        sending(
+            f"https://localhost:{seen.endpoint.rpartition(':')[2]}",
+            protocol=protocol,
+            tls=ClientTls(ca_file=str(trusted)),
+        ) as out,
+    ):
+        out.destination.put(request(b"\n\0"))
+        await until(lambda: sum(out.failures().values()) > 2)
+    said = [record.getMessage() for record in caplog.records if "does not accept requests" in record.getMessage()]
+    assert len(said) == 1
+    assert f"(tls: {cause}" in said[0]
+
+
+@both
+@pytest.mark.parametrize("shown", [False, True])
+async def test_the_log_says_that_a_client_certificate_may_be_missing_or_refused(
+    protocol: Transport, made: Certificates, tmp_path: Path, caplog: pytest.LogCaptureFixture, *, shown: bool
+):
+    caplog.set_level(logging.WARNING, "toolgauge.export")
+    (tmp_path / "other").mkdir()
+    other = certificates(tmp_path / "other")
+    pair = {"cert_file": str(other.client_cert), "key_file": str(other.client_key)} if shown else {}
+    tls = ClientTls(ca_file=str(made.ca_file), **pair)
+    async with (
+        secure_sink(protocol, made, mutual=True) as seen,
+        sending(seen.endpoint, protocol=protocol, tls=tls) as out,
+    ):
+        out.destination.put(request(b"\n\0"))
+        await until(lambda: "client certificate" in caplog.text)
+    assert "is a client certificate missing or refused? See `tls.cert_file`" in caplog.text
+
+
+@both
+async def test_the_log_says_that_a_destination_does_not_speak_tls(
+    protocol: Transport, made: Certificates, caplog: pytest.LogCaptureFixture
+):
+    caplog.set_level(logging.WARNING, "toolgauge.export")
+    plain = grpc_sink(always(OK)) if protocol == "grpc" else http_sink(always(OK))
+    async with plain as seen:
+        port = seen.endpoint.rpartition(":")[2].strip("/")
+        async with sending(
+            f"https://localhost:{port}", protocol=protocol, tls=ClientTls(ca_file=str(made.ca_file))
+        ) as out:
+            out.destination.put(request(b"\n\0"))
+            await until(lambda: bool(out.failures()))
+    assert "(tls: it does not answer in TLS: is the port right?)" in caplog.text
+
+
+def test_a_reason_is_found_in_what_any_library_writes():
+    assert tls_cause("[SSL: TLSV13_ALERT_CERTIFICATE_REQUIRED] tlsv13 alert certificate required").startswith(
+        "it asks for a client certificate"
+    )
+    assert tls_cause("OPENSSL_internal:TLSV1_ALERT_PROTOCOL_VERSION: OK") == (
+        "it shares no version of TLS: see `tls.min_version`"
+    )
+    assert tls_cause("self signed certificate in certificate chain").startswith("its certificate is from an issuer")
+    assert tls_cause("Cannot check peer: missing selected ALPN property.").startswith("it does not offer HTTP/2")
+    assert not tls_cause("Socket closed")
 
 
 @both

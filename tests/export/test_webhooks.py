@@ -2,13 +2,16 @@
 
 import asyncio
 import json
+import ssl
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
+from tests.certificates import certificates
 from tests.export.fakes import MS, OK, Said, Seen, always, first, http_sink
 from tests.export.test_regression_events import BEGAN, ENDED, STREAM
 from tests.wire.support import free_port
@@ -315,3 +318,21 @@ def test_odd_regressions_make_alerts_all_the_same():
 
 def _ended_later(regression: Regression) -> Regression:
     return replace(regression, phase="ended", at_ns=regression.at_ns + SECOND)
+
+
+async def test_the_log_says_once_a_minute_why_a_webhook_is_not_reached(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    made = certificates(tmp_path)
+    made.renew_server(lasts_days=(-9, -2))
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(made.server_cert, made.server_key)
+    async with (
+        http_sink(always(OK), context) as seen,
+        running(to(seen, tls=ClientTls(ca_file=str(made.ca_file)))) as one,
+    ):
+        one.webhooks.put([BEGAN])
+        await until(lambda: one.count("retried") > 1)
+        await one.webhooks.close(0)
+    said = [record.getMessage() for record in caplog.records if "retrying" in record.getMessage()]
+    assert said == ["webhook webhook does not take notifications (tls: its certificate has expired); retrying"]

@@ -49,7 +49,7 @@ class Outage:
 
 
 class DestinationHealth:
-    """Tracks outages by a monotonic `clock`; logs changes at most once a minute."""
+    """Tracks outages by a monotonic `clock`; logs each cause once an outage, and at most once a minute."""
 
     def __init__(
         self, name: str, clock: Callable[[], float], endpoint: str = "", signals: Sequence[Signal] = SIGNALS
@@ -60,8 +60,9 @@ class DestinationHealth:
         self._failing_since: float | None = None
         self._reason = ""
         self._refusing: dict[Signal, tuple[str, float]] = {}
-        self._warned = False
-        self._last_warned_s: float | None = None
+        # Causes of the current outage that are logged.
+        self._warned: set[str] = set()
+        self._causes = Throttle(QUIET_S, clock)
         self._dropped = Throttle(QUIET_S, clock)
 
     def now(self) -> Outage | None:
@@ -84,14 +85,12 @@ class DestinationHealth:
 
     def failed(self, reason: str, cause: str = "") -> None:
         """An attempt failed and will be repeated; `cause` adds details, where known."""
-        now_s = self._clock()
         self._reason = f"{reason}: {cause}" if cause else reason
         if self._failing_since is None:
-            self._failing_since = now_s
-        if self._warned or (self._last_warned_s is not None and now_s - self._last_warned_s < QUIET_S):
+            self._failing_since = self._clock()
+        if self._reason in self._warned or self._causes.suppressed(self._reason) is None:
             return
-        self._warned = True
-        self._last_warned_s = now_s
+        self._warned.add(self._reason)
         extra = {"destination": self._name, "reason": reason}
         _log.warning("destination %s does not accept requests (%s); retrying", self._where, self._reason, extra=extra)
 
@@ -100,7 +99,7 @@ class DestinationHealth:
         since, self._failing_since = self._failing_since, None
         if self._warned and since is not None:
             _log.info("destination %s accepts requests again after %.0f s", self._name, self._clock() - since)
-        self._warned = False
+        self._warned.clear()
 
     def dropped(self, signal: Signal, reason: str, spans: int, counter: str) -> None:
         """A request was given up; `counter` counted it."""

@@ -36,7 +36,8 @@ from toolgauge.model.delivery import Signal
 from toolgauge.model.errors import StartError
 from toolgauge.model.ports import Exporter
 from toolgauge.net.settings import ClientTls
-from toolgauge.net.tls import client_context, read_pem
+from toolgauge.net.throttle import Throttle
+from toolgauge.net.tls import client_context, handshake_cause, read_pem, tls_cause
 from toolgauge.otlp.request import SERVICES
 from toolgauge.settings import SECOND, file_path
 
@@ -190,8 +191,8 @@ def failed(error: Exception) -> Transient:
     match error:
         case TimeoutError():  # before a lost connection: running out of time while connecting is both
             return Transient("timeout")
-        case aiohttp.ClientSSLError():
-            return Transient("tls")
+        case aiohttp.ClientSSLError() | aiohttp.ClientOSError(__cause__=ssl.SSLError()):
+            return Transient("tls", cause=tls_cause(str(error.__cause__ or error)))
         case aiohttp.ClientHttpProxyError():
             return Transient(f"proxy_{error.status}")
         case aiohttp.ClientResponseError():
@@ -204,6 +205,23 @@ def failed(error: Exception) -> Transient:
         case _:
             # The response broke off, so the outcome is unknown: a duplicate is better than a gap.
             return Transient("connection")
+
+
+class Handshakes:
+    """Finds out why TLS connections fail where the transport does not tell, at most once a minute and only for the log."""
+
+    def __init__(self, tls: ClientTls | None, protocol: str) -> None:
+        self._tls = tls or ClientTls()
+        self._protocol = protocol
+        self._throttle = Throttle()
+        self._cause = ""
+
+    async def cause(self, address: str) -> str:
+        """Return the cause that was found last, after another look when it is time; empty through a proxy."""
+        with contextlib.suppress(StartError):
+            if proxy_of(f"https://{address}") is None and self._throttle.suppressed("") is not None:
+                self._cause = await handshake_cause(self._tls, address, [self._protocol])
+        return self._cause
 
 
 class HttpSender:
@@ -224,6 +242,7 @@ class HttpSender:
         self._proxies: dict[Signal, str | None] = {}
         self._tls = settings.client_tls
         self._server_name = None if self._tls is None else self._tls.server_name_override
+        self._handshakes = Handshakes(self._tls, "http/1.1")
         self._session: aiohttp.ClientSession | None = None
         self._replaced: aiohttp.ClientSession | None = None
 
@@ -277,7 +296,10 @@ class HttpSender:
                         return Permanent("response_too_large")
                 return delivered(signal, answer if response.content_type == _PROTOBUF else b"")
         except FAILURES as error:
-            return failed(error)
+            verdict = failed(error)
+            if url.startswith("https://") and verdict == Transient("connection"):
+                return Transient("connection", cause=await self._handshakes.cause(target(url)))
+            return verdict
 
     async def close(self) -> None:
         """Close the pools."""
@@ -362,6 +384,7 @@ class GrpcSender:
         self._tls = settings.client_tls
         if self._endpoint.startswith(("https://", "http://")):
             self._tls = (self._tls or ClientTls()) if self._endpoint.startswith("https://") else None
+        self._handshakes = Handshakes(self._tls, "h2")
 
     async def start(self) -> None:
         """Open the channel; it connects with the first request. Raise `StartError` when a TLS file cannot be used."""
@@ -419,14 +442,23 @@ class GrpcSender:
             reason = code.name.lower()
             retry_after_s = _retry_after_s(error)
             if reason in _TRANSIENT_CODES or (code is StatusCode.RESOURCE_EXHAUSTED and retry_after_s is not None):
-                is_tls = code is StatusCode.UNAVAILABLE and _TLS_FAILED.match(details) is not None
-                causes = _CAUSES.items() if details.startswith(_NO_CONNECTION) else ()
-                cause = next((cause for words, cause in causes if words in details), "")
-                return Transient("tls" if is_tls else reason, retry_after_s, cause)
+                if code is StatusCode.UNAVAILABLE and details.startswith(_NO_CONNECTION):
+                    reason, cause = await self._no_connection(details)
+                    return Transient(reason, retry_after_s, cause)
+                return Transient(reason, retry_after_s)
             return Permanent(
                 reason, is_lasting=reason in _LASTING_CODES, is_about_content=reason in _CODES_ABOUT_CONTENT
             )
         return delivered(signal, response)
+
+    async def _no_connection(self, details: str) -> tuple[str, str]:
+        """Return the reason and the cause of a failed connection."""
+        cause = next((cause for words, cause in _CAUSES.items() if words in details), "")
+        if cause or self._tls is None:
+            return "unavailable", cause
+        cause = tls_cause(details)
+        is_tls = bool(cause) or _TLS_FAILED.match(details) is not None
+        return "tls" if is_tls else "unavailable", cause or await self._handshakes.cause(target(self._endpoint))
 
     async def close(self) -> None:
         """Close the channel and drop it: gRPC keeps a thread and sockets for as long as there is one."""

@@ -30,6 +30,7 @@ from toolgauge.export.settings import WebhookSettings, checked_headers
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.metrics import fit_label
 from toolgauge.model.regressions import Regression, Stream
+from toolgauge.net.throttle import Throttle
 from toolgauge.net.tls import client_context
 from toolgauge.selfmetrics import WebhookMetrics
 from toolgauge.settings import MINUTE, SECOND
@@ -218,6 +219,7 @@ class _Webhook:
         self._proxy: str | None = None
         self._changed = asyncio.Event()
         self._closing = asyncio.Event()
+        self._causes = Throttle()
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -277,6 +279,9 @@ class _Webhook:
     async def _delivered(self, items: Sequence[Alert]) -> Verdict:
         began_s, backoff = _now_s(), Backoff(self._settings.retry, random.random)
         while isinstance(verdict := await self._attempt(items), Transient):
+            cause = f"{verdict.reason}: {verdict.cause}" if verdict.cause else verdict.reason
+            if self._causes.suppressed(cause) is not None:
+                _LOG.warning("webhook %s does not take notifications (%s); retrying", self._name, cause)
             wait_s = backoff.next_wait_s(elapsed_s=_now_s() - began_s, retry_after_s=verdict.retry_after_s)
             if wait_s is None:
                 return Permanent(verdict.reason)

@@ -1,8 +1,9 @@
 """TLS from files: certificates and trusted authorities, and whether the files have changed since.
 
-Files that are broken at that moment leave the ones in place that worked.
+Files that are broken at that moment leave the ones in place that worked. `tls_cause` words why a connection failed.
 """
 
+import asyncio
 import ssl
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,6 +13,35 @@ from toolgauge.model.errors import StartError
 from toolgauge.net.settings import ClientTls, ServerTls
 from toolgauge.settings import file_path
 
+# Texts of OpenSSL, BoringSSL and gRPC, lower case and without punctuation, and their meaning; the first that fits counts.
+_CAUSES = {
+    "certificate has expired": "its certificate has expired",
+    "certificate is not yet valid": "its certificate is not yet valid, or the clock here is wrong",
+    "hostname": "its certificate is for another host name",
+    "ip address mismatch": "its certificate is for another host name",
+    "certificate in certificate chain": "its certificate is from an issuer that is not trusted: see `tls.ca_file`",
+    "self signed certificate": "its certificate is self-signed and not trusted: see `tls.ca_file`",
+    "issuer": "its certificate is from an issuer that is not trusted: see `tls.ca_file`",
+    "unable to verify the first certificate": "its certificate is from an issuer that is not trusted: see `tls.ca_file`",
+    "revoked": "its certificate is revoked",
+    "certificate verify failed": "its certificate is not valid",
+    "alert certificate required": "it asks for a client certificate: see `tls.cert_file`",
+    "alert unknown ca": "it does not trust the client certificate",
+    "alert certificate": "it does not accept the client certificate",
+    "alert bad certificate": "it asks for a client certificate, or does not accept this one: see `tls.cert_file`",
+    "alert handshake failure": "it shares no cipher, or asks for a client certificate: see `tls.cert_file`",
+    "protocol version": "it shares no version of TLS: see `tls.min_version`",
+    "unsupported protocol": "it shares no version of TLS: see `tls.min_version`",
+    "wrong version number": "it does not answer in TLS: is the port right?",
+    "http request": "it does not answer in TLS: is the port right?",
+    "record layer failure": "it does not answer in TLS: is the port right?",
+    "alpn": "it does not offer HTTP/2: is `protocol: http` meant?",
+    "no application protocol": "it does not offer HTTP/2: is `protocol: http` meant?",
+}
+_CLOSED = (
+    "it closes the connection in the TLS handshake: is a client certificate missing or refused? See `tls.cert_file`"
+)
+_HANDSHAKE_S = 2.0
 _VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
 
 
@@ -85,6 +115,35 @@ def client_context(tls: ClientTls) -> ssl.SSLContext:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     return context
+
+
+def tls_cause(message: str) -> str:
+    """Word the reason that a library gives for a failed TLS connection; empty when it gives none."""
+    text = message.lower().replace("_", " ").replace("-", " ")
+    return next((cause for words, cause in _CAUSES.items() if words in text), "")
+
+
+async def handshake_cause(tls: ClientTls, address: str, protocols: list[str]) -> str:
+    """Connect once to `host:port` and word the reason why TLS fails there; empty when it does not, or nobody answers."""
+    host, _, port = address.rpartition(":")
+    host = host.strip("[]")
+    name = tls.server_name_override or host
+    try:
+        context = client_context(tls)
+        context.set_alpn_protocols(protocols)
+        async with asyncio.timeout(_HANDSHAKE_S):
+            reader, writer = await asyncio.open_connection(host, int(port), ssl=context, server_hostname=name)
+            try:
+                # TLS 1.3 refuses client certificates after the handshake.
+                return "" if await reader.read(1) else _CLOSED
+            finally:
+                writer.transport.abort()
+    except ssl.SSLError as error:
+        return tls_cause(str(error)) or _CLOSED
+    except (ConnectionResetError, BrokenPipeError):
+        return _CLOSED
+    except (OSError, ValueError, StartError):
+        return ""
 
 
 def server_pem(tls: ServerTls) -> ServerPem:

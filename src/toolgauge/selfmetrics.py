@@ -142,6 +142,7 @@ class SelfMetrics(MetricSection):
     spans_recovered: Counter
     spans_unread: Counter
     requests_unread: Counter
+    trajectories_shed: Counter
     inbox_bytes: Gauge
     criteria_switched_off: Counter
     criteria_unmatched: Gauge

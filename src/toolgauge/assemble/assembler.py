@@ -285,6 +285,15 @@ class Assembler:
         released, self._released = self._released, []
         return released
 
+    def take_overloaded(self) -> Sequence[str]:
+        """Return ids of traces that will not be scored, noted since the last call; count those that were shed."""
+        overloaded, shed = self.eviction.overloaded, self.eviction.shed_traces
+        self.eviction.overloaded, self.eviction.shed_traces = [], []
+        self._metrics.trajectories_shed.add(len(shed))
+        for trace in shed:
+            self._released.extend(trace.entries)
+        return overloaded
+
     def end_recovery(self, now_ns: int) -> None:
         """Hand traces that were closed before to their conversations."""
         now_ns = self._clock(now_ns)

@@ -1,5 +1,7 @@
 """Keeps open traces and conversations within their limits: the oldest leave first, and wait here until they are closed.
 
+Where too many wait, the oldest of them will not be scored (`overload`); where too many of these wait, traces without a conversation are
+shed: no scorecard is written for them. Otherwise a burst would keep all from being scored in time.
 From half of the memory limit on, waiting calls with long histories are read. `Recovery` counts traces of other processes.
 """
 
@@ -18,6 +20,10 @@ from toolgauge.model.trajectory import ClosedBecause
 # Larger spans are read when they arrive, and model calls above the other size when memory gets short.
 _LARGEST_WAITING = 64 * 1024
 _SMALL = 2048
+# So many wait to be scored, and as many of those that will not be.
+_MAX_WAITING = 1000
+# Beside the bytes that are open, those that wait to be scored may take one part in so many.
+_BYTES_SHARE = 4
 
 
 class Evicted(NamedTuple):
@@ -38,13 +44,20 @@ class Eviction:
         self._traces = traces
         self._conversations = conversations
         self._waiting: deque[Evicted] = deque()
-        self._is_short = False
+        self._unscored: deque[Evicted] = deque()
+        # Of those that are to be scored.
         self.waiting_bytes = 0
+        self._is_short = False
+        # Whether the last one that was taken is not to be scored.
+        self.is_overloaded = False
+        # Ids of traces that will not be scored, and traces that were shed, for `Assembler.take_overloaded`.
+        self.overloaded: list[str] = []
+        self.shed_traces: list[OpenTrace] = []
         # While open traces take no more than this, none is evicted.
         self.above_bytes = 0
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return len(self._waiting) + len(self._unscored)
 
     @property
     def open_bytes(self) -> int:
@@ -66,8 +79,8 @@ class Eviction:
 
     def next_due_ns(self) -> int | None:
         """Return since when something waits to be closed, or exceeds new settings."""
-        if self._waiting:
-            return self._waiting[0].since_ns
+        if len(self):
+            return (self._unscored or self._waiting)[0].since_ns
         return self._adopted_ns if self._limits is not self._settings else None
 
     def evict(self, now_ns: int) -> None:
@@ -95,8 +108,12 @@ class Eviction:
 
     def take(self) -> Evicted | None:
         """Return the first that waits to be closed."""
-        if not self._waiting:
-            return None
+        self.is_overloaded = bool(self._unscored)
+        if self._unscored:
+            return self._unscored.popleft()
+        return self._take_waiting() if self._waiting else None
+
+    def _take_waiting(self) -> Evicted:
         evicted = self._waiting.popleft()
         self.waiting_bytes -= evicted.ended.size_bytes
         return evicted
@@ -114,11 +131,14 @@ class Eviction:
 
     def take_lost(self) -> list[OpenTrace]:
         """Return waiting traces of partitions that are lost."""
-        lost = [one for one in self._waiting if isinstance(one.ended, OpenTrace) and one.ended.is_lost]
-        for one in lost:
-            self._waiting.remove(one)
-            self.waiting_bytes -= one.ended.size_bytes
-        return [one.ended for one in lost if isinstance(one.ended, OpenTrace)]
+        lost: list[OpenTrace] = []
+        for queue in (self._waiting, self._unscored):
+            for one in [one for one in queue if isinstance(one.ended, OpenTrace) and one.ended.is_lost]:
+                queue.remove(one)
+                if isinstance(one.ended, OpenTrace):
+                    lost.append(one.ended)
+        self.waiting_bytes = sum(one.ended.size_bytes for one in self._waiting)
+        return lost
 
     def _excess(self, limits: AssembleSettings) -> tuple[OpenTrace | OpenConversation, ClosedBecause] | None:
         """Return what has to leave next, and why."""
@@ -143,7 +163,24 @@ class Eviction:
             self._conversations.take(oldest, now_ns)
         self._waiting.append(Evicted(oldest, because, now_ns))
         self.waiting_bytes += oldest.size_bytes
+        max_bytes = self._settings.max_open_bytes // _BYTES_SHARE
+        while (
+            len(self._waiting) - 1 > _MAX_WAITING or self.waiting_bytes - self._waiting[0].ended.size_bytes > max_bytes
+        ):
+            self._give_up(self._take_waiting())
         self.relax()
+
+    def _give_up(self, evicted: Evicted) -> None:
+        """Leave it unscored, without a scorecard where many have one; traces of a conversation are needed to mark that as incomplete."""
+        ended = evicted.ended
+        if isinstance(ended, OpenTrace):
+            self.overloaded.append(ended.trace_id)
+            if len(self._unscored) >= _MAX_WAITING and not ended.is_scored:
+                ended.read_waiting(lambda _span: True)
+                if ended.conversation is None:
+                    self.shed_traces.append(ended)
+                    return
+        self._unscored.append(evicted)
 
 
 _MAX_BEGUN = 100_000

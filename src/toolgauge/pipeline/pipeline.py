@@ -114,6 +114,7 @@ class Pipeline:
             if not is_delivered and request.signal != "traces":
                 self._pass_on(request, request.body, 0)
             self._end_reading(request)
+            self._release_overloaded()
 
     def process_unread(self, request: Request) -> None:
         """Pass on an admitted request without reading it, as soon as there is room; messages of a broker wait, and are read.
@@ -205,7 +206,7 @@ class Pipeline:
     def _read_spans(self, decoded: DecodedTraces, request: Request, held: list[Place], *, holds: bool) -> None:
         """Give each span to the assembler; note those that are `held` until their trajectory is scored."""
         now_ns, entry, assembler, reader = request.received_ns, request.entry, self.assembler, self._reader
-        holds = holds and self._settings.annotate in ("both", "hold")
+        holds = holds and self._settings.annotate in ("both", "hold") and self.scorer.annotates
         defers, may_wait = assembler.defers, assembler.eviction.may_wait
         has_feedback = FEEDBACK_MARK in decoded.request
         other_heads: list[PackedHead] = [*decoded.heads]
@@ -245,6 +246,10 @@ class Pipeline:
         for trace, heads in self.assembler.take_recalled():
             trace.is_new_entry(self._ledger.keep("traces", encode_heads(heads), request.received_ns))
 
+    def _release_overloaded(self) -> None:
+        for trace_id in self.assembler.take_overloaded():
+            self.egress.release(self._hold.take(trace_id))
+
     def tick(self, now_ns: int) -> bool:
         """Release spans held for the timeout, close and score trajectories that are due; True while more are due."""
         if self._is_paused:
@@ -267,6 +272,7 @@ class Pipeline:
 
     def _close_due(self, now_ns: int) -> bool:
         until = self._parts.clock() + _LONGEST_TICK_NS
+        self._release_overloaded()
         # Left by a fault.
         self.egress.closed_entries += self.assembler.take_released()
         due_ns = self.assembler.next_due_ns() or now_ns

@@ -145,12 +145,10 @@ class ObservedSink:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineSettings:
-    """Where more evicted trajectories wait than `max_queue`, or bytes, they leave unscored (`overload`)."""
+    """What is hidden in scores, and where they are written."""
 
     redactor: Redactor
     annotate: Literal["both", "hold", "scorecard", "off"] = "both"
-    max_queue: int = 1000
-    max_queue_bytes: int = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -92,10 +92,8 @@ class Scoring:
     def _score(self, trajectory: Trajectory, completed: Trajectory, lacking: Reason, now_ns: int, due_ns: int) -> None:
         parts = self._parts
         started = parts.clock()
-        evicted, settings = parts.assembler.eviction, self._settings
-        is_overloaded = len(evicted) > settings.max_queue or evicted.waiting_bytes > settings.max_queue_bytes
         # Given up for want of memory: it is only a part, and scoring takes memory too.
-        is_overloaded = is_overloaded or trajectory.closed_because == "memory"
+        is_overloaded = parts.assembler.eviction.is_overloaded or trajectory.closed_because == "memory"
         if is_overloaded:
             results = self.scorer.overloaded(completed)
         else:

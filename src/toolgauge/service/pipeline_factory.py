@@ -276,10 +276,7 @@ def offline_pipeline(
 
 
 def _pipeline_settings(config: Config) -> PipelineSettings:
-    # Beside what is open, what had to give way to it may take a quarter as much.
-    return PipelineSettings(
-        redactor=redactor(config), annotate=config.annotate, max_queue_bytes=config.assemble.max_open_bytes // 4
-    )
+    return PipelineSettings(redactor=redactor(config), annotate=config.annotate)
 
 
 def emit_settings(config: Config) -> EmitSettings:

@@ -95,7 +95,7 @@ class GrpcSettings(ListenerSettings):
 
     endpoint: Address = "localhost:4317"
     max_recv_msg_size: Annotated[Size, Field(gt=0)] = 64 * MIB
-    max_concurrent_streams: Count | None = None
+    max_concurrent_streams: Count | None = 100
     keepalive: Keepalive = Keepalive()
 
     @model_validator(mode="after")

@@ -133,8 +133,8 @@ async def test_the_log_says_that_a_client_certificate_may_be_missing_or_refused(
     caplog.set_level(logging.WARNING, "toolgauge.export")
     (tmp_path / "other").mkdir()
     other = certificates(tmp_path / "other")
-    pair = {"cert_file": str(other.client_cert), "key_file": str(other.client_key)} if shown else {}
-    tls = ClientTls(ca_file=str(made.ca_file), **pair)
+    cert, key = (str(other.client_cert), str(other.client_key)) if shown else (None, None)
+    tls = ClientTls(ca_file=str(made.ca_file), cert_file=cert, key_file=key)
     async with (
         secure_sink(protocol, made, mutual=True) as seen,
         sending(seen.endpoint, protocol=protocol, tls=tls) as out,

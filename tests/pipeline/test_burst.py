@@ -77,10 +77,3 @@ def test_a_late_span_of_a_trace_that_was_shed_opens_no_other():
     assert walk.pipeline.trajectories_open == before
     walk.wait(1000)
     assert walk.books()["balance"] == 0
-
-
-def test_spans_are_not_held_where_no_criterion_writes_on_them():
-    walk = Walk(criteria=())
-    walk.send(burst())
-    walk.pipeline.flush()
-    assert (walk.books()["held"], len(walk.arrived())) == (0, TRACES)

@@ -208,7 +208,7 @@ def failed(error: Exception) -> Transient:
 
 
 class Handshakes:
-    """Finds out why TLS connections fail where the transport does not tell, at most once a minute and only for the log."""
+    """Finds the cause of failed TLS connections for the log, by a handshake of its own at most once a minute."""
 
     def __init__(self, tls: ClientTls | None, protocol: str) -> None:
         self._tls = tls or ClientTls()

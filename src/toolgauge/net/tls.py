@@ -1,6 +1,6 @@
 """TLS from files: certificates and trusted authorities, and whether the files have changed since.
 
-Files that are broken at that moment leave the ones in place that worked. `tls_cause` words why a connection failed.
+Files that are broken at that moment leave the ones in place that worked. `tls_cause` describes a failed connection.
 """
 
 import asyncio
@@ -118,13 +118,13 @@ def client_context(tls: ClientTls) -> ssl.SSLContext:
 
 
 def tls_cause(message: str) -> str:
-    """Word the reason that a library gives for a failed TLS connection; empty when it gives none."""
+    """Describe the failure of a TLS connection by a library's message; empty without a known reason."""
     text = message.lower().replace("_", " ").replace("-", " ")
     return next((cause for words, cause in _CAUSES.items() if words in text), "")
 
 
 async def handshake_cause(tls: ClientTls, address: str, protocols: list[str]) -> str:
-    """Connect once to `host:port` and word the reason why TLS fails there; empty when it does not, or nobody answers."""
+    """Connect once to `host:port` and describe the failure of TLS; empty without a failure, or without an answer."""
     host, _, port = address.rpartition(":")
     host = host.strip("[]")
     name = tls.server_name_override or host

@@ -206,7 +206,7 @@ class Pipeline:
     def _read_spans(self, decoded: DecodedTraces, request: Request, held: list[Place], *, holds: bool) -> None:
         """Give each span to the assembler; note those that are `held` until their trajectory is scored."""
         now_ns, entry, assembler, reader = request.received_ns, request.entry, self.assembler, self._reader
-        holds = holds and self._settings.annotate in ("both", "hold") and self.scorer.annotates
+        holds = holds and self._settings.annotate in ("both", "hold")
         defers, may_wait = assembler.defers, assembler.eviction.may_wait
         has_feedback = FEEDBACK_MARK in decoded.request
         other_heads: list[PackedHead] = [*decoded.heads]

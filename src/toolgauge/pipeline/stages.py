@@ -145,7 +145,7 @@ class ObservedSink:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineSettings:
-    """What is hidden in scores, and where they are written."""
+    """How scores are redacted, and where they are written."""
 
     redactor: Redactor
     annotate: Literal["both", "hold", "scorecard", "off"] = "both"

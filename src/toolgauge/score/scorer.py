@@ -140,10 +140,6 @@ class Scorer:
         self.unmatched = UnmatchedCriteria(registered, on_unmatched)
         self.wanted: frozenset[str] = frozenset(key for criterion in criteria for key in attribute_keys(criterion))
         self.reading_scope = reading_scope(criteria)
-        # Whether any score is written on spans.
-        self.annotates = any(
-            one.criterion.scope == "trace" and one.criterion.enforce == "live" for one in self._scoring
-        )
         # Whether a criterion judges a trace by what earlier traces of its conversation showed.
         self.wants_earlier_values = any(
             one.criterion.scope == "trace" and getattr(one.evaluator, "wants_earlier_values", False)

@@ -114,4 +114,4 @@ def _fill_exemplars(point: NumberDataPoint | HistogramDataPoint, exemplars: Iter
 
 def present(names: Labels, labels: Labels) -> Iterator[tuple[str, str]]:
     """Pair label names with values; an empty value means that the label is absent."""
-    return ((name, value) for name, value in zip(names, labels, strict=True) if value)
+    return ((name, value) for name, value in zip(names, labels, strict=False) if value)

@@ -4,16 +4,16 @@ Further tables are further entries of `_SCHEMA`. A file of a newer toolgauge, or
 """
 
 import itertools
+import logging
 import os
 import sqlite3
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
 from toolgauge.model.errors import StartError
-from toolgauge.state import journal_rows
+from toolgauge.state import damage, journal_rows
 from toolgauge.state.journal_rows import EntryRow
 from toolgauge.state.settings import Sync
 
@@ -22,58 +22,61 @@ _SCHEMA = (
     ("CREATE TABLE watch (key BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID",),
     journal_rows.SCHEMA,
     journal_rows.SHOWN_SCHEMA,
+    journal_rows.COUNTED_SCHEMA,
 )
 VERSION = len(_SCHEMA)
 # "tlga": what `file` and others know the file by. Files of version 1 have none.
 _APPLICATION_ID = 0x746C6761
-# Not the bodies of the journal: to read gigabytes would hold up the start.
+# Bodies are found damaged when they are read, each with its checksum.
 _CHECKED = ("watch", "process", "entries", "closed", "shown")
-_UNREADABLE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+# A version beyond these is a damaged number.
+_FUTURE_VERSIONS = range(VERSION + 1, VERSION + 101)
+# The machine's fault, not the file's. Bytes that were changed end in any other error: an unknown format, a missing column.
+_OUTER_CODES = frozenset(
+    {
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_NOMEM,
+        sqlite3.SQLITE_PERM,
+        sqlite3.SQLITE_PROTOCOL,
+        sqlite3.SQLITE_READONLY,
+    }
+)
 _OWNER_READS_AND_WRITES = 0o600
+_LOG = logging.getLogger("toolgauge.state")
 _MIB = 1024 * 1024
-_MAX_LOG_FILE_BYTES = 4 * _MIB
+MAX_LOG_FILE_BYTES = 4 * _MIB
 # A file that is mostly empty is made small when it is opened, where that takes little time and room.
 _MIN_FREE_BYTES = 16 * _MIB
 _MAX_MOVED_BYTES = 8 * _MIB
+_MAX_CHECKED_BYTES = 256 * _MIB
 _BUSY_TIMEOUT_S = 2.0
 
 
 def connected(path: Path, sync: Sync) -> sqlite3.Connection:
     """Open the file with a current schema; raise `StartError` for a foreign file, `sqlite3.Error` for a damaged one."""
-    _create(path)
-    connection = sqlite3.connect(path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
+    create(path)
+    connection = _connection(path)
     try:
-        # Alone with the file: no shared memory beside it, which not every file system has.
-        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        application = _integer(connection, "PRAGMA application_id")
-        # 0 for a new file.
-        version = _integer(connection, "PRAGMA user_version")
-        if application not in (0, _APPLICATION_ID) or (tables and "watch" not in tables):
-            raise StartError(
-                f"`{path}` is a database of something else than toolgauge",
-                hint="give toolgauge another `state.directory`",
-            )
-        if version > VERSION:
-            raise StartError(
-                f"`{path}` was written by a newer toolgauge (schema {version}, this one knows {VERSION})",
-                hint="run that version, or give this one another `state.directory`",
-            )
+        version = _version(connection, path)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {sync}")
         # Some builds write zeros over what is deleted: the journal would write everything twice.
         connection.execute("PRAGMA secure_delete = OFF")
-        connection.execute(f"PRAGMA journal_size_limit = {_MAX_LOG_FILE_BYTES}")
+        connection.execute(f"PRAGMA journal_size_limit = {MAX_LOG_FILE_BYTES}")
         with transaction(connection):
             for statement in itertools.chain.from_iterable(_SCHEMA[version:]):
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
             # Written each time, also where it is the same: a full disk is to be seen here.
             connection.execute(f"PRAGMA user_version = {VERSION}")
-        for table in _CHECKED:
-            check(connection, table)
         free = free_bytes(connection)
         used = _integer(connection, "PRAGMA page_count") * _integer(connection, "PRAGMA page_size") - free
+        for table in _CHECKED:
+            check(connection, table)
         if free >= _MIN_FREE_BYTES and used <= _MAX_MOVED_BYTES:
             connection.execute("PRAGMA temp_store = MEMORY")
             # It needs room for what is in use, which a full disk has not.
@@ -85,9 +88,65 @@ def connected(path: Path, sync: Sync) -> sqlite3.Connection:
     return connection
 
 
+def _connection(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
+    # Damaged text is found by the checksum of its row.
+    connection.text_factory = lambda text: text.decode("utf-8", "replace")
+    # Alone with the file: no shared memory beside it, which not every file system has.
+    connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+    return connection
+
+
+def _version(connection: sqlite3.Connection, path: Path) -> int:
+    """Return the version of the schema, 0 for a new file; raise `DatabaseError` for a damaged one, `StartError` for a foreign one."""
+    found = _tables(connection)
+    application, written = _integer(connection, "PRAGMA application_id"), _integer(connection, "PRAGMA user_version")
+    with closing(sqlite3.connect(":memory:")) as model:
+        known = [_tables(model)]
+        for statements in _SCHEMA:
+            for statement in statements:
+                model.execute(statement)
+            known.append(_tables(model))
+    is_ours = application == _APPLICATION_ID or (application == 0 and not found) or bool(found and found in known)
+    if not is_ours and not found.keys() >= known[-1].keys():
+        raise StartError(
+            f"`{path}` is a database of something else than toolgauge",
+            hint="give toolgauge another `state.directory`",
+        )
+    if written in _FUTURE_VERSIONS:
+        raise StartError(
+            f"`{path}` was written by a newer toolgauge (schema {written}, this one knows {VERSION})",
+            hint="run that version, or give this one another `state.directory`; if there was none, that number is damaged:"
+            f" set it with `sqlite3 {path} 'PRAGMA user_version = {VERSION}'`",
+        )
+    if found not in known or (not found and _integer(connection, "PRAGMA page_count") > 1):
+        raise _malformed("its list of tables is damaged")
+    version = known.index(found)
+    if written != version or (found and application not in (0, _APPLICATION_ID)):
+        _LOG.warning(
+            "`%s` names version %d of the schema and application %#x, which is damage: its tables are toolgauge's of version %d",
+            path,
+            written,
+            application,
+            version,
+        )
+    return version
+
+
+def _tables(connection: sqlite3.Connection) -> dict[str, str]:
+    return dict(connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall())
+
+
 def is_damage(error: sqlite3.Error) -> bool:
     """Return whether the file is broken inside, or no database at all."""
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _UNREADABLE
+    is_file_s = isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.ProgrammingError)
+    return is_file_s and getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF not in _OUTER_CODES
+
+
+def _malformed(reason: str) -> sqlite3.DatabaseError:
+    error = sqlite3.DatabaseError(reason)
+    error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+    return error
 
 
 def is_full(error: sqlite3.Error) -> bool:
@@ -110,11 +169,22 @@ def transaction(connection: sqlite3.Connection) -> Generator[None]:
 
 def check(connection: sqlite3.Connection, table: str) -> None:
     """Raise `DatabaseError` when the table is broken inside."""
-    found: tuple[str] = connection.execute(f"PRAGMA quick_check({table})").fetchone()
-    if found[0] != "ok":
-        error = sqlite3.DatabaseError("database disk image is malformed")
-        error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
-        raise error
+    if not _is_whole(connection, table):
+        raise _malformed("database disk image is malformed")
+
+
+def has_faults(connection: sqlite3.Connection) -> bool:
+    """Return whether anything in the file is broken, such as its list of free pages. Of a large file nothing is read."""
+    size = _integer(connection, "PRAGMA page_count") * _integer(connection, "PRAGMA page_size")
+    try:
+        return size <= _MAX_CHECKED_BYTES and not _is_whole(connection, "1")
+    except sqlite3.DatabaseError:
+        return True
+
+
+def _is_whole(connection: sqlite3.Connection, part: str) -> bool:
+    found: tuple[str] = connection.execute(f"PRAGMA quick_check({part})").fetchone()
+    return found[0] == "ok"
 
 
 def free_bytes(connection: sqlite3.Connection) -> int:
@@ -122,7 +192,7 @@ def free_bytes(connection: sqlite3.Connection) -> int:
     return _integer(connection, "PRAGMA freelist_count") * _integer(connection, "PRAGMA page_size")
 
 
-def _create(path: Path) -> None:
+def create(path: Path) -> None:
     """Create the file for its owner alone; SQLite gives the files beside it the same mode."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, _OWNER_READS_AND_WRITES)
     try:
@@ -142,23 +212,31 @@ def _integer(connection: sqlite3.Connection, query: str) -> int:
 _ENTRIES_AT_ONCE = 8
 # Copied only where they are whole; not since when nothing is missing, because something is.
 _SMALL_TABLES = (
-    ("watch", "SELECT key, value FROM watch", "INSERT INTO watch VALUES (?, ?)"),
-    ("process", "SELECT starts, alive_ns FROM process", "UPDATE process SET starts = ?, alive_ns = ?"),
+    ("watch", "SELECT key, value FROM watch", "INSERT OR IGNORE INTO watch VALUES (?, ?)"),
+    (
+        "process",
+        "SELECT starts, alive_ns, written, entries FROM process",
+        "UPDATE OR IGNORE process SET starts = ?, alive_ns = ?, written = ?, entries = ?",
+    ),
     (
         "shown",
         "SELECT number, conversation, hashes, has_user, gap FROM shown",
-        "INSERT INTO shown VALUES (?, ?, ?, ?, ?)",
+        "INSERT OR IGNORE INTO shown VALUES (?, ?, ?, ?, ?)",
     ),
-    ("closed", "SELECT number, id, scope, closed_ns FROM closed", "INSERT INTO closed VALUES (?, ?, ?, ?)"),
+    (
+        "closed",
+        "SELECT number, id, scope, closed_ns FROM closed",
+        "INSERT OR IGNORE INTO closed VALUES (?, ?, ?, ?)",
+    ),
 )
 
 
 class Salvage(NamedTuple):
-    """What the damaged file is now called, and how many of its entries could be read, and could not."""
+    """What the damaged file is now called, how many of its entries have no body, and which tables could not be read."""
 
     moved_to: Path
-    kept: int
     lost: int
+    unreadable: Sequence[str]
 
 
 def salvage(path: Path, sync: Sync) -> Salvage:
@@ -168,28 +246,47 @@ def salvage(path: Path, sync: Sync) -> Salvage:
     begun = path.with_name(f"{path.name}.begun")
     _remove(begun)
     try:
-        with closing(connected(begun, sync)) as new, closing(sqlite3.connect(path, isolation_level=None)) as old:
-            for table, query, statement in _SMALL_TABLES:
-                try:
-                    old.execute("PRAGMA locking_mode = EXCLUSIVE")
-                    check(old, table)
-                    rows: list[Sequence[object]] = old.execute(query).fetchall()
-                except sqlite3.DatabaseError:
-                    continue
-                with transaction(new):
-                    new.executemany(statement, rows)
-            kept, lost = _copy_entries(old, new)
+        tables: list[str] = []
+        with closing(connected(begun, sync)) as new:
+            new.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            if not _has_tables(path):
+                damage.replace_first_page(path, begun)
+            with closing(_tolerant(path)) as old:
+                for table, query, statement in _SMALL_TABLES:
+                    try:
+                        check(old, table)
+                        rows: list[Sequence[object]] = old.execute(query).fetchall()
+                    except sqlite3.DatabaseError:
+                        tables.append(table)
+                        continue
+                    with transaction(new):
+                        new.executemany(statement, rows)
+                lost = _copy_entries(old, new)
             new.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         # Rename the file, and what belongs to it, so that it can be looked at later.
-        aside = path.with_name(f"{path.name}.corrupt-{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}")
+        aside = damage.aside(path)
         for suffix in ("-wal", "-shm", ""):
             with suppress(FileNotFoundError):
                 Path(f"{path}{suffix}").rename(f"{aside}{suffix}")
-        moved_to = aside
         begun.rename(path)
     finally:
         _remove(begun)
-    return Salvage(moved_to, kept, lost)
+    return Salvage(aside, lost, tables)
+
+
+def _tolerant(path: Path) -> sqlite3.Connection:
+    """Open a damaged file: also one that was cut, or with a damaged definition of a table."""
+    connection = _connection(path)
+    connection.execute("PRAGMA writable_schema = ON")
+    return connection
+
+
+def _has_tables(path: Path) -> bool:
+    with closing(_tolerant(path)) as old:
+        try:
+            return _version(old, path) > 0
+        except (sqlite3.DatabaseError, StartError):
+            return False
 
 
 def _remove(begun: Path) -> None:
@@ -197,9 +294,9 @@ def _remove(begun: Path) -> None:
         Path(f"{begun}{suffix}").unlink(missing_ok=True)
 
 
-def _copy_entries(old: sqlite3.Connection, new: sqlite3.Connection) -> tuple[int, int]:
-    """Copy the entries that have a body; return how many, and how many have none that can be read."""
-    kept = lost = 0
+def _copy_entries(old: sqlite3.Connection, new: sqlite3.Connection) -> int:
+    """Copy the entries that have a body; return how many have none that can be read."""
+    lost = 0
     entries = _entries(old)
     while some := tuple(itertools.islice(entries, _ENTRIES_AT_ONCE)):
         with transaction(new):
@@ -207,10 +304,9 @@ def _copy_entries(old: sqlite3.Connection, new: sqlite3.Connection) -> tuple[int
                 if body is None:
                     lost += 1
                     continue
-                new.execute(journal_rows.INSERT_ENTRY, row)
+                new.execute(journal_rows.INSERT_ENTRY, row._replace(delivered=int(bool(row.delivered))))
                 new.execute(journal_rows.INSERT_BODY, (row.id, body))
-                kept += 1
-    return kept, lost
+    return lost
 
 
 def _entries(old: sqlite3.Connection) -> Iterator[tuple[EntryRow, bytes | None]]:

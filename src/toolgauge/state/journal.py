@@ -23,7 +23,7 @@ from toolgauge.selfmetrics import StateMetrics
 from toolgauge.state import journal_rows
 from toolgauge.state.journal_rows import Group, Sizes
 from toolgauge.state.settings import StateSettings
-from toolgauge.state.store import StateStore
+from toolgauge.state.store import Losses, StateStore
 
 _LOG = logging.getLogger("toolgauge.state")
 
@@ -62,13 +62,14 @@ class Journal:
         self._closed_for_ns = closed_for_ns
         self._max_closed = max_closed
         try:
+            losses = store.take_losses()
             with store.transaction() as connection:
                 # Since when requests have been received, by this process or those before it, without a pause of a minute.
                 start, self.received_since_ns = journal_rows.count_start(connection, clock())
                 self._stored = journal_rows.sizes(connection)
         except StateError as error:
             raise StartError(str(error)) from error
-        metrics.unreadable.add(store.lost)
+        self._count(losses)
         self._ids = itertools.count(start * journal_rows.IDS_A_START)
         self._thread: threading.Thread | None = None
         # Guards what follows.
@@ -82,7 +83,9 @@ class Journal:
         self.failure: str | None = None
         self.failing_since_ns: int | None = None
         self._is_failing = False
-        self._is_damaged = False
+        self._is_damaged = store.has_faults
+        # Entries that are known to be unreadable, and are in the file.
+        self._unreadable = 0
         self._missed = Group()
         # Ids of needed requests that are in memory only: they came while nothing could be written.
         self.unwritten: set[int] = set()
@@ -154,7 +157,7 @@ class Journal:
             else:
                 yield row.entry(body)
         if unreadable:
-            self._is_damaged = True
+            self._is_damaged, self._unreadable = True, unreadable
             self.received_since_ns = self._clock()
             self._metrics.unreadable.add(unreadable)
             _LOG.error("lost %d requests of an earlier process: they cannot be read from the journal", unreadable)
@@ -286,6 +289,8 @@ class Journal:
         self._show()
 
     def _write_rows(self, group: Group, now_s: float) -> Sizes:
+        if now_s >= self._alive_due_s:
+            self._store.check_place()
         with self._store.transaction() as connection:
             removed = journal_rows.write(connection, group)
             if now_s >= self._alive_due_s:
@@ -344,6 +349,7 @@ class Journal:
                 self._rewrite()
             else:
                 self._store.reopen()
+                self._count(self._store.take_losses())
             self._write_rows(self._missed, time.monotonic())
             self._measure()
         except StateError:
@@ -358,11 +364,17 @@ class Journal:
         _LOG.warning("the journal can be written again: acknowledged spans are on disk again")
 
     def _rewrite(self) -> None:
-        self._store.rewrite()
+        self._store.rewrite(self._unreadable)
+        self._unreadable = 0
+        self._count(self._store.take_losses())
         with self._store.transaction() as connection:
             journal_rows.write_since(connection, self.received_since_ns)
         self._is_damaged = False
         self._measure()
+
+    def _count(self, losses: Losses) -> None:
+        self._metrics.unreadable.add(losses.known)
+        self._metrics.unreadable.add(losses.unknown, ("unknown",))
 
     def _measure(self) -> None:
         with self._store.reading() as connection:

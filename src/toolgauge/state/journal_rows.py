@@ -7,11 +7,12 @@ import json
 import sqlite3
 import zlib
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 from toolgauge.model.delivery import Signal
 from toolgauge.model.journal import ClosedId, JournalChange, JournalEntry, ShownValues
-from toolgauge.model.left_out import EarlierValues
+from toolgauge.model.left_out import WORD_HASH_BYTES, EarlierValues
 from toolgauge.model.trajectory import TrajectoryScope
 
 SCHEMA = (
@@ -27,11 +28,20 @@ SHOWN_SCHEMA = (
     "CREATE TABLE shown (number INTEGER PRIMARY KEY, conversation BLOB UNIQUE NOT NULL, hashes BLOB NOT NULL,"
     " has_user INTEGER NOT NULL, gap TEXT)",
 )
+# Counts of the changes to the journal, from a number that no other file has, and of its entries: what the next start expects.
+COUNTED_SCHEMA = (
+    "ALTER TABLE process ADD COLUMN written INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE process ADD COLUMN entries INTEGER NOT NULL DEFAULT 0",
+    "UPDATE process SET written = abs(random() / 4), entries = (SELECT count(*) FROM entries)",
+    "UPDATE entries SET checksum = ~checksum WHERE delivered",
+)
 # SDKs and Collectors repeat a request for a minute at least.
 SENDERS_WAIT_NS = 60_000_000_000
 # Each start has ids of its own, higher than those of all starts before it.
 IDS_A_START = 2**40
 _ROWS_A_QUERY = 1000
+# More were never counted: a damaged number, or id, must not leave the range of ids.
+_MAX_STARTS = 2**22
 # Times of spans may be anything.
 _LATEST_NS = 2**63 - 1
 SELECT_ENTRIES = "SELECT id, signal, own, received_ns, size, checksum, delivered FROM entries"
@@ -126,13 +136,15 @@ def write(connection: sqlite3.Connection, group: Group) -> Sizes:
         entries = group.appended.values()
         rows: list[EntryRow] = []
         for one in entries:
-            size, checksum = len(one.body), _checksum(one, one.body)
-            rows.append(EntryRow(one.id, one.signal, one.own, one.received_ns, size, checksum, one.delivered))
+            row = EntryRow(one.id, one.signal, int(one.own), one.received_ns, len(one.body), 0, int(one.delivered))
+            rows.append(row._replace(checksum=_checksum(row, one.body)))
         connection.executemany(INSERT_ENTRY, rows)
         connection.executemany(INSERT_BODY, ((entry.id, entry.body) for entry in entries))
     if group.delivered:
         connection.execute(
-            "UPDATE entries SET delivered = 1 WHERE id IN (SELECT value FROM json_each(?))", (_json(group.delivered),)
+            "UPDATE entries SET delivered = 1, checksum = ~checksum"
+            " WHERE NOT delivered AND id IN (SELECT value FROM json_each(?))",
+            (_json(group.delivered),),
         )
     if group.closed:
         closed = [(one.id.encode(*_ID_CODING), one.scope, min(one.closed_ns, _LATEST_NS)) for one in group.closed]
@@ -141,12 +153,22 @@ def write(connection: sqlite3.Connection, group: Group) -> Sizes:
         values = [(one.conversation, one.values) for one in group.shown.values()]
         shown = [(conversation, one.hashes, one.has_user, one.gap) for conversation, one in values]
         connection.executemany("REPLACE INTO shown (conversation, hashes, has_user, gap) VALUES (?, ?, ?, ?)", shown)
+    grown = len(group.appended) - removed.entries
+    connection.execute("UPDATE process SET written = written + 1, entries = entries + ?", (grown,))
     return removed
 
 
-def _checksum(entry: JournalEntry | EntryRow, body: bytes) -> int:
-    """Sum up all but the mark of delivery, which changes."""
-    return zlib.crc32(f"{entry.id} {entry.signal} {entry.own:d} {entry.received_ns}".encode(), zlib.crc32(body))
+def counts(connection: sqlite3.Connection) -> tuple[int, int]:
+    """Return how many changes were written and how many entries there should be, zeros in a damaged file."""
+    row: tuple[object, object] = connection.execute("SELECT written, entries FROM process").fetchone() or (0, 0)
+    written, entries = row
+    return (written, entries) if isinstance(written, int) and isinstance(entries, int) else (0, 0)
+
+
+def _checksum(row: EntryRow, body: bytes) -> int:
+    """Sum up a row and its body; the mark of delivery, which changes, inverts the sum."""
+    checksum = zlib.crc32(f"{row.id} {row.signal} {row.own} {row.received_ns}".encode(), zlib.crc32(body))
+    return ~checksum if row.delivered else checksum
 
 
 def _remove(connection: sqlite3.Connection, ids: Collection[int]) -> Sizes:
@@ -154,7 +176,7 @@ def _remove(connection: sqlite3.Connection, ids: Collection[int]) -> Sizes:
         return Sizes(0, 0, 0)
     given = (_json(ids),)
     removed: tuple[int, int, int] = connection.execute(
-        "SELECT count(*), ifnull(sum(size), 0), 0 FROM entries WHERE id IN (SELECT value FROM json_each(?))", given
+        "SELECT count(*), CAST(total(size) AS INTEGER), 0 FROM entries WHERE id IN (SELECT value FROM json_each(?))", given
     ).fetchone()
     connection.execute("DELETE FROM entries WHERE id IN (SELECT value FROM json_each(?))", given)
     connection.execute("DELETE FROM bodies WHERE id IN (SELECT value FROM json_each(?))", given)
@@ -164,28 +186,30 @@ def _remove(connection: sqlite3.Connection, ids: Collection[int]) -> Sizes:
 def sizes(connection: sqlite3.Connection) -> Sizes:
     """Return what the journal holds."""
     row: tuple[int, int, int] = connection.execute(
-        "SELECT count(*), ifnull(sum(size), 0), ifnull(max(id), 0) FROM entries"
+        "SELECT count(*), CAST(total(size) AS INTEGER), ifnull(max(id), 0) FROM entries"
     ).fetchone()
     return Sizes(*row)
 
 
 def count_start(connection: sqlite3.Connection, now_ns: int) -> tuple[int, int]:
     """Count a start within a transaction; return its number, and since when senders have lost nothing."""
-    row: tuple[int, int | None, int | None] = connection.execute(
-        "SELECT max(starts, (SELECT ifnull(max(id), 0) FROM entries) / ?) + 1, since_ns, alive_ns FROM process",
-        (IDS_A_START,),
-    ).fetchone()
-    start, since_ns, alive_ns = row
-    newest: list[tuple[int]] = [*connection.execute("SELECT received_ns FROM entries ORDER BY id DESC LIMIT 1")]
-    last_ns = max(alive_ns or 0, newest[0][0] if newest else 0)
+    connection.execute("INSERT OR IGNORE INTO process (id, starts) VALUES (1, 0)")
+    row: tuple[object, object, object] = connection.execute("SELECT starts, since_ns, alive_ns FROM process").fetchone()
+    # Damaged rows hold anything.
+    starts, since_ns, alive_ns = (value if isinstance(value, int) else None for value in row)
+    newest: tuple[int, object] = connection.execute(
+        "SELECT id, received_ns FROM entries WHERE id < ? ORDER BY id DESC LIMIT 1", (_MAX_STARTS * IDS_A_START,)
+    ).fetchone() or (0, 0)
+    start = max(starts if starts is not None and 0 <= starts < _MAX_STARTS else 0, newest[0] // IDS_A_START) + 1
+    last_ns = max(alive_ns or 0, newest[1] if isinstance(newest[1], int) else 0)
     if since_ns is None or not 0 <= now_ns - last_ns <= SENDERS_WAIT_NS:
         since_ns = now_ns
     connection.execute("UPDATE process SET starts = ?, since_ns = ?", (start, since_ns))
     return start, since_ns
 
 
-def write_since(connection: sqlite3.Connection, since_ns: int) -> None:
-    """Write since when nothing is missing, within a transaction."""
+def write_since(connection: sqlite3.Connection, since_ns: int | None) -> None:
+    """Write since when nothing is missing, within a transaction; `None` for the next start."""
     connection.execute("UPDATE process SET since_ns = ?", (since_ns,))
 
 
@@ -215,11 +239,14 @@ def forget_shown(connection: sqlite3.Connection, capacity: int, max_bytes: int) 
 
 def shown_rows(connection: sqlite3.Connection, after: int) -> Iterator[tuple[int, ShownValues]]:
     """Read what the next conversations behind a number have shown, with their numbers."""
-    rows: list[tuple[int, bytes, bytes, int, str | None]] = connection.execute(
+    rows: list[tuple[int, object, object, int, str | None]] = connection.execute(
         "SELECT number, conversation, hashes, has_user, gap FROM shown WHERE number > ? ORDER BY number LIMIT ?",
         (after, _ROWS_A_QUERY),
     ).fetchall()
     for number, conversation, hashes, has_user, gap in rows:
+        # Of a damaged page.
+        if not isinstance(conversation, bytes) or not isinstance(hashes, bytes) or len(hashes) % WORD_HASH_BYTES:
+            continue
         values = EarlierValues(hashes, has_traces=True, has_user=bool(has_user), gap=gap)
         yield number, ShownValues(conversation=conversation, values=values)
 
@@ -232,18 +259,23 @@ def entry_rows(connection: sqlite3.Connection, after: int) -> list[EntryRow]:
 
 def body(connection: sqlite3.Connection, row: EntryRow) -> bytes | None:
     """Read the body of an entry; `None` when it is not what was written."""
-    found: tuple[bytes] | None = connection.execute("SELECT body FROM bodies WHERE id = ?", (row.id,)).fetchone()
-    return found[0] if found is not None and _checksum(row, found[0]) == row.checksum else None
+    found: tuple[object] | None = connection.execute("SELECT body FROM bodies WHERE id = ?", (row.id,)).fetchone()
+    content = found[0] if found is not None else None
+    is_whole = isinstance(content, bytes) and len(content) == row.size and _checksum(row, content) == row.checksum
+    return content if is_whole else None
 
 
 def closed_rows(connection: sqlite3.Connection, after: int) -> Iterator[tuple[int, ClosedId]]:
     """Read the next closed ids behind a number, with their numbers."""
-    rows: list[tuple[int, bytes, TrajectoryScope, int]] = connection.execute(
+    rows: list[tuple[int, object, TrajectoryScope, object]] = connection.execute(
         "SELECT number, id, scope, closed_ns FROM closed WHERE number > ? ORDER BY number LIMIT ?",
         (after, _ROWS_A_QUERY),
     ).fetchall()
     for number, key, scope, closed_ns in rows:
-        yield number, ClosedId(id=key.decode(*_ID_CODING), scope=scope, closed_ns=closed_ns)
+        # Rows of a damaged page hold anything.
+        with suppress(UnicodeDecodeError):
+            if isinstance(key, bytes) and isinstance(closed_ns, int):
+                yield number, ClosedId(id=key.decode(*_ID_CODING), scope=scope, closed_ns=closed_ns)
 
 
 def _json(ids: Collection[int]) -> str:

@@ -6,19 +6,35 @@ those of the journal in `journal_rows`.
 """
 
 import fcntl
+import itertools
 import logging
 import os
 import platform
 import shutil
 import sqlite3
+import stat
 import threading
+import zlib
 from collections.abc import Collection, Generator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from toolgauge.model.errors import InUseError, StartError, StateError
 from toolgauge.settings import file_path
-from toolgauge.state.database import connected, free_bytes, is_damage, is_full, salvage, transaction
+from toolgauge.state import damage, journal_rows
+from toolgauge.state.database import (
+    MAX_LOG_FILE_BYTES,
+    Salvage,
+    connected,
+    create,
+    free_bytes,
+    has_faults,
+    is_damage,
+    is_full,
+    salvage,
+    transaction,
+)
 from toolgauge.state.settings import StateSettings, Sync
 
 _LOG = logging.getLogger("toolgauge.state")
@@ -30,6 +46,10 @@ _OWNER_READS_AND_WRITES = 0o600
 _OWNER_ENTERS = 0o700
 _CLOSE_WITHIN_S = 5.0
 _MIB = 1024 * 1024
+# The file of the lock holds the process, and then a `_Note`.
+_HOLDER_BYTES = 256
+# The counts of changes of two files are farther apart.
+_SAME_FILE = range(2**32)
 # Enough for the log file beside the database and for what it brings into the database.
 _RESERVE_BYTES = 16 * _MIB
 # Less than this, and what is written fills the disk at once: for the log file, and for that and the database.
@@ -37,8 +57,33 @@ _LOG_FILE_ROOM = 8 * _MIB
 _ROOM = 32 * _MIB
 
 
+class Losses(NamedTuple):
+    """Unreadable entries of earlier processes: how many are known to be missing, and how often an unknown number may be."""
+
+    known: int = 0
+    unknown: int = 0
+
+
+class _Note(NamedTuple):
+    """Figures of the file, noted beside it with each commit, so that an older or another file is noticed."""
+
+    written: int
+    entries: int
+    # Losses that no journal has counted yet.
+    known: int
+    unknown: int
+
+
+class _Place(NamedTuple):
+    """Identity of a file or directory, and the size that it never falls below."""
+
+    device: int
+    inode: int
+    min_bytes: int
+
+
 class StateStore:
-    """The state file of one process, for any thread; blocks while the disk writes. `lost` counts unreadable journal entries."""
+    """The state file of one process, for any thread; blocks while the disk writes."""
 
     def __init__(self, directory: Path, *, sync: Sync = "normal") -> None:
         """Create missing files; raise `StartError` when they cannot be used."""
@@ -48,12 +93,17 @@ class StateStore:
         self._lock = threading.Lock()
         self._is_closed = False
         self._connection: sqlite3.Connection | None = None
+        # Of the directory, the lock, the database and its log.
+        self._places: list[_Place | None] = []
         self.moved_aside: Path | None = None
-        self.lost = 0
+        # Damage that is outside of the lists, and is gone after `rewrite`.
+        self.has_faults = False
         try:
             directory.mkdir(mode=_OWNER_ENTERS, parents=True, exist_ok=True)
             self._holder = _locked(directory)
             try:
+                self._note = _noted(self._holder)
+                self._losses = Losses() if self._note is None else Losses(self._note.known, self._note.unknown)
                 self._connection = self._opened()
             finally:
                 if self._connection is None:
@@ -87,6 +137,8 @@ class StateStore:
                 connection = self._usable("written")
                 with transaction(connection):
                     yield connection
+                    counts = journal_rows.counts(connection)
+                self._write_note(*counts)
             except sqlite3.Error as error:
                 raise self._state_error("written", error) from error
 
@@ -96,20 +148,76 @@ class StateStore:
         with self._lock, self._as_state_errors(what):
             yield self._usable(what)
 
+    def take_losses(self) -> Losses:
+        """Return losses since the last call, earlier openings included. Raise `StateError` when the file cannot be read."""
+        with self.reading() as connection:
+            losses, self._losses = self._losses, Losses()
+            self._write_note(*journal_rows.counts(connection))
+        return losses
+
+    def add_losses(self, losses: Losses) -> None:
+        """Have the journal of this store count these. Raise `StateError` when they cannot be written."""
+        with self.transaction() as connection:
+            journal_rows.write_since(connection, None)
+            self._losses = Losses(self._losses.known + losses.known, self._losses.unknown + losses.unknown)
+
+    def check_place(self) -> None:
+        """Raise `StateError` when another program deleted, moved, replaced or cut the directory or a file in it."""
+        with self._lock:
+            found = self._found_places()
+            if any(itertools.starmap(_differs, zip(self._places, found, strict=False))):
+                raise StateError(
+                    f"`{self._path}` cannot be written: the directory or a file in it was deleted, moved, replaced or cut by"
+                    " another program (put it back, or restart toolgauge)"
+                )
+            self._places = found
+
     def reopen(self) -> None:
-        """Open the file anew, after it could not be written. Raise `StateError` when it cannot be opened."""
+        """Open the file again, after it could not be written. Raise `StateError` when it cannot be opened."""
+        try:
+            self.check_place()
+        except StateError:
+            self._write_again()
         with self._lock, self._as_state_errors("opened"):
             self._disconnect()
             self._connection = self._opened()
 
-    def rewrite(self) -> None:
-        """Begin a new file with what can be read of this one. Raise `StateError` when it cannot be written."""
+    def _write_again(self) -> None:
+        """Write the file, which was deleted or moved and is still open, at its path, unless something else is there."""
+        with self._lock, self._as_state_errors("written"):
+            connection, before = self._usable("written"), self._places
+            self._directory.mkdir(mode=_OWNER_ENTERS, exist_ok=True)
+            directory, lock, file, _ = self._found_places()
+            # On another device where a volume is gone.
+            if not directory or not before[0] or directory.device != before[0].device:
+                raise StateError(f"`{self._directory}` is on another device")
+            if file is not None and before[2] is not None and file[:2] != before[2][:2]:
+                raise StateError(f"another file is at `{self._path}`")
+            if _differs(before[1], lock):
+                holder = _locked(self._directory)
+                os.close(self._holder)
+                self._holder = holder
+            begun = self._path.with_name(f"{FILE_NAME}.begun")
+            begun.unlink(missing_ok=True)
+            create(begun)
+            with closing(sqlite3.connect(begun)) as new:
+                connection.backup(new)
+            with suppress(FileNotFoundError):
+                Path(f"{self._path}-wal").rename(damage.aside(self._path, "-wal"))
+            begun.rename(self._path)
+            self._write_note(*journal_rows.counts(connection))
+
+    def rewrite(self, counted: int = 0) -> None:
+        """Begin a new file with the readable rows; `counted` losses are known. Raise `StateError` when it cannot be written."""
+        self.check_place()
         with self._lock, self._as_state_errors("written"):
             self._disconnect()
             try:
-                self._salvage("it holds entries that cannot be read")
+                self._connection = self._opened("it holds entries that cannot be read", counted)
             finally:
-                self._connection = connected(self._path, self._sync)
+                if self._connection is None:
+                    self._connection = connected(self._path, self._sync)
+                    self._places = self._found_places()
 
     def has_room(self) -> bool:
         """Return whether there is room to write, apart from some that is kept for the time when the disk is full."""
@@ -155,6 +263,8 @@ class StateStore:
 
     def _disconnect(self) -> None:
         connection, self._connection = self._connection, None
+        # Without the log, which SQLite removes.
+        self._places = self._places[:3]
         # What could not be written at the end is in the log beside the file, and is read from there.
         with suppress(sqlite3.Error):
             if connection is not None:
@@ -177,29 +287,98 @@ class StateStore:
         is_damaged = isinstance(error, sqlite3.Error) and is_damage(error)
         return StateError(f"`{self._path}` cannot be {what}: {error}", is_damaged=is_damaged)
 
-    def _opened(self) -> sqlite3.Connection:
+    def _opened(self, reason: str | None = None, counted: int = 0) -> sqlite3.Connection:
+        """Open the file and count its losses but for `counted` ones; salvage a damaged one, also for a given `reason`."""
+        create(self._path)
+        repaired = damage.repair_log(self._path)
+        connection = salvaged = None
+        if reason is None:
+            try:
+                connection = connected(self._path, self._sync)
+            except sqlite3.DatabaseError as error:
+                if is_damage(error):
+                    reason = str(error)
+                elif is_full(error):
+                    self.use_reserve()
+                else:
+                    raise
+        if reason is not None:
+            salvaged = salvage(self._path, self._sync)
+            self.moved_aside = salvaged.moved_to
+        if connection is None:
+            connection = connected(self._path, self._sync)
         try:
-            return connected(self._path, self._sync)
-        except sqlite3.DatabaseError as error:
-            if is_damage(error):
-                self._salvage(str(error))
-            elif is_full(error):
-                self.use_reserve()
-            else:
-                raise
-        return connected(self._path, self._sync)
+            self.has_faults = has_faults(connection)
+            self._count_losses(connection, [one for one in (repaired, reason) if one is not None], salvaged, counted)
+        except BaseException:
+            connection.close()
+            raise
+        self._places = self._found_places()
+        return connection
 
-    def _salvage(self, reason: str) -> None:
-        self.moved_aside, kept, lost = salvage(self._path, self._sync)
-        self.lost += lost
-        _LOG.error(
-            "`%s` is damaged (%s): it is kept as `%s`; %d requests of the journal were recovered, %d were lost",
-            self._path,
-            reason,
-            self.moved_aside.name,
-            kept,
-            lost,
-        )
+    def _count_losses(
+        self, connection: sqlite3.Connection, reasons: list[str], salvaged: Salvage | None, counted: int
+    ) -> None:
+        """Compare the file with what was noted of it; count and log what is missing."""
+        written, expected = journal_rows.counts(connection)
+        found, note = journal_rows.sizes(connection).entries, self._note
+        lost, unreadable = (0, ()) if salvaged is None else (salvaged.lost, salvaged.unreadable)
+        # A salvaged file that has its count of entries still shows how many are missing.
+        is_unknown = "process" in unreadable or len(reasons) > int(salvaged is not None)
+        if note is not None and written - note.written not in _SAME_FILE:
+            reasons.append("it lacks what was written last, or is another file")
+            is_unknown, expected = True, note.entries
+        lost = max(lost, expected - found)
+        if lost > 0 or reasons:
+            _LOG.error(
+                "`%s` is damaged (%s)%s; %d requests of the journal were recovered, %d were lost%s%s",
+                self._path,
+                "; ".join(reasons) or "it lacks entries",
+                f": it is kept as `{salvaged.moved_to.name}` for `sqlite3 {salvaged.moved_to} .recover`" if salvaged else "",
+                found,
+                lost,
+                ", and others may be missing" if is_unknown else "",
+                f"; these tables could not be read: {', '.join(unreadable)}" if unreadable else "",
+            )
+            with transaction(connection):
+                journal_rows.write_since(connection, None)
+                connection.execute("UPDATE process SET entries = ?", (found,))
+            self._losses = Losses(self._losses.known + max(0, lost - counted), self._losses.unknown + is_unknown)
+        self._write_note(*journal_rows.counts(connection))
+
+    def _write_note(self, written: int, entries: int) -> None:
+        self._note = _Note(written, entries, *self._losses)
+        line = " ".join(map(str, self._note))
+        # On a disk without room the note is older than the file, which is no damage.
+        with suppress(OSError):
+            os.pwrite(self._holder, f"{line} {zlib.crc32(line.encode())}\n".encode().ljust(128), _HOLDER_BYTES)
+
+    def _found_places(self) -> list[_Place | None]:
+        return [
+            _place(path)
+            for path in (self._directory, self._directory / LOCK_NAME, self._path, Path(f"{self._path}-wal"))
+        ]
+
+
+def _place(path: Path) -> _Place | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    # SQLite cuts its log to this size; a directory has any.
+    is_directory = stat.S_ISDIR(found.st_mode)
+    return _Place(found.st_dev, found.st_ino, 0 if is_directory else min(found.st_size, MAX_LOG_FILE_BYTES))
+
+
+def _differs(before: _Place | None, now: _Place | None) -> bool:
+    return before is None or now is None or before[:2] != now[:2] or now.min_bytes < before.min_bytes
+
+
+def _noted(holder: int) -> _Note | None:
+    *line, checksum = os.pread(holder, 128, _HOLDER_BYTES).split() or [b""]
+    if len(line) != len(_Note._fields) or checksum != b"%d" % zlib.crc32(b" ".join(line)):
+        return None
+    return _Note(*map(int, line))
 
 
 def _locked(directory: Path) -> int:
@@ -211,10 +390,10 @@ def _locked(directory: Path) -> int:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         # On a full disk it is locked without a name.
         with suppress(OSError):
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, f"process {os.getpid()} on {platform.node()}".encode(), 0)
+            holder = f"process {os.getpid()} on {platform.node()}".encode()[: _HOLDER_BYTES - 1]
+            os.pwrite(descriptor, holder.ljust(_HOLDER_BYTES - 1) + b"\n", 0)
     except BlockingIOError as error:
-        holder = os.pread(descriptor, 256, 0).decode("utf-8", "replace") or "another process"
+        holder = os.pread(descriptor, _HOLDER_BYTES, 0).decode("utf-8", "replace").strip() or "another process"
         os.close(descriptor)
         raise InUseError(
             f"the state directory `{directory}` is in use by {holder}",

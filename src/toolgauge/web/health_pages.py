@@ -82,7 +82,7 @@ class Figures:
                 metric.name: tuple(
                     Figure(
                         metric=metric.name,
-                        labels={name: value for name, value in zip(metric.labels, values, strict=True) if value},
+                        labels={name: value for name, value in zip(metric.labels, values, strict=False) if value},
                         value=number,
                         description=metric.description,
                     )

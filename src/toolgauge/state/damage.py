@@ -21,6 +21,8 @@ _HEADER_BYTES = 32
 _FRAME_HEADER_BYTES = 24
 # In the first page: the list of free pages, and the change at which its number of pages was valid.
 _FREE, _VALID_FOR = slice(32, 40), slice(92, 96)
+# In all first pages alike: magic, size of a page, bytes reserved in it, fractions of it; no vacuum at commits, and UTF-8.
+_CONSTANT = (slice(18), slice(20, 24), slice(52, 60))
 
 
 class _Frame(NamedTuple):
@@ -84,11 +86,19 @@ def repair_log(path: Path) -> str | None:
     return f"bytes of its log were changed; that log is kept as `{moved_to.name}`"
 
 
+def has_format(path: Path, fresh: Path) -> bool:
+    """Return whether the constant bytes of a file's first page are those of a fresh database."""
+    with path.open("rb") as file, fresh.open("rb") as other:
+        page, expected = file.read(PAGE_BYTES), other.read(PAGE_BYTES)
+    return all(page[part] == expected[part] for part in _CONSTANT)
+
+
 def replace_first_page(path: Path, fresh: Path) -> None:
     """Put the first page of a fresh database in the place of a bad one, which is kept, unless the file is shorter."""
     if path.stat().st_size < PAGE_BYTES:
         return
-    page = bytearray(fresh.read_bytes()[:PAGE_BYTES])
+    with fresh.open("rb") as file:
+        page = bytearray(file.read(PAGE_BYTES))
     page[_FREE] = bytes(8)
     # Not equal to the counter: SQLite goes by the size of the file, not by the number of pages that stands here.
     page[_VALID_FOR] = bytes(4)

@@ -249,7 +249,7 @@ def salvage(path: Path, sync: Sync) -> Salvage:
         tables: list[str] = []
         with closing(connected(begun, sync)) as new:
             new.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            if not _has_tables(path):
+            if not damage.has_format(path, begun) or not _has_tables(path):
                 damage.replace_first_page(path, begun)
             with closing(_tolerant(path)) as old:
                 for table, query, statement in _SMALL_TABLES:

@@ -208,9 +208,16 @@ def count_start(connection: sqlite3.Connection, now_ns: int) -> tuple[int, int]:
     return start, since_ns
 
 
-def write_since(connection: sqlite3.Connection, since_ns: int | None) -> None:
-    """Write since when nothing is missing, within a transaction; `None` for the next start."""
+def write_since(connection: sqlite3.Connection, since_ns: int) -> None:
+    """Write since when nothing is missing, within a transaction."""
     connection.execute("UPDATE process SET since_ns = ?", (since_ns,))
+
+
+def write_loss(connection: sqlite3.Connection) -> None:
+    """Write, within a transaction, that nothing before the next start is complete, and that these are all entries there are."""
+    connection.execute(
+        "UPDATE process SET since_ns = NULL, alive_ns = ifnull(alive_ns, 0), entries = (SELECT count(*) FROM entries)"
+    )
 
 
 def write_alive(connection: sqlite3.Connection, alive_ns: int) -> None:

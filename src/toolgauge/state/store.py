@@ -158,7 +158,7 @@ class StateStore:
     def add_losses(self, losses: Losses) -> None:
         """Have the journal of this store count these. Raise `StateError` when they cannot be written."""
         with self.transaction() as connection:
-            journal_rows.write_since(connection, None)
+            journal_rows.write_loss(connection)
             self._losses = Losses(self._losses.known + losses.known, self._losses.unknown + losses.unknown)
 
     def check_place(self) -> None:
@@ -341,8 +341,7 @@ class StateStore:
                 f"; these tables could not be read: {', '.join(unreadable)}" if unreadable else "",
             )
             with transaction(connection):
-                journal_rows.write_since(connection, None)
-                connection.execute("UPDATE process SET entries = ?", (found,))
+                journal_rows.write_loss(connection)
             self._losses = Losses(self._losses.known + max(0, lost - counted), self._losses.unknown + is_unknown)
         self._write_note(*journal_rows.counts(connection))
 

@@ -18,7 +18,7 @@ from toolgauge.settings import file_path
 from toolgauge.state import journal_rows
 from toolgauge.state.journal_rows import Group
 from toolgauge.state.settings import StateSettings, Sync
-from toolgauge.state.store import FILE_NAME, StateStore
+from toolgauge.state.store import FILE_NAME, Losses, StateStore
 
 _LOG = logging.getLogger("toolgauge.state")
 _MARK = "workers"  # How many workers the journals are for
@@ -35,17 +35,23 @@ def directory_of(state: Path, number: int) -> Path:
 def redistribute(state: Path, top: StateStore, divider: Divider, workers: int, sync: Sync) -> None:
     """Move each request to the journal of its worker. Raise `StartError` when a directory cannot be used."""
     found = sorted(state.glob("worker-*"))
+    if top.has_faults:
+        top.rewrite()
     if workers == 1 and not found:
         return
     mark = state / _MARK
     is_done = mark.exists() and mark.read_text() == str(workers) and not _sizes(top).entries
     with ExitStack() as opened:
         stores = {path: _opened(path, sync, opened) for path in found if (path / FILE_NAME).exists()}
-        if is_done:
-            return
         wanted = [] if workers == 1 else [directory_of(state, number) for number in range(workers)]
         targets = [stores.get(path) or _opened(path, sync, opened) for path in wanted] or [top]
         sources = (top, *stores.values())
+        for source in sources:
+            # A worker counts them in its metrics.
+            if source not in targets and any(losses := source.take_losses()):
+                targets[0].add_losses(losses)
+        if is_done:
+            return
         moved = sum(_move(source, targets, divider) for source in sources)
         for source in sources:
             _move_closed(source, targets, divider)
@@ -81,6 +87,8 @@ def _opened(path: Path, sync: Sync, opened: ExitStack) -> StateStore:
             time.sleep(_LOOK_S)
         else:
             opened.callback(store.close)
+            if store.has_faults:
+                store.rewrite()
             return store
 
 
@@ -102,6 +110,9 @@ def _move(source: StateStore, targets: Sequence[StateStore], divider: Divider) -
                 body = journal_rows.body(connection, row)
             if body is not None:
                 moved += _move_entry(source, targets, divider, row.entry(body))
+            elif source not in targets:
+                targets[0].add_losses(Losses(known=1))
+                _remove(source, row.id)
 
 
 def _move_entry(source: StateStore, targets: Sequence[StateStore], divider: Divider, entry: JournalEntry) -> bool:
@@ -118,11 +129,15 @@ def _move_entry(source: StateStore, targets: Sequence[StateStore], divider: Divi
             group = Group()
             group.appended[id_] = replace(entry, id=id_, body=part.body)
             journal_rows.write(connection, group)
-    with source.transaction() as connection:
-        group = Group()
-        group.removed.add(entry.id)
-        journal_rows.write(connection, group)
+    _remove(source, entry.id)
     return True
+
+
+def _remove(source: StateStore, id_: int) -> None:
+    group = Group()
+    group.removed.add(id_)
+    with source.transaction() as connection:
+        journal_rows.write(connection, group)
 
 
 def _move_closed(source: StateStore, targets: Sequence[StateStore], divider: Divider) -> None:
@@ -166,8 +181,12 @@ def _copy_times(sources: Sequence[StateStore], targets: Sequence[StateStore]) ->
             times.append(connection.execute("SELECT since_ns, alive_ns FROM process").fetchone())
     since = [since_ns for since_ns, alive_ns in times if since_ns is not None and alive_ns is not None]
     alive = [alive_ns for _, alive_ns in times if alive_ns is not None]
-    if since and alive:
-        latest = (max(since), max(alive))
-        for target in targets:
-            with target.transaction() as connection:
-                connection.execute("UPDATE process SET since_ns = ?, alive_ns = ? WHERE since_ns IS NULL", latest)
+    for target in targets:
+        with target.transaction() as connection:
+            if len(since) < len(alive):
+                # Entries of a damaged journal may be missing in any of them.
+                journal_rows.write_loss(connection)
+            elif since:
+                connection.execute(
+                    "UPDATE process SET since_ns = ?, alive_ns = ? WHERE since_ns IS NULL", (max(since), max(alive))
+                )

@@ -1,0 +1,436 @@
+"""What a start finds of a journal whose files were damaged or lost, and what a running one says about it."""
+
+import logging
+import random
+import shutil
+import sqlite3
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.state.support import Opened, opened
+from tests.wire.support import until
+from toolgauge.model.errors import StartError
+from toolgauge.model.journal import ClosedId, JournalChange, JournalEntry
+from toolgauge.otlp.request import Divider
+from toolgauge.service.workers.redistribution import directory_of, redistribute
+from toolgauge.state.database import VERSION
+from toolgauge.state.settings import StateSettings
+from toolgauge.state.store import FILE_NAME, LOCK_NAME, StateStore
+
+_LOG_NAME = f"{FILE_NAME}-wal"
+_FRAME = 24 + 4096
+
+
+def killed(directory: Path, sizes: tuple[int, ...] = (20, 60, 300), count: int = 120) -> dict[int, JournalEntry]:
+    """Leave the files of a process that was killed; return what it had acknowledged."""
+    live = directory.with_name(f"{directory.name}-live")
+    chance = random.Random(len(sizes))  # noqa: S311 - the bodies
+    with opened(live) as journal:
+        found: dict[int, JournalEntry] = {}
+        for number in range(0, count, 6):
+            some = [journal.entry(chance.randbytes(sizes[each % len(sizes)])) for each in range(6)]
+            closed = (ClosedId(id=f"{number:032x}", scope="trace", closed_ns=2**62),)
+            journal.commit(JournalChange(appended=some, closed=closed))
+            found.update((entry.id, entry) for entry in some)
+        journal.journal.close()
+        shutil.copytree(live, directory)
+    shutil.rmtree(live)
+    return found
+
+
+class Start:
+    """What a start found; it went on, wrote an entry and ended."""
+
+    def __init__(self, directory: Path, now_ns: int = 2_000) -> None:
+        with opened(directory, start=False, now_ns=now_ns) as journal:
+            self.closed = len(list(journal.journal.closed_ids()))
+            list(journal.journal.shown_values())
+            self.entries = {entry.id: entry for entry in journal.journal.entries()}
+            journal.journal.start()
+            self.after = journal.append(b"after")
+            assert journal.journal.failure is None
+            self.since_ns = journal.journal.received_since_ns
+            self.known = journal.metrics.unreadable.value()
+            self.unknown = journal.metrics.unreadable.value(("unknown",))
+
+
+def change(path: Path, at: int, new: bytes) -> None:
+    with path.open("r+b") as file:
+        file.seek(at)
+        file.write(new)
+
+
+def flip(path: Path, at: int) -> None:
+    change(path, at, bytes([path.read_bytes()[at] ^ 0x40]))
+
+
+@pytest.mark.parametrize("has_note", [True, False])
+@pytest.mark.parametrize("at", [3, 17, 28, 32 + 5 * _FRAME + 9, 32 + 5 * _FRAME + 20, 32 + 5 * _FRAME + 24 + 4090])
+def test_log_with_a_flipped_byte_is_read_to_its_end(
+    tmp_path: Path, at: int, caplog: pytest.LogCaptureFixture, *, has_note: bool
+):
+    entries = killed(tmp_path / "state")
+    log = tmp_path / "state" / _LOG_NAME
+    flip(log, at)
+    damaged = log.read_bytes()
+    if not has_note:
+        (tmp_path / "state" / LOCK_NAME).unlink()
+    start = Start(tmp_path / "state")
+    assert start.entries.items() <= entries.items()
+    assert len(start.entries) >= len(entries) - 1
+    assert start.unknown == 1
+    assert start.since_ns == 2_000
+    (kept,) = (tmp_path / "state").glob(f"{FILE_NAME}.corrupt-*-wal")
+    assert kept.read_bytes() == damaged
+    assert f"bytes of its log were changed; that log is kept as `{kept.name}`" in caplog.text
+    again = Start(tmp_path / "state")
+    assert again.entries.keys() == start.entries.keys() | {start.after}
+    assert (again.known, again.unknown) == (0, 0)
+
+
+def test_tail_of_a_transaction_that_was_not_committed_is_no_damage(tmp_path: Path):
+    entries = killed(tmp_path / "state")
+    log = tmp_path / "state" / _LOG_NAME
+    with log.open("ab") as file:
+        # Of the same salts, with another page half written.
+        file.write(struct.pack(">2I", 3, 0) + log.read_bytes()[16:24] + bytes(8) + b"x" * 4096 + b"y" * 200)
+    start = Start(tmp_path / "state")
+    assert start.entries == entries
+    assert (start.known, start.unknown, start.since_ns) == (0, 0, 1_000)
+
+
+@pytest.mark.parametrize("left", [0, 32, 32 + 40 * _FRAME, None])
+def test_log_that_is_cut_or_gone_is_noticed(tmp_path: Path, left: int | None, caplog: pytest.LogCaptureFixture):
+    entries = killed(tmp_path / "state")
+    log = tmp_path / "state" / _LOG_NAME
+    if left is None:
+        log.unlink()
+    else:
+        log.write_bytes(log.read_bytes()[:left])
+    start = Start(tmp_path / "state")
+    assert len(start.entries) < len(entries)
+    assert (start.known, start.unknown) == (len(entries) - len(start.entries), 1)
+    assert start.since_ns == 2_000
+    assert "it lacks what was written last" in caplog.text
+
+
+@pytest.mark.parametrize("content", [None, b"", b"SQLite"])
+def test_database_that_is_empty_or_missing_is_read_from_its_log(
+    tmp_path: Path, content: bytes | None, caplog: pytest.LogCaptureFixture
+):
+    entries = killed(tmp_path / "state")
+    path = tmp_path / "state" / FILE_NAME
+    path.unlink()
+    if content is not None:
+        path.write_bytes(content)
+    start = Start(tmp_path / "state")
+    assert start.entries == entries
+    assert (start.known, start.unknown, start.since_ns) == (0, 1, 2_000)
+    assert "the database was empty or missing, and was read from its log" in caplog.text
+
+
+def test_database_without_a_log_is_missed(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    entries = killed(tmp_path / "state")
+    for name in (FILE_NAME, _LOG_NAME):
+        (tmp_path / "state" / name).unlink()
+    start = Start(tmp_path / "state")
+    assert (start.entries, start.known, start.unknown) == ({}, len(entries), 1)
+    assert f"0 requests of the journal were recovered, {len(entries)} were lost" in caplog.text
+
+
+def closed(directory: Path) -> dict[int, JournalEntry]:
+    """Leave the files of a process that ended in order: the database alone."""
+    entries = killed(directory)
+    with opened(directory, start=False):
+        pass
+    assert not (directory / _LOG_NAME).exists()
+    return entries
+
+
+@pytest.mark.parametrize(
+    ("at", "new"),
+    [(0, b"x"), (0, bytes(4096)), (16, b"\x20"), (18, b"\7\7"), (20, b"\x50"), (56, b"\0\0\0\2"), (100, bytes(3000))],
+)
+def test_first_page_that_is_damaged_is_replaced(tmp_path: Path, at: int, new: bytes, caplog: pytest.LogCaptureFixture):
+    entries = closed(tmp_path / "state")
+    path = tmp_path / "state" / FILE_NAME
+    change(path, at, new)
+    page = path.read_bytes()[:4096]
+    start = Start(tmp_path / "state")
+    assert start.entries == entries
+    assert (start.known, start.unknown, start.since_ns) == (0, 0, 2_000)
+    (kept,) = (tmp_path / "state").glob(f"{FILE_NAME}.corrupt-*-page1")
+    assert kept.read_bytes() == page
+    assert ".recover`" in caplog.text
+
+
+def test_database_that_is_cut_gives_what_is_left_and_counts_the_rest(tmp_path: Path):
+    entries = closed(tmp_path / "state")
+    path = tmp_path / "state" / FILE_NAME
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 4096 * 3 // 4 * 4096])
+    start = Start(tmp_path / "state")
+    assert 0 < len(start.entries) < len(entries)
+    assert start.entries.items() <= entries.items()
+    assert start.known == len(entries) - len(start.entries)
+
+
+def test_list_of_free_pages_that_is_damaged_is_written_anew_before_anything_is_overwritten(tmp_path: Path):
+    entries = closed(tmp_path / "state")
+    # A page in use as the first free one.
+    change(tmp_path / "state" / FILE_NAME, 32, struct.pack(">2I", 4, 1))
+    start = Start(tmp_path / "state")
+    assert start.entries == entries
+    assert list((tmp_path / "state").glob("*.corrupt-*"))
+    assert Start(tmp_path / "state").entries.keys() == entries.keys() | {start.after}
+
+
+@pytest.mark.parametrize("files", [(FILE_NAME,), (_LOG_NAME,), (FILE_NAME, _LOG_NAME)])
+def test_files_of_another_store_are_noticed(tmp_path: Path, files: tuple[str, ...]):
+    entries = killed(tmp_path / "state")
+    others = killed(tmp_path / "other", (500,))
+    for name in files:
+        shutil.copyfile(tmp_path / "other" / name, tmp_path / "state" / name)
+    start = Start(tmp_path / "state")
+    assert all(entry in (entries.get(entry.id), others.get(entry.id)) for entry in start.entries.values())
+    # The log alone may hold everything.
+    assert start.entries == entries or (start.unknown, start.since_ns) == (1, 2_000)
+
+
+@pytest.mark.parametrize("pragma", ["user_version = 1", "user_version = 50331651", "user_version = -3", "application_id = 5"])
+def test_version_that_is_damaged_is_read_from_the_tables(
+    tmp_path: Path, pragma: str, caplog: pytest.LogCaptureFixture
+):
+    entries = closed(tmp_path / "state")
+    connection = sqlite3.connect(tmp_path / "state" / FILE_NAME)
+    connection.execute(f"PRAGMA {pragma}")
+    connection.close()
+    start = Start(tmp_path / "state")
+    assert start.entries == entries
+    assert (start.known, start.unknown, start.since_ns) == (0, 0, 1_000)
+    assert f"which is damage: its tables are toolgauge's of version {VERSION}" in caplog.text
+
+
+def test_version_of_a_newer_toolgauge_names_the_other_cause(tmp_path: Path):
+    closed(tmp_path / "state")
+    connection = sqlite3.connect(tmp_path / "state" / FILE_NAME)
+    connection.execute(f"PRAGMA user_version = {VERSION + 8}")
+    connection.close()
+    with pytest.raises(StartError) as caught:
+        StateStore(tmp_path / "state")
+    assert caught.value.hint is not None
+    assert f"PRAGMA user_version = {VERSION}" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE entries SET own = 'x', size = 'y' WHERE id = (SELECT min(id) FROM entries)",
+        "UPDATE entries SET signal = CAST(x'ff' AS TEXT) WHERE id = (SELECT min(id) FROM entries)",
+        "UPDATE entries SET delivered = 1 WHERE id = (SELECT min(id) FROM entries)",
+        "UPDATE entries SET size = 9223372036854775807 WHERE id <= (SELECT min(id) + 3 FROM entries)",
+        "UPDATE entries SET id = 9223372036854775807 WHERE id = (SELECT min(id) FROM entries)",
+        "UPDATE bodies SET body = 'x' WHERE id = (SELECT min(id) FROM entries)",
+        "DELETE FROM bodies WHERE id = (SELECT min(id) FROM entries)",
+        "DELETE FROM entries WHERE id = (SELECT min(id) FROM entries)",
+    ],
+)
+def test_rows_that_are_damaged_are_counted(tmp_path: Path, statement: str):
+    entries = closed(tmp_path / "state")
+    connection = sqlite3.connect(tmp_path / "state" / FILE_NAME)
+    connection.execute(statement)
+    connection.commit()
+    connection.close()
+    start = Start(tmp_path / "state")
+    missing = len(entries) - len(start.entries)
+    assert start.entries.items() <= entries.items()
+    assert missing > 0
+    assert (start.known, start.unknown) == (missing, 0)
+    assert start.since_ns == 2_000
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE closed SET id = 5, closed_ns = 'x'",
+        "UPDATE closed SET id = x'ff'",
+        "UPDATE process SET starts = 1.5, alive_ns = 'x', since_ns = 'x'",
+        "UPDATE process SET starts = 9223372036854775807",
+        "DELETE FROM process",
+        "INSERT INTO shown VALUES (1, 'x', 5, 'y', x'ff')",
+    ],
+)
+def test_other_rows_that_are_damaged_end_no_start(tmp_path: Path, statement: str):
+    entries = closed(tmp_path / "state")
+    connection = sqlite3.connect(tmp_path / "state" / FILE_NAME)
+    connection.execute(statement)
+    connection.commit()
+    connection.close()
+    assert Start(tmp_path / "state").entries == entries
+
+
+def _failing(journal: Opened) -> Callable[[], bool]:
+    return lambda: journal.journal.failure is not None and journal.metrics.failed.cells[()] == 1
+
+
+def _well(journal: Opened) -> Callable[[], bool]:
+    return lambda: journal.journal.failure is None
+
+
+def delete_directory(state: Path) -> None:
+    shutil.rmtree(state)
+
+
+def delete_log(state: Path) -> None:
+    (state / _LOG_NAME).unlink()
+
+
+def delete_database(state: Path) -> None:
+    (state / FILE_NAME).unlink()
+
+
+def delete_lock(state: Path) -> None:
+    (state / LOCK_NAME).unlink()
+
+
+def cut_database(state: Path) -> None:
+    with (state / FILE_NAME).open("r+b") as file:
+        file.truncate(4096)
+
+
+@pytest.mark.parametrize("fault", [delete_directory, delete_database, delete_log, delete_lock])
+def test_file_that_is_gone_is_noticed_at_once_and_written_again(
+    tmp_path: Path, fault: Callable[[Path], None], caplog: pytest.LogCaptureFixture
+):
+    state = tmp_path / "state"
+    with opened(state) as journal:
+        ids = [journal.append(b"%d" % number) for number in range(20)]
+        fault(state)
+        until(_failing(journal), "a journal that says so")
+        during = journal.append(b"during")
+        assert "was deleted, moved, replaced or cut by another program" in caplog.text
+        assert "acknowledged spans are in memory only, and are lost if the process ends" in caplog.text
+        assert not journal.journal.keeps((during,))
+        until(_well(journal), "a journal that is written again")
+        after = journal.append(b"after")
+        journal.commit(JournalChange(removed=ids[:5]))
+        shutil.copytree(state, tmp_path / "left")
+    start = Start(tmp_path / "left")
+    assert list(start.entries) == [*ids[5:], during, after]
+    assert (start.known, start.unknown) == (0, 0)
+
+
+def test_directory_that_was_moved_is_used_again_when_it_is_back(tmp_path: Path):
+    state = tmp_path / "x" / "state"
+    with opened(state) as journal:
+        before = journal.append(b"before")
+        state.parent.rename(tmp_path / "moved")
+        until(_failing(journal), "a journal that says so")
+        (tmp_path / "moved").rename(state.parent)
+        until(_well(journal), "a journal that is written again")
+        after = journal.append(b"after")
+        inode = (state / FILE_NAME).stat().st_ino
+    assert (state / FILE_NAME).stat().st_ino == inode
+    assert list(Start(state).entries) == [before, after]
+
+
+def test_other_file_in_the_place_is_left_alone(tmp_path: Path):
+    state = tmp_path / "state"
+    killed(tmp_path / "other")
+    with opened(state) as journal:
+        journal.append(b"before")
+        shutil.rmtree(state)
+        shutil.copytree(tmp_path / "other", state)
+        content = (state / FILE_NAME).read_bytes()
+        until(_failing(journal), "a journal that says so")
+        journal.append(b"during")
+        until(lambda: journal.journal._try_again_s > 0, "another try")  # pyright: ignore[reportPrivateUsage]
+        assert journal.journal.failure is not None
+        assert (state / FILE_NAME).read_bytes() == content
+
+
+def test_database_that_is_cut_meanwhile_is_noticed(tmp_path: Path):
+    state = tmp_path / "state"
+    with opened(state) as journal:
+        ids = [journal.append(bytes(40_000)) for _ in range(150)]
+        cut_database(state)
+        until(_failing(journal), "a journal that says so")
+        until(_well(journal), "a journal that is written again")
+        lost = journal.metrics.unreadable.value()
+    start = Start(state)
+    assert set(start.entries) <= set(ids)
+    assert lost + start.known == len(ids) - len(start.entries)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_losses_of_workers_are_counted_by_a_worker(tmp_path: Path, workers: int):
+    closed(directory_of(tmp_path, 1))
+    flip(directory_of(tmp_path, 1) / FILE_NAME, 0)
+    connection = sqlite3.connect(directory_of(tmp_path, 1) / FILE_NAME)
+    connection.close()
+    killed(directory_of(tmp_path, 0))
+    (directory_of(tmp_path, 0) / _LOG_NAME).unlink()
+    top = StateStore(tmp_path)
+    redistribute(tmp_path, top, Divider(workers), workers, "normal")
+    top.close()
+    start = Start(tmp_path if workers == 1 else directory_of(tmp_path, 0))
+    assert start.known > 0
+    assert start.unknown == 1
+    assert start.since_ns == 2_000
+
+
+def _damage(state: Path, other: Path, chance: random.Random) -> str:
+    """Damage one file in one of many ways; return which."""
+    name = chance.choice((FILE_NAME, _LOG_NAME))
+    path = state / name
+    content = bytearray(path.read_bytes())
+    at = chance.randrange(chance.choice((len(content), 4200)))
+    block = slice(at // 512 * 512, at // 512 * 512 + chance.choice((16, 512, 4096, 40_960)))
+    size = len(content[block])
+    match chance.choice(("flip", "flip", "zeros", "noise", "cut", "duplicate", "delete", "swap")):
+        case "flip" as kind:
+            content[at] ^= 1 << chance.randrange(8)
+        case "zeros" as kind:
+            content[block] = bytes(size)
+        case "noise" as kind:
+            content[block] = chance.randbytes(size)
+        case "cut" as kind:
+            del content[at:]
+        case "duplicate" as kind:
+            to = chance.randrange(len(content) - size)
+            content[to : to + size] = content[block]
+        case "delete" as kind:
+            path.unlink()
+            return f"{kind} {name}"
+        case kind:
+            content[:] = (other / name).read_bytes()
+    path.write_bytes(content)
+    return f"{kind} {name} {at} {block}"
+
+
+@pytest.mark.parametrize("sizes", [(20, 60, 300), (200, 3_000, 20_000)])
+def test_any_damage_is_survived_and_whatever_is_missing_is_counted(
+    tmp_path: Path, sizes: tuple[int, ...], caplog: pytest.LogCaptureFixture
+):
+    whole, other = tmp_path / "whole", tmp_path / "other"
+    entries, others = killed(whole, sizes, 600), killed(other, (500,), 300)
+    chance = random.Random(5)  # noqa: S311 - the damages
+    for number in range(40):
+        state = tmp_path / str(number)
+        shutil.copytree(whole, state)
+        kind = _damage(state, other, chance)
+        caplog.clear()
+        start = Start(state)
+        assert all(entry in (entries.get(entry.id), others.get(entry.id)) for entry in start.entries.values()), kind
+        missing = entries.keys() - start.entries.keys()
+        if missing:
+            assert start.known + start.unknown > 0, kind
+            assert start.unknown or start.known == len(missing), kind
+            assert start.since_ns == 2_000, kind
+            assert any(record.levelno == logging.ERROR for record in caplog.records), kind
+        again = Start(state)
+        assert again.entries.keys() == start.entries.keys() | {start.after}, kind
+        assert (again.known, again.unknown) == (0, 0), kind
+        shutil.rmtree(state)

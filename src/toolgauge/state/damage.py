@@ -43,7 +43,7 @@ def repair_log(path: Path) -> str | None:
     """Repair the log of the file at this path, which exists; return what was wrong, `None` for nothing.
     About 20 s for each GiB of the log, which has some MiB after a kill and none after an orderly end.
     """
-    log, found = Path(f"{path}-wal"), None
+    log = Path(f"{path}-wal")
     if not log.exists() or log.stat().st_size <= _HEADER_BYTES:
         return None
     with log.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
@@ -60,18 +60,15 @@ def repair_log(path: Path) -> str | None:
         valid = next((n for n, frame in enumerate(frames) if not frame.is_good or frame.salts != salts), len(frames))
         ours = [frame for frame in frames if frame.salts == salts and frame.page]
         ends = [frame for frame in ours if frame.is_good and frame.pages]
-        if ends and path.stat().st_size < page_bytes:
-            # SQLite would discard the log. Without a first page in it, the next step is `replace_first_page`.
-            firsts = [frame for frame in ours if frame.page == 1 and frame.is_good and frame.start <= ends[-1].start]
-            start = firsts[-1].start + _FRAME_HEADER_BYTES if firsts else None
-            path.write_bytes(bytes(page_bytes) if start is None else content[start : start + page_bytes])
-            found = "the database was empty or missing, and was read from its log"
-        if is_good and (not ends or ends[-1].start < _HEADER_BYTES + valid * (_FRAME_HEADER_BYTES + page_bytes)):
-            return found
+        is_empty = bool(ends) and path.stat().st_size < page_bytes
+        step = _FRAME_HEADER_BYTES + page_bytes
+        if is_good and not is_empty and (not ends or ends[-1].start < _HEADER_BYTES + valid * step):
+            return None
         moved_to = aside(path, "-wal")
         shutil.copyfile(log, moved_to)
         repaired = Path(f"{path}.begun-wal")
         repaired.write_bytes(b"")
+        used: list[_Frame] = []
         if ends:
             # A bad page may have one bad byte: the checks of its table and the checksums of its rows find out.
             used = [
@@ -79,11 +76,21 @@ def repair_log(path: Path) -> str | None:
                 for frame in ours
                 if frame.start <= ends[-1].start and (frame.is_good or 1 < frame.page <= ends[-1].pages)
             ]
+        if is_empty:
+            # Older images of pages are all that is left of those that did not change since.
+            older = [frame for frame in frames if frame.is_good and b"" < frame.salts < salts]
+            older.sort(key=lambda frame: frame.salts)
+            used = [frame._replace(pages=0) for frame in older if 0 < frame.page <= ends[-1].pages] + used
+            # Without it SQLite would discard the log; the next step for an unreadable one is `replace_first_page`.
+            first = next((frame.start + _FRAME_HEADER_BYTES for frame in reversed(used) if frame.page == 1), None)
+            path.write_bytes(bytes(page_bytes) if first is None else content[first : first + page_bytes])
+        if used:
             _write_log(repaired, content, page_bytes, used)
     moved_to.chmod(0o600)
     repaired.chmod(0o600)
     repaired.replace(log)
-    return f"bytes of its log were changed; that log is kept as `{moved_to.name}`"
+    what = "it was empty or missing, and is read from its log" if is_empty else "bytes of its log were changed"
+    return f"{what}; that log is kept as `{moved_to.name}`"
 
 
 def has_format(path: Path, fresh: Path) -> bool:

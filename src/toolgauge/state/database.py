@@ -28,7 +28,7 @@ VERSION = len(_SCHEMA)
 # "tlga": what `file` and others know the file by. Files of version 1 have none.
 _APPLICATION_ID = 0x746C6761
 # Bodies are found damaged when they are read, each with its checksum.
-_CHECKED = ("watch", "process", "entries", "closed", "shown")
+_CHECKED = frozenset({"watch", "process", "entries", "closed", "shown"})
 # A version beyond these is a damaged number.
 _FUTURE_VERSIONS = range(VERSION + 1, VERSION + 101)
 # The machine's fault, not the file's. Bytes that were changed end in any other error: an unknown format, a missing column.
@@ -62,6 +62,9 @@ def connected(path: Path, sync: Sync) -> sqlite3.Connection:
     connection = _connection(path)
     try:
         version = _version(connection, path)
+        # Before anything is written: it would go to wrong pages.
+        for table in _tables(connection).keys() & _CHECKED:
+            check(connection, table)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {sync}")
         # Some builds write zeros over what is deleted: the journal would write everything twice.
@@ -75,8 +78,6 @@ def connected(path: Path, sync: Sync) -> sqlite3.Connection:
             connection.execute(f"PRAGMA user_version = {VERSION}")
         free = free_bytes(connection)
         used = _integer(connection, "PRAGMA page_count") * _integer(connection, "PRAGMA page_size") - free
-        for table in _CHECKED:
-            check(connection, table)
         if free >= _MIN_FREE_BYTES and used <= _MAX_MOVED_BYTES:
             connection.execute("PRAGMA temp_store = MEMORY")
             # It needs room for what is in use, which a full disk has not.

@@ -176,7 +176,8 @@ def _remove(connection: sqlite3.Connection, ids: Collection[int]) -> Sizes:
         return Sizes(0, 0, 0)
     given = (_json(ids),)
     removed: tuple[int, int, int] = connection.execute(
-        "SELECT count(*), CAST(total(size) AS INTEGER), 0 FROM entries WHERE id IN (SELECT value FROM json_each(?))", given
+        "SELECT count(*), CAST(total(size) AS INTEGER), 0 FROM entries WHERE id IN (SELECT value FROM json_each(?))",
+        given,
     ).fetchone()
     connection.execute("DELETE FROM entries WHERE id IN (SELECT value FROM json_each(?))", given)
     connection.execute("DELETE FROM bodies WHERE id IN (SELECT value FROM json_each(?))", given)

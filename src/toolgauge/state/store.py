@@ -334,7 +334,9 @@ class StateStore:
                 "`%s` is damaged (%s)%s; %d requests of the journal were recovered, %d were lost%s%s",
                 self._path,
                 "; ".join(reasons) or "it lacks entries",
-                f": it is kept as `{salvaged.moved_to.name}` for `sqlite3 {salvaged.moved_to} .recover`" if salvaged else "",
+                f": it is kept as `{salvaged.moved_to.name}` for `sqlite3 {salvaged.moved_to} .recover`"
+                if salvaged
+                else "",
                 found,
                 lost,
                 ", and others may be missing" if is_unknown else "",

@@ -138,7 +138,7 @@ def _write_log(path: Path, old: mmap.mmap, page_bytes: int, frames: list[_Frame]
             first = struct.pack(">2I", frame.page, frame.pages if frame.is_good else 0)
             image = old[start : start + page_bytes]
             sums = _sums("<", first + image, sums)
-            file.write(first + frame.salts + struct.pack(">2I", *sums) + image)
+            file.write(first + frames[-1].salts + struct.pack(">2I", *sums) + image)
 
 
 def _sums(order: str, content: bytes, before: tuple[int, ...]) -> tuple[int, ...]:

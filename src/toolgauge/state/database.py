@@ -3,6 +3,7 @@
 Further tables are further entries of `_SCHEMA`. A file of a newer toolgauge, or of another program, is refused.
 """
 
+import functools
 import itertools
 import logging
 import os
@@ -32,19 +33,8 @@ _CHECKED = frozenset({"watch", "process", "entries", "closed", "shown"})
 # A version beyond these is a damaged number.
 _FUTURE_VERSIONS = range(VERSION + 1, VERSION + 101)
 # The machine's fault, not the file's. Bytes that were changed end in any other error: an unknown format, a missing column.
-_OUTER_CODES = frozenset(
-    {
-        sqlite3.SQLITE_BUSY,
-        sqlite3.SQLITE_CANTOPEN,
-        sqlite3.SQLITE_FULL,
-        sqlite3.SQLITE_IOERR,
-        sqlite3.SQLITE_LOCKED,
-        sqlite3.SQLITE_NOMEM,
-        sqlite3.SQLITE_PERM,
-        sqlite3.SQLITE_PROTOCOL,
-        sqlite3.SQLITE_READONLY,
-    }
-)
+_OUTER = "BUSY CANTOPEN FULL IOERR LOCKED NOMEM PERM PROTOCOL READONLY"
+_OUTER_CODES = frozenset(getattr(sqlite3, f"SQLITE_{name}") for name in _OUTER.split())
 _OWNER_READS_AND_WRITES = 0o600
 _LOG = logging.getLogger("toolgauge.state")
 _MIB = 1024 * 1024
@@ -92,7 +82,7 @@ def connected(path: Path, sync: Sync) -> sqlite3.Connection:
 def _connection(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
     # Damaged text is found by the checksum of its row.
-    connection.text_factory = lambda text: text.decode("utf-8", "replace")
+    connection.text_factory = functools.partial(str, encoding="utf-8", errors="replace")
     # Alone with the file: no shared memory beside it, which not every file system has.
     connection.execute("PRAGMA locking_mode = EXCLUSIVE")
     return connection
@@ -212,24 +202,12 @@ def _integer(connection: sqlite3.Connection, query: str) -> int:
 # Copied in one transaction: few, so that memory and the log file beside the database stay small.
 _ENTRIES_AT_ONCE = 8
 # Copied only where they are whole; not since when nothing is missing, because something is.
-_SMALL_TABLES = (
-    ("watch", "SELECT key, value FROM watch", "INSERT OR IGNORE INTO watch VALUES (?, ?)"),
-    (
-        "process",
-        "SELECT starts, alive_ns, written, entries FROM process",
-        "UPDATE OR IGNORE process SET starts = ?, alive_ns = ?, written = ?, entries = ?",
-    ),
-    (
-        "shown",
-        "SELECT number, conversation, hashes, has_user, gap FROM shown",
-        "INSERT OR IGNORE INTO shown VALUES (?, ?, ?, ?, ?)",
-    ),
-    (
-        "closed",
-        "SELECT number, id, scope, closed_ns FROM closed",
-        "INSERT OR IGNORE INTO closed VALUES (?, ?, ?, ?)",
-    ),
-)
+_SMALL_TABLES = {
+    "watch": ("key", "value"),
+    "process": ("id", "starts", "alive_ns", "written", "entries"),
+    "shown": ("number", "conversation", "hashes", "has_user", "gap"),
+    "closed": ("number", "id", "scope", "closed_ns"),
+}
 
 
 class Salvage(NamedTuple):
@@ -247,21 +225,23 @@ def salvage(path: Path, sync: Sync) -> Salvage:
     begun = path.with_name(f"{path.name}.begun")
     _remove(begun)
     try:
-        tables: list[str] = []
+        unreadable: list[str] = []
         with closing(connected(begun, sync)) as new:
             new.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             if not damage.has_format(path, begun) or not _has_tables(path):
                 damage.replace_first_page(path, begun)
             with closing(_tolerant(path)) as old:
-                for table, query, statement in _SMALL_TABLES:
+                for table, columns in _SMALL_TABLES.items():
+                    names, values = ", ".join(columns), ", ".join("?" * len(columns))
                     try:
                         check(old, table)
-                        rows: list[Sequence[object]] = old.execute(query).fetchall()
+                        rows: list[Sequence[object]] = old.execute(f"SELECT {names} FROM {table}").fetchall()  # noqa: S608 - ours
                     except sqlite3.DatabaseError:
-                        tables.append(table)
+                        unreadable.append(table)
                         continue
                     with transaction(new):
-                        new.executemany(statement, rows)
+                        new.execute(f"DELETE FROM {table}")  # noqa: S608 - ours
+                        new.executemany(f"INSERT OR IGNORE INTO {table} ({names}) VALUES ({values})", rows)  # noqa: S608 - ours
                 lost = _copy_entries(old, new)
             new.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         # Rename the file, and what belongs to it, so that it can be looked at later.
@@ -272,7 +252,7 @@ def salvage(path: Path, sync: Sync) -> Salvage:
         begun.rename(path)
     finally:
         _remove(begun)
-    return Salvage(aside, lost, tables)
+    return Salvage(aside, lost, unreadable)
 
 
 def _tolerant(path: Path) -> sqlite3.Connection:

@@ -269,8 +269,9 @@ def body(connection: sqlite3.Connection, row: EntryRow) -> bytes | None:
     """Read the body of an entry; `None` when it is not what was written."""
     found: tuple[object] | None = connection.execute("SELECT body FROM bodies WHERE id = ?", (row.id,)).fetchone()
     content = found[0] if found is not None else None
-    is_whole = isinstance(content, bytes) and len(content) == row.size and _checksum(row, content) == row.checksum
-    return content if is_whole else None
+    if isinstance(content, bytes) and len(content) == row.size and _checksum(row, content) == row.checksum:
+        return content
+    return None
 
 
 def closed_rows(connection: sqlite3.Connection, after: int) -> Iterator[tuple[int, ClosedId]]:

@@ -22,19 +22,8 @@ from typing import NamedTuple
 
 from toolgauge.model.errors import InUseError, StartError, StateError
 from toolgauge.settings import file_path
-from toolgauge.state import damage, journal_rows
-from toolgauge.state.database import (
-    MAX_LOG_FILE_BYTES,
-    Salvage,
-    connected,
-    create,
-    free_bytes,
-    has_faults,
-    is_damage,
-    is_full,
-    salvage,
-    transaction,
-)
+from toolgauge.state import damage, database, journal_rows
+from toolgauge.state.database import is_damage, transaction
 from toolgauge.state.settings import StateSettings, Sync
 
 _LOG = logging.getLogger("toolgauge.state")
@@ -186,20 +175,20 @@ class StateStore:
         """Write the file, which was deleted or moved and is still open, at its path, unless something else is there."""
         with self._lock, self._as_state_errors("written"):
             connection, before = self._usable("written"), self._places
-            self._directory.mkdir(mode=_OWNER_ENTERS, exist_ok=True)
+            self.directory.mkdir(mode=_OWNER_ENTERS, exist_ok=True)
             directory, lock, file, _ = self._found_places()
             # On another device where a volume is gone.
             if not directory or not before[0] or directory.device != before[0].device:
-                raise StateError(f"`{self._directory}` is on another device")
+                raise StateError(f"`{self.directory}` is on another device")
             if file is not None and before[2] is not None and file[:2] != before[2][:2]:
                 raise StateError(f"another file is at `{self._path}`")
             if _differs(before[1], lock):
-                holder = _locked(self._directory)
+                holder = _locked(self.directory)
                 os.close(self._holder)
                 self._holder = holder
             begun = self._path.with_name(f"{FILE_NAME}.begun")
             begun.unlink(missing_ok=True)
-            create(begun)
+            database.create(begun)
             with closing(sqlite3.connect(begun)) as new:
                 connection.backup(new)
             with suppress(FileNotFoundError):
@@ -216,7 +205,7 @@ class StateStore:
                 self._connection = self._opened("it holds entries that cannot be read", counted)
             finally:
                 if self._connection is None:
-                    self._connection = connected(self._path, self._sync)
+                    self._connection = database.connected(self._path, self._sync)
                     self._places = self._found_places()
 
     def has_room(self) -> bool:
@@ -226,7 +215,7 @@ class StateStore:
             if in_log != done or not self._has_reserve():
                 return False
             on_disk = shutil.disk_usage(self.directory).free
-            return on_disk >= _LOG_FILE_ROOM and on_disk + free_bytes(connection) >= _ROOM
+            return on_disk >= _LOG_FILE_ROOM and on_disk + database.free_bytes(connection) >= _ROOM
         return False
 
     def use_reserve(self) -> None:
@@ -289,26 +278,26 @@ class StateStore:
 
     def _opened(self, reason: str | None = None, counted: int = 0) -> sqlite3.Connection:
         """Open the file and count its losses but for `counted` ones; salvage a damaged one, also for a given `reason`."""
-        create(self._path)
+        database.create(self._path)
         repaired = damage.repair_log(self._path)
         connection = salvaged = None
         if reason is None:
             try:
-                connection = connected(self._path, self._sync)
+                connection = database.connected(self._path, self._sync)
             except sqlite3.DatabaseError as error:
                 if is_damage(error):
                     reason = str(error)
-                elif is_full(error):
+                elif database.is_full(error):
                     self.use_reserve()
                 else:
                     raise
         if reason is not None:
-            salvaged = salvage(self._path, self._sync)
+            salvaged = database.salvage(self._path, self._sync)
             self.moved_aside = salvaged.moved_to
         if connection is None:
-            connection = connected(self._path, self._sync)
+            connection = database.connected(self._path, self._sync)
         try:
-            self.has_faults = has_faults(connection)
+            self.has_faults = database.has_faults(connection)
             self._count_losses(connection, [one for one in (repaired, reason) if one is not None], salvaged, counted)
         except BaseException:
             connection.close()
@@ -317,9 +306,9 @@ class StateStore:
         return connection
 
     def _count_losses(
-        self, connection: sqlite3.Connection, reasons: list[str], salvaged: Salvage | None, counted: int
+        self, connection: sqlite3.Connection, reasons: list[str], salvaged: database.Salvage | None, counted: int
     ) -> None:
-        """Compare the file with what was noted of it; count and log what is missing."""
+        """Compare the file with what was noted of it; count and log missing entries."""
         written, expected = journal_rows.counts(connection)
         found, note = journal_rows.sizes(connection).entries, self._note
         lost, unreadable = (0, ()) if salvaged is None else (salvaged.lost, salvaged.unreadable)
@@ -357,7 +346,7 @@ class StateStore:
     def _found_places(self) -> list[_Place | None]:
         return [
             _place(path)
-            for path in (self._directory, self._directory / LOCK_NAME, self._path, Path(f"{self._path}-wal"))
+            for path in (self.directory, self.directory / LOCK_NAME, self._path, Path(f"{self._path}-wal"))
         ]
 
 
@@ -368,7 +357,7 @@ def _place(path: Path) -> _Place | None:
         return None
     # SQLite cuts its log to this size; a directory has any.
     is_directory = stat.S_ISDIR(found.st_mode)
-    return _Place(found.st_dev, found.st_ino, 0 if is_directory else min(found.st_size, MAX_LOG_FILE_BYTES))
+    return _Place(found.st_dev, found.st_ino, 0 if is_directory else min(found.st_size, database.MAX_LOG_FILE_BYTES))
 
 
 def _differs(before: _Place | None, now: _Place | None) -> bool:

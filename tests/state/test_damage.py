@@ -320,6 +320,29 @@ def test_file_that_is_gone_is_noticed_at_once_and_written_again(
     assert (start.known, start.unknown) == (0, 0)
 
 
+def test_requests_that_were_in_memory_only_are_counted_as_lost_after_a_kill(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    with opened(tmp_path / "state") as journal:
+        kept = journal.append(b"kept")
+        delete_log(tmp_path / "state")
+        until(_failing(journal), "a journal that says so")
+        journal.journal._try_again_s = 1e12  # pyright: ignore[reportPrivateUsage]
+        delivered, lost = journal.append(b"delivered"), journal.append(b"lost")
+        until(lambda: {delivered, lost} <= journal.journal.unwritten, "requests in memory")
+        journal.commit(JournalChange(removed=(delivered,)))
+        until(lambda: delivered not in journal.journal.unwritten, "a request that is delivered")
+        journal.journal._try_again_s = 0.0  # pyright: ignore[reportPrivateUsage]
+        until(_well(journal), "a journal that is written again")
+        journal.append(b"after")
+        shutil.copytree(tmp_path / "state", tmp_path / "left")
+    start = Start(tmp_path / "left")
+    assert kept in start.entries
+    assert lost not in start.entries
+    assert (start.known, start.unknown, start.since_ns) == (1, 0, 2_000)
+    assert "lost 1 requests that an earlier process acknowledged and had in memory only when it ended" in caplog.text
+
+
 def test_directory_that_was_moved_is_used_again_when_it_is_back(tmp_path: Path):
     state = tmp_path / "x" / "state"
     with opened(state) as journal:

@@ -252,6 +252,7 @@ class Journal:
                 self._try_again()
             self._write(group)
         finally:
+            self._store.note_in_memory(len(self.unwritten))
             with self._changed:
                 self._pending_bytes -= sum(_size(change) for change, _ in taken)
             _release([waiting for _, waiting in taken if waiting is not None])
@@ -361,7 +362,10 @@ class Journal:
         self._is_failing = False
         self.failure = None
         self._show()
-        _LOG.warning("the journal can be written again: acknowledged spans are on disk again")
+        text = (
+            "the journal can be written again: acknowledged spans are on disk again, except %d requests from meanwhile"
+        )
+        _LOG.warning(text, len(self.unwritten))
 
     def _rewrite(self) -> None:
         self._store.rewrite(self._unreadable)

@@ -61,6 +61,8 @@ class _Note(NamedTuple):
     # Losses that no journal has counted yet.
     known: int
     unknown: int
+    # Needed entries that are in the memory of the process only, which writes the note.
+    in_memory: int
 
 
 class _Place(NamedTuple):
@@ -84,6 +86,8 @@ class StateStore:
         self._connection: sqlite3.Connection | None = None
         # Of the directory, the lock, the database and its log.
         self._places: list[_Place | None] = []
+        self._losses = Losses()
+        self._in_memory = 0
         self.moved_aside: Path | None = None
         # Damage that is outside of the lists, and is gone after `rewrite`.
         self.has_faults = False
@@ -92,7 +96,13 @@ class StateStore:
             self._holder = _locked(directory)
             try:
                 self._note = _noted(self._holder)
-                self._losses = Losses() if self._note is None else Losses(self._note.known, self._note.unknown)
+                if self._note is not None:
+                    self._losses = Losses(self._note.known + self._note.in_memory, self._note.unknown)
+                    if self._note.in_memory:
+                        text = (
+                            "lost %d requests that an earlier process acknowledged and had in memory only when it ended"
+                        )
+                        _LOG.error(text, self._note.in_memory)
                 self._connection = self._opened()
             finally:
                 if self._connection is None:
@@ -149,6 +159,13 @@ class StateStore:
         with self.transaction() as connection:
             journal_rows.write_loss(connection)
             self._losses = Losses(self._losses.known + losses.known, self._losses.unknown + losses.unknown)
+
+    def note_in_memory(self, entries: int) -> None:
+        """Have the next start count this many entries as lost, unless another number is noted before the end."""
+        with self._lock:
+            if entries != self._in_memory and self._note is not None and not self._is_closed:
+                self._in_memory = entries
+                self._write_note(self._note.written, self._note.entries)
 
     def check_place(self) -> None:
         """Raise `StateError` when another program deleted, moved, replaced or cut the directory or a file in it."""
@@ -331,13 +348,14 @@ class StateStore:
                 ", and others may be missing" if is_unknown else "",
                 f"; these tables could not be read: {', '.join(unreadable)}" if unreadable else "",
             )
+            self._losses = Losses(self._losses.known + max(0, lost - counted), self._losses.unknown + is_unknown)
+        if lost > 0 or reasons or any(self._losses):
             with transaction(connection):
                 journal_rows.write_loss(connection)
-            self._losses = Losses(self._losses.known + max(0, lost - counted), self._losses.unknown + is_unknown)
         self._write_note(*journal_rows.counts(connection))
 
     def _write_note(self, written: int, entries: int) -> None:
-        self._note = _Note(written, entries, *self._losses)
+        self._note = _Note(written, entries, *self._losses, self._in_memory)
         line = " ".join(map(str, self._note))
         # On a disk without room the note is older than the file, which is no damage.
         with suppress(OSError):

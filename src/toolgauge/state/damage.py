@@ -41,7 +41,7 @@ def aside(path: Path, suffix: str = "") -> Path:
 
 def repair_log(path: Path) -> str | None:
     """Repair the log of the file at this path, which exists; return what was wrong, `None` for nothing.
-    About 20 s for each GiB of the log, which has some MiB after a kill and none after an orderly end.
+    About 30 s of CPU for each GiB of the log, which has some MiB after a kill and none after an orderly end.
     """
     log = Path(f"{path}-wal")
     if not log.exists() or log.stat().st_size <= _HEADER_BYTES:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import ssl
 import subprocess
 import sys
 from ast import literal_eval
@@ -14,6 +15,7 @@ from pydantic_ai.messages import ModelResponse, ToolCallPart
 from pydantic_ai.models.test import TestModel
 from pydantic_ai.settings import ModelSettings
 
+from tests.certificates import certificates
 from tests.judge.stub import Manner, Stub, stub
 from tests.judge.support import FORM, MAYBE, YES, question
 from tests.wire.support import free_port
@@ -136,6 +138,17 @@ async def test_a_failure_is_told_by_its_kind_and_quotes_nothing(manner: Manner, 
 async def test_nobody_at_the_address_is_a_failed_connection():
     failed = await failure(Stub([YES], port=free_port()))
     assert failed.error_type == "connection"
+
+
+async def test_a_certificate_that_is_not_accepted_is_named(tmp_path: Path):
+    made = certificates(tmp_path)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(made.server_cert, made.server_key)
+    server = await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", 0, ssl=context)
+    async with server, client(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1") as asking:
+        with pytest.raises(JudgeCallError, match="its certificate is from an issuer that is not trusted") as raised:
+            await asking.ask(Request(question=question("a secret prompt")))
+    assert raised.value.error_type == "connection"
 
 
 @pytest.mark.parametrize("manner", ["hang", "drip"])

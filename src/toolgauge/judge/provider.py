@@ -7,6 +7,7 @@ libraries. Until it is known which output a provider accepts, a request rejected
 import json
 import logging
 import re
+import ssl
 from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack
 from inspect import signature
@@ -50,6 +51,7 @@ from toolgauge.judge.settings import Output
 from toolgauge.model.errors import ConfigError, JudgeCallError
 from toolgauge.model.json import Json
 from toolgauge.model.judging import Question
+from toolgauge.net.tls import tls_cause
 
 _MAX_REPLY_BYTES = 512 * 1024
 _MAX_ERROR = 10_000
@@ -350,11 +352,14 @@ def _arguments(call: ToolCallPart) -> str:
 def _failure(error: ModelAPIError, output: Output) -> JudgeCallError:
     """Name the kind of failure; the error's own text may quote the request."""
     cause: BaseException | None = error
+    tls = ""
     while cause is not None:
+        if isinstance(cause, ssl.SSLError) and (found := tls_cause(str(cause))):
+            tls = f": {found}"
         # Ours, raised while a library read the response and wrapped by it.
         if isinstance(cause, JudgeCallError):
             return cause
-        cause = cause.__cause__
+        cause = cause.__cause__ or cause.__context__
     match error:
         case ModelRateLimitError():
             kind, message = "rate_limited", "the provider takes no more calls for now"
@@ -365,7 +370,7 @@ def _failure(error: ModelAPIError, output: Output) -> JudgeCallError:
         case ModelHTTPError(status_code=status):
             kind, message = f"http_{status}", f"the provider answered with status {status}"
         case ModelConnectionError():
-            kind, message = "connection", "the provider could not be reached, or the connection broke"
+            kind, message = "connection", f"the provider could not be reached, or the connection broke{tls}"
         case _:
             kind, message = "provider_error", "the provider answered with an error"
     return JudgeCallError(kind, message, retry_after_s=error.retry_after)

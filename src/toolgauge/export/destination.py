@@ -49,7 +49,7 @@ class Outage:
 
 
 class DestinationHealth:
-    """Tracks outages by a monotonic `clock`; logs each cause once an outage, and at most once a minute."""
+    """Tracks outages by a monotonic `clock`; logs each cause once an outage, at most one a minute."""
 
     def __init__(
         self, name: str, clock: Callable[[], float], endpoint: str = "", signals: Sequence[Signal] = SIGNALS
@@ -62,7 +62,7 @@ class DestinationHealth:
         self._refusing: dict[Signal, tuple[str, float]] = {}
         # Causes of the current outage that are logged.
         self._warned: set[str] = set()
-        self._causes = Throttle(QUIET_S, clock)
+        self._last_warned_s: float | None = None
         self._dropped = Throttle(QUIET_S, clock)
 
     def now(self) -> Outage | None:
@@ -85,12 +85,14 @@ class DestinationHealth:
 
     def failed(self, reason: str, cause: str = "") -> None:
         """An attempt failed and will be repeated; `cause` adds details, where known."""
+        now_s = self._clock()
         self._reason = f"{reason}: {cause}" if cause else reason
         if self._failing_since is None:
-            self._failing_since = self._clock()
-        if self._reason in self._warned or self._causes.suppressed(self._reason) is None:
+            self._failing_since = now_s
+        if self._reason in self._warned or (self._last_warned_s is not None and now_s - self._last_warned_s < QUIET_S):
             return
         self._warned.add(self._reason)
+        self._last_warned_s = now_s
         extra = {"destination": self._name, "reason": reason}
         _log.warning("destination %s does not accept requests (%s); retrying", self._where, self._reason, extra=extra)
 

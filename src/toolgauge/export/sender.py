@@ -214,13 +214,16 @@ class Handshakes:
         self._tls = tls or ClientTls()
         self._protocol = protocol
         self._throttle = Throttle()
+        self._lock = asyncio.Lock()
         self._cause = ""
 
     async def cause(self, address: str) -> str:
         """Return the cause that was found last, after another look when it is time; empty through a proxy."""
-        with contextlib.suppress(StartError):
-            if proxy_of(f"https://{address}") is None and self._throttle.suppressed("") is not None:
-                self._cause = await handshake_cause(self._tls, address, [self._protocol])
+        # Senders that fail meanwhile wait for the cause, too.
+        async with self._lock:
+            with contextlib.suppress(StartError):
+                if proxy_of(f"https://{address}") is None and self._throttle.suppressed("") is not None:
+                    self._cause = await handshake_cause(self._tls, address, [self._protocol])
         return self._cause
 
 

@@ -363,8 +363,7 @@ class StateStore:
 
     def _found_places(self) -> list[_Place | None]:
         return [
-            _place(path)
-            for path in (self.directory, self.directory / LOCK_NAME, self._path, Path(f"{self._path}-wal"))
+            _place(path) for path in (self.directory, self.directory / LOCK_NAME, self._path, Path(f"{self._path}-wal"))
         ]
 
 

@@ -4,13 +4,14 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterator
+from typing import ClassVar
 
 import pytest
 
 from tests.walk.support import CORPUS, Walk
 from toolgauge.model.delivery import Accepted
 from toolgauge.model.expected import Expected
-from toolgauge.model.outcomes import Errored, NotEvaluated, Scorecard, Scored
+from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Scorecard, Scored
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.otlp.request import read_request
@@ -55,11 +56,10 @@ def test_work_that_comes_after_the_last_request_was_taken_finds_it_read():
 
 
 class Waits:
-    """An evaluator that waits for something in the runs of one service: for a lock, a socket, or a minute to pass."""
+    """An evaluator that waits: for a lock, a socket, or a minute to pass."""
 
-    version = "1"
-    level = "trajectory"
-    needs_content = False
+    version: ClassVar[str] = "1"
+    level: ClassVar[Level] = "trajectory"
 
     def __init__(self) -> None:
         self.may_go = threading.Event()
@@ -82,7 +82,7 @@ def test_an_evaluator_that_waits_keeps_its_thread_and_nothing_else(monkeypatch: 
     scored: list[Scorecard] = []
     clock = time.monotonic_ns
     worker = Worker(walk.pipeline, inbox, clock=clock, faults=Faults(walk.metrics))
-    walk.pipeline.scorer._deadline = lambda _: worker.evaluation_limit  # pyright: ignore[reportPrivateUsage]
+    walk.pipeline.scorer._deadline = worker.deadline  # pyright: ignore[reportPrivateUsage]
     walk.pipeline.scoring._consumers = (scored.append,)  # pyright: ignore[reportPrivateUsage]
     worker.start()
     try:

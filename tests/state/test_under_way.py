@@ -35,8 +35,8 @@ def test_what_ended_the_process_once_is_tried_again_and_twice_is_not(tmp_path: P
 
 def test_a_criterion_that_ended_it_four_times_is_tried_on_no_run(tmp_path: Path):
     for number in range(4):
-        page = ended_at(tmp_path, f"run-{number}", "deadly", times=1)
-    assert page.ended_by == {("", "deadly"): 4}
+        ended_at(tmp_path, f"run-{number}", "deadly", times=1)
+    assert UnderWay(tmp_path, 0).ended_by == {("", "deadly"): 4}
 
 
 def test_requests_are_counted_apart(tmp_path: Path):

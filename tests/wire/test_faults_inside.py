@@ -83,7 +83,7 @@ def criterion(evaluator: Raises | NeverEnds | RunsAway) -> Criterion:
 async def running(destination: Destination, *criteria: Criterion) -> AsyncGenerator[Service]:
     config = load((), (*LISTEN, *SOON, *IN_TEST, "hold.timeout=1s", to_http(destination.http_port)), {})
     service = make_service(config, (*default_criteria(), *criteria))
-    service.evaluation_limit.limit_ns = 500_000_000
+    service.worker.evaluation_limit.limit_ns = 500_000_000
     await service.start()
     try:
         yield service

@@ -175,7 +175,7 @@ async def test_a_stuck_worker_does_not_keep_the_process_from_its_end_and_no_span
 async def test_an_evaluator_that_never_ends_is_an_error_and_after_three_of_them_it_is_asked_no_more():
     evaluator = Computes()
     async with running(evaluator) as service:
-        service.evaluation_limit.limit_ns = 100_000_000
+        service.worker.evaluation_limit.limit_ns = 100_000_000
         for number in range(1, 6):
             await send(service, number)
         await until(service, {("error", ""): 3, ("not_evaluated", "overload"): 2})

@@ -232,7 +232,7 @@ class Worker:
         if self.abandoned < _MAX_ABANDONED and self.evaluation_limit.watch():
             self.abandoned += 1
             self.abandoned_ns = self._clock()
-            self.evaluation_limit = EvaluationLimit()
+            self.evaluation_limit = EvaluationLimit(self.evaluation_limit.limit_ns)
             self._begin(self._pipeline.resume)
 
     async def run(self, work: Callable[[], _T], timeout_s: float | None = None) -> _T:

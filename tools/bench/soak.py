@@ -29,7 +29,7 @@ def main() -> int:
     arguments = _arguments()
     with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as running:
         folder = Path(name)
-        sink = _sink(folder, running)
+        sink = started_sink(folder, running)
         settings = ("assemble.run_end_grace=6s", *arguments.set)
         toolgauge = Toolgauge(folder, to_grpc(sink.ports["grpc"]), *settings)
         running.callback(toolgauge.close)
@@ -60,7 +60,7 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _sink(folder: Path, running: contextlib.ExitStack) -> Sink:
+def started_sink(folder: Path, running: contextlib.ExitStack) -> Sink:
     ports = {kind: free_port() for kind in ("grpc", "http", "admin")}
     options = [part for kind, port in ports.items() for part in (f"--{kind}-port", str(port))]
     process = Process([sys.executable, str(SINK), "--unique", *options], folder / "sink.log")

@@ -57,11 +57,10 @@ class DefinitionReader:
     def flattened(self, attributes: Mapping[str, Value]) -> tuple[ToolDefinition, ...]:
         """Read OpenInference's offer: `llm.tools.<n>`, else the tools of the invocation, else those of the whole request."""
         grouped: dict[int, dict[str, Value]] = {}
-        for key in attributes:
-            if key.startswith(TOOLS):
-                index, _, name = key[len(TOOLS) :].partition(".")
-                if index.isascii() and index.isdigit() and len(index) < _MAX_INDEX_DIGITS:
-                    grouped.setdefault(int(index), {})[name.removeprefix("tool.")] = attributes[key]
+        for key in [key for key in attributes if key.startswith(TOOLS)]:
+            index, _, name = key[len(TOOLS) :].partition(".")
+            if index.isascii() and index.isdigit() and len(index) < _MAX_INDEX_DIGITS:
+                grouped.setdefault(int(index), {})[name.removeprefix("tool.")] = attributes.get(key)
         found = tuple(tool for index in sorted(grouped) for tool in self._from_fields(grouped[index]))
         if found := found or self._once(attributes.get(INVOCATION_PARAMETERS), _invoked):
             return found

@@ -24,6 +24,7 @@ Scores: TypeAlias = dict[str, tuple[float, int]]
 _LONGEST = 6
 _MOST_OPEN = 10_000
 _MOST_STREAMS = 200
+_MOST_NAMES = 4096
 _MAX_CONVERSATION_ID = 256
 
 
@@ -61,6 +62,8 @@ class OpenConversations:
     def __init__(self, idle_ns: int) -> None:
         self.idle_ns = idle_ns
         self._open: dict[ConversationKey, Conversation] = {}
+        # Of other processes' scores each has its own copy of the names: they take half of an open conversation.
+        self._names: dict[StreamKey, StreamKey] = {}
         self._next_cut_ns = 0
         # Scores, and whole streams, that one conversation had too many of.
         self.left_out = 0
@@ -70,8 +73,12 @@ class OpenConversations:
 
     def add(self, scores: TrajectoryScores, now_ns: int) -> Conversation | None:
         """Collect the scores of a trajectory; return its conversation where it is complete."""
-        key = scores.conversation
+        key, names = scores.conversation, self._names
         self.left_out += scores.left_out
+        if key is not None:
+            if len(names) > _MOST_NAMES:
+                names.clear()
+            scores.tallies = {names.setdefault(stream, stream): tally for stream, tally in scores.tallies.items()}
         conversation = None if key is None else self._open.pop(key, None)
         if conversation is None:
             conversation = Conversation(

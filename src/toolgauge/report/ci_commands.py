@@ -7,7 +7,7 @@ from io import TextIOWrapper
 # What each of them sets for its jobs: GitHub Actions, Azure Pipelines, TeamCity and all others.
 _SYSTEMS = ("GITHUB_ACTIONS", "TF_BUILD", "TEAMCITY_VERSION", "CI")
 # `::set-env name=A::b` where a line begins, `##[add-path]a`, `##vso[task.setvariable]a` and `##teamcity[...]` anywhere.
-_COMMAND = re.compile(r"^(\s*):(?=:)|#(?=#\w*\[)", re.MULTILINE)
+_COMMAND = re.compile(r"^([^\S\n]*):(?=:)|#(?=#\w*\[)", re.MULTILINE)
 
 
 def without_commands(text: str) -> str:

@@ -36,8 +36,8 @@ _SHARED_BY = 250
 _SHORTEST = 1000.0
 # Where thousands are made at once, the last of them have to be made with some run length.
 _LEAST = 1e-12
-# What a process may spend before its first minute is over, in minutes: its first observations are worth little without it.
-_ADVANCE = 1
+# What a process has to begin with, as if it had run for so long: without it, hardly anything could be an alarm in the first hour.
+_ADVANCE_NS = 6 * HOUR
 
 
 class Budget(Struct, kw_only=True):
@@ -54,7 +54,7 @@ class Budget(Struct, kw_only=True):
     def spend(self, now_ns: int, observations: int, per_week: float) -> float:
         """Spend a part on so many observations; set and return the run length that each of them is made with."""
         if self.left is None:
-            self.left, self.last_ns = per_week * _ADVANCE * MINUTE / _WEEK_NS, now_ns
+            self.left, self.last_ns = per_week * _ADVANCE_NS / _WEEK_NS, now_ns
         # What no observation spent in a week lapses; a clock that was set back brings nothing.
         self.left = min(per_week, self.left + per_week * max(0, now_ns - self.last_ns) / _WEEK_NS)
         self.last_ns = now_ns

@@ -21,17 +21,23 @@ def spent(
 @pytest.mark.parametrize("every_ns", [SECOND // 1000, SECOND // 10, 10 * SECOND])
 @pytest.mark.parametrize("each", [1, 40])
 def test_at_a_steady_rate_the_run_length_is_the_observations_of_a_week(every_ns: int, each: int) -> None:
-    budget = Budget()
-    spent(budget, every_ns=every_ns, count=6000, each=each)
+    budget = Budget(left=0, last_ns=START)
+    spent(budget, every_ns=every_ns, count=30_000, each=each)
     weekly = _WEEK_NS / every_ns * each
     assert budget.run_length == pytest.approx(max(1000, weekly), rel=0.1)
 
 
-@pytest.mark.parametrize("every_ns", [SECOND // 1000, SECOND, HOUR])
-def test_from_the_first_minute_no_more_is_spent_than_came_in(every_ns: int) -> None:
+@pytest.mark.parametrize("every_ns", [SECOND, MINUTE, HOUR])
+def test_in_its_first_week_a_process_spends_no_more_than_in_any_other(every_ns: int) -> None:
+    budget, count = Budget(), _WEEK_NS // every_ns
+    assert spent(budget, every_ns=every_ns, count=count) <= 1
+    assert spent(budget, every_ns=every_ns, count=count, at_ns=START + _WEEK_NS) <= 1.01
+
+
+@pytest.mark.parametrize("every_ns", [SECOND // 1000, SECOND])
+def test_from_the_first_minute_no_more_is_spent_than_was_there_and_came_in(every_ns: int) -> None:
     budget = Budget()
-    total = spent(budget, every_ns=every_ns, count=5000)
-    assert total <= (5000 * every_ns + 6 * HOUR) / _WEEK_NS
+    assert spent(budget, every_ns=every_ns, count=5000) <= 0.25 + 5000 * every_ns / _WEEK_NS
 
 
 def test_a_burst_spends_no_more_than_what_is_left() -> None:
@@ -39,7 +45,7 @@ def test_a_burst_spends_no_more_than_what_is_left() -> None:
     spent(budget, every_ns=MINUTE, count=1000)
     left = budget.left
     assert left is not None
-    assert spent(budget, every_ns=0, count=100_000, at_ns=START + 1000 * MINUTE) <= left + 2 * MINUTE / _WEEK_NS
+    assert spent(budget, every_ns=0, count=200_000, at_ns=START + 1000 * MINUTE) <= left + 2 * MINUTE / _WEEK_NS
     assert budget.run_length < float("inf")
 
 
@@ -53,6 +59,8 @@ def test_more_tolerated_alarms_make_shorter_runs() -> None:
 def test_the_run_length_is_never_below_a_thousand() -> None:
     budget = Budget()
     spent(budget, every_ns=24 * HOUR, count=100)
+    assert budget.run_length == pytest.approx(2000, rel=0.01)
+    spent(budget, every_ns=24 * HOUR, count=100, per_week=7)
     assert budget.run_length == 1000
 
 
@@ -65,12 +73,12 @@ def test_what_was_not_spent_in_a_week_lapses() -> None:
 
 
 def test_a_clock_that_was_set_back_brings_nothing_and_holds_nothing_up() -> None:
-    budget = Budget()
+    budget = Budget(left=0, last_ns=START)
     spent(budget, every_ns=SECOND, count=1000, at_ns=START + 1000 * HOUR)
     left = budget.left
     assert left is not None
     budget.spend(START, 1, 1)
     assert budget.left is not None
     assert budget.left < left
-    spent(budget, every_ns=SECOND, count=1000)
+    spent(budget, every_ns=SECOND, count=30_000)
     assert budget.run_length == pytest.approx(_WEEK_NS / SECOND, rel=0.1)

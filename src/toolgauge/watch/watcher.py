@@ -32,32 +32,39 @@ from toolgauge.watch.tallies import (
 
 _WEEK_NS = 7 * 24 * HOUR
 # What each observation takes of what is left: about so many observations share what comes in while they are made.
-_SHARED_BY = 250
+_SHARED_BY = 2000
 _SHORTEST = 1000.0
 # Where thousands are made at once, the last of them have to be made with some run length.
 _LEAST = 1e-12
-# What a process has to begin with, as if it had run for so long: without it, hardly anything could be an alarm in the first hour.
-_ADVANCE_NS = 6 * HOUR
+# The part of a week that a new process has to begin with, and pays back in twice that time: nothing could be an alarm in its
+# first hours without it.
+_ADVANCE = 0.25
 
 
 class Budget(Struct, kw_only=True):
     """False alarms that may still be raised: they come in with time, and each observation of a stream spends a part.
 
     At a steady rate an observation spends 1 / A, where A are the observations of a week / false alarms a week. At any other,
-    and from the first minute on, no more is spent than came in.
+    and from the first minute on, no more is spent in a week than comes in.
     """
 
     left: float | None = None
+    owed: float = 0.0
     last_ns: int = 0
     run_length: float = _SHORTEST
 
     def spend(self, now_ns: int, observations: int, per_week: float) -> float:
         """Spend a part on so many observations; set and return the run length that each of them is made with."""
         if self.left is None:
-            self.left, self.last_ns = per_week * _ADVANCE_NS / _WEEK_NS, now_ns
-        # What no observation spent in a week lapses; a clock that was set back brings nothing.
-        self.left = min(per_week, self.left + per_week * max(0, now_ns - self.last_ns) / _WEEK_NS)
+            self.left = self.owed = per_week * _ADVANCE
+            self.last_ns = now_ns
+        # A clock that was set back brings nothing.
+        came_in = per_week * max(0, now_ns - self.last_ns) / _WEEK_NS
+        paid_back = min(self.owed, came_in / 2)
+        self.owed -= paid_back
         self.last_ns = now_ns
+        # What no observation spent in a week lapses.
+        self.left = min(per_week, self.left + came_in - paid_back)
         kept = (1 - 1 / _SHARED_BY) ** observations
         each = max(_LEAST, min(self.left * (1 - kept) / observations, 1 / _SHORTEST))
         self.left = max(0.0, self.left - each * observations)

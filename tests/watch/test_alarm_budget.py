@@ -37,7 +37,7 @@ def test_in_its_first_week_a_process_spends_no_more_than_in_any_other(every_ns: 
 @pytest.mark.parametrize("every_ns", [SECOND // 1000, SECOND])
 def test_from_the_first_minute_no_more_is_spent_than_was_there_and_came_in(every_ns: int) -> None:
     budget = Budget()
-    assert spent(budget, every_ns=every_ns, count=5000) <= 0.25 + 5000 * every_ns / _WEEK_NS
+    assert spent(budget, every_ns=every_ns, count=5000) <= 0.5 + 5000 * every_ns / _WEEK_NS
 
 
 def test_a_burst_spends_no_more_than_what_is_left() -> None:
@@ -50,7 +50,7 @@ def test_a_burst_spends_no_more_than_what_is_left() -> None:
 
 
 def test_more_tolerated_alarms_make_shorter_runs() -> None:
-    few, many = Budget(), Budget()
+    few, many = Budget(left=0, last_ns=START), Budget(left=0, last_ns=START)
     spent(few, every_ns=SECOND, count=1000)
     spent(many, every_ns=SECOND, count=1000, per_week=7)
     assert many.run_length == pytest.approx(few.run_length / 7)

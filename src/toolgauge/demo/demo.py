@@ -136,6 +136,8 @@ def _service(destination_port: int, seen: list[Scorecard], view: WebView | None)
         "metrics.interval=1s",
         "watch.conversation_idle=2s",
         "watch.baseline_min=60",
+        # Hundreds of conversations in seconds are a rate at which one a week would ask for very long run lengths.
+        "watch.false_alarms_per_week=4",
         "redact.values=show",
     )
     with as_file(files("toolgauge.demo") / "criteria.yaml") as criteria_file:

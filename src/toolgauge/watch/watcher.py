@@ -36,9 +36,9 @@ _SHARED_BY = 2000
 _SHORTEST = 1000.0
 # Where thousands are made at once, the last of them have to be made with some run length.
 _LEAST = 1e-12
-# The part of a week that a new process has to begin with, and pays back in twice that time: nothing could be an alarm in its
-# first hours without it.
-_ADVANCE = 0.25
+# The part of a week that a new process has to begin with, and pays back within that week: nothing could be an alarm in its first
+# hours without it.
+_ADVANCE = 0.5
 
 
 class Budget(Struct, kw_only=True):

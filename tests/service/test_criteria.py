@@ -57,6 +57,23 @@ def test_a_criterion_that_could_never_score_is_an_error(tmp_path: Path):
     assert problem.hint == "give `expected`, `expected_turns` or `reference`"
 
 
+@pytest.mark.parametrize(
+    ("rule", "hint"),
+    [
+        ("numeric, absolut: 1", "did you mean `absolute`?"),
+        ("numeric, marker: x", "known: `absolute`, `relative`, `rule`"),
+        ("one_of, value: [1]", "did you mean `values`?"),
+    ],
+)
+def test_an_unknown_key_of_an_argument_rule_gets_a_hint_from_the_keys_of_that_rule(
+    tmp_path: Path, rule: str, hint: str
+):
+    rules = f"{{refund_order.amount: {{rule: {rule}}}}}"
+    problem = error(tmp_path, f"- {{name: a, evaluator: tool_call_args, expected: [refund_order], arguments: {rules}}}")
+    assert "unknown parameter `arguments.refund_order.amount." in problem.message
+    assert problem.hint == hint
+
+
 def test_an_unknown_evaluator_and_an_unknown_parameter_are_reported_together(tmp_path: Path):
     problem = error(
         tmp_path,

@@ -193,12 +193,17 @@ class SelfMetrics(MetricSection):
             else:
                 self.requests_dropped.begin(*lost)
 
-    def dropped(self) -> dict[str, int]:
-        """Return how much was dropped so far, by what it was and why; the end of the process counts its own losses."""
+    def dropped(self, *, has_journal: bool = False) -> dict[str, int]:
+        """Return how much was dropped so far, by what it was and why.
+
+        What the end of the process gives up is told apart, but for our own metrics where a journal holds later ones.
+        """
         cells = [("spans", labels, n) for labels, n in self.spans.cells.items() if labels[0] == "dropped"]
         for counter, whose in ((self.requests_dropped, "of senders"), (self.own_dropped, "of our own")):
             cells += [(f"{name} requests {whose}", (name, why, to), n) for (to, name, why), n in counter.cells.items()]
         found = [
-            (f"{what} were dropped ({why}, {to or 'queue'})", n) for what, (_, why, to), n in cells if why != "shutdown"
+            (f"{what} were dropped ({why}, {to or 'queue'})", n)
+            for what, (_, why, to), n in cells
+            if why != "shutdown" or (has_journal and what == "metrics requests of our own")
         ]
         return {text: int(n) for text, n in found if n}

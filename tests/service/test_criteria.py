@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from toolgauge import plugins
 from toolgauge.evaluators.tool_call_args import ToolCallArgs
 from toolgauge.evaluators.tool_checks import ToolSuccess
 from toolgauge.model.errors import ConfigError
@@ -55,6 +56,54 @@ def test_a_criterion_that_could_never_score_is_an_error(tmp_path: Path):
     assert "criterion `a` has nothing that evaluator `tool_call_f1` could compare with" in problem.message
     assert "criteria.yaml:1" in problem.message
     assert problem.hint == "give `expected`, `expected_turns` or `reference`"
+
+
+@pytest.mark.parametrize(
+    ("evaluator", "key", "compares"),
+    [
+        ("tool_success", "expected: [cancel_everything]", "`tool_call_args`"),
+        ("known_tool", "expected_turns: [[find]]", "`tool_call_args`"),
+        ("repeated_calls", "expected: []", "`tool_call_args`"),
+        ("run_completed", "expected_output: x", "`json_similarity`"),
+        ("run_completed", "expected_output: null", "`json_similarity`"),
+        ("strands.faithfulness", "expected_output: x", "`json_similarity`"),
+    ],
+)
+def test_an_expectation_that_the_evaluator_ignores_is_an_error(tmp_path: Path, evaluator: str, key: str, compares: str):
+    problem = error(tmp_path, f"- {{name: a, evaluator: {evaluator}, {key}}}\n")
+    assert f"criterion `a` has `{key.partition(':')[0]}`, which evaluator `{evaluator}`" in problem.message
+    assert problem.hint is not None
+    assert problem.hint.startswith(compares)
+
+
+def test_cases_may_select_runs_for_an_evaluator_without_reference(tmp_path: Path):
+    (tmp_path / "cases.jsonl").write_text('{"case": "a", "expected": []}\n')
+    text = "[{name: a, evaluator: tool_success, when: {case: a}, reference: {file: cases.jsonl, key: id}}]"
+    assert criteria(tmp_path, text, "defaults.enabled=false")
+
+
+def test_every_evaluator_says_whether_it_compares():
+    kinds = ("needs_reference", "needs_answer", "ignores_reference")
+    names = plugins.names(plugins.EVALUATORS)
+    silent = {name for name in names if not any(getattr(plugins.evaluator(name), kind, False) for kind in kinds)}
+    assert silent == {"bfcl.ast", "output_judge", "strands.trajectory_judge", "tool_call_count", "trajectory_judge"}
+
+
+@pytest.mark.parametrize(
+    ("rule", "hint"),
+    [
+        ("numeric, absolut: 1", "did you mean `absolute`?"),
+        ("numeric, marker: x", "known: `absolute`, `relative`, `rule`"),
+        ("one_of, value: [1]", "did you mean `values`?"),
+    ],
+)
+def test_an_unknown_key_of_an_argument_rule_gets_a_hint_from_the_keys_of_that_rule(
+    tmp_path: Path, rule: str, hint: str
+):
+    rules = f"{{refund_order.amount: {{rule: {rule}}}}}"
+    problem = error(tmp_path, f"- {{name: a, evaluator: tool_call_args, expected: [refund_order], arguments: {rules}}}")
+    assert "unknown parameter `arguments.refund_order.amount." in problem.message
+    assert problem.hint == hint
 
 
 def test_an_unknown_evaluator_and_an_unknown_parameter_are_reported_together(tmp_path: Path):

@@ -1,7 +1,12 @@
+from pathlib import Path
+
+from tests.wire.support import IN_TEST, LISTEN, free_port, to_http
+from toolgauge.config.load import load
 from toolgauge.export.destination import Undelivered
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.runtime import Losses
+from toolgauge.service.serve import make_service
 
 
 def test_spans_and_trajectories_that_were_lost_are_named_apart():
@@ -41,3 +46,16 @@ def test_earlier_drops_are_named_by_kind_and_reason_and_leave_the_exit_code():
     )
     both = Losses.total([losses, losses])
     assert both.earlier["spans were dropped (retries_exhausted, otlp)"] == 14
+
+
+async def test_metrics_that_the_end_drops_are_named_beside_what_the_journal_keeps(tmp_path: Path):
+    settings = (*LISTEN, *IN_TEST, to_http(free_port()), f"state.directory={tmp_path}")
+    service = make_service(load((), settings, {}), ())
+    await service.start()
+    # As the timer does each interval.
+    service.outbox.put(service.emitter.metrics(service.clock()))
+    losses = await service.stop()
+    dropped = int(sum(service.metrics.own_dropped.cells.values()))
+    assert dropped >= 1
+    assert not losses
+    assert f"{dropped} metrics requests of our own were dropped (shutdown, otlp)" in str(losses)

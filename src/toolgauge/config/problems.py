@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TypeAlias, cast, get_args
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, RootModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from toolgauge.model.errors import ConfigError
@@ -204,7 +204,7 @@ def _problem(details: ErrorDetails, node: Node, model: type[BaseModel], wording:
     place = nearest(node, path).place
     if details["type"] == "extra_forbidden":
         message = f"unknown {wording.kind} `{spelled(path)}`{wording.owner}"
-        return Problem(place, message, _hint_for_key(model, path, wording))
+        return Problem(place, message, _hint_for_key(model, path, details["loc"], wording))
     owner_alone = wording.owner.strip().partition(" ")[2] or "the configuration"
     name = f"`{spelled(path)}`{wording.owner}" if path else owner_alone
     context, hint = details.get("ctx", {}), None
@@ -247,11 +247,13 @@ def _problem(details: ErrorDetails, node: Node, model: type[BaseModel], wording:
     return Problem(place, f"{name} {complaint}", hint)
 
 
-def _hint_for_key(model: type[BaseModel], path: Sequence[PathStep], wording: Wording) -> str | None:
+def _hint_for_key(
+    model: type[BaseModel], path: Sequence[PathStep], found_at: Sequence[PathStep], wording: Wording
+) -> str | None:
     key = str(path[-1]) if path else ""
     if len(path) == 1 and key in _PIPELINE_GRAPH and "receivers" in model.model_fields:
         return "toolgauge is one box and has no pipeline graph; see `toolgauge print-config`"
-    parents = _parents(model, path)
+    parents = _parents(model, found_at)
     known = [field.alias or name for parent in parents for name, field in parent.model_fields.items()]
     if parents == [model]:
         known += wording.known
@@ -259,12 +261,14 @@ def _hint_for_key(model: type[BaseModel], path: Sequence[PathStep], wording: Wor
 
 
 def _parents(model: type[BaseModel], path: Sequence[PathStep]) -> list[type[BaseModel]]:
-    """Return the models that may hold the last key of a path: a field may hold several, for a union."""
+    """Return the models that may hold the last key of a path: a field may hold several, for a union without a tag."""
     parents = [model]
     for step in path[:-1]:
         fields = (pair for parent in parents for pair in parent.model_fields.items())
         annotations = [field.annotation for name, field in fields if step in (field.alias, name)]
-        parents = [below for annotation in annotations for below in _models(annotation)] or parents
+        below = [one for annotation in annotations for one in _models(annotation)]
+        tagged = [one for one in parents if any(step in get_args(f.annotation) for f in one.model_fields.values())]
+        parents = below or tagged or parents
     return parents
 
 
@@ -279,7 +283,9 @@ def _limits(model: type[BaseModel], path: Sequence[PathStep]) -> str:
 
 
 def _models(annotation: object) -> Iterator[type[BaseModel]]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+    if isinstance(annotation, type) and issubclass(annotation, RootModel):
+        yield from _models(annotation.model_fields["root"].annotation)  # Has no keys of its own
+    elif isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for argument in get_args(annotation):
         yield from _models(argument)

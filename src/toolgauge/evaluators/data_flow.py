@@ -129,6 +129,7 @@ class DataFlow(CallSelection):
 
     version: ClassVar[str] = "1"
     level: ClassVar[Level] = "call"
+    ignores_reference: ClassVar[bool] = True
     names_tools_in: ClassVar[str] = "rules"
 
     rules: Annotated[dict[str, FlowRule], Field(min_length=1, max_length=_MAX_RULES)]

@@ -44,6 +44,7 @@ class Faithfulness(JudgedByModel):
 
     version: ClassVar[str] = prompts.FAITHFULNESS.version
     level: ClassVar[Level] = "trajectory"
+    ignores_reference: ClassVar[bool] = True
 
     def questions(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Asking]:  # noqa: ARG002 (no reference needed)
         """Yield the question about the last response."""

@@ -284,6 +284,7 @@ class OrderRules(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     version: ClassVar[str] = "1"
     level: ClassVar[Level] = "trajectory"
+    ignores_reference: ClassVar[bool] = True
     names_tools_in: ClassVar[str] = "rules"
 
     rules: Annotated[tuple[Rule, ...], Field(max_length=_MAX_RULES), AfterValidator(not_empty)]

@@ -35,6 +35,7 @@ class Policy(CallSelection):
 
     version: ClassVar[str] = "1"
     level: ClassVar[Level] = "call"
+    ignores_reference: ClassVar[bool] = True
     needs_content: ClassVar[bool] = False
     binary: ClassVar[bool] = True
 

@@ -95,6 +95,7 @@ class Budget(ToolLimits):
 
     version: ClassVar[str] = "1"
     level: ClassVar[Level] = "trajectory"
+    ignores_reference: ClassVar[bool] = True
     needs_content: ClassVar[bool] = False
 
     tokens: Most | None = None
@@ -333,6 +334,7 @@ class RunCompleted(BaseModel):
 
     version: ClassVar[str] = "1"
     level: ClassVar[Level] = "trajectory"
+    ignores_reference: ClassVar[bool] = True
     needs_content: ClassVar[bool] = False
     binary: ClassVar[bool] = True
 

@@ -173,7 +173,8 @@ class Evaluator(Protocol):
 
     `version` is raised when scores change meaning. `level` says what it yields outcomes for. One that compares with
     something also has `needs_reference: ClassVar[bool] = True`, so that a criterion without it is an error at once;
-    one that compares with the expected final answer has `needs_answer: ClassVar[bool] = True` instead. One that judges
+    one that compares with the expected final answer has `needs_answer: ClassVar[bool] = True` instead. One that looks
+    at no expectation has `ignores_reference: ClassVar[bool] = True`: a criterion with one is an error. One that judges
     runs of agents has `needs_agent_run: ClassVar[bool] = True`: its criteria are not for traces without any. One that looks
     at neither messages (prompts and responses included) nor results has `needs_content: ClassVar[bool] = False`: where no
     criterion looks at them, they are not read. One of level `call` that looks at nothing but the call and the

@@ -227,6 +227,7 @@ class ArgumentCorrectness(BaseModel):
 
     version: ClassVar[str] = prompts.DEEPEVAL_ARGUMENT_CORRECTNESS.version
     level: ClassVar[Level] = "trajectory"
+    ignores_reference: ClassVar[bool] = True
 
     threshold: float = 0.5
     # Anything below 1 is 0.

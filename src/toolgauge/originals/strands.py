@@ -130,6 +130,7 @@ class ToolCalled(BaseModel):
 
     version: ClassVar[str] = "1"
     level: ClassVar[Level] = "trajectory"
+    ignores_reference: ClassVar[bool] = True
     binary: ClassVar[bool] = True
     case_shapes: ClassVar[tuple[str, ...]] = ("trajectory",)
 
@@ -232,6 +233,7 @@ class _VersionedJudge(_Judge):
 class YesOrNo(_VersionedJudge):
     """One question a call, Yes or No. Without a call the original scores 0."""
 
+    ignores_reference: ClassVar[bool] = True
     prompt: ClassVar[Prompt]
 
     def questions(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Asking]:  # noqa: ARG002 (no reference needed)
@@ -277,6 +279,7 @@ class Faithfulness(_VersionedJudge):
     """`FaithfulnessEvaluator`: only the last response, against all that came before it."""
 
     version: ClassVar[str] = prompts.FAITHFULNESS.version
+    ignores_reference: ClassVar[bool] = True
 
     def questions(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Asking]:  # noqa: ARG002 (no reference needed)
         """Yield the question about the last response; the original raises where no agent run was seen."""

@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Iterator
 from functools import cached_property
+from typing import ClassVar
 
 from toolgauge.model.expected import Expected
 from toolgauge.model.judging import Judged
@@ -37,6 +38,8 @@ class Facts:
 
 class FactsEvaluator(CallSelection):
     """An evaluator that needs no reference. The scorer passes the same facts to all of them."""
+
+    ignores_reference: ClassVar[bool] = True
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
         """Yield outcomes."""

@@ -236,6 +236,7 @@ class JudgedCalls(JudgedByModel):
     """Asks one question a call; the answer is Yes or No."""
 
     level: ClassVar[Level] = "call"
+    ignores_reference: ClassVar[bool] = True
     prompt: ClassVar[Prompt]
 
     def questions(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Asking]:  # noqa: ARG002 (no reference needed)

@@ -44,6 +44,13 @@ from toolgauge.score.criterion import Criterion, Inline, Lookup, NoReference, Re
 from toolgauge.service.judge_pool import judge_problems, require_judge
 from toolgauge.settings import AS_WRITTEN
 
+_COMPARE_CALLS = "`tool_call_args`, `tool_call_f1`, `tool_call_order` and `tool_trajectory`"
+_COMPARED_BY = {
+    "expected": _COMPARE_CALLS,
+    "expected_turns": _COMPARE_CALLS,
+    "expected_output": "`json_similarity`, `output_judge` and `trajectory_judge`",
+}
+
 
 class EvaluatorFiles:
     """The files that one configuration names, or several, one after the other."""
@@ -211,6 +218,12 @@ def _criterion(entry: CriterionConfig, files: EvaluatorFiles, problems: list[Pro
     if missing is not None:
         message = f"criterion `{entry.name}` has nothing that evaluator `{entry.evaluator}` could compare with"
         problems.append(criterion_problem(entry, message, f"give {missing}"))
+        return None
+    # A file of references may be there for `when.case`.
+    if isinstance(reference, Inline) and getattr(evaluator, "ignores_reference", False):
+        key = next(key for key in _COMPARED_BY if entry.node.child(key) is not None)
+        message = f"criterion `{entry.name}` has `{key}`, which evaluator `{entry.evaluator}` compares nothing with"
+        problems.append(criterion_problem(entry, message, f"{_COMPARED_BY[key]} compare with it", at=(key,)))
         return None
     return Criterion(
         name=entry.name,

@@ -262,7 +262,8 @@ class Service(Runtime):
         await self.outbox.close()
         await self._leave_messages(_LEAVING_DEADLINE_S)
         kept = self.outbox.kept
-        losses = Losses(undelivered=undelivered, dropped=dropped, incomplete=incomplete, earlier=self.metrics.dropped())
+        earlier = self.metrics.dropped(has_journal=self.ledger is not None)
+        losses = Losses(undelivered=undelivered, dropped=dropped, incomplete=incomplete, earlier=earlier)
         if not self._keeps_open:
             return replace(losses, held=held, kept=kept)
         waiting = (*kept, ("a queue", held)) if held else kept

@@ -37,7 +37,7 @@ RECORDINGS = (
 )
 CONFIG = """
 redact: {values: show}
-watch: {conversation_idle: 1s, baseline_min: 30}
+watch: {conversation_idle: 1s, baseline_min: 30, false_alarms_per_week: 4}
 criteria:
   - name: refund-arguments
     evaluator: tool_call_args

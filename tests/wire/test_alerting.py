@@ -82,7 +82,7 @@ def test_alerts_on_quality_are_silent_while_toolgauge_is_down(alertmanager: Aler
 # -- end to end -------------------------------------------------------------------------------------------------------
 
 # One trace is one observation, as soon as it is closed.
-WATCH = ("watch.conversation_idle=2s", "watch.baseline_min=40")
+WATCH = ("watch.conversation_idle=2s", "watch.baseline_min=40", "watch.false_alarms_per_week=4")
 # It sees the same drop, and must not alert.
 SHADOW = "criteria=[{name: rehearsal, evaluator: tool_success, enforce: shadow}]"
 

@@ -28,6 +28,7 @@ SETTINGS = (
     f"criteria_files=[{CRITERIA}]",
     "watch.conversation_idle=500ms",
     "watch.baseline_min=20",
+    "watch.false_alarms_per_week=4",
 )
 # A scrape that takes longer leaves nothing to be found for a while.
 SCRAPING = {"scrape_interval": "2s", "scrape_timeout": "2s"}

@@ -16,7 +16,12 @@ from tests.wire.support import (
 )
 from toolgauge.demo.drawing import HEALTHY, WORSE, Recording, Release, drawn, recordings
 
-WATCHED = ("watch.baseline_min=30", "watch.conversation_idle=1s", "assemble.run_end_grace=100ms")
+WATCHED = (
+    "watch.baseline_min=30",
+    "watch.false_alarms_per_week=4",
+    "watch.conversation_idle=1s",
+    "assemble.run_end_grace=100ms",
+)
 
 
 def shop() -> list[Recording]:

@@ -96,7 +96,7 @@ def _messages(attributes: Mapping[str, Value], prefix: str) -> list[Message]:
 # The same keys come with each model call. Without it: 4 % of all CPU.
 @lru_cache(maxsize=4096)
 def _split(key: str) -> tuple[int, str, int | None, str] | None:
-    """Return the number of the message, the place in it, the number there, and what is left, of `llm.output_messages.0.<...>`."""
+    """Split `llm.output_messages.0.<...>`: number of the message, place in it, number there, and the rest of the key."""
     index, _, rest = key.split(".", 2)[2].partition(".")
     number = _index(index)
     if number is None or not rest:

@@ -17,6 +17,7 @@ from tests.wire.support import (
 from toolgauge.demo.drawing import HEALTHY, WORSE, Recording, Release, drawn, recordings
 
 WATCHED = (
+    "assemble.sender_retry=0s",
     "watch.baseline_min=30",
     "watch.false_alarms_per_week=4",
     "watch.conversation_idle=1s",

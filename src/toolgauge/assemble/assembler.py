@@ -5,7 +5,6 @@ twice in every metric. `Completeness` decides whether a missing span is still ru
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from operator import attrgetter
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -19,8 +18,8 @@ from toolgauge.assemble.trace import OpenTrace, SpanReader
 from toolgauge.assemble.weight import Scale
 from toolgauge.model.delivery import BrokerMessage, Source
 from toolgauge.model.observations import ConversationSeen, Reading, WaitingSpan
-from toolgauge.model.records import PackedHead, SpanHead, SpanRef
-from toolgauge.model.trajectory import ClosedBecause, ToolCall, Trajectory
+from toolgauge.model.records import PackedHead, SpanHead
+from toolgauge.model.trajectory import ClosedBecause, Trajectory
 from toolgauge.selfmetrics import SelfMetrics
 
 # Called once for each service whose spans have parents that never arrived.
@@ -43,21 +42,11 @@ def _began_before(trajectory: Trajectory, since_ns: int | None, grace_ns: int) -
 
 
 def _is_whole(trajectory: Trajectory, trace: OpenTrace) -> bool:
-    """Return whether no span of it seems lost: its root and all parents are there, and of its calls both views, or one of all."""
+    """Return whether no span of it seems lost: its root and all parents are there, every call has an end, and all or none a request."""
     calls = [call for call in trajectory.calls if not call.by_provider]
-    requested, executed = ({kind(call) is not None for call in calls} for kind in (_requested_by, _executed_by))
     is_open = any(call.state == "requested_only" for call in calls)
-    return (
-        trajectory.root is not None
-        and trace.dangling() is None
-        and len(requested) < 2
-        and len(executed) < 2
-        and not is_open
-    )
-
-
-_requested_by: Callable[[ToolCall], SpanRef | None] = attrgetter("requested_by")
-_executed_by: Callable[[ToolCall], SpanRef | None] = attrgetter("executed_by")
+    requested = {call.requested_by is not None for call in calls}
+    return trajectory.root is not None and trace.dangling() is None and len(requested) < 2 and not is_open
 
 
 class _Service(Struct):

@@ -151,3 +151,26 @@ def test_a_process_that_was_stopped_for_long_is_no_fault_of_its_evaluator(monkey
     may_go.set()
     thread.join(60)
     assert not thread.is_alive()
+
+
+def test_after_too_many_threads_were_kept_an_evaluation_that_computes_is_still_cut_off():
+    worker = Worker(Walk().pipeline, Inbox(1 << 20), clock=time.monotonic_ns, faults=Faults(Walk().metrics))
+    worker.abandoned, worker.evaluation_limit.limit_ns = 10, 50_000_000
+    cut: list[bool] = []
+
+    def computes() -> None:
+        try:
+            with worker.evaluation_limit:
+                while True:
+                    pass
+        except TimeoutError:
+            cut.append(True)
+
+    thread = threading.Thread(target=computes, daemon=True)
+    thread.start()
+    until = time.monotonic() + 60
+    while thread.is_alive() and time.monotonic() < until:
+        worker.watch()
+        thread.join(0.01)
+    assert cut == [True]
+    assert worker.abandoned == 10

@@ -98,7 +98,7 @@ class Completeness:
             # Written to the broker when its batch was full: well after its spans had ended.
             since_ns, grace_ns = trace.assignment.began_ns, max(grace_ns, _BATCHES_NS)
         elif _began_before(trajectory, since_ns, settings.sender_retry) and not _is_whole(trajectory, trace):
-            # What senders had not sent before, they may send again, and what was lost with an earlier process they do not.
+            # Senders retry what was refused; spans that an earlier process took and lost do not come again.
             return _BEGAN_BEFORE
         if _began_before(trajectory, since_ns, grace_ns):
             return _BEGAN_BEFORE

@@ -79,7 +79,7 @@ class Reports:
             _write(self._markdown_file, markdown(report).encode(), appends=self._markdown_file == self._summary_file)
         # GitHub reads commands from both streams, and standard output may go to another program.
         for line in annotations(report) if self._annotates else ():
-            # As bytes: text cannot be a command, and what stands in this one is none.
+            # As bytes, which `Output` writes unchanged; only the first two characters may begin a command.
             click.echo(f"{line[:2]}{without_commands(line[2:])}".encode(), err=True)
 
 

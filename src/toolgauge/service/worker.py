@@ -229,7 +229,9 @@ class Worker:
 
     def watch(self) -> None:
         """Look at the evaluation under way; have another thread go on where it keeps this one. Called often, on the event loop."""
-        if self.abandoned < _MAX_ABANDONED and self.evaluation_limit.watch():
+        if self.abandoned >= _MAX_ABANDONED:
+            self.evaluation_limit.cut_off(self.evaluation_limit.limit_ns)
+        elif self.evaluation_limit.watch():
             self.abandoned += 1
             self.abandoned_ns = self._clock()
             self.evaluation_limit = EvaluationLimit(self.evaluation_limit.limit_ns)
@@ -292,7 +294,10 @@ class Worker:
     def _run(self, first: Callable[[], None]) -> None:
         next_tick = next_flush = self.busy_since_ns = self._clock()
         is_due = False
-        self._do(first)
+        try:
+            self._do(first)
+        except GivenUp:
+            return
         while not self._is_ending:
             self.busy_since_ns = None
             if self._under_way is not None:

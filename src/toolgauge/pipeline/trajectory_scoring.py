@@ -45,14 +45,12 @@ class Scoring:
         self.interrupted = 0
         # When requests last passed unread.
         self.unread_until_ns: int | None = None
-        self.scorer = parts.scorer
         self.adopt(parts.scorer, parts.settings)
         parts.metrics.criteria_unmatched.observe = lambda: self.scorer.unmatched.states
         parts.metrics.split_suspected.observe = lambda: {(): float(self._split_detector.split_suspected)}
 
     def adopt(self, scorer: Scorer, settings: PipelineSettings) -> None:
         """Score by other criteria from here on."""
-        scorer.set_aside.update(self.scorer.set_aside)
         self.scorer = scorer
         self._settings = settings
         self._annotations = Annotations(settings.redactor)

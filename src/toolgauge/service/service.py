@@ -113,7 +113,8 @@ class Persistence:
         pipeline.scorer.set_crashed_aside(ended_by)
         for (run, criterion), count in ended_by.items():
             _LOG.error(
-                "criterion %s (evaluator %s) is not tried on %s for a day: the process ended %d times while it was evaluated",
+                "criterion %s (evaluator %s) is not tried on %s for a day: the process ended %d times while it was evaluated; "
+                "once it is mended, reload the configuration, or delete `toolgauge.underway` before a start",
                 criterion,
                 evaluators.get(criterion, "unknown"),
                 f"run {run}" if run else "any run",

@@ -1,9 +1,11 @@
 """Instructions a span of the pipeline without sockets, counted by callgrind: neighbours on the host do not change them.
 
     python -m tools.bench.instructions [--requests 6] [--genai-share 0.5] [--dialect genai] [--batch 512] [--chat-kb 0]
+                                       [--span-bytes 1024] [--recordings FILE...] [--forward]
 
-Needs valgrind. Feeds what the load generator sends twice to a pipeline in a leaf set-up, once without and once with the measured
-requests, and prints the difference by span.
+Needs valgrind. Feeds what the load generator sends, or recordings hold, twice to a pipeline in a leaf set-up, once without and once
+with the measured requests (of recordings: the last three quarters), and prints the difference by span. `--forward` counts instead
+a decode with the stock classes, one more attribute on each span, and an encode: the floor that `throughput.py` compares with.
 """
 
 import argparse
@@ -17,40 +19,54 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
 from tests.walk.support import Walk
+from toolgauge.recordings.recorded_requests import find_files, read
 from tools.bench.profile_pipeline import caught, feed
 
 _WARM_UP = 3
+# Options of the load generator.
+_LOAD = {"genai-share": "0.5", "dialect": "genai", "batch": "512", "chat-kb": "0", "span-bytes": "1024"}
 _COUNTED = re.compile(r"Collected : (\d+)")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--requests", type=int, default=6)
-    for name, default in (("genai-share", "0.5"), ("dialect", "genai"), ("batch", "512"), ("chat-kb", "0")):
+    for name, default in _LOAD.items():
         parser.add_argument(f"--{name}", default=default)
+    parser.add_argument("--recordings", nargs="+", default=())
+    parser.add_argument("--forward", action="store_true")
     parser.add_argument("--feed", nargs=2, metavar=("FILE", "COUNT"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.feed:
-        feed_counted(Path(arguments.feed[0]), int(arguments.feed[1]))
+        bodies: list[bytes] = pickle.loads(Path(arguments.feed[0]).read_bytes())  # noqa: S301 (our own process wrote it)
+        print((forward if arguments.forward else score)(bodies[: int(arguments.feed[1])]))
         return
-    options = [
-        f"--{name}={getattr(arguments, name.replace('-', '_'))}"
-        for name in ("genai-share", "dialect", "batch", "chat-kb")
-    ]
+    if arguments.recordings:
+        bodies = [one.body for one in read(find_files(arguments.recordings), lambda _size: None)]
+        warm_up = len(bodies) // 4
+    else:
+        options = [f"--{name}={getattr(arguments, name.replace('-', '_'))}" for name in _LOAD]
+        warm_up, bodies = _WARM_UP, caught(_WARM_UP + arguments.requests, options)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "requests"
-        file.write_bytes(pickle.dumps(caught(_WARM_UP + arguments.requests, options)))
+        file.write_bytes(pickle.dumps(bodies))
+        more = ["--forward"] if arguments.forward else []
         with ThreadPoolExecutor() as pool:
-            (before, spans_before), (after, spans) = pool.map(counted, (file, file), (0, arguments.requests))
-    print(f"{(after - before) / (spans - spans_before):,.0f} instructions a span over {spans - spans_before} spans")
+            before, after = pool.map(
+                lambda count: counted([*more, "--feed", str(file), str(count)]), (warm_up, len(bodies))
+            )
+    spans = after[1] - before[1]
+    print(f"{(after[0] - before[0]) / spans:,.0f} instructions a span over {spans} spans")
 
 
-def counted(file: Path, requests: int) -> tuple[int, int]:
-    """Return the instructions and the spans of a process that is fed the warm-up and so many requests."""
+def counted(options: list[str]) -> tuple[int, int]:
+    """Return the instructions and the spans of a process that is fed requests."""
     command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", sys.executable, "-m", __spec__.name]
     ran = subprocess.run(
-        [*command, "--feed", str(file), str(requests)],
+        [*command, *options],
         env={**os.environ, "PYTHONHASHSEED": "0"},
         capture_output=True,
         text=True,
@@ -62,15 +78,28 @@ def counted(file: Path, requests: int) -> tuple[int, int]:
     return int(found[1]), int(ran.stdout)
 
 
-def feed_counted(file: Path, requests: int) -> None:
-    bodies: list[bytes] = pickle.loads(file.read_bytes())  # noqa: S301 (written by the process that started this one)
+def score(bodies: list[bytes]) -> int:
+    """Feed a pipeline; return how many spans came."""
     walk = Walk()
     # As seldom as the service.
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)
-    feed(walk, bodies[:_WARM_UP])
-    feed(walk, bodies[_WARM_UP : _WARM_UP + requests])
-    print(int(walk.metrics.spans.value(("received", "", ""))))
+    feed(walk, bodies)
+    return int(walk.metrics.spans.value(("received", "", "")))
+
+
+def forward(bodies: list[bytes]) -> int:
+    """Decode, append an attribute, and encode; return how many spans came."""
+    spans = 0
+    for body in bodies:
+        request = ExportTraceServiceRequest.FromString(body)
+        for resource in request.resource_spans:
+            for scope in resource.scope_spans:
+                spans += len(scope.spans)
+                for span in scope.spans:
+                    span.attributes.add(key="touched").value.string_value = "1"
+        request.SerializeToString()
+    return spans
 
 
 if __name__ == "__main__":

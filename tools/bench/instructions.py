@@ -25,7 +25,7 @@ from tests.walk.support import Walk
 from toolgauge.recordings.recorded_requests import find_files, read
 from tools.bench.profile_pipeline import caught, feed
 
-_WARM_UP = 3
+_WARM_UP_SPANS = 1536
 # Options of the load generator.
 _LOAD = {"genai-share": "0.5", "dialect": "genai", "batch": "512", "chat-kb": "0", "span-bytes": "1024"}
 _COUNTED = re.compile(r"Collected : (\d+)")
@@ -49,7 +49,8 @@ def main() -> None:
         warm_up = len(bodies) // 4
     else:
         options = [f"--{name}={getattr(arguments, name.replace('-', '_'))}" for name in _LOAD]
-        warm_up, bodies = _WARM_UP, caught(_WARM_UP + arguments.requests, options)
+        warm_up = _WARM_UP_SPANS // int(arguments.batch)
+        bodies = caught(warm_up + arguments.requests, options)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "requests"
         file.write_bytes(pickle.dumps(bodies))

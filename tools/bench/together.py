@@ -62,7 +62,9 @@ def main() -> int:
         running.callback(load.kill)
         memory = troubled(toolgauge, load, sink, ports, arguments.minutes * 60)
         sent = json.loads(load.communicate()[0])
-        until(lambda: not toolgauge.total("toolgauge_traces_open"), "all runs to have ended", 300)
+        print({key: sent[key] for key in ("spans", "acked_spans", "rejected_spans", "retries", "codes")}, flush=True)
+        # A run whose root was never acknowledged is open for `open_idle_timeout`.
+        until(lambda: not toolgauge.total("toolgauge_traces_open"), "all runs to have ended", 1000)
         until(lambda: sink.counted("unique_spans") >= sent["acked_spans"], "all spans to arrive", 300)
         toolgauge.signal()
         code = toolgauge.ended()
@@ -72,7 +74,6 @@ def main() -> int:
     half = memory[len(memory) // 2 :]
     third = max(1, len(half) // 3)
     growth = mean(half[-third:]) / mean(half[:third]) - 1
-    print({key: sent[key] for key in ("spans", "acked_spans", "rejected_spans", "retries", "codes")})
     print(f"arrived: {arrived}; events: {scores}; lines about regressions: {alarms}; exit code: {code}")
     print(
         f"memory of the last half: {min(half):.0f} to {max(half):.0f} MiB, {growth:+.1%} from its first to its last third"

@@ -15,10 +15,10 @@ from typing import Literal, TypeAlias
 
 import msgspec.structs
 
+from toolgauge.export.grpc_sender import GrpcSender
 from toolgauge.export.sender import (
     Delivered,
     ExporterSender,
-    GrpcSender,
     HttpSender,
     Permanent,
     Sender,

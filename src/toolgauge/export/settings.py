@@ -292,7 +292,8 @@ def checked_headers(headers: Mapping[str, str], destination: str) -> Iterator[tu
         yield key.lower(), value
 
 
-def _destinations(value: object) -> object:
+def as_list(value: object) -> object:
+    """Read a section that may be one of several, a list of them, or null for none."""
     match value:
         case None:
             return ()
@@ -302,18 +303,19 @@ def _destinations(value: object) -> object:
             return (one,)
 
 
-def _as_people_write(value: Sequence[Section]) -> object:
+def as_written(value: Sequence[Section]) -> object:
+    """Write sections as `as_list` reads them."""
     dumped = [exporter.model_dump(mode="json") for exporter in value]
     return dumped if len(dumped) > 1 else dumped[0] if dumped else None
 
 
 Destinations = Annotated[
     tuple[DestinationSettings, ...],
-    BeforeValidator(_destinations, json_schema_input_type=DestinationSettings | tuple[DestinationSettings, ...] | None),
-    PlainSerializer(_as_people_write, when_used="json"),
+    BeforeValidator(as_list, json_schema_input_type=DestinationSettings | tuple[DestinationSettings, ...] | None),
+    PlainSerializer(as_written, when_used="json"),
 ]
 Webhooks = Annotated[
     tuple[WebhookSettings, ...],
-    BeforeValidator(_destinations, json_schema_input_type=WebhookSettings | tuple[WebhookSettings, ...] | None),
-    PlainSerializer(_as_people_write, when_used="json"),
+    BeforeValidator(as_list, json_schema_input_type=WebhookSettings | tuple[WebhookSettings, ...] | None),
+    PlainSerializer(as_written, when_used="json"),
 ]

@@ -33,10 +33,10 @@ def failed_runs(count: int) -> list[FailedRun]:
 def _failed_run() -> FailedRun:
     end_ns = time.time_ns() - 60_000_000_000
     number = next(_NUMBERS)
-    run = AgentRun(number, end_ns - 5_000_000_000, end_ns, trace=random.getrandbits(63))  # noqa: S311 - an id
+    run = AgentRun(number, end_ns - 5_000_000_000, end_ns, trace=random.getrandbits(63))
     spans = run.spans()
     # A backend knows a span by its id alone.
-    first = random.getrandbits(55) << 8  # noqa: S311 - an id
+    first = random.getrandbits(55) << 8
     for span in spans:
         span.span_id = _shifted(span.span_id, first)
         span.parent_span_id = _shifted(span.parent_span_id, first)

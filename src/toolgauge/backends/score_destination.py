@@ -119,7 +119,9 @@ class ScoreDestination(Destination):
     async def _send_late(self, late: Outgoing) -> None:
         """Send scores again until the backend has their spans."""
         began_s, backoff = _now_s(), Backoff(self._late_retry, random.random)
-        waiting, sending, attempts = [late], list[Outgoing](), 0
+        attempts = 0
+        waiting: list[Outgoing] = [late]
+        sending: list[Outgoing] = []
         try:
             while waiting:
                 wait_s = backoff.next_wait_s(elapsed_s=_now_s() - began_s, retry_after_s=None)
@@ -139,7 +141,8 @@ class ScoreDestination(Destination):
                 waiting, sending = [], waiting
                 while sending:
                     rest, sending[-1:] = await self._send_once(sending[-1])
-                    waiting += [] if rest is None else [rest]
+                    if rest is not None:
+                        waiting.append(rest)
         except asyncio.CancelledError:
             for part in (*waiting, *sending):
                 self._give_up(part)

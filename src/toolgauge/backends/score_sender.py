@@ -83,6 +83,9 @@ class ScoreSender:
                 request = exchange.send(answer)
         except StopIteration as end:
             rest: Rest = end.value
+        except msgspec.MsgspecError:
+            # A login page, or another service: `endpoint` may be wrong.
+            return Transient("unreadable_answer")
         unreadable = body.count(b"\n") - len(scores)
         return ScoresTaken(rejected=rest.rejected + unreadable, late=encoded(rest.late), left_out=rest.left_out)
 

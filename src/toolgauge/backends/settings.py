@@ -1,9 +1,10 @@
 """The configuration sections of backends that keep scores in a table of their own: `exporters.phoenix` and the like."""
 
+from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar
 
-from pydantic import BeforeValidator, Field, GetJsonSchemaHandler, PlainSerializer, field_validator
+from pydantic import BeforeValidator, Field, GetJsonSchemaHandler, PlainSerializer, field_validator, model_validator
 from pydantic_core import CoreSchema
 
 from toolgauge.export.results import ScoreFilter
@@ -19,8 +20,8 @@ from toolgauge.export.settings import (
 from toolgauge.net.settings import ClientTls
 from toolgauge.settings import MIB, MINUTE, SECOND, Count, Headers, PositiveDuration, Secret, Section, Size, Url
 
-Vendor: TypeAlias = Literal["phoenix"]
-VENDORS: tuple[Vendor, ...] = ("phoenix",)
+Vendor: TypeAlias = Literal["phoenix", "langfuse", "mlflow", "langsmith", "opik", "datadog"]
+VENDORS: tuple[Vendor, ...] = ("phoenix", "langfuse", "mlflow", "langsmith", "opik", "datadog")
 
 
 class ScoreQueueSettings(QueueSettings):
@@ -85,6 +86,74 @@ class PhoenixSettings(BackendSettings):
 
     vendor = "phoenix"
     endpoint: Url = "http://localhost:6006"
+
+
+class LangfuseSettings(BackendSettings):
+    """Langfuse: scores of traces, observations and sessions. `api_key` is the secret key of the pair."""
+
+    vendor = "langfuse"
+    endpoint: Url = "https://cloud.langfuse.com"
+    public_key: Annotated[str, Field(min_length=1)] | None = None
+
+    @model_validator(mode="after")
+    def _has_both_keys(self) -> "LangfuseSettings":
+        if self.public_key is None or self.api_key is None:
+            raise ValueError("needs `public_key` and `api_key`, the secret key of the pair")
+        return self
+
+    @property
+    def authorization(self) -> Mapping[str, str]:
+        """The pair of keys, as HTTP has it."""
+        pair = b64encode(f"{self.public_key}:{self.api_key}".encode()).decode()
+        return {"authorization": f"Basic {pair}"}
+
+
+class MlflowSettings(BackendSettings):
+    """MLflow 3: assessments of traces and their spans."""
+
+    vendor = "mlflow"
+    endpoint: Url = "http://localhost:5000"
+
+
+class LangsmithSettings(BackendSettings):
+    """LangSmith: feedback on runs. `project` is the one that the spans go to."""
+
+    vendor = "langsmith"
+    endpoint: Url = "https://api.smith.langchain.com"
+    project: Annotated[str, Field(min_length=1)] | None = None
+
+    @property
+    def authorization(self) -> Mapping[str, str]:
+        """The header that carries the key."""
+        return {} if self.api_key is None else {"x-api-key": self.api_key}
+
+
+class OpikSettings(BackendSettings):
+    """Opik: feedback scores of traces, spans and threads of one `project`."""
+
+    vendor = "opik"
+    endpoint: Url = "https://www.comet.com/opik/api"
+    project: Annotated[str, Field(min_length=1)] = "Default Project"
+    workspace: Annotated[str, Field(min_length=1)] | None = None
+
+    @property
+    def authorization(self) -> Mapping[str, str]:
+        """The headers that carry key and workspace."""
+        headers = {"authorization": self.api_key, "comet-workspace": self.workspace}
+        return {name: value for name, value in headers.items() if value is not None}
+
+
+class DatadogSettings(BackendSettings):
+    """Datadog LLM Observability: external evaluations. Without `ml_app` it is the service of the spans."""
+
+    vendor = "datadog"
+    endpoint: Url = "https://api.datadoghq.com"
+    ml_app: Annotated[str, Field(min_length=1)] | None = None
+
+    @property
+    def authorization(self) -> Mapping[str, str]:
+        """The header that carries the key."""
+        return {} if self.api_key is None else {"dd-api-key": self.api_key}
 
 
 class _OneOrMore:

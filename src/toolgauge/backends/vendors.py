@@ -1,12 +1,27 @@
 """Makes the destination of a backend: the only place where a vendor's name becomes code."""
 
-from toolgauge.backends import phoenix
+from functools import partial
+
+from toolgauge.backends import (
+    datadog_evaluations,
+    langfuse_scores,
+    langsmith_feedback,
+    mlflow_assessments,
+    opik_feedback_scores,
+    phoenix_annotations,
+)
 from toolgauge.backends.score_destination import ScoreDestination
 from toolgauge.backends.score_sender import ScoreSender, Write
-from toolgauge.backends.settings import BackendSettings, PhoenixSettings
+from toolgauge.backends.settings import BackendSettings, DatadogSettings, LangsmithSettings, OpikSettings, Vendor
 from toolgauge.export.settings import checked_headers
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.state.ledger import Ledger
+
+_WITHOUT_SETTINGS: dict[Vendor, Write] = {
+    "phoenix": phoenix_annotations.write,
+    "langfuse": langfuse_scores.write,
+    "mlflow": mlflow_assessments.write,
+}
 
 
 def backend_destination(
@@ -20,7 +35,11 @@ def backend_destination(
 
 def _write(settings: BackendSettings) -> Write:
     match settings:
-        case PhoenixSettings():
-            return phoenix.write
+        case LangsmithSettings():
+            return partial(langsmith_feedback.write, settings=settings)
+        case OpikSettings():
+            return partial(opik_feedback_scores.write, settings=settings)
+        case DatadogSettings():
+            return partial(datadog_evaluations.write, settings=settings)
         case _:
-            raise NotImplementedError(settings.vendor)
+            return _WITHOUT_SETTINGS[settings.vendor]

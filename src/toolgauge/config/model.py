@@ -12,7 +12,18 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, Instance
 
 from toolgauge import plugins
 from toolgauge.assemble.settings import AssembleSettings
-from toolgauge.backends.settings import VENDORS, Backends, BackendSettings, PhoenixSettings, named_backends
+from toolgauge.backends.settings import (
+    VENDORS,
+    Backends,
+    BackendSettings,
+    DatadogSettings,
+    LangfuseSettings,
+    LangsmithSettings,
+    MlflowSettings,
+    OpikSettings,
+    PhoenixSettings,
+    named_backends,
+)
 from toolgauge.config.problems import Node, Place, nearest, plain, written
 from toolgauge.export.settings import (
     AnnotateMode,
@@ -66,6 +77,11 @@ class Exporters(Section):
     kafka: KafkaExporterSettings | None = None
     webhook: Webhooks = ()
     phoenix: Backends[PhoenixSettings] = ()
+    langfuse: Backends[LangfuseSettings] = ()
+    mlflow: Backends[MlflowSettings] = ()
+    langsmith: Backends[LangsmithSettings] = ()
+    opik: Backends[OpikSettings] = ()
+    datadog: Backends[DatadogSettings] = ()
     prometheus: PrometheusSettings | None = PrometheusSettings()
 
 

@@ -61,12 +61,21 @@ class Score(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     agent: str | None = None
     service: str | None = None
     start_ns: int = 0
-    trace_start_ns: int = 0
 
     @property
     def is_of_session(self) -> bool:
         """Whether it judges a conversation as a whole."""
         return self.level == "trajectory" and self.scope == "conversation" and self.session_id is not None
+
+    @property
+    def annotator_kind(self) -> str:
+        """Who judged, in the words of OpenInference."""
+        return "LLM" if self.by_judge else "CODE"
+
+    @property
+    def judged_ns(self) -> int:
+        """When the judged call or run began: unlike the time of scoring, the same each time it is judged."""
+        return self.start_ns or self.scored_ns
 
     @property
     def identifier(self) -> str:
@@ -192,7 +201,6 @@ class ScoreLines:
             agent=_fit(agent),
             service=_fit(trajectory.service),
             start_ns=trajectory.start_ns if call is None else call.start_ns,
-            trace_start_ns=trajectory.start_ns,
             scored_ns=scorecard.scored_at_ns,
         )
 

@@ -40,7 +40,7 @@ def _annotation(score: Score) -> dict[str, object]:
     return {
         f"{kind}_id": target,
         "name": score.name,
-        "annotator_kind": "LLM" if score.by_judge else "CODE",
+        "annotator_kind": score.annotator_kind,
         "result": {"score": score.value, "label": score.word, "explanation": score.explanation or None},
         "metadata": score.metadata,
         "identifier": score.identifier,

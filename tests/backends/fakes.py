@@ -29,6 +29,7 @@ from toolgauge.model.delivery import Outgoing
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.outcomes import Errored, NotEvaluated, Scorecard
 from toolgauge.selfmetrics import SelfMetrics
+from toolgauge.state.ledger import Ledger
 
 Json = Any
 KEY = "sk-very-private-key-1234567890"
@@ -117,15 +118,17 @@ class Sending:
     destination: ScoreDestination
     metrics: SelfMetrics
 
-    def put(self, *cards: Scorecard, show_values: bool = False) -> list[Outgoing]:
-        """Write scorecards as the worker does, and queue them."""
+    def written(self, *cards: Scorecard, show_values: bool = False) -> list[Outgoing]:
+        """Write scorecards as the worker does."""
         settings = EmitSettings(annotate="off", events="failed", scores=(self.destination.backend.scores,))
         made = emitter(settings, redactor=Redactor(show_values=show_values)).requests(cards)
-        scores = [outgoing for outgoing in made if outgoing.signal == "scores"]
-        for outgoing in scores:
+        return [outgoing for outgoing in made if outgoing.signal == "scores"]
+
+    def put(self, *cards: Scorecard, show_values: bool = False) -> None:
+        """Write scorecards and queue them."""
+        for outgoing in self.written(*cards, show_values=show_values):
             if not self.destination.put(outgoing):
                 self.destination.miss(outgoing)
-        return scores
 
     @property
     def books(self) -> dict[str, float]:
@@ -144,11 +147,13 @@ class Sending:
 
 
 @asynccontextmanager
-async def sending(settings: BackendSettings, backend: Backend, **changes: object) -> AsyncGenerator[Sending]:
+async def sending(
+    settings: BackendSettings, backend: Backend, ledger: Ledger | None = None, **changes: object
+) -> AsyncGenerator[Sending]:
     """Run the destination of these settings, with quick retries."""
     metrics = SelfMetrics(MetricRegistry())
     changed = settings.model_copy(update={"endpoint": backend.url, "retry": FAST, **changes})
-    destination = backend_destination(settings.vendor, changed, metrics, "toolgauge/1", None)
+    destination = backend_destination(settings.vendor, changed, metrics, "toolgauge/1", ledger)
     await destination.start()
     try:
         yield Sending(destination, metrics)

@@ -14,6 +14,7 @@ from tests.wire.agent_runs import CRITERIA
 from tests.wire.support import RETRY_SOON, Process, Toolgauge, free_port, get, request, serving, until, until_equal
 
 _PROGRAM = Path(__file__).parent / "vendor.py"
+_DEADLINE_S = 60
 # How each is found in the setting, beside the endpoint.
 _KEYS = {
     "langfuse": "public_key: pk-1, api_key: sk-1",
@@ -31,16 +32,20 @@ class Fake:
     port: int
 
     def answers(self, *names: str) -> None:
+        """Set the next answers, and forget what was seen."""
         request(self.port, "POST", "/_answers", json.dumps(names).encode(), {})
 
     def seen(self) -> dict[str, Any]:
         return json.loads(get(self.port, "/_seen"))
 
 
-@pytest.fixture(params=_KEYS)
-def fake(request: pytest.FixtureRequest, tmp_path: Path) -> Generator[Fake]:
-    port = free_port()
-    process = Process([str(binaries("vendors") / "python"), str(_PROGRAM), request.param, str(port)], tmp_path / "fake")
+@pytest.fixture(scope="module", params=_KEYS)
+def running_fake(
+    request: pytest.FixtureRequest, asked_for: None, forks_commands: None, tmp_path_factory: pytest.TempPathFactory
+) -> Generator[Fake]:
+    del asked_for, forks_commands
+    port, log = free_port(), tmp_path_factory.mktemp("fake") / "fake.log"
+    process = Process([str(binaries("vendors") / "python"), str(_PROGRAM), request.param, str(port)], log)
 
     def is_ready() -> bool:
         assert process.is_running(), process.said()
@@ -51,6 +56,13 @@ def fake(request: pytest.FixtureRequest, tmp_path: Path) -> Generator[Fake]:
         yield Fake(request.param, port)
     finally:
         process.close()
+
+
+@pytest.fixture
+def fake(running_fake: Fake) -> Fake:
+    """A fake that has seen nothing."""
+    running_fake.answers()
+    return running_fake
 
 
 @pytest.fixture
@@ -81,7 +93,7 @@ def test_each_request_is_one_that_the_vendors_client_could_have_sent(fake: Fake,
     runs = failed_runs(3)
     for run in runs:
         toolgauge.send(run.body, "http")
-    until(lambda: len(fake.seen()["scores"]) + len(fake.seen()["invalid"]) >= 6, "all scores")
+    until(lambda: len(fake.seen()["scores"]) + len(fake.seen()["invalid"]) >= 6, "all scores", _DEADLINE_S)
     assert fake.seen()["invalid"] == []
     assert [name for name, _ in taken(fake)] == [CALL] * 3 + [WHOLE] * 3
     assert [value for name, value in taken(fake) if name == CALL] == [0, 0, 0]
@@ -94,7 +106,7 @@ def test_a_score_arrives_after_answers_that_pass(fake: Fake, toolgauge: Toolgaug
     fake.answers(answer, answer)
     (run,) = failed_runs(1)
     toolgauge.send(run.body, "http")
-    until_equal(lambda: [name for name, _ in taken(fake)], [CALL, WHOLE], "both scores")
+    until_equal(lambda: [name for name, _ in taken(fake)], [CALL, WHOLE], "both scores", _DEADLINE_S)
     assert fake.seen()["refused"] == [answer, answer]
     assert fake.seen()["invalid"] == []
     until_equal(lambda: outcomes(toolgauge).get("delivered"), 2, "the books")

@@ -2,8 +2,9 @@
 
     python vendor.py VENDOR PORT
 
-Runs in the environment `vendors`. `POST /_answers` takes the names of the next answers, in turn; after them, all is well.
-`GET /_seen` tells the scores that were taken, how often each, the refused requests, and what the models did not take.
+Runs in the environment `vendors`. `POST /_answers` takes the names of the next answers, in turn, and forgets what was
+seen; after them, all is well. `GET /_seen` shows the scores that were taken, how often each, the requests that were refused,
+and what the models did not take.
 """
 
 import json
@@ -11,25 +12,27 @@ import sys
 import time
 from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
 from uuid import UUID
 
 FAULTS = {"401": 401, "404": 404, "413": 413, "429": 429, "503": 503, "slow": 200}
 SLOW_S = 3
 
 
-def _strict(model, body):
-    """Read with a model that allows other fields, and refuse these."""
-    read = model.model_validate(body)
+def _strict(parse, model, body):
+    """Read as the client does, which allows other fields, and refuse these."""
+    read = parse(model, body)
     assert not read.model_extra, f"fields that the client does not have: {sorted(read.model_extra)}"
     return read
 
 
 def langfuse(method, path, body):
+    from langfuse.api.core.pydantic_utilities import parse_obj_as
     from langfuse.api.scores.types.create_score_request import CreateScoreRequest
 
     assert (method, path) == ("POST", "/api/public/scores")
     for one in body:
-        score = _strict(CreateScoreRequest, one)
+        score = _strict(parse_obj_as, CreateScoreRequest, one)
         assert score.id and score.timestamp and score.timestamp.tzinfo
         assert isinstance(score.value, str) == (score.data_type != "NUMERIC")
         yield (score.id, score.timestamp.isoformat()), (score.observation_id or "", score.name, score.value)
@@ -41,12 +44,14 @@ def langsmith(method, path, body):
     assert (method, path.removeprefix("/api/v1")) == ("POST", "/feedback")
     unknown = set(body) - set(FeedbackCreate.model_fields)
     assert not unknown, f"fields that the client does not have: {sorted(unknown)}"
-    feedback = FeedbackCreate.model_validate(body)
+    # The client leaves out what is null.
+    feedback = FeedbackCreate.model_validate({"trace_id": None, **body})
     assert feedback.run_id
     yield str(feedback.id), (str(feedback.run_id), feedback.key, feedback.score)
 
 
 def opik(method, path, body):
+    from opik.rest_api.core.pydantic_utilities import parse_obj_as
     from opik.rest_api.types.feedback_score_batch_item import FeedbackScoreBatchItem
     from opik.rest_api.types.feedback_score_batch_item_thread import FeedbackScoreBatchItemThread
 
@@ -56,7 +61,7 @@ def opik(method, path, body):
     assert set(body) == {"scores"}
     for one in body["scores"]:
         of_thread = kind == "traces/threads"
-        score = _strict(FeedbackScoreBatchItemThread if of_thread else FeedbackScoreBatchItem, one)
+        score = _strict(parse_obj_as, FeedbackScoreBatchItemThread if of_thread else FeedbackScoreBatchItem, one)
         target = score.thread_id if of_thread else str(UUID(score.id))
         yield (kind, target, score.name), (target, score.name, score.value)
 
@@ -92,6 +97,18 @@ def datadog(method, path, body):
         yield json.dumps(span, sort_keys=True) + one["label"], (f"{int(span['span_id']):016x}", one["label"], value)
 
 
+def found(path):
+    """Answer what is looked up: the project of a name in LangSmith, the trace with the end of an id in Opik."""
+    query = parse_qs(urlsplit(path).query)
+    if path.startswith("/sessions"):
+        return [{"id": "00000000-0000-4000-8000-000000000001", "name": query["name"][0]}]
+    assert path.startswith("/v1/private/traces?")
+    assert query["project_name"]
+    (filter_,) = json.loads(query["filters"][0])
+    assert (filter_["field"], filter_["operator"]) == ("id", "ends_with")
+    return {"page": 1, "size": 1, "total": 1, "content": [{"id": "01900000-0000-" + filter_["value"]}]}
+
+
 VENDORS = {"langfuse": (langfuse, 202), "langsmith": (langsmith, 200), "opik": (opik, 204), "datadog": (datadog, 202)}
 
 
@@ -104,13 +121,14 @@ class Vendor(BaseHTTPRequestHandler):
         if self.path == "/_seen":
             scores = [[*score, self.times[key]] for key, score in self.scores.items()]
             return self._answer(200, {"scores": scores, "refused": self.refused, "invalid": self.invalid})
-        # LangSmith: the projects of a name.
-        return self._answer(200, [{"id": "00000000-0000-4000-8000-000000000001", "name": "default"}])
+        return self._answer(200, found(self.path))
 
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         if self.path == "/_answers":
             self.answers[:] = body
+            for seen in (self.refused, self.invalid, self.times, self.scores):
+                seen.clear()
             return self._answer(200, {})
         name = self.answers.pop(0) if self.answers else None
         if name is not None and name != "slow":

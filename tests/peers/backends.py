@@ -18,9 +18,9 @@ _START_TIMEOUT_S = 600
 
 @dataclass(frozen=True, order=True)
 class Shown:
-    """One score in a backend's own table."""
+    """One score in a backend's own table; its place is a span, or a trace."""
 
-    span_id: str
+    place: str
     name: str
     score: float | None
     label: str = ""
@@ -71,17 +71,17 @@ class MLflow(Server):
     """MLflow with SQLite; its experiment `Default` has the number 0."""
 
     def scores(self, trace_ids: Iterable[str]) -> list[Shown]:
-        """Read the assessments of traces."""
+        """Read the assessments of traces and their spans."""
         found: list[Shown] = []
         for trace_id in trace_ids:
             status, answer = self.ask(f"/api/3.0/mlflow/traces/tr-{quote(trace_id)}")
             assessments = answer["trace"]["trace_info"].get("assessments", ()) if status == 200 else ()
             found += [
                 Shown(
-                    one.get("span_id", ""),
+                    one.get("span_id", trace_id),
                     one["assessment_name"],
                     one["feedback"]["value"],
-                    one.get("metadata", {}).get("label", ""),
+                    one["metadata"].get("outcome", ""),
                     one["source"]["source_type"],
                 )
                 for one in assessments

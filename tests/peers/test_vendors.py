@@ -107,7 +107,7 @@ def test_a_score_arrives_after_answers_that_pass(fake: Fake, toolgauge: Toolgaug
     (run,) = failed_runs(1)
     toolgauge.send(run.body, "http")
     until_equal(lambda: [name for name, _ in taken(fake)], [CALL, WHOLE], "both scores", _DEADLINE_S)
-    assert fake.seen()["refused"] == [answer, answer]
+    until_equal(lambda: fake.seen()["refused"], [answer, answer], "both answers", _DEADLINE_S)
     assert fake.seen()["invalid"] == []
     until_equal(lambda: outcomes(toolgauge).get("delivered"), 2, "the books")
 

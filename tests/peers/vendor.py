@@ -7,6 +7,7 @@ seen; after them, all is well. `GET /_seen` shows the scores that were taken, ho
 and what the models did not take.
 """
 
+import contextlib
 import json
 import sys
 import time
@@ -33,7 +34,8 @@ def langfuse(method, path, body):
     assert (method, path) == ("POST", "/api/public/scores")
     for one in body:
         score = _strict(parse_obj_as, CreateScoreRequest, one)
-        assert score.id and score.timestamp and score.timestamp.tzinfo
+        assert score.id
+        assert score.timestamp.tzinfo
         assert isinstance(score.value, str) == (score.data_type != "NUMERIC")
         yield (score.id, score.timestamp.isoformat()), (score.observation_id or "", score.name, score.value)
 
@@ -67,20 +69,19 @@ def opik(method, path, body):
 
 
 def datadog(method, path, body):
-    from ddtrace.llmobs._eval_metric import LLMObsEvaluationMetricEvent, _build_evaluation_metric_event
-    from ddtrace.llmobs._eval_metric import _SubmissionTelemetryContext
+    from ddtrace.llmobs import _eval_metric as client
     from pydantic import ConfigDict, TypeAdapter, with_config
 
     assert (method, path) == ("POST", "/api/intake/llm-obs/v2/eval-metric")
     assert set(body) == {"data"}
     assert body["data"]["type"] == "evaluation_metric"
-    event = TypeAdapter(with_config(ConfigDict(extra="forbid"))(LLMObsEvaluationMetricEvent))
+    event = TypeAdapter(with_config(ConfigDict(extra="forbid"))(client.LLMObsEvaluationMetricEvent))
     for one in body["data"]["attributes"]["metrics"]:
         event.validate_python(one)
         span, value = one["join_on"]["span"], one[f"{one['metric_type']}_value"]
         assert all(id_.isdecimal() for id_ in span.values())
         # What the client refuses to send.
-        _build_evaluation_metric_event(
+        client._build_evaluation_metric_event(
             **{key: one.get(key) for key in ("label", "metric_type", "ml_app", "timestamp_ms", "metadata")},
             **{key: one.get(key) for key in ("assessment", "reasoning")},
             eval_scope=one["eval_scope"],
@@ -92,7 +93,7 @@ def datadog(method, path, body):
             otel_trace_enabled="source:otel" in one["tags"],
             resolve_agent_service=lambda _service, app: app,
             submission_error_cls=ValueError,
-            telemetry_context=_SubmissionTelemetryContext(metric_type=one["metric_type"]),
+            telemetry_context=client._SubmissionTelemetryContext(metric_type=one["metric_type"]),
         )
         yield json.dumps(span, sort_keys=True) + one["label"], (f"{int(span['span_id']):016x}", one["label"], value)
 
@@ -164,10 +165,8 @@ class Vendor(BaseHTTPRequestHandler):
 
 if __name__ == "__main__":
     # Its models take seconds to import: before the first request, not in it.
-    try:
+    with contextlib.suppress(AssertionError):
         [*Vendor.read("", "", {})]
-    except AssertionError:
-        pass
     with ThreadingHTTPServer(("127.0.0.1", int(sys.argv[2])), Vendor) as server:
         print("ready", flush=True)
         server.serve_forever()

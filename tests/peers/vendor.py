@@ -70,31 +70,30 @@ def opik(method, path, body):
 
 def datadog(method, path, body):
     from ddtrace.llmobs import _eval_metric as client
-    from pydantic import ConfigDict, TypeAdapter, with_config
 
     assert (method, path) == ("POST", "/api/intake/llm-obs/v2/eval-metric")
     assert set(body) == {"data"}
     assert body["data"]["type"] == "evaluation_metric"
-    event = TypeAdapter(with_config(ConfigDict(extra="forbid"))(client.LLMObsEvaluationMetricEvent))
     for one in body["data"]["attributes"]["metrics"]:
-        event.validate_python(one)
         span, value = one["join_on"]["span"], one[f"{one['metric_type']}_value"]
         assert all(id_.isdecimal() for id_ in span.values())
-        # What the client refuses to send.
-        client._build_evaluation_metric_event(
-            **{key: one.get(key) for key in ("label", "metric_type", "ml_app", "timestamp_ms", "metadata")},
-            **{key: one.get(key) for key in ("assessment", "reasoning")},
-            eval_scope=one["eval_scope"],
+        # The client refuses what Datadog would not take, and writes the same.
+        built = client._build_evaluation_metric_event(
+            **{key: one.get(key) for key in ("label", "metric_type", "ml_app", "timestamp_ms", "eval_scope")},
+            **{key: one.get(key) for key in ("metadata", "assessment", "reasoning")},
             value=value,
             span=span,
             span_with_tag_value=None,
             tags=dict(tag.split(":", 1) for tag in one["tags"]),
             agent_service=None,
-            otel_trace_enabled="source:otel" in one["tags"],
+            otel_trace_enabled=True,
             resolve_agent_service=lambda _service, app: app,
             submission_error_cls=ValueError,
             telemetry_context=client._SubmissionTelemetryContext(metric_type=one["metric_type"]),
         )
+        tags = set(built["tags"]) - set(one["tags"])
+        assert {tag.split(":")[0] for tag in tags} == {"ddtrace.version", "ml_app"}
+        assert {**built, "tags": one["tags"]} == {"event_kind": "evaluation", **one}
         yield json.dumps(span, sort_keys=True) + one["label"], (f"{int(span['span_id']):016x}", one["label"], value)
 
 

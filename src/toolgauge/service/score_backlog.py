@@ -26,7 +26,7 @@ _CLOSING_S = 5.0
 
 
 class ScoreBacklog:
-    """Sends while `add` is called, and the rest at the end. `on_wait` is told how many scores wait. Raises `StartError`."""
+    """Sends while `add` is called, and the rest at the end. `on_wait` gets the number of waiting scores. Raises `StartError`."""
 
     def __init__(
         self, config: Config, to: Mapping[str, BackendSettings], on_wait: Callable[[int], None] = lambda _waiting: None

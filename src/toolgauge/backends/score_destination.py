@@ -92,9 +92,11 @@ class ScoreDestination(Destination):
 
     async def _send_once(self, outgoing: Outgoing) -> tuple[Outgoing | None, tuple[Outgoing, ...]]:
         """Send until the backend answers; return the late part, or the halves to send instead."""
+        count = _scores(outgoing)
+        if count > self.backend.most_together:
+            return None, self._halves(outgoing)
         async with self._slots:
             verdict = await self._sent(outgoing)
-        count = _scores(outgoing)
         if isinstance(verdict, Delivered):
             taken = verdict if isinstance(verdict, ScoresTaken) else ScoresTaken()
             self._count("delivered", count - taken.rejected - taken.left_out - taken.late.count(b"\n"))
@@ -107,16 +109,19 @@ class ScoreDestination(Destination):
                 return rest, ()
             self._settle(rest)
         elif verdict.is_about_content and count > 1:
-            if self._ledger is not None:
-                self._ledger.claim_deliveries(outgoing.entries)
-            lines = outgoing.body.splitlines(keepends=True)
-            halves = (lines[count // 2 :], lines[: count // 2])
-            return None, tuple(replace(outgoing, body=b"".join(half)) for half in halves)
+            return None, self._halves(outgoing)
         else:
             if verdict.is_lasting:
                 self.health.refused("scores", verdict.reason)
             self._drop(outgoing, verdict.reason)
         return None, ()
+
+    def _halves(self, outgoing: Outgoing) -> tuple[Outgoing, ...]:
+        if self._ledger is not None:
+            self._ledger.claim_deliveries(outgoing.entries)
+        lines = outgoing.body.splitlines(keepends=True)
+        middle = len(lines) // 2
+        return tuple(replace(outgoing, body=b"".join(half)) for half in (lines[middle:], lines[:middle]))
 
     async def _send_late(self) -> None:
         """Send late scores again until the backend has their spans; what becomes late before the first attempt goes along."""

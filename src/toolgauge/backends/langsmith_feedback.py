@@ -11,7 +11,6 @@ import msgspec
 
 from toolgauge.backends.score_sender import Exchange, Request, Rest
 from toolgauge.backends.settings import LangsmithSettings
-from toolgauge.export.regression_events import iso_time
 from toolgauge.export.score_lines import Score
 
 _NOT_FOUND, _CONFLICT = 404, 409
@@ -55,7 +54,6 @@ def _identity(score: Score) -> dict[str, object]:
         "run_id": f"00000000-0000-0000-{span_id[:4]}-{span_id[4:]}",
         "key": score.name,
         "feedback_source": {"type": kind, "metadata": source},
-        **({"start_time": iso_time(score.start_ns)} if score.start_ns else {}),
     }
 
 

@@ -39,6 +39,8 @@ class BackendSettings(Section):
     """
 
     vendor: ClassVar[Vendor]
+    # After a failure all of a request is sent again: few scores where each takes requests of its own.
+    most_together: ClassVar[int] = 1000
     name: DestinationName | None = None
     endpoint: Url
     api_key: Secret | None = Field(default=None, repr=False)
@@ -112,6 +114,7 @@ class MlflowSettings(BackendSettings):
     """MLflow 3: assessments of traces and their spans."""
 
     vendor = "mlflow"
+    most_together = 50
     endpoint: Url = "http://localhost:5000"
 
 
@@ -119,6 +122,7 @@ class LangsmithSettings(BackendSettings):
     """LangSmith: feedback on runs. `project` is the one that the spans go to."""
 
     vendor = "langsmith"
+    most_together = 20
     endpoint: Url = "https://api.smith.langchain.com"
     project: Annotated[str, Field(min_length=1)] | None = None
 

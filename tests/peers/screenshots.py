@@ -2,9 +2,11 @@
 
 import sys
 import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Page
 
 from tests.browser.support import DEADLINE_MS, DESKTOP_WIDTH, chromium_running
 from tests.peers.backends import running_mlflow, running_phoenix
@@ -22,27 +24,35 @@ def main(pictures: Path) -> None:
         with running_phoenix(folder) as phoenix, serving(folder, *to_phoenix(phoenix)) as toolgauge:
             toolgauge.send(run.body, "http")
             until(lambda: phoenix.scores([run.tool_span]), "the annotation")
-            _take(browser, f"{phoenix.url}/redirects/spans/{run.tool_span}", pictures / "phoenix.png", hover=CALL)
+            with _opened(browser, f"{phoenix.url}/redirects/spans/{run.tool_span}") as page:
+                page.get_by_test_id("application-drawer-plane").get_by_text(CALL).first.hover()
+                _take(page, pictures / "phoenix.png", DESKTOP_WIDTH)
         with running_mlflow(folder) as mlflow, serving(folder, *to_mlflow(mlflow)) as toolgauge:
             toolgauge.send(run.body, "http")
             until(lambda: mlflow.scores([run.trace_id]), "the assessment")
-            address = f"{mlflow.url}/#/experiments/0/traces?selectedEvaluationId=tr-{run.trace_id}"
-            _take(browser, address, pictures / "mlflow.png", click="execute_tool issue_refund")
+            with _opened(
+                browser, f"{mlflow.url}/#/experiments/0/traces?selectedEvaluationId=tr-{run.trace_id}"
+            ) as page:
+                page.get_by_text("execute_tool issue_refund").first.click()
+                page.get_by_text("Assess", exact=True).first.click()
+                page.get_by_text(CALL).first.wait_for()
+                # The trace is before the list of traces, and leaves room beside it.
+                _take(page, pictures / "mlflow.png", 896)
 
 
-def _take(browser: Browser, address: str, file: Path, *, hover: str = "", click: str = "") -> None:
+@contextmanager
+def _opened(browser: Browser, address: str) -> Generator[Page]:
     with browser.new_context(viewport={"width": DESKTOP_WIDTH, "height": _HEIGHT}, timezone_id="UTC") as context:
         context.set_default_timeout(DEADLINE_MS)
         page = context.new_page()
         page.goto(address, wait_until="load")
-        if click:
-            page.get_by_text(click).first.click()
-        page.get_by_text(CALL).first.wait_for()
-        if hover:
-            page.get_by_text(hover).first.hover()
-        # Both draw with animations.
-        page.wait_for_timeout(5000)
-        page.screenshot(path=file)
+        yield page
+
+
+def _take(page: Page, file: Path, width: int) -> None:
+    # Both draw with animations.
+    page.wait_for_timeout(5000)
+    page.screenshot(path=file, clip={"x": 0, "y": 0, "width": width, "height": _HEIGHT})
 
 
 if __name__ == "__main__":

@@ -76,7 +76,9 @@ def toolgauge(fake: Fake, tmp_path: Path) -> Generator[Toolgauge]:
 
 
 def taken(fake: Fake) -> list[tuple[str, float]]:
-    return sorted((name.replace("default_", "default."), value) for _, name, value, _ in fake.seen()["scores"])
+    # Names for Datadog have no points and no dashes.
+    names = {name.replace(".", "_").replace("-", "_"): name for name in (CALL, WHOLE)}
+    return sorted((names.get(name, name), value) for _, name, value, _ in fake.seen()["scores"])
 
 
 def outcomes(toolgauge: Toolgauge) -> dict[str, float]:

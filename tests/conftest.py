@@ -16,7 +16,7 @@ from tests.leaks import grpc_keeps_its_sockets, leaves_no_socket_and_no_thread, 
 __all__ = ["grpc_keeps_its_sockets", "leaves_no_socket_and_no_thread", "leaves_no_task"]
 
 # Their tests start real processes and peers, and on a busy machine one may miss its moment: it runs once more.
-FLAKY_ROOMS = ("tests/browser/", "tests/deploy/", "tests/kafka/", "tests/wire/", "tests/workers/")
+FLAKY_ROOMS = ("tests/browser/", "tests/deploy/", "tests/kafka/", "tests/peers/", "tests/wire/", "tests/workers/")
 # More repeats than that are a fault of the code and not of the machine.
 MOST_REPEATS = 3
 

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from toolgauge import plugins
 from toolgauge.assemble.assembler import Assembler
-from toolgauge.config.model import Config
+from toolgauge.config.model import Config, backends
 from toolgauge.config.tool_definitions import load_tool_definitions
 from toolgauge.export.redact import Redactor
 from toolgauge.export.results import EmitSettings
@@ -282,7 +282,11 @@ def _pipeline_settings(config: Config) -> PipelineSettings:
 def emit_settings(config: Config) -> EmitSettings:
     """Read the sections about emission."""
     return EmitSettings(
-        events=config.events, annotate=config.annotate, trace_url=config.trace_url, metrics=config.metrics
+        events=config.events,
+        annotate=config.annotate,
+        trace_url=config.trace_url,
+        scores=tuple(backend.scores for backend in backends(config.exporters).values()),
+        metrics=config.metrics,
     )
 
 

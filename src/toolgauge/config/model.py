@@ -14,6 +14,7 @@ from toolgauge import plugins
 from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.config.problems import Node, Place, nearest, plain, written
 from toolgauge.export.settings import (
+    AnnotateForms,
     AnnotateMode,
     Destinations,
     EventsMode,
@@ -196,6 +197,7 @@ class Config(Section):
     dialects: Annotated[dict[str, MappedDialectSettings], AfterValidator(_well_named)] = Field(default_factory=dict)
     assemble: AssembleSettings = AssembleSettings()
     annotate: AnnotateMode = "both"
+    annotate_form: AnnotateForms = ("toolgauge",)
     hold: HoldSettings = HoldSettings()
     events: EventsMode = "failed"
     metrics: MetricsSettings = MetricsSettings()

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Literal, TypeAlias
 from urllib.parse import urlsplit
 
-from pydantic import BeforeValidator, Field, PlainSerializer, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, field_validator, model_validator
 
 from toolgauge.export.recording_file import recording_ending
 from toolgauge.model.delivery import Signal
@@ -37,6 +37,7 @@ _TAKEN_LABELS = (
     "toolgauge_state"
 )
 AnnotateMode: TypeAlias = Literal["both", "hold", "scorecard", "off"]
+AnnotateForm: TypeAlias = Literal["toolgauge", "openinference"]
 Transport: TypeAlias = Literal["grpc", "http"]
 Compression: TypeAlias = Literal["gzip", "none"]
 WebhookFormat: TypeAlias = Literal["json", "alertmanager"]
@@ -46,6 +47,15 @@ SIGNALS: tuple[Signal, ...] = ("traces", "metrics", "logs")
 
 # Binary headers (`-bin`) would need bytes, and `grpc-` belongs to the protocol.
 _HEADER_NAME = re.compile(r"(?!grpc-)[a-z0-9_.-]+(?<!-bin)")
+
+
+def _with_ours(forms: tuple[AnnotateForm, ...]) -> tuple[AnnotateForm, ...]:
+    if "toolgauge" not in forms:
+        raise ValueError("must contain `toolgauge`; `openinference` is added to it")
+    return forms
+
+
+AnnotateForms = Annotated[tuple[AnnotateForm, ...], AfterValidator(_with_ours)]
 
 
 class MetricsSettings(Section):

@@ -276,13 +276,18 @@ def offline_pipeline(
 
 
 def _pipeline_settings(config: Config) -> PipelineSettings:
-    return PipelineSettings(redactor=redactor(config), annotate=config.annotate)
+    openinference = "openinference" in config.annotate_form
+    return PipelineSettings(redactor=redactor(config), annotate=config.annotate, openinference=openinference)
 
 
 def emit_settings(config: Config) -> EmitSettings:
     """Read the sections about emission."""
     return EmitSettings(
-        events=config.events, annotate=config.annotate, trace_url=config.trace_url, metrics=config.metrics
+        events=config.events,
+        annotate=config.annotate,
+        annotate_form=config.annotate_form,
+        trace_url=config.trace_url,
+        metrics=config.metrics,
     )
 
 

@@ -5,7 +5,7 @@ The books: received = forwarded + consumed + held + queued + refused + dropped(r
 destination: `toolgauge.destination` is empty for what happens to a span before it is handed to them.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar, get_type_hints
 
@@ -168,6 +168,8 @@ class SelfMetrics(MetricSection):
     send_failures: Counter
     send_rejected: Counter
     own_dropped: Counter
+    scores: Counter
+    scores_waiting: Gauge
     observations_dropped: Counter
     requests_dropped: Counter
     recording_dropped: Counter
@@ -181,8 +183,14 @@ class SelfMetrics(MetricSection):
         self.lock = registry.lock
         super().__init__(registry)
 
-    def begin_destination(self, name: str, signals: Iterable[str]) -> None:
+    def begin_destination(self, name: str, signals: Sequence[str]) -> None:
         """Begin the counters of losses on the way to a destination."""
+        if "scores" in signals:
+            outcomes = [("dropped", reason) for reason in (*_TABLE.dropped, "no_span", "rejected")]
+            self.scores.begin(
+                *((name, *each) for each in (("accepted", ""), ("delivered", ""), ("left_out", ""), *outcomes))
+            )
+            return
         self.spans.begin(("forwarded", "", name))
         for signal in signals:
             lost = [(name, signal, reason) for reason in _TABLE.dropped]

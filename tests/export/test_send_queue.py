@@ -1,7 +1,7 @@
 import asyncio
 
 from tests.export.fakes import request
-from toolgauge.export.destination import SendQueue
+from toolgauge.export.send_queue import SendQueue
 
 
 def queue(max_bytes: int = 100, own_reserve_bytes: int = 50) -> SendQueue:

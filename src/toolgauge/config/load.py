@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import yaml
 from pydantic import ValidationError
 
+from toolgauge.backends.settings import VENDORS
 from toolgauge.config.criteria import EvaluatorFile, criteria_problems, evaluator_file
 from toolgauge.config.environment import PREFIX, filled_in
 from toolgauge.config.model import Config, config_model
@@ -208,9 +209,9 @@ def problems_in(config: Config, node: Node) -> Iterator[Problem]:
         yield Problem(nearest(node, ("redact", "patterns")).place, error.message, error.hint)
     yield from _listener_problems(config, node)
     yield from _loops(config, node)
-    for kind, exporters in (("otlp", config.exporters.otlp), ("webhook", config.exporters.webhook)):
+    for kind in ("otlp", "webhook", *VENDORS):
         seen: set[str] = set()
-        for number, exporter in enumerate(exporters):
+        for number, exporter in enumerate(getattr(config.exporters, kind)):
             if exporter.name is not None and exporter.name in seen:
                 place = nearest(node, ("exporters", kind, number, "name")).place
                 message = f"two destinations are called `{exporter.name}`"

@@ -12,6 +12,18 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, Instance
 
 from toolgauge import plugins
 from toolgauge.assemble.settings import AssembleSettings
+from toolgauge.backends.settings import (
+    VENDORS,
+    Backends,
+    BackendSettings,
+    DatadogSettings,
+    LangfuseSettings,
+    LangsmithSettings,
+    MlflowSettings,
+    OpikSettings,
+    PhoenixSettings,
+    named_backends,
+)
 from toolgauge.config.problems import Node, Place, nearest, plain, written
 from toolgauge.export.settings import (
     AnnotateForms,
@@ -59,12 +71,18 @@ class Receivers(Section):
 
 
 class Exporters(Section):
-    """Ways out. `otlp` and `webhook` hold no destination by default; `prometheus: null` opens no port."""
+    """Ways out. None but `prometheus` is open by default; `prometheus: null` opens no port."""
 
     file: FileSettings | None = None
     otlp: Destinations = ()
     kafka: KafkaExporterSettings | None = None
     webhook: Webhooks = ()
+    phoenix: Backends[PhoenixSettings] = ()
+    langfuse: Backends[LangfuseSettings] = ()
+    mlflow: Backends[MlflowSettings] = ()
+    langsmith: Backends[LangsmithSettings] = ()
+    opik: Backends[OpikSettings] = ()
+    datadog: Backends[DatadogSettings] = ()
     prometheus: PrometheusSettings | None = PrometheusSettings()
 
 
@@ -226,6 +244,11 @@ def config_model(root: Node) -> type[Config]:
 def installed_model() -> type[Config]:
     """Make the model of a configuration that may have a section for each plug-in that is installed."""
     return _model(plugins.additional(plugins.RECEIVERS), plugins.additional(plugins.EXPORTERS))
+
+
+def backends(exporters: Exporters) -> dict[str, BackendSettings]:
+    """Return the backends that take scores, by their names."""
+    return named_backends(getattr(exporters, vendor) for vendor in VENDORS)
 
 
 def extensions(section: Receivers | Exporters) -> Iterator[tuple[str, BaseModel]]:

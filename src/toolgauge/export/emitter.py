@@ -23,6 +23,7 @@ from toolgauge.export.metric_data import add_metrics, snapshot
 from toolgauge.export.redact import MAX_EXPLANATION, Redactor
 from toolgauge.export.regression_events import encode_regressions
 from toolgauge.export.results import EmitSettings, ResultWriter, incomplete_attributes, on_span
+from toolgauge.export.score_lines import ScoreLines
 from toolgauge.export.score_metrics import ScoreMetrics
 from toolgauge.model.delivery import Outgoing, Signal
 from toolgauge.model.metrics import Metric, MetricRegistry
@@ -314,9 +315,10 @@ class Emitter:
         self._resource_keys = settings.metrics.resource_attributes
         self._trace_url = settings.trace_url
         self._openinference = redactor if "openinference" in settings.annotate_form else None
+        self._score_lines = ScoreLines(redactor, settings.scores) if settings.scores else None
 
     def requests(self, scorecards: Sequence[Scorecard]) -> Iterator[Outgoing]:
-        """Encode scorecard spans and events: requests of about 2 MiB at most, none when there is nothing to export."""
+        """Encode scorecard spans, events and scores: requests of about 2 MiB at most, none when there is nothing to export."""
         spans, records = _Batch("traces", self._requests), _Batch("logs", self._requests)
         for scorecard in scorecards:
             producer = _producer(scorecard.trajectory, self._resource_keys)
@@ -349,6 +351,8 @@ class Emitter:
         for batch in (spans, records):
             if batch.items:
                 yield batch.take()
+        if self._score_lines is not None:
+            yield from self._score_lines.requests(scorecards)
 
     def regressions(self, regressions: Sequence[Regression]) -> Iterator[Outgoing]:
         """Encode the events of regressions that began or ended."""

@@ -74,7 +74,8 @@ class FanOut:
             self._ledger.claim_deliveries(outgoing.entries, count)
         missed = [destination for destination in takers if not destination.put(outgoing)]
         self._settle(outgoing, len(missed))
-        if takers and len(missed) == len(takers):
+        # Scores are never held back for a backend: what it has no room for is lost to it, and counted there.
+        if takers and len(missed) == len(takers) and outgoing.signal != "scores":
             return False
         self._settle(outgoing, 1)
         for destination in missed:
@@ -154,7 +155,10 @@ class FanOut:
 
 
 def _takers(destinations: Sequence[Destination]) -> dict[Signal, tuple[Destination, ...]]:
-    return {signal: tuple(each for each in destinations if signal in each.settings.signals) for signal in SIGNALS}
+    return {
+        signal: tuple(each for each in destinations if signal in each.settings.signals)
+        for signal in (*SIGNALS, "scores")
+    }
 
 
 async def _start(destinations: Sequence[Destination]) -> None:

@@ -6,6 +6,7 @@ Attributes are written once for all results that are alike; tool, agent, ids and
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from functools import lru_cache
 from hashlib import blake2b
 from typing import TypeAlias, TypeVar, get_args
@@ -21,6 +22,7 @@ from toolgauge.model.observations import OTHER_ERROR
 from toolgauge.model.outcomes import (
     Errored,
     Finding,
+    Level,
     NotEvaluated,
     Outcome,
     OutcomeWord,
@@ -117,7 +119,7 @@ _EVALUATOR_VERSION = "toolgauge.evaluator.version"
 SPAN_ATTRIBUTES, EVENT_ATTRIBUTES, RECORD_ATTRIBUTES = tag(9), tag(3), tag(6)
 OUTCOME_WORDS: tuple[OutcomeWord, ...] = ("pass", "fail", "not_evaluated", "error")
 
-_EVENT_OUTCOMES: dict[EventsMode, frozenset[OutcomeWord]] = {
+_OUTCOMES: dict[EventsMode, frozenset[OutcomeWord]] = {
     "scored": frozenset({"pass", "fail", "error"}),
     "failed": frozenset({"fail", "error"}),
     "all": frozenset(OUTCOME_WORDS),
@@ -131,14 +133,30 @@ _MAX_NAME, _MAX_WHY, _MAX_SENTENCE = 80, 300, 800
 _Attribute: TypeAlias = tuple[str, AttributeValue]
 
 
+class ScoreFilter(Struct, frozen=True):
+    """What a score table takes: by default results of trajectories that were scored, and failed ones of calls."""
+
+    results: EventsMode | None = None
+    criteria: tuple[str, ...] = ()
+
+    def takes(self, criterion: str, level: Level, word: OutcomeWord) -> bool:
+        """Return whether it takes such a result."""
+        by_default: EventsMode = "scored" if level == "trajectory" else "failed"
+        is_named = not self.criteria or any(fnmatchcase(criterion, glob) for glob in self.criteria)
+        return is_named and word in _OUTCOMES[self.results or by_default]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmitSettings:
-    """Selects results for log records (`events`), how scores reach the trace (`annotate`) and in whose words; `metrics` caps labels."""
+    """Selects results for log records (`events`) and for score tables (`scores`, one a destination), how scores reach
+    the trace (`annotate`) and in whose words; `metrics` caps labels.
+    """
 
     events: EventsMode = "failed"
     annotate: AnnotateMode = "both"
     annotate_form: tuple[AnnotateForm, ...] = ("toolgauge",)
     trace_url: str | None = None
+    scores: tuple[ScoreFilter, ...] = ()
     metrics: MetricsSettings = field(default_factory=MetricsSettings)
 
 
@@ -257,7 +275,7 @@ class ResultWriter:
 
     def __init__(self, redactor: Redactor, settings: EmitSettings) -> None:
         self._redactor = redactor
-        self._records = {word: _begin_record(word) for word in _EVENT_OUTCOMES[settings.events]}
+        self._records = {word: _begin_record(word) for word in _OUTCOMES[settings.events]}
         self.writes_spans = settings.annotate in {"both", "scorecard"}
         # Without it: 20 % of all CPU.
         self._written: BoundedCache[Hashable, ResultParts] = BoundedCache()

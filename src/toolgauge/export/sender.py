@@ -7,11 +7,10 @@ Whether an error may be retried is decided when it becomes a verdict.
 import asyncio
 import contextlib
 import errno
-import re
 import ssl
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
@@ -21,12 +20,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
-import grpc
-import grpc.aio
 from google.protobuf.message import DecodeError
-from google.rpc.error_details_pb2 import RetryInfo
-from google.rpc.status_pb2 import Status
-from grpc import StatusCode
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceResponse
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
@@ -37,9 +31,8 @@ from toolgauge.model.errors import StartError
 from toolgauge.model.ports import Exporter
 from toolgauge.net.settings import ClientTls
 from toolgauge.net.throttle import Throttle
-from toolgauge.net.tls import client_context, handshake_cause, read_pem, tls_cause
-from toolgauge.otlp.request import SERVICES
-from toolgauge.settings import SECOND, file_path
+from toolgauge.net.tls import client_context, handshake_cause, tls_cause
+from toolgauge.settings import SECOND
 
 # A larger response is an attack, or another protocol.
 MAX_RESPONSE_BYTES = 4 << 20
@@ -227,38 +220,57 @@ class Handshakes:
         return self._cause
 
 
-class HttpSender:
-    """One connection pool."""
+@dataclass(frozen=True, slots=True)
+class HttpAnswer:
+    """A whole response; `retry_after_s` is the wait that it asks for."""
+
+    status: int
+    body: bytes
+    content_type: str
+    retry_after_s: float | None = None
+
+    @property
+    def verdict(self) -> Verdict:
+        """Judge the request by the status alone."""
+        if 200 <= self.status < 300:
+            return DELIVERED
+        reason = f"http_{self.status}"
+        if self.status in _TRANSIENT:
+            return Transient(reason, self.retry_after_s)
+        return Permanent(reason, self.status in _LASTING, self.status in _ABOUT_CONTENT)
+
+
+class HttpClient:
+    """One connection pool. Of refusals the body is read where the client `reads_errors`."""
 
     def __init__(
-        self, settings: DestinationSettings, *, metadata: tuple[tuple[str, str], ...], user_agent: str
+        self,
+        tls: ClientTls | None,
+        timeout_ns: int,
+        *,
+        connections: int,
+        headers: Mapping[str, str],
+        reads_errors: bool = False,
     ) -> None:
-        self._settings = settings
-        self._gzip = settings.compression == "gzip"
-        self._headers = {
-            **dict(metadata),
-            "Content-Type": _PROTOBUF,
-            "User-Agent": f"{user_agent} {aiohttp.http.SERVER_SOFTWARE}",
-            **({"Content-Encoding": "gzip"} if self._gzip else {}),
-        }
-        self._urls: dict[Signal, str] = {signal: url for signal in SIGNALS if (url := settings.url(signal)) is not None}
-        self._proxies: dict[Signal, str | None] = {}
-        self._tls = settings.client_tls
-        self._server_name = None if self._tls is None else self._tls.server_name_override
-        self._handshakes = Handshakes(self._tls, "http/1.1")
+        self._tls, self._timeout_s, self._connections = tls, timeout_ns / SECOND, connections
+        self._headers = headers
+        self._reads_errors = reads_errors
+        self._proxies: dict[str, str | None] = {}
+        self._server_name = None if tls is None else tls.server_name_override
+        self._handshakes = Handshakes(tls, "http/1.1")
         self._session: aiohttp.ClientSession | None = None
         self._replaced: aiohttp.ClientSession | None = None
 
-    async def start(self) -> None:
+    async def start(self, urls: Iterable[str]) -> None:
         """Open the pool; it connects with the first request. Raise `StartError` when a TLS file or the proxy cannot be used."""
-        self._proxies = {signal: proxy_of(url) for signal, url in self._urls.items()}
+        self._proxies = {_origin(url): proxy_of(url) for url in urls}
         self._session = self._opened()
 
     def _opened(self) -> aiohttp.ClientSession:
         secure: ssl.SSLContext | bool = True if self._tls is None else client_context(self._tls)
         return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=self._settings.queue.num_consumers, ssl=secure),
-            timeout=aiohttp.ClientTimeout(total=self._settings.timeout / SECOND),
+            connector=aiohttp.TCPConnector(limit=self._connections, ssl=secure),
+            timeout=aiohttp.ClientTimeout(total=self._timeout_s),
             headers=self._headers,
             cookie_jar=aiohttp.DummyCookieJar(),
         )
@@ -269,35 +281,26 @@ class HttpSender:
         if replaced is not None:
             await replaced.close()
 
-    async def send(self, signal: Signal, body: bytes) -> Verdict:
-        """Send once."""
+    async def exchange(self, method: str, url: str, data: bytes | None) -> HttpAnswer | Transient | Permanent:
+        """Send once and return the response, or a verdict where there is none."""
         session = self._session
         if session is None:
             return Transient("closed")
-        url = self._urls.get(signal)
-        if url is None:
-            return Permanent("no_endpoint")
-        data = await compressed(body) if self._gzip else body
         try:
-            async with session.post(
+            async with session.request(
+                method,
                 url,
                 data=data,
                 allow_redirects=False,
                 server_hostname=self._server_name,
-                proxy=self._proxies.get(signal),
+                proxy=self._proxies.get(_origin(url)),
             ) as response:
-                status = response.status
-                if status in _TRANSIENT:
-                    return Transient(f"http_{status}", asked_wait_s(response))
-                if not 200 <= status < 300:
-                    is_about_content = status in _ABOUT_CONTENT
-                    return Permanent(f"http_{status}", status in _LASTING, is_about_content)
-                answer = b""
-                while chunk := await response.content.readany():
-                    answer += chunk
-                    if len(answer) > MAX_RESPONSE_BYTES:
+                body = b""
+                while (response.ok or self._reads_errors) and (chunk := await response.content.readany()):
+                    body += chunk
+                    if len(body) > MAX_RESPONSE_BYTES:
                         return Permanent("response_too_large")
-                return delivered(signal, answer if response.content_type == _PROTOBUF else b"")
+                return HttpAnswer(response.status, body, response.content_type, asked_wait_s(response))
         except FAILURES as error:
             verdict = failed(error)
             if url.startswith("https://") and verdict == Transient("connection"):
@@ -311,6 +314,45 @@ class HttpSender:
         for session in sessions:
             if session is not None:
                 await session.close()
+
+
+def _origin(url: str) -> str:
+    return "://".join(urlsplit(url)[:2])
+
+
+class HttpSender:
+    """Sends OTLP over HTTP."""
+
+    def __init__(
+        self, settings: DestinationSettings, *, metadata: tuple[tuple[str, str], ...], user_agent: str
+    ) -> None:
+        self._gzip = settings.compression == "gzip"
+        headers = {
+            **dict(metadata),
+            "Content-Type": _PROTOBUF,
+            "User-Agent": f"{user_agent} {aiohttp.http.SERVER_SOFTWARE}",
+            **({"Content-Encoding": "gzip"} if self._gzip else {}),
+        }
+        self._urls: dict[Signal, str] = {signal: url for signal in SIGNALS if (url := settings.url(signal)) is not None}
+        self._client = HttpClient(
+            settings.client_tls, settings.timeout, connections=settings.queue.num_consumers, headers=headers
+        )
+        self.renew, self.close = self._client.renew, self._client.close
+
+    async def start(self) -> None:
+        """Open the pool, as `HttpClient.start`."""
+        await self._client.start(self._urls.values())
+
+    async def send(self, signal: Signal, body: bytes) -> Verdict:
+        """Send once."""
+        url = self._urls.get(signal)
+        if url is None:
+            return Permanent("no_endpoint")
+        answer = await self._client.exchange("POST", url, await compressed(body) if self._gzip else body)
+        if not isinstance(answer, HttpAnswer):
+            return answer
+        is_read = isinstance(answer.verdict, Delivered) and answer.content_type == _PROTOBUF
+        return delivered(signal, answer.body) if is_read else answer.verdict
 
 
 def retry_after_s(value: str | None, now_s: float) -> float | None:
@@ -352,125 +394,6 @@ async def compressed(body: bytes) -> bytes:
     return compress()
 
 
-_TRANSIENT_CODES = ("cancelled", "deadline_exceeded", "aborted", "out_of_range", "unavailable", "data_loss")
-_LASTING_CODES = ("unauthenticated", "permission_denied", "unimplemented", "not_found")
-# INVALID_ARGUMENT is what the protocol asks for; gRPC itself answers the others to bytes that it cannot decode, or too many.
-_CODES_ABOUT_CONTENT = ("invalid_argument", "resource_exhausted", "internal", "unknown")
-_MAX_METADATA_BYTES = 1 << 20
-# Details of gRPC's connection errors: the code is the same for a closed port and for a bad certificate.
-_TLS_FAILED = re.compile(r"failed to connect.*(?:handshake failed|hostname verification)", re.IGNORECASE | re.DOTALL)
-_NO_CONNECTION = ("failed to connect", "errors resolving", "DNS resolution failed")
-# Texts in these details, and their meaning.
-_CAUSES = {
-    "http1.x server": "it answers in HTTP/1, not gRPC: is `protocol: http` meant?",
-    "Connection refused": CONNECTION_REFUSED,
-    "hostname lookup": UNKNOWN_HOST,
-    "DNS resolution failed": UNKNOWN_HOST,
-}
-
-
-class GrpcSender:
-    """One channel; gRPC reconnects by itself."""
-
-    def __init__(
-        self, settings: DestinationSettings, *, metadata: tuple[tuple[str, str], ...], user_agent: str
-    ) -> None:
-        self._settings = settings
-        self._endpoint = settings.endpoint or ""
-        self._timeout_s = settings.timeout / SECOND
-        # Made once: gRPC would make one of the same of them with every call.
-        self._metadata = grpc.aio.Metadata(*metadata)
-        self._user_agent = user_agent
-        self._channel: grpc.aio.Channel | None = None
-        self._calls: dict[Signal, grpc.aio.UnaryUnaryMultiCallable[bytes, bytes]] = {}
-        # The URL's scheme decides; without one the settings do.
-        self._tls = settings.client_tls
-        if self._endpoint.startswith(("https://", "http://")):
-            self._tls = (self._tls or ClientTls()) if self._endpoint.startswith("https://") else None
-        self._handshakes = Handshakes(self._tls, "h2")
-
-    async def start(self) -> None:
-        """Open the channel; it connects with the first request. Raise `StartError` when a TLS file cannot be used."""
-        tls, address = self._tls, target(self._endpoint)
-        gzip = self._settings.compression == "gzip"
-        compression = grpc.Compression.Gzip if gzip else grpc.Compression.NoCompression
-        options = tuple(self._options(address))
-        if tls is None:
-            channel = grpc.aio.insecure_channel(address, compression=compression, options=options)
-        else:
-            # gRPC takes any text for a certificate and fails with each request; OpenSSL looks at it now.
-            client_context(tls)
-            files = (tls.ca_file, tls.key_file, tls.cert_file)
-            pems = [None if file is None else read_pem(file_path(file)) for file in files]
-            credentials = grpc.ssl_channel_credentials(*pems)
-            channel = grpc.aio.secure_channel(address, credentials, compression=compression, options=options)
-        self._calls = {signal: channel.unary_unary(f"/{service}/Export") for signal, service in SERVICES.items()}
-        self._channel = channel
-
-    def _options(self, address: str) -> Iterator[tuple[str, int | str]]:
-        yield "grpc.primary_user_agent", self._user_agent
-        yield "grpc.max_send_message_length", -1
-        yield "grpc.max_receive_message_length", MAX_RESPONSE_BYTES
-        # An answer with a longer message would be taken for RESOURCE_EXHAUSTED, whatever its code is; gRPC allows 8 KiB.
-        yield "grpc.max_metadata_size", _MAX_METADATA_BYTES
-        yield "grpc.absolute_max_metadata_size", _MAX_METADATA_BYTES
-        # Retries are the queue's, which counts them.
-        yield "grpc.enable_retries", 0
-        # A destination that is back should be found within seconds; gRPC would take up to two minutes.
-        yield "grpc.initial_reconnect_backoff_ms", 250
-        yield "grpc.min_reconnect_backoff_ms", 2000
-        yield "grpc.max_reconnect_backoff_ms", 2000
-        yield "grpc.use_local_subchannel_pool", 1
-        # With `http_proxy` in the environment gRPC asks the proxy even for this machine's own ports.
-        yield "grpc.enable_http_proxy", int(not is_on_this_machine(address))
-        if self._tls is not None and self._tls.server_name_override is not None:
-            yield "grpc.ssl_target_name_override", self._tls.server_name_override
-
-    async def renew(self) -> None:
-        """Use changed TLS files from now on; requests under way end over the channel they began on."""
-        old = self._channel
-        await self.start()
-        if old is not None:
-            await old.close(self._timeout_s)
-
-    async def send(self, signal: Signal, body: bytes) -> Verdict:
-        """Send once."""
-        call = self._calls.get(signal)
-        if call is None:
-            return Transient("closed")
-        try:
-            response = await call(body, timeout=self._timeout_s, metadata=self._metadata)
-        except grpc.aio.AioRpcError as error:
-            code, details = error.code(), error.details() or ""
-            reason = code.name.lower()
-            retry_after_s = _retry_after_s(error)
-            if reason in _TRANSIENT_CODES or (code is StatusCode.RESOURCE_EXHAUSTED and retry_after_s is not None):
-                if code is StatusCode.UNAVAILABLE and details.startswith(_NO_CONNECTION):
-                    reason, cause = await self._no_connection(details)
-                    return Transient(reason, retry_after_s, cause)
-                return Transient(reason, retry_after_s)
-            return Permanent(
-                reason, is_lasting=reason in _LASTING_CODES, is_about_content=reason in _CODES_ABOUT_CONTENT
-            )
-        return delivered(signal, response)
-
-    async def _no_connection(self, details: str) -> tuple[str, str]:
-        """Return the reason and the cause of a failed connection."""
-        cause = next((cause for words, cause in _CAUSES.items() if words in details), "")
-        if cause or self._tls is None:
-            return "unavailable", cause
-        cause = tls_cause(details)
-        is_tls = bool(cause) or _TLS_FAILED.match(details) is not None
-        return "tls" if is_tls else "unavailable", cause or await self._handshakes.cause(target(self._endpoint))
-
-    async def close(self) -> None:
-        """Close the channel and drop it: gRPC keeps a thread and sockets for as long as there is one."""
-        channel, self._channel = self._channel, None
-        self._calls = {}
-        if channel is not None:
-            await channel.close(None)
-
-
 def target(endpoint: str) -> str:
     """Make the channel's target of `host:port` or a URL; a URL without a port has the one of its scheme."""
     scheme, separator, rest = endpoint.partition("://")
@@ -479,13 +402,3 @@ def target(endpoint: str) -> str:
     address = rest.partition("/")[0].rpartition("@")[2]
     has_port = ":" in address.rpartition("]")[2]
     return address if has_port else f"{address}:{443 if scheme == 'https' else 80}"
-
-
-def _retry_after_s(error: grpc.aio.AioRpcError) -> float | None:
-    for key, value in error.trailing_metadata() or ():
-        if key == "grpc-status-details-bin" and isinstance(value, bytes):
-            info = RetryInfo()
-            with contextlib.suppress(DecodeError):
-                if any(detail.Unpack(info) for detail in Status.FromString(value).details):
-                    return max(0.0, info.retry_delay.seconds + info.retry_delay.nanos / 1e9)
-    return None

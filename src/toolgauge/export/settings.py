@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, field_validator, model_validator
 
 from toolgauge.export.recording_file import recording_ending
-from toolgauge.model.delivery import Signal
+from toolgauge.model.delivery import OtlpSignal
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.records import ENVIRONMENT, VERSION
 from toolgauge.net.settings import ClientTls, KafkaClientSettings, ListenerSettings, Topic
@@ -42,7 +42,7 @@ Transport: TypeAlias = Literal["grpc", "http"]
 Compression: TypeAlias = Literal["gzip", "none"]
 WebhookFormat: TypeAlias = Literal["json", "alertmanager"]
 DestinationName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_./-]{1,64}$")]
-SIGNALS: tuple[Signal, ...] = ("traces", "metrics", "logs")
+SIGNALS: tuple[OtlpSignal, ...] = ("traces", "metrics", "logs")
 
 
 # Binary headers (`-bin`) would need bytes, and `grpc-` belongs to the protocol.
@@ -150,7 +150,7 @@ class DestinationSettings(Section):
     traces_endpoint: Url | None = None
     metrics_endpoint: Url | None = None
     logs_endpoint: Url | None = None
-    signals: Annotated[tuple[Signal, ...], Field(min_length=1)] = SIGNALS
+    signals: Annotated[tuple[OtlpSignal, ...], Field(min_length=1)] = SIGNALS
     protocol: Annotated[
         Transport, BeforeValidator(_protocol, json_schema_input_type=Literal["grpc", "http", "http/protobuf"])
     ] = "grpc"
@@ -183,9 +183,9 @@ class DestinationSettings(Section):
         return self
 
     @property
-    def signal_endpoints(self) -> dict[Signal, str]:
+    def signal_endpoints(self) -> dict[OtlpSignal, str]:
         """Whole URLs by signal, where given."""
-        urls: dict[Signal, str | None] = {
+        urls: dict[OtlpSignal, str | None] = {
             "traces": self.traces_endpoint,
             "metrics": self.metrics_endpoint,
             "logs": self.logs_endpoint,
@@ -202,7 +202,7 @@ class DestinationSettings(Section):
         """How TLS is spoken; `None` for plain text."""
         return None if self.tls is None or self.tls.insecure else self.tls
 
-    def url(self, signal: Signal) -> str | None:
+    def url(self, signal: OtlpSignal) -> str | None:
         """Return the whole URL of a signal for HTTP, the target for gRPC; `None` when the signal is not sent here."""
         if signal not in self.signals:
             return None
@@ -235,7 +235,7 @@ class KafkaTopics(Section):
 class KafkaExporterSettings(KafkaClientSettings):
     """Messages as the Collector's kafka exporter writes them with `partition_traces_by_id`: one a trace and request."""
 
-    signals: Annotated[tuple[Signal, ...], Field(min_length=1)] = SIGNALS
+    signals: Annotated[tuple[OtlpSignal, ...], Field(min_length=1)] = SIGNALS
     topics: KafkaTopics = KafkaTopics()
     producer: KafkaProducerSettings = KafkaProducerSettings()
     timeout: PositiveDuration = 10 * SECOND
@@ -302,7 +302,8 @@ def checked_headers(headers: Mapping[str, str], destination: str) -> Iterator[tu
         yield key.lower(), value
 
 
-def _destinations(value: object) -> object:
+def as_list(value: object) -> object:
+    """Read a section that may be one of several, a list of them, or null for none."""
     match value:
         case None:
             return ()
@@ -312,18 +313,19 @@ def _destinations(value: object) -> object:
             return (one,)
 
 
-def _as_people_write(value: Sequence[Section]) -> object:
+def as_written(value: Sequence[Section]) -> object:
+    """Write sections as `as_list` reads them."""
     dumped = [exporter.model_dump(mode="json") for exporter in value]
     return dumped if len(dumped) > 1 else dumped[0] if dumped else None
 
 
 Destinations = Annotated[
     tuple[DestinationSettings, ...],
-    BeforeValidator(_destinations, json_schema_input_type=DestinationSettings | tuple[DestinationSettings, ...] | None),
-    PlainSerializer(_as_people_write, when_used="json"),
+    BeforeValidator(as_list, json_schema_input_type=DestinationSettings | tuple[DestinationSettings, ...] | None),
+    PlainSerializer(as_written, when_used="json"),
 ]
 Webhooks = Annotated[
     tuple[WebhookSettings, ...],
-    BeforeValidator(_destinations, json_schema_input_type=WebhookSettings | tuple[WebhookSettings, ...] | None),
-    PlainSerializer(_as_people_write, when_used="json"),
+    BeforeValidator(as_list, json_schema_input_type=WebhookSettings | tuple[WebhookSettings, ...] | None),
+    PlainSerializer(as_written, when_used="json"),
 ]

@@ -1,9 +1,11 @@
-"""Config -> the destinations: those of `exporters.otlp`, Kafka, the recording, and the exporters that other packages bring."""
+"""Config -> the destinations: OTLP, Kafka, the recording, backends of scores, and the exporters that other packages bring."""
 
 from collections.abc import Sequence
 
 from toolgauge import plugins
-from toolgauge.config.model import Config, extensions
+from toolgauge.backends.score_destination import ScoreDestination
+from toolgauge.backends.vendors import backend_destination
+from toolgauge.config.model import Config, backends, extensions
 from toolgauge.export.destination import HOP_HEADER, Destination, exporter_destination, otlp_destination
 from toolgauge.export.fan_out import FanOut
 from toolgauge.export.recording_file import RecordingFile, Rotation
@@ -31,7 +33,13 @@ def make_outbox(config: Config, metrics: SelfMetrics, *, hop_id: str, ledger: Le
     for name, settings in extensions(config.exporters):
         exporter: Exporter = plugins.exporter(name)(settings)
         destinations.append(exporter_destination(name, exporter, metrics, ledger))
-    return FanOut(destinations, metrics, ledger=ledger)
+    for name, backend in backends(config.exporters).items():
+        destinations.append(backend_destination(name, backend, metrics, USER_AGENT, ledger))
+    outbox = FanOut(destinations, metrics, ledger=ledger)
+    metrics.scores_waiting.observe = lambda: {
+        (each.name,): each.waiting for each in outbox.destinations if isinstance(each, ScoreDestination)
+    }
+    return outbox
 
 
 def otlp_fan_out(exporters: Sequence[DestinationSettings], metrics: SelfMetrics, *, hop_id: str) -> FanOut:
@@ -45,6 +53,7 @@ def renewed_destinations(
 ) -> list[Destination]:
     """Make the destinations of `make_outbox`, but keep those in use whose settings stay as they are."""
     by_name = {destination.name: destination for destination in in_use if destination.is_of_otlp}
+    by_backend = {each.name: each for each in in_use if isinstance(each, ScoreDestination)}
     destinations: list[Destination] = []
     for number, exporter in enumerate(config.exporters.otlp, 1):
         settings = _named(exporter, number)
@@ -52,7 +61,13 @@ def renewed_destinations(
         if known is None or known.settings != settings:
             known = otlp_destination(settings, metrics, hop_id, USER_AGENT, ledger)
         destinations.append(known)
-    destinations.extend(destination for destination in in_use if not destination.is_of_otlp)
+    for name, backend in backends(config.exporters).items():
+        known = by_backend.get(name)
+        if known is None or known.backend != backend:
+            known = backend_destination(name, backend, metrics, USER_AGENT, ledger)
+        destinations.append(known)
+    renewed = {*by_name.values(), *by_backend.values()}
+    destinations.extend(destination for destination in in_use if destination not in renewed)
     return destinations
 
 
@@ -83,6 +98,13 @@ def destination_names(config: Config) -> list[str]:
 
 
 def announced_destinations(config: Config) -> list[str]:
-    """Name everything that `exporters` writes to, the recording included."""
+    """Name everything that `exporters` writes to, the recording and backends of scores included."""
     file = config.exporters.file
-    return destination_names(config) + ([] if file is None else [f"the file `{file.path}` (requests as received)"])
+    tables = [
+        f"`{name}` at {redacted_url(each.endpoint)} (scores)" for name, each in backends(config.exporters).items()
+    ]
+    return (
+        destination_names(config)
+        + tables
+        + ([] if file is None else [f"the file `{file.path}` (requests as received)"])
+    )

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from toolgauge import plugins
 from toolgauge.assemble.assembler import Assembler
-from toolgauge.config.model import Config
+from toolgauge.config.model import Config, backends
 from toolgauge.config.tool_definitions import load_tool_definitions
 from toolgauge.export.redact import Redactor
 from toolgauge.export.results import EmitSettings
@@ -287,6 +287,7 @@ def emit_settings(config: Config) -> EmitSettings:
         annotate=config.annotate,
         annotate_form=config.annotate_form,
         trace_url=config.trace_url,
+        scores=tuple(backend.scores for backend in backends(config.exporters).values()),
         metrics=config.metrics,
     )
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, Literal, TypeAlias, TypeVar
 
+from toolgauge.backends.settings import VENDORS
 from toolgauge.config.load import FileState, Sources, empty_files
-from toolgauge.config.model import Config
+from toolgauge.config.model import Config, backends
 from toolgauge.config.problems import Node, plain, spelled
 from toolgauge.judge.client import Client
 from toolgauge.model.errors import ConfigError, StartError, ToolgaugeError
@@ -229,7 +230,7 @@ class Reloader(RuntimeReloader[Service]):
     async def _adopt(self, loaded: Loaded, kept: dict[str, str]) -> object:
         service, config, rules = self._service, loaded.config, loaded.rules
         old, exporters = self._config.exporters, config.exporters
-        if exporters.otlp != old.otlp:
+        if exporters.otlp != old.otlp or backends(exporters) != backends(old):
             try:
                 destinations = renewed_destinations(
                     config, service.metrics, service.outbox.destinations, hop_id=service.hop_id, ledger=service.ledger
@@ -237,17 +238,20 @@ class Reloader(RuntimeReloader[Service]):
                 await service.outbox.replace(destinations)
             except (ConfigError, StartError) as error:
                 kept["exporters.otlp"] = error.message
-                exporters = exporters.model_copy(update={"otlp": old.otlp})
+                as_before = {name: getattr(old, name) for name in ("otlp", *VENDORS)}
+                exporters = exporters.model_copy(update=as_before)
         if loaded.client is not None and config.judge is not None:
             judges = make_judges(config.judge, loaded.client, service.metrics.judge, redactor(config).content)
             await service.judges.replace(judges)
         elif service.judges.has_judges and not asks_judge(loaded.criteria):
             await service.judges.replace(None)
 
+        running = config.model_copy(update={"exporters": exporters})
+
         def adopt() -> None:
             if rules is not None:
                 service.pipeline.adopt(rules)
-            service.emitter.adopt(emit_settings(config), redactor(config))
+            service.emitter.adopt(emit_settings(running), redactor(config))
 
         # As soon as the worker is done with its current work.
         service.worker.post(adopt)
@@ -331,7 +335,7 @@ def waits_for_start(key: str) -> bool:
     """Return whether a change of this key takes effect at the next start only."""
     section, _, name = key.partition(".")
     # Receivers and exporters of other packages are opened once.
-    if section in ("receivers", "exporters") and name.partition(".")[0] not in ("", "otlp"):
+    if section in ("receivers", "exporters") and name.partition(".")[0] not in ("", "otlp", *VENDORS):
         return True
     return any(key == known or key.startswith(f"{known}.") for known in _AT_START)
 

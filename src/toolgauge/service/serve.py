@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from toolgauge.backends.score_destination import ScoreDestination
 from toolgauge.config.model import Config
 from toolgauge.export.emitter import Emitter, resource_from_environment
 from toolgauge.export.fan_out import FanOut
@@ -236,7 +237,8 @@ def _durable(
 
 def _make_inbox(config: Config, outbox: FanOut, metrics: SelfMetrics) -> Inbox:
     # Requests in the inbox count against the room of the queues: with half of it, a full inbox never fills them.
-    queues = [destination.settings.queue.max_bytes // 2 for destination in outbox.destinations]
+    takers = [each for each in outbox.destinations if not isinstance(each, ScoreDestination)]
+    queues = [destination.settings.queue.max_bytes // 2 for destination in takers]
     inbox = Inbox(min(config.inbox.max_bytes, *queues) if queues else config.inbox.max_bytes)
     metrics.inbox_bytes.observe = lambda: {(): inbox.size_bytes}
     return inbox

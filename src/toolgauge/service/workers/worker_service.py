@@ -5,6 +5,7 @@ import logging
 import os
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 
+from toolgauge.backends.settings import VENDORS, BackendSettings
 from toolgauge.config.model import Config, Receivers
 from toolgauge.export.settings import QueueSettings
 from toolgauge.model.delivery import Answer, Outgoing, Refused
@@ -192,7 +193,12 @@ def share(config: Config, number: int, workers: int) -> Config:
 
     exporters, assemble, judge, state = config.exporters, config.assemble, config.judge, config.state
     kafka, late = exporters.kafka, assemble.late_memory
-    out = {
+    tables: dict[str, tuple[BackendSettings, ...]] = {vendor: getattr(exporters, vendor) for vendor in VENDORS}
+    out: dict[str, object] = {
+        **{
+            vendor: tuple(each.model_copy(update={"queue": queue(each.queue)}) for each in section)
+            for vendor, section in tables.items()
+        },
         "file": None,
         "webhook": (),
         "prometheus": None,

@@ -1,0 +1,76 @@
+"""MLflow: assessments of a trace and of its spans (`/api/3.0/mlflow/traces/<id>/assessments`).
+
+An assessment has no id of ours: those of the trace are looked up first, and the one with our id in its metadata is updated.
+A conversation has no assessments of its own: its scores go to the trace of its last turn.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from toolgauge.backends.score_sender import Exchange, Request, Rest
+from toolgauge.export.score_lines import Score
+
+_NOT_FOUND = 404
+_ID = "toolgauge_id"
+_MASK = "feedback,rationale,metadata"
+
+
+class _Assessment(msgspec.Struct):
+    assessment_id: str
+    metadata: Mapping[str, str] = {}
+
+
+class _TraceInfo(msgspec.Struct):
+    assessments: Sequence[_Assessment] = ()
+
+
+class _Trace(msgspec.Struct):
+    trace_info: _TraceInfo
+
+
+class _Answer(msgspec.Struct):
+    trace: _Trace
+
+
+def write(scores: Sequence[Score]) -> Exchange:
+    """Look each trace up, then create or update its assessments."""
+    late: list[Score] = []
+    wanted = [score for score in scores if score.word != "not_evaluated"]
+    for trace_id in dict.fromkeys(score.trace_id for score in wanted):
+        of_trace = [score for score in wanted if score.trace_id == trace_id]
+        path = f"/api/3.0/mlflow/traces/tr-{trace_id}"
+        answer = yield Request(method="GET", path=path, reads=(_NOT_FOUND,))
+        if answer.status == _NOT_FOUND:
+            late += of_trace
+            continue
+        known = msgspec.json.decode(answer.body, type=_Answer).trace.trace_info.assessments
+        by_id = {each.metadata.get(_ID): each.assessment_id for each in known}
+        for score in of_trace:
+            body: dict[str, Any] = {"assessment": _assessment(score)}
+            assessment_id = by_id.get(score.id)
+            if assessment_id is None:
+                yield Request(path=f"{path}/assessments", body=body)
+            else:
+                body["assessment"]["assessment_id"] = assessment_id
+                body["update_mask"] = _MASK
+                yield Request(method="PATCH", path=f"{path}/assessments/{assessment_id}", body=body)
+    return Rest(late=late, left_out=len(scores) - len(wanted))
+
+
+def _assessment(score: Score) -> dict[str, Any]:
+    error = {"error_code": score.reason, "error_message": score.explanation}
+    session = {} if score.session_id is None else {"session": score.session_id}
+    return {
+        "assessment_name": score.name,
+        "trace_id": f"tr-{score.trace_id}",
+        **({"span_id": score.span_id} if score.level == "call" else {}),
+        "source": {
+            "source_type": "LLM_JUDGE" if score.by_judge else "CODE",
+            "source_id": f"toolgauge/{score.evaluator}",
+        },
+        "feedback": {"error": error} if score.value is None else {"value": score.value},
+        "rationale": score.explanation,
+        "metadata": {**score.metadata, **session, "outcome": score.word, _ID: score.id},
+    }

@@ -1,0 +1,84 @@
+"""Opik: feedback scores of traces, spans and threads (`/v1/private/.../feedback-scores`).
+
+Opik derives the id of a trace from the OpenTelemetry one and from the earliest span that it saw first: the trace is looked
+up by the part that is known, and the ids of its spans follow. A score is overwritten by one of the same name.
+"""
+
+import hashlib
+import uuid
+from collections.abc import Sequence
+from urllib.parse import urlencode
+
+import msgspec
+
+from toolgauge.backends.score_sender import Exchange, Request, Rest
+from toolgauge.backends.settings import OpikSettings
+from toolgauge.export.score_lines import Score
+
+_PRIVATE = "/v1/private"
+_HASHED_BYTES = 10
+# A thread takes scores once it is inactive.
+_NOT_YET = (404, 409)
+
+
+class _Trace(msgspec.Struct):
+    id: str
+
+
+class _Page(msgspec.Struct):
+    content: Sequence[_Trace]
+
+
+def write(scores: Sequence[Score], settings: OpikSettings) -> Exchange:
+    """Look the traces up, then write scores of traces, spans and threads."""
+    late: list[Score] = []
+    items: dict[str, list[tuple[Score, dict[str, object]]]] = {"traces": [], "spans": [], "traces/threads": []}
+    numbers = [score for score in scores if score.value is not None]
+    found: dict[str, str | None] = {}
+    for score in numbers:
+        if score.is_of_session:
+            items["traces/threads"].append((score, {"thread_id": score.session_id}))
+            continue
+        if score.trace_id not in found:
+            answer = yield Request(method="GET", path=_search(score.trace_id, settings))
+            page = msgspec.json.decode(answer.body, type=_Page).content
+            found[score.trace_id] = page[0].id if page else None
+        trace_id = found[score.trace_id]
+        if trace_id is None:
+            late.append(score)
+        elif score.level == "call" and score.span_id is not None:
+            items["spans"].append((score, {"id": opik_id(score.span_id, uuid.UUID(trace_id).bytes[:6])}))
+        else:
+            items["traces"].append((score, {"id": trace_id}))
+    for kind, of_kind in items.items():
+        if of_kind:
+            body = {"scores": [{**target, **_score(score, settings)} for score, target in of_kind]}
+            answer = yield Request(method="PUT", path=f"{_PRIVATE}/{kind}/feedback-scores", body=body, reads=_NOT_YET)
+            late += [score for score, _ in of_kind] if answer.status in _NOT_YET else []
+    return Rest(late=late, left_out=len(scores) - len(numbers))
+
+
+def opik_id(otel_id: str, time: bytes) -> str:
+    """Make a UUIDv7 of 6 bytes of time and the hash of a span's or trace's id."""
+    hashed = bytearray(hashlib.sha256(bytes.fromhex(otel_id)).digest()[:_HASHED_BYTES])
+    hashed[0] = hashed[0] & 0x0F | 0x70
+    hashed[2] = hashed[2] & 0x3F | 0x80
+    return str(uuid.UUID(bytes=time + bytes(hashed)))
+
+
+def _search(trace_id: str, settings: OpikSettings) -> str:
+    known = opik_id(trace_id, bytes(6)).split("-", 2)[2]
+    filters = [{"field": "id", "operator": "ends_with", "value": known}]
+    query = {"project_name": settings.project, "size": 1, "filters": msgspec.json.encode(filters).decode()}
+    return f"{_PRIVATE}/traces?{urlencode(query)}"
+
+
+def _score(score: Score, settings: OpikSettings) -> dict[str, object]:
+    return {
+        "project_name": settings.project,
+        "name": score.name,
+        "value": score.value,
+        "category_name": score.word,
+        "reason": score.explanation,
+        "source": "sdk",
+    }

@@ -1,0 +1,165 @@
+"""The queue of a backend that takes scores: what a destination does, for requests that are lines of scores.
+
+Small requests are joined, requests that are too large are halved. A score whose span the backend does not have waits on its
+own, so that others pass. The books: accepted = delivered + left_out + dropped(reason) + waiting, in scores.
+"""
+
+import asyncio
+import random
+
+from msgspec.structs import replace
+
+from toolgauge.backends.score_sender import ScoreSender, ScoresTaken
+from toolgauge.backends.settings import BackendSettings
+from toolgauge.export.destination import Backoff, Destination, wait
+from toolgauge.export.score_lines import decoded, encoded
+from toolgauge.export.send_queue import SendQueue
+from toolgauge.export.sender import Delivered
+from toolgauge.model.delivery import Outgoing
+from toolgauge.selfmetrics import SelfMetrics
+from toolgauge.state.ledger import Ledger
+
+_JOINED_BYTES = 256 * 1024
+# At the end of the process: so many attempts for late scores, and the wait before each.
+_LAST_ATTEMPTS = 8
+_LAST_WAIT_S = 0.25
+
+
+class ScoreDestination(Destination):
+    """Sends scores to one backend."""
+
+    def __init__(
+        self, name: str, settings: BackendSettings, metrics: SelfMetrics, sender: ScoreSender, ledger: Ledger | None
+    ) -> None:
+        super().__init__(settings.as_destination(name), metrics, sender, ledger)
+        self.backend = settings
+        self.queue = SendQueue(max_bytes=settings.queue.max_bytes, own_reserve_bytes=0)
+        self._filter = settings.scores
+        self._late_retry = settings.retry.model_copy(update={"max_elapsed_time": settings.late})
+        self._late = set[asyncio.Task[None]]()
+        self._slots = asyncio.Semaphore(settings.queue.num_consumers)
+
+    @property
+    def waiting(self) -> float:
+        """Scores that were accepted and have not ended."""
+        cells = self._metrics.scores.cells
+        return sum(
+            count if outcome == "accepted" else -count
+            for (name, outcome, _), count in tuple(cells.items())
+            if name == self.name
+        )
+
+    def put(self, outgoing: Outgoing) -> bool:
+        """Queue the lines; False when there is no room."""
+        self._count("accepted", _scores(outgoing))
+        return super().put(outgoing)
+
+    async def _take(self) -> Outgoing | None:
+        while (first := await self.queue.take()) is not None:
+            taken = [first, *self.queue.take_more(_JOINED_BYTES - len(first.body))]
+            entries = tuple(entry for one in taken for entry in one.entries)
+            joined = replace(first, body=b"".join([one.body for one in taken]), entries=entries)
+            scores = decoded(joined.body)
+            wanted = [one for one in scores if self._filter.takes(one.name, one.level, one.word)]
+            self._count("left_out", _scores(joined) - len(wanted))
+            joined = self.queue.shrink(joined, encoded(wanted))
+            if wanted:
+                return joined
+            self._settle(joined)
+        return None
+
+    async def _deliver(self, outgoing: Outgoing) -> tuple[Outgoing, ...]:
+        late, halves = await self._send_once(outgoing)
+        if late is not None:
+            task = asyncio.create_task(self._send_late(late))
+            self._late.add(task)
+            task.add_done_callback(self._late.discard)
+        return halves
+
+    async def _work(self) -> None:
+        await super()._work()
+        if self._late:
+            await asyncio.wait(self._late)
+
+    async def _stop_tasks(self) -> None:
+        await super()._stop_tasks()
+        tasks = tuple(self._late)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _send_once(self, outgoing: Outgoing) -> tuple[Outgoing | None, tuple[Outgoing, ...]]:
+        """Send until the backend answers; return the late part, or the halves to send instead."""
+        async with self._slots:
+            verdict = await self._sent(outgoing)
+        count = _scores(outgoing)
+        if isinstance(verdict, Delivered):
+            taken = verdict if isinstance(verdict, ScoresTaken) else ScoresTaken()
+            self._count("delivered", count - taken.rejected - taken.left_out - taken.late.count(b"\n"))
+            self._count("left_out", taken.left_out)
+            self._count("dropped", taken.rejected, "rejected")
+            self.health.succeeded()
+            self.health.taken("scores")
+            rest = self.queue.shrink(outgoing, taken.late)
+            if rest.body:
+                return rest, ()
+            self._settle(rest)
+        elif verdict.is_about_content and count > 1:
+            if self._ledger is not None:
+                self._ledger.claim_deliveries(outgoing.entries)
+            lines = outgoing.body.splitlines(keepends=True)
+            halves = (lines[count // 2 :], lines[: count // 2])
+            return None, tuple(replace(outgoing, body=b"".join(half)) for half in halves)
+        else:
+            if verdict.is_lasting:
+                self.health.refused("scores", verdict.reason)
+            self._drop(outgoing, verdict.reason)
+        return None, ()
+
+    async def _send_late(self, late: Outgoing) -> None:
+        """Send scores again until the backend has their spans."""
+        began_s, backoff = _now_s(), Backoff(self._late_retry, random.random)
+        attempts = 0
+        waiting: list[Outgoing] = [late]
+        sending: list[Outgoing] = []
+        try:
+            while waiting:
+                wait_s = backoff.next_wait_s(elapsed_s=_now_s() - began_s, retry_after_s=None)
+                if wait_s is None:
+                    while waiting:
+                        self._drop(waiting.pop(), "no_span")
+                    return
+                if self._stopping.is_set():
+                    attempts += 1
+                    if attempts > _LAST_ATTEMPTS:
+                        while waiting:
+                            self._give_up(waiting.pop())
+                        return
+                    await asyncio.sleep(_LAST_WAIT_S)
+                else:
+                    await wait(self._stopping, wait_s)
+                waiting, sending = [], waiting
+                while sending:
+                    rest, sending[-1:] = await self._send_once(sending[-1])
+                    if rest is not None:
+                        waiting.append(rest)
+        except asyncio.CancelledError:
+            for part in (*waiting, *sending):
+                self._give_up(part)
+            raise
+
+    def _count(self, outcome: str, scores: int, reason: str = "") -> None:
+        if scores:
+            self._metrics.scores.add(scores, (self.name, outcome, reason))
+
+    def _count_lost(self, outgoing: Outgoing, spans: int, reason: str) -> None:
+        self._count("dropped", _scores(outgoing), reason)
+        self.health.dropped(outgoing.signal, reason, spans, self._metrics.scores.name)
+
+
+def _scores(outgoing: Outgoing) -> int:
+    return outgoing.body.count(b"\n")
+
+
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()

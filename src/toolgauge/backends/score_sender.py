@@ -1,0 +1,98 @@
+"""One attempt to write scores into a backend over HTTP.
+
+A vendor is a function that yields its requests one by one and is sent the answers, so that it does no I/O. Refusals that it
+does not read itself are judged here by their status, for all vendors alike.
+"""
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import msgspec
+
+from toolgauge.backends.settings import BackendSettings
+from toolgauge.export.score_lines import Score, decoded, encoded
+from toolgauge.export.sender import Delivered, HttpAnswer, HttpClient, Permanent, Transient, Verdict
+from toolgauge.model.delivery import Signal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """`path` is behind the endpoint; the vendor reads the answers with one of the statuses `reads` itself."""
+
+    path: str
+    body: object = None
+    method: str = "POST"
+    reads: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rest:
+    """The scores that the backend did not take: `late` ones whose span it does not have, and those it has no form for."""
+
+    late: Sequence[Score] = field(default=())
+    left_out: int = 0
+    rejected: int = 0
+
+
+Exchange: TypeAlias = Generator[Request, HttpAnswer, Rest]
+Write: TypeAlias = Callable[[Sequence[Score]], Exchange]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoresTaken(Delivered):
+    """The backend took the scores, except those that are `late`, as lines, and those it has no form for."""
+
+    late: bytes = b""
+    left_out: int = 0
+
+
+class ScoreSender:
+    """Writes scores by the `write` of a vendor."""
+
+    def __init__(self, settings: BackendSettings, write: Write, headers: Mapping[str, str]) -> None:
+        self._endpoint, self._write = settings.endpoint, write
+        tls = None if settings.tls is None or settings.tls.insecure else settings.tls
+        self._client = HttpClient(
+            tls,
+            settings.timeout,
+            connections=settings.queue.num_consumers,
+            headers={**headers, "Content-Type": "application/json"},
+            reads_errors=True,
+        )
+        self.renew, self.close = self._client.renew, self._client.close
+
+    async def start(self) -> None:
+        """Open the connection pool, as `HttpClient.start`."""
+        await self._client.start([self._endpoint])
+
+    async def send(self, signal: Signal, body: bytes) -> Verdict:  # noqa: ARG002 (scores alone come here)
+        """Write the scores once."""
+        scores = decoded(body)
+        exchange = self._write(scores)
+        try:
+            request = next(exchange)
+            while True:
+                content = None if request.body is None else msgspec.json.encode(request.body)
+                answer = await self._client.exchange(request.method, self._endpoint + request.path, content)
+                if not isinstance(answer, HttpAnswer):
+                    return answer
+                refusal = _refusal(answer)
+                if refusal is not None and answer.status not in request.reads:
+                    return refusal
+                request = exchange.send(answer)
+        except StopIteration as end:
+            rest: Rest = end.value
+        except msgspec.MsgspecError:
+            # A login page, or another service: `endpoint` may be wrong.
+            return Transient("unreadable_answer")
+        unreadable = body.count(b"\n") - len(scores)
+        return ScoresTaken(rejected=rest.rejected + unreadable, late=encoded(rest.late), left_out=rest.left_out)
+
+
+def _refusal(answer: HttpAnswer) -> Transient | Permanent | None:
+    verdict = answer.verdict
+    if isinstance(verdict, Permanent) and (answer.status >= 500 or answer.status == 408):
+        # Not as in OTLP, where a Collector answers 500 for a request that the next hop refuses for good.
+        return Transient(verdict.reason, answer.retry_after_s)
+    return None if isinstance(verdict, Delivered) else verdict

@@ -1,0 +1,179 @@
+"""The configuration sections of backends that keep scores in a table of their own: `exporters.phoenix` and the like."""
+
+from base64 import b64encode
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar
+
+from pydantic import BeforeValidator, Field, GetJsonSchemaHandler, PlainSerializer, field_validator, model_validator
+from pydantic_core import CoreSchema
+
+from toolgauge.export.results import ScoreFilter
+from toolgauge.export.settings import (
+    DestinationName,
+    DestinationSettings,
+    EventsMode,
+    QueueSettings,
+    RetrySettings,
+    as_list,
+    as_written,
+)
+from toolgauge.net.settings import ClientTls
+from toolgauge.settings import MIB, MINUTE, SECOND, Count, Headers, PositiveDuration, Secret, Section, Size, Url
+
+Vendor: TypeAlias = Literal["phoenix", "langfuse", "mlflow", "langsmith", "opik", "datadog"]
+VENDORS: tuple[Vendor, ...] = ("phoenix", "langfuse", "mlflow", "langsmith", "opik", "datadog")
+
+
+class ScoreQueueSettings(QueueSettings):
+    """Scores that wait to be sent; `num_consumers` requests are on their way at a time."""
+
+    max_bytes: Annotated[Size, Field(gt=0)] = 16 * MIB
+    num_consumers: Annotated[Count, Field(le=1000)] = 2
+
+
+class BackendSettings(Section):
+    """A backend that takes scores.
+
+    `results` and `criteria` (globs) choose them: without `results`, those of trajectories that were scored and those of
+    calls that failed. A score whose span the backend does not have is sent again for `late`.
+    """
+
+    vendor: ClassVar[Vendor]
+    name: DestinationName | None = None
+    endpoint: Url
+    api_key: Secret | None = Field(default=None, repr=False)
+    headers: Headers = Field(default_factory=dict[str, str], repr=False)
+    results: EventsMode | None = None
+    criteria: tuple[Annotated[str, Field(min_length=1)], ...] = ()
+    late: PositiveDuration = 10 * MINUTE
+    tls: ClientTls | None = None
+    timeout: PositiveDuration = 10 * SECOND
+    retry: RetrySettings = RetrySettings()
+    queue: ScoreQueueSettings = ScoreQueueSettings()
+
+    @field_validator("endpoint")
+    @classmethod
+    def _is_a_url(cls, endpoint: str) -> str:
+        if "://" not in endpoint:
+            raise ValueError("needs a URL, such as `http://localhost:6006`")
+        return endpoint.rstrip("/")
+
+    @property
+    def scores(self) -> ScoreFilter:
+        """What the backend takes."""
+        return ScoreFilter(self.results, self.criteria)
+
+    @property
+    def authorization(self) -> Mapping[str, str]:
+        """The headers that carry the key."""
+        return {} if self.api_key is None else {"authorization": f"Bearer {self.api_key}"}
+
+    def as_destination(self, name: str) -> DestinationSettings:
+        """The settings of its queue and retries. Not validated: its endpoint takes no OTLP."""
+        return DestinationSettings.model_construct(
+            name=name,
+            endpoint=self.endpoint,
+            signals=("scores",),
+            tls=self.tls,
+            timeout=self.timeout,
+            retry=self.retry,
+            queue=self.queue,
+        )
+
+
+class PhoenixSettings(BackendSettings):
+    """Arize Phoenix: annotations of spans, traces and sessions."""
+
+    vendor = "phoenix"
+    endpoint: Url = "http://localhost:6006"
+
+
+class LangfuseSettings(BackendSettings):
+    """Langfuse: scores of traces, observations and sessions. `api_key` is the secret key of the pair."""
+
+    vendor = "langfuse"
+    endpoint: Url = "https://cloud.langfuse.com"
+    public_key: Annotated[str, Field(min_length=1)] | None = None
+
+    @model_validator(mode="after")
+    def _has_both_keys(self) -> "LangfuseSettings":
+        if self.public_key is None or self.api_key is None:
+            raise ValueError("needs `public_key` and `api_key`, the secret key of the pair")
+        return self
+
+    @property
+    def authorization(self) -> Mapping[str, str]:
+        """The pair of keys, as HTTP has it."""
+        pair = b64encode(f"{self.public_key}:{self.api_key}".encode()).decode()
+        return {"authorization": f"Basic {pair}"}
+
+
+class MlflowSettings(BackendSettings):
+    """MLflow 3: assessments of traces and their spans."""
+
+    vendor = "mlflow"
+    endpoint: Url = "http://localhost:5000"
+
+
+class LangsmithSettings(BackendSettings):
+    """LangSmith: feedback on runs. `project` is the one that the spans go to."""
+
+    vendor = "langsmith"
+    endpoint: Url = "https://api.smith.langchain.com"
+    project: Annotated[str, Field(min_length=1)] | None = None
+
+    @property
+    def authorization(self) -> Mapping[str, str]:
+        """The header that carries the key."""
+        return {} if self.api_key is None else {"x-api-key": self.api_key}
+
+
+class OpikSettings(BackendSettings):
+    """Opik: feedback scores of traces, spans and threads of one `project`."""
+
+    vendor = "opik"
+    endpoint: Url = "https://www.comet.com/opik/api"
+    project: Annotated[str, Field(min_length=1)] = "Default Project"
+    workspace: Annotated[str, Field(min_length=1)] | None = None
+
+    @property
+    def authorization(self) -> Mapping[str, str]:
+        """The headers that carry key and workspace."""
+        headers = {"authorization": self.api_key, "comet-workspace": self.workspace}
+        return {name: value for name, value in headers.items() if value is not None}
+
+
+class DatadogSettings(BackendSettings):
+    """Datadog LLM Observability: external evaluations. Without `ml_app` it is the service of the spans."""
+
+    vendor = "datadog"
+    endpoint: Url = "https://api.datadoghq.com"
+    ml_app: Annotated[str, Field(min_length=1)] | None = None
+
+    @property
+    def authorization(self) -> Mapping[str, str]:
+        """The header that carries the key."""
+        return {} if self.api_key is None else {"dd-api-key": self.api_key}
+
+
+class _OneOrMore:
+    """Adds the forms of `as_list` to a JSON Schema."""
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        several = handler(schema)
+        return {"anyOf": [several["items"], several, {"type": "null"}]}
+
+
+_Backend = TypeVar("_Backend", bound=BackendSettings)
+Backends: TypeAlias = Annotated[
+    tuple[_Backend, ...], BeforeValidator(as_list), PlainSerializer(as_written, when_used="json"), _OneOrMore()
+]
+
+
+def named_backends(sections: Iterable[Sequence[BackendSettings]]) -> dict[str, BackendSettings]:
+    """Name all backends; one without a name has its vendor's, and a number from the second on."""
+    names: dict[str, BackendSettings] = {}
+    for section in sections:
+        for number, backend in enumerate(section, 1):
+            names[backend.name or (backend.vendor if number == 1 else f"{backend.vendor}/{number}")] = backend
+    return names

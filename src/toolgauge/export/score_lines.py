@@ -1,0 +1,209 @@
+"""Writes the scores that other backends keep in their own tables: one JSON object a line, redacted as events are.
+
+A line holds all that any vendor needs, so that each destination maps and sends it without the scorecard, and the journal
+keeps it. Ids are derived from the judged span: a score that is sent twice overwrites itself.
+"""
+
+import uuid
+from collections.abc import Iterator, Sequence
+
+import msgspec
+from msgspec import Struct
+
+from toolgauge.export.redact import MAX_EXPLANATION, Redactor
+from toolgauge.export.results import BoundedCache, ScoreFilter, sound
+from toolgauge.model.delivery import Outgoing
+from toolgauge.model.observations import OTHER_ERROR
+from toolgauge.model.outcomes import (
+    Errored,
+    Level,
+    NotEvaluated,
+    OutcomeWord,
+    Result,
+    Scorecard,
+    Scored,
+    Verdict,
+    outcome_word,
+)
+from toolgauge.model.plain_words import rule_words
+from toolgauge.model.trajectory import TrajectoryScope
+from toolgauge.otlp.encode import MAX_IDENTIFIER, fit_text
+
+_NAMESPACE = uuid.UUID("6f2c1f0e-7f1b-5c63-9d0b-0d2f6a3c9e55")
+_MAX_DIFFERENCES = 20
+_MAX_REQUEST_BYTES = 256 * 1024
+
+
+class Score(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """One result for a backend. `subject` tells calls without a span of their own apart; `value` is `None` for what is no score.
+
+    `span_id` is `None` where the root was not seen; times are nanoseconds since the epoch, 0 when not known.
+    """
+
+    name: str
+    word: OutcomeWord
+    revision: str
+    evaluator: str
+    version: str
+    level: Level
+    trace_id: str
+    scored_ns: int
+    value: float | None = None
+    explanation: str = ""
+    reason: str = ""
+    differences: tuple[str, ...] = ()
+    by_judge: bool = False
+    scope: TrajectoryScope = "trace"
+    span_id: str | None = None
+    session_id: str | None = None
+    subject: str = ""
+    tool: str | None = None
+    agent: str | None = None
+    service: str | None = None
+    start_ns: int = 0
+
+    @property
+    def is_of_session(self) -> bool:
+        """Whether it judges a conversation as a whole."""
+        return self.level == "trajectory" and self.scope == "conversation" and self.session_id is not None
+
+    @property
+    def annotator_kind(self) -> str:
+        """Who judged, in the words of OpenInference."""
+        return "LLM" if self.by_judge else "CODE"
+
+    @property
+    def judged_ns(self) -> int:
+        """When the judged call or run began: unlike the time of scoring, the same each time it is judged."""
+        return self.start_ns or self.scored_ns
+
+    @property
+    def identifier(self) -> str:
+        """The criterion's revision, with the call's number where several calls share a span."""
+        return f"{self.revision}.{self.subject}" if self.subject else self.revision
+
+    @property
+    def id(self) -> str:
+        """A UUID that is the same each time this span is judged by this criterion."""
+        of = (
+            self.session_id if self.is_of_session else f"{self.trace_id}/{self.span_id if self.level == 'call' else ''}"
+        )
+        return str(uuid.uuid5(_NAMESPACE, "\0".join((of or "", self.name, self.level, self.identifier))))
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """What made it, and what differs, without values."""
+        texts = {
+            "evaluator": self.evaluator,
+            "version": self.version,
+            "criterion_revision": self.revision,
+            "tool": self.tool,
+            "agent": self.agent,
+            "reason": self.reason,
+            "differences": "; ".join(self.differences),
+        }
+        return {key: text for key, text in texts.items() if text}
+
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Score).decode
+
+
+def decoded(body: bytes) -> list[Score]:
+    """Read lines; what an older version wrote and this one cannot read is left out."""
+    scores: list[Score] = []
+    for line in body.splitlines():
+        try:
+            scores.append(_decode(line))
+        except msgspec.DecodeError:
+            continue
+    return scores
+
+
+def encoded(scores: Sequence[Score]) -> bytes:
+    """Write lines."""
+    return b"".join([_encode(score) + b"\n" for score in scores])
+
+
+class ScoreLines:
+    """Writes what any of the `filters` takes. Belongs to the worker thread."""
+
+    def __init__(self, redactor: Redactor, filters: Sequence[ScoreFilter]) -> None:
+        self._redactor = redactor
+        self._filters = tuple(filters)
+        # The places of wanted results in a verdict: most calls pass, and none of theirs is.
+        self._places: BoundedCache[Verdict, tuple[int, ...]] = BoundedCache()
+
+    def requests(self, scorecards: Sequence[Scorecard]) -> Iterator[Outgoing]:
+        """Write the wanted results: requests of a bounded size, none when there is nothing to send."""
+        lines: list[bytes] = []
+        size_bytes = 0
+        for line in (line for scorecard in scorecards for line in self._lines(scorecard)):
+            lines.append(line)
+            size_bytes += len(line)
+            if size_bytes >= _MAX_REQUEST_BYTES:
+                yield Outgoing(signal="scores", body=b"".join(lines), spans=0, own=True)
+                lines, size_bytes = [], 0
+        if lines:
+            yield Outgoing(signal="scores", body=b"".join(lines), spans=0, own=True)
+
+    def _lines(self, scorecard: Scorecard) -> Iterator[bytes]:
+        for verdict, alike in scorecard.verdicts.items():
+            places = self._places.get(verdict)
+            if places is None:
+                places = self._places.keep(verdict, self._wanted(verdict), 0)
+            if places:
+                for subject in alike:
+                    for place in places:
+                        yield _encode(self._score(scorecard, subject.results[place])) + b"\n"
+
+    def _wanted(self, verdict: Verdict) -> tuple[int, ...]:
+        return tuple(
+            place
+            for place, one in enumerate(verdict.findings)
+            if one.enforce == "live" and any(each.takes(one.criterion, one.level, one.word) for each in self._filters)
+        )
+
+    def _score(self, scorecard: Scorecard, result: Result) -> Score:
+        outcome, trajectory, call = sound(result.outcome), scorecard.trajectory, result.call
+        value, reason, differences = None, "", ()
+        match outcome:
+            case Scored(value=value):
+                value = float(value)
+                differences = tuple(
+                    self._redactor.mask(f"{each.where[:MAX_IDENTIFIER]}: {rule_words(each.rule)[:MAX_IDENTIFIER]}")
+                    for each in outcome.differences[:_MAX_DIFFERENCES]
+                )
+            case NotEvaluated(reason=reason):
+                pass
+            case Errored(error_type=error_type):
+                reason = fit_text(error_type or OTHER_ERROR, MAX_IDENTIFIER)
+        target = result.target
+        agent = (trajectory.agents[0] if trajectory.agents else None) if call is None else call.agent
+        return Score(
+            name=fit_text(result.criterion, MAX_IDENTIFIER),
+            word=outcome_word(outcome),
+            value=value,
+            reason=reason,
+            explanation=fit_text(self._redactor.explain(outcome), MAX_EXPLANATION),
+            differences=differences,
+            by_judge=scorecard.by_judges,
+            revision=fit_text(result.revision, MAX_IDENTIFIER),
+            evaluator=fit_text(result.evaluator, MAX_IDENTIFIER),
+            version=fit_text(result.version, MAX_IDENTIFIER),
+            level=result.level,
+            scope=trajectory.scope,
+            trace_id=trajectory.trace_id if target is None else target.trace_id,
+            span_id=None if target is None else target.span_id,
+            session_id=_fit(trajectory.conversation_id),
+            subject="" if call is None or call.executed_by is not None else str(call.order),
+            tool=None if call is None else _fit(call.name),
+            agent=_fit(agent),
+            service=_fit(trajectory.service),
+            start_ns=trajectory.start_ns if call is None else call.start_ns,
+            scored_ns=scorecard.scored_at_ns,
+        )
+
+
+def _fit(text: str | None) -> str | None:
+    return None if text is None else fit_text(text, MAX_IDENTIFIER)

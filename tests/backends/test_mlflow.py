@@ -1,0 +1,76 @@
+"""Assessments of MLflow."""
+
+from tests.backends.fakes import Asked, Reply, card, in_turn, sending, serving
+from tests.export.fakes import until
+from tests.export.scorecards import TOOL_SPAN, TRACE
+from toolgauge.backends.settings import MlflowSettings
+
+PATH = f"/api/3.0/mlflow/traces/tr-{TRACE}"
+
+
+class Tracking:
+    """MLflow with one trace: it makes ids itself, and keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.has_trace = True
+        self.assessments: dict[str, dict[str, object]] = {}
+
+    def answer(self, asked: Asked) -> Reply:
+        if not self.has_trace:
+            return Reply(404, {"error_code": "RESOURCE_DOES_NOT_EXIST", "message": "no such trace"})
+        if asked.method == "GET":
+            return Reply(json={"trace": {"trace_info": {"assessments": [*self.assessments.values()]}}})
+        given = asked.json["assessment"]
+        if asked.method == "PATCH":
+            assert asked.json["update_mask"] == "feedback,rationale,metadata"
+            self.assessments[asked.path.rpartition("/")[2]] |= given
+        else:
+            key = f"a-{len(self.assessments)}"
+            self.assessments[key] = {**given, "assessment_id": key}
+        return Reply(json={"assessment": given})
+
+
+async def test_a_run_is_assessed_once_however_often_it_is_sent():
+    tracking = Tracking()
+    async with serving(tracking.answer) as mlflow, sending(MlflowSettings(api_key="t"), mlflow) as out:
+        out.put(card())
+        await out.settled()
+        out.put(card())
+        assert await out.settled() == {"accepted": 6, "delivered": 6}
+        assert mlflow.asked[0].path == PATH
+        assert mlflow.asked[0].headers["authorization"] == "Bearer t"
+        assert len(tracking.assessments) == 3
+        by_name = {one["assessment_name"]: one for one in tracking.assessments.values()}
+        of_call = by_name["refund-arguments"]
+        assert of_call["span_id"] == TOOL_SPAN.span_id
+        assert of_call["feedback"] == {"value": 0.25}
+        assert of_call["source"] == {"source_type": "CODE", "source_id": "toolgauge/tool_call_args"}
+        assert "span_id" not in by_name["refund-f1"]
+        assert by_name["judge"]["feedback"] == {"error": {"error_code": "Timeout", "error_message": "took too long"}}
+
+
+async def test_scores_wait_for_their_trace():
+    tracking = Tracking()
+    tracking.has_trace = False
+    async with serving(tracking.answer) as mlflow, sending(MlflowSettings(), mlflow) as out:
+        out.put(card())
+        await until(lambda: len(mlflow.asked) > 1)
+        tracking.has_trace = True
+        assert await out.settled() == {"accepted": 3, "delivered": 3}
+
+
+async def test_what_was_not_evaluated_is_left_out():
+    tracking = Tracking()
+    async with serving(tracking.answer) as mlflow, sending(MlflowSettings(), mlflow, results="all") as out:
+        out.put(card())
+        assert await out.settled() == {"accepted": 5, "delivered": 4, "left_out": 1}
+
+
+async def test_a_page_that_is_no_answer_of_mlflow_is_no_delivery():
+    async with serving(in_turn(Reply(text="<html>sign in</html>"))) as other, sending(MlflowSettings(), other) as out:
+        out.put(card())
+        await until(lambda: out.destination.health.now() is not None)
+        outage = out.destination.health.now()
+        assert outage is not None
+        assert outage.reason == "unreadable_answer"
+        assert out.destination.waiting == 3

@@ -342,9 +342,7 @@ class Emitter:
                 if parts.record and records.add(parts.record + subjects.of(result).record):
                     yield records.take()
             if span.is_wanted:
-                if self._openinference is not None:
-                    of_trajectory = [one for one in scorecard.results if one.level == "trajectory"]
-                    span.evaluations = _EVALUATION + inline_evaluations(scorecard, of_trajectory, self._openinference)
+                span.evaluations = self._evaluations(scorecard)
                 self._selfmetrics.annotations.add(len(span.links), ("scorecard",))
                 if spans.add(span.written()):
                     yield spans.take()
@@ -353,6 +351,12 @@ class Emitter:
                 yield batch.take()
         if self._score_lines is not None:
             yield from self._score_lines.requests(scorecards)
+
+    def _evaluations(self, scorecard: Scorecard) -> bytes:
+        if self._openinference is None:
+            return b""
+        of_trajectory = [one for one in scorecard.results if one.level == "trajectory"]
+        return _EVALUATION + inline_evaluations(scorecard, of_trajectory, self._openinference)
 
     def regressions(self, regressions: Sequence[Regression]) -> Iterator[Outgoing]:
         """Encode the events of regressions that began or ended."""

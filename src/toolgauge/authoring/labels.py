@@ -76,6 +76,11 @@ class LabelSet:
         """The number of traces and conversations with different verdicts."""
         return sum(verdict is None for verdict in self.verdicts.values())
 
+    @property
+    def weight(self) -> float:
+        """The number of runs that the labelled ones stand for."""
+        return sum(self.weights.get(one, 1.0) for one, verdict in self.verdicts.items() if verdict is not None)
+
     def as_csv(self) -> str:
         """Write the verdicts as `read_labels` reads them, without runs that have different ones."""
         out = StringIO()

@@ -41,11 +41,12 @@ def verdict(
     """Yield the verdict of a value that is a number or a word; none where it is about neither trace nor conversation."""
     if not trace_id and not conversation_id:
         return
-    is_number = isinstance(said, int | float) and not isinstance(said, bool)
+    value = float(said) if isinstance(said, int | float) and not isinstance(said, bool) else None
+    word = said if isinstance(said, str | bool) else None
     yield PersonVerdict(
         name=name,
-        label=label or (None if is_number else said),
-        value=float(said) if is_number else None,
+        label=label or word,
+        value=value,
         trace_id=trace_id or None,
         conversation_id=None if trace_id else conversation_id,
     )

@@ -10,6 +10,9 @@ from uuid import UUID
 import pytest
 
 from tests.backends.fakes import Asked, Json, Reply, in_turn, serving
+from tests.export.fakes import until
+from tests.walk.support import START_NS, Walk
+from tests.walk.test_feedback import verdicts as verdicts_of
 from toolgauge.authoring.labels import Labelled, read_labels
 from toolgauge.backends.person_verdicts import QUEUED, PersonVerdict
 from toolgauge.backends.settings import (
@@ -22,8 +25,11 @@ from toolgauge.backends.settings import (
     PhoenixSettings,
 )
 from toolgauge.cli.main import main
+from toolgauge.config.load import load
+from toolgauge.config.model import FeedbackSettings
+from toolgauge.model.delivery import Accepted, Answer, Refused, Signal
 from toolgauge.model.errors import ConfigError, RecordingError
-from toolgauge.service.pulled_verdicts import as_feedback, pull
+from toolgauge.service.pulled_verdicts import VerdictPuller, as_feedback, pull
 
 ONE, TWO = "1" * 32, "2" * 32
 SINCE_NS = 1_700_000_000_000_000_000
@@ -192,6 +198,43 @@ async def test_a_busy_backend_is_asked_again_and_a_refusal_is_an_error():
         await pulled(LANGFUSE, in_turn(Reply(401)))
     with pytest.raises(ConfigError, match="datadog"):
         await pulled(DatadogSettings(), in_turn(empty))
+
+
+class Taken:
+    """A consumer that keeps what it is given; the first request is refused."""
+
+    def __init__(self) -> None:
+        self.asked: list[bytes] = []
+
+    async def consume(self, signal: Signal, body: bytes, sender: str | None) -> Answer:
+        assert (signal, sender) == ("logs", None)
+        self.asked.append(body)
+        return Accepted() if len(self.asked) > 1 else Refused("full")
+
+
+async def test_new_verdicts_become_events_once_and_those_from_before_the_start_never():
+    before, after = given("correct", True), given("correct", False)
+    kept = [{"trace_id": f"tr-{ONE}", "assessments": [before, given(QUEUED, 0.5)]}]
+
+    def answer(_asked: Asked) -> Reply:
+        if len(mlflow.asked) == 2:
+            kept.append({"trace_id": f"tr-{TWO}", "assessments": [after]})
+            kept.append({"trace_id": "tr-of no form", "assessments": [after]})
+            return Reply(503)
+        return Reply(json={"traces": kept})
+
+    consumer, walk = Taken(), Walk()
+    async with serving(answer) as mlflow:
+        config = load((), (f"exporters.mlflow.endpoint={mlflow.url}", "feedback.pull=10s"), {})
+        quick = config.model_copy(update={"feedback": FeedbackSettings.model_construct(pull=10_000_000)})
+        puller = VerdictPuller(quick, consumer, lambda: START_NS)
+        await puller.start()
+        await until(lambda: len(mlflow.asked) > 8)
+        await puller.stop(0)
+    assert len(consumer.asked) == 2
+    walk.send(consumer.asked[1], "logs")
+    walk.wait(11 * 60)
+    assert verdicts_of(walk) == {"unmatched": 1}
 
 
 async def run(*arguments: str) -> tuple[int, str, str]:

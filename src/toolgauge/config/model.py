@@ -43,7 +43,7 @@ from toolgauge.net.settings import ListenerSettings
 from toolgauge.pipeline.hold import HoldSettings, InboxSettings
 from toolgauge.receive.settings import GrpcSettings, HttpSettings, KafkaReceiverSettings
 from toolgauge.recognize.settings import MappedDialectSettings
-from toolgauge.settings import MIB, MINUTE, Address, PositiveDuration, Section, Size, TraceUrl
+from toolgauge.settings import MIB, MINUTE, SECOND, Address, PositiveDuration, Section, Size, TraceUrl
 from toolgauge.state.settings import StateSettings
 from toolgauge.watch.settings import WatchSettings
 
@@ -160,6 +160,12 @@ class Memory(Section):
     limit: Annotated[Size, Field(gt=0)] = 512 * MIB
 
 
+class FeedbackSettings(Section):
+    """Verdicts of people: how often they are read from the backends in `exporters`; null leaves that out."""
+
+    pull: Annotated[PositiveDuration, Field(ge=10 * SECOND)] | None = None
+
+
 class Log(Section):
     """Our own log, on stderr."""
 
@@ -221,6 +227,7 @@ class Config(Section):
     metrics: MetricsSettings = MetricsSettings()
     redact: RedactSettings = RedactSettings()
     watch: WatchSettings = WatchSettings()
+    feedback: FeedbackSettings = FeedbackSettings()
     trace_url: TraceUrl | None = None
     judge: JudgeSettings | None = None
     web: Web | None = Web()

@@ -8,6 +8,7 @@ from typing import get_args
 from pydantic import BaseModel, TypeAdapter
 from pydantic.fields import FieldInfo
 
+from toolgauge.backends.settings import VENDORS, BackendSettings
 from toolgauge.config.model import Config
 from toolgauge.export.settings import QueueSettings, RetrySettings
 from toolgauge.net.settings import ClientTls, ListenerSettings
@@ -15,6 +16,8 @@ from toolgauge.net.settings import ClientTls, ListenerSettings
 DOCS = Path(__file__).parent.parent / "docs"
 # Sections that are explained on a page of their own, which is named here or has tests of its own.
 ELSEWHERE = {"judge": "judges.md", "dialects": "simple-dialects.md"}
+# Headings of keys that several sections have.
+SHARED = ("Listeners", "Backends of scores")
 LISTENER = ("tls", "auth", "insecure")
 
 
@@ -64,6 +67,12 @@ def leaves(model: type[BaseModel], path: tuple[str, ...] = ()) -> Iterator[tuple
             continue
         if path and issubclass(model, ListenerSettings) and name in LISTENER:
             continue
+        if (
+            path[:1] == ("exporters",)
+            and path[-1] in VENDORS
+            and name in BackendSettings.model_fields.keys() - {"endpoint"}
+        ):
+            continue
         if path[:2] == ("exporters", "webhook") and inner in (ClientTls, RetrySettings):
             continue
         if path[:2] == ("exporters", "kafka") and inner in (RetrySettings, QueueSettings):
@@ -80,7 +89,7 @@ def place(path: tuple[str, ...], headings: dict[str, dict[str, str]]) -> tuple[s
         if ".".join(path[:length]) in headings:
             return ".".join(path[:length]), ".".join(path[length:])
     whole = ".".join(path)
-    return next((heading for heading, keys in headings.items() if whole in keys), ""), whole
+    return next((heading for heading, keys in headings.items() if heading not in SHARED and whole in keys), ""), whole
 
 
 PAGE = explained("configuration.md")
@@ -102,6 +111,13 @@ def test_every_key_of_a_listener_is_explained_with_its_default():
     assert PAGE["Listeners"] == wanted
 
 
+def test_every_key_that_backends_share_is_explained_with_its_default():
+    of_otlp = {"tls": "", "retry": ""}
+    wanted = {".".join(path): default for path, default in leaves(BackendSettings) if path[0] not in of_otlp}
+    del wanted["endpoint"]
+    assert PAGE["Backends of scores"] == wanted | of_otlp
+
+
 def test_every_key_of_the_judge_is_explained_with_its_default():
     (section,) = sections_of(Config.model_fields["judge"].annotation)
     text = (DOCS / "judges.md").read_text()
@@ -118,6 +134,6 @@ def test_no_key_is_explained_that_is_not_there():
         f"{heading}: {key}"
         for heading, keys in PAGE.items()
         for key in keys
-        if heading != "Listeners" and f"{heading}.{key}" not in known and key not in shared
+        if heading not in SHARED and f"{heading}.{key}" not in known and key not in shared
     ]
     assert unknown == []

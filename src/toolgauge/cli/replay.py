@@ -12,11 +12,12 @@ from typing import TypeAlias, TypeVar
 
 import click
 
+from toolgauge.backends.settings import VENDORS
 from toolgauge.cli.loaded_criteria import load_to_score, warn_of_unmatched
 from toolgauge.cli.main import configuration_options, criteria_option
 from toolgauge.cli.output import Reading, reading_progress, terminal_style
 from toolgauge.cli.report_files import Reports, report_options
-from toolgauge.config.model import Config
+from toolgauge.config.model import Config, backends
 from toolgauge.export.regression_events import sentence
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.regressions import Regression
@@ -138,6 +139,14 @@ _EXIT_CODES = (
     help="Also write the trajectories as one HTML file that needs no network: verdicts, calls, expected beside actual, "
     "with filters, those that failed first. Values are in it with `--set redact.values=show` only.",
 )
+@click.option(
+    "--to",
+    multiple=True,
+    metavar="BACKEND[=URL]",
+    help="Also send the scores to a backend: `phoenix`, `langfuse`, `mlflow`, `langsmith`, `opik` or `datadog`, as "
+    "`exporters` has it, or at this URL. What was sent before is overwritten where the backend can. May be given several "
+    "times.",
+)
 @configuration_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per result, each on one line.")
 def command(
@@ -148,6 +157,7 @@ def command(
     junit_file: str | None,
     markdown_file: str | None,
     html_file: str | None,
+    to: tuple[str, ...],
     config_paths: tuple[str, ...],
     overrides: tuple[str, ...],
     *,
@@ -171,7 +181,7 @@ def command(
     evaluated is no score and passes nothing, so that a gate under which nothing was scored fails. In a step of GitHub
     Actions, failures become annotations too, on standard error. Reports show values as a pipe does.
     """
-    config, criteria = load_to_score(config_paths, overrides, criteria_files)
+    config, criteria = load_to_score(config_paths, (*overrides, *_endpoints(to)), criteria_files)
     gate = make_gate(fail_on, fail_under, criteria)
     reports = Reports("toolgauge replay", junit_file, markdown_file, os.environ)
     summary, rows = Summary(criteria), ScorecardRows(redactor(config), criteria)
@@ -181,16 +191,22 @@ def command(
     describe: _Describe = (
         (lambda card: map(json.dumps, result_objects(card, redacting))) if as_json else _lines(config, criteria)
     )
-    with _document(html_file, files, config, criteria) as add_to_document, reading_progress(files) as reading:
+    lost: list[str] = []
+    with (
+        _document(html_file, files, config, criteria) as add_to_document,
+        _score_tables(to, config, lost) as add_to_tables,
+        reading_progress(files) as reading,
+    ):
         make = offline_pipeline(config, criteria, on_regressions=partial(_print_regressions, reading))
         for scorecard in scorecards(reading, make):
             summary.add(scorecard)
             add_to_document(scorecard)
+            add_to_tables(scorecard)
             reports.add(rows.rows(scorecard))
             unmatched.see(with_writing_tools(scorecard.trajectory, (), kinds))
             for line in describe(scorecard):
                 reading.echo(line)
-    return _conclude(summary, unmatched, gate, reports, as_json=as_json)
+    return max(int(bool(lost)), _conclude(summary, unmatched, gate, reports, as_json=as_json))
 
 
 def _print_regressions(reading: Reading, regressions: Sequence[Regression]) -> None:
@@ -221,6 +237,47 @@ def _conclude(summary: Summary, unmatched: UnmatchedCriteria, gate: Gate, report
     else:
         print_gate_hint(summary.counts)
     return int(is_failed)
+
+
+def _endpoints(to: Sequence[str]) -> Iterator[str]:
+    """Write the backends that `--to` names as settings."""
+    for text in to:
+        vendor, _, url = text.partition("=")
+        if vendor not in VENDORS:
+            known = ", ".join(f"`{one}`" for one in VENDORS)
+            raise click.UsageError(f"`--to`: no backend called `{printable(vendor[:80])}`; known: {known}")
+        if url:
+            yield f"exporters.{vendor}.endpoint={url}"
+
+
+@contextmanager
+def _score_tables(to: Sequence[str], config: Config, lost: list[str]) -> Generator[Callable[[Scorecard], None]]:
+    """Yield what sends a scorecard to the backends of `--to`; name those that did not take all in `lost`."""
+    vendors = {text.partition("=")[0] for text in to}
+    chosen = {name: each for name, each in backends(config.exporters).items() if each.vendor in vendors}
+    missing = vendors - {each.vendor for each in chosen.values()}
+    if missing:
+        vendor = min(missing)
+        raise click.UsageError(f"`--to {vendor}`: `exporters.{vendor}` is not set; write `--to {vendor}=URL`")
+    if not chosen:
+        yield lambda _scorecard: None
+        return
+    from toolgauge.service.score_backlog import ScoreBacklog
+
+    waits = sys.stderr.isatty()
+    start = "\r" if waits else ""
+    with ScoreBacklog(config, chosen, lambda waiting: _print_waiting(waiting) if waits else None) as backlog:
+        yield backlog.add
+    for name, counts in backlog.counts().items():
+        accepted, delivered = counts.pop("accepted", 0), counts.pop("delivered", 0)
+        rest = "".join(f", {count} {reason}" for reason, count in counts.items() if count)
+        click.echo(f"{start}{name}: {delivered} of {accepted} scores sent{rest}", err=True)
+        if delivered + counts["left_out"] < accepted:
+            lost.append(name)
+
+
+def _print_waiting(waiting: int) -> None:
+    click.echo(f"\rsending: {waiting} scores wait ", nl=False, err=True)
 
 
 @contextmanager

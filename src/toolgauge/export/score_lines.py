@@ -35,7 +35,8 @@ _MAX_REQUEST_BYTES = 256 * 1024
 
 
 class Score(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """One result for a backend. `subject` tells calls without a span of their own apart; `value` is `None` for what is no score.
+    """One result for a backend. `subject` is the number of a call that has no span of its own; `value` is `None` for errors
+    and for results that were not evaluated.
 
     `span_id` is `None` where the root was not seen; times are nanoseconds since the epoch, 0 when not known.
     """

@@ -14,7 +14,7 @@ from tests.export.fakes import until
 from tests.walk.support import START_NS, Walk
 from tests.walk.test_feedback import verdicts as verdicts_of
 from toolgauge.authoring.labels import Labelled, read_labels
-from toolgauge.backends.person_verdicts import QUEUED, PersonVerdict
+from toolgauge.backends.person_verdicts import PersonVerdict
 from toolgauge.backends.settings import (
     BackendSettings,
     DatadogSettings,
@@ -27,6 +27,7 @@ from toolgauge.backends.settings import (
 from toolgauge.cli.main import main
 from toolgauge.config.load import load
 from toolgauge.config.model import FeedbackSettings
+from toolgauge.export.label_queues import QUEUED
 from toolgauge.model.delivery import Accepted, Answer, Refused, Signal
 from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.service.pulled_verdicts import VerdictPuller, as_feedback, pull

@@ -4,14 +4,18 @@ A score is overwritten by one of the same id and timestamp. Langfuse takes score
 """
 
 from collections.abc import Sequence
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import msgspec
 
-from toolgauge.backends.person_verdicts import QUEUED, PersonVerdict, Reading, verdict
+from toolgauge.backends.person_verdicts import PersonVerdict, Reading, verdict
 from toolgauge.backends.score_sender import Exchange, Request, Rest
+from toolgauge.export.label_queues import QUEUED
 from toolgauge.export.regression_events import iso_time
 from toolgauge.export.score_lines import Score
+
+# There is no such annotation queue.
+_NOT_FOUND = 404
 
 
 class _Results(msgspec.Struct):
@@ -30,6 +34,13 @@ def write(scores: Sequence[Score]) -> Exchange[Rest]:
         rejected = _results.decode(answer.body).rejected
     except msgspec.DecodeError:
         rejected = 0
+    for score in scores:
+        if score.queue:
+            target = (score.session_id, "SESSION") if score.is_of_session else (score.trace_id, "TRACE")
+            item = {"objectId": target[0], "objectType": target[1]}
+            path = f"/api/public/annotation-queues/{quote(score.queue, safe='')}/items"
+            answer = yield Request(path=path, body=item, reads=(_NOT_FOUND,))
+            rejected += answer.status == _NOT_FOUND
     return Rest(rejected=min(rejected, len(scores)))
 
 

@@ -9,9 +9,10 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from toolgauge.backends.person_verdicts import QUEUED, PersonVerdict, Reading, verdict
+from toolgauge.backends.person_verdicts import PersonVerdict, Reading, verdict
 from toolgauge.backends.score_sender import Exchange, Request, Rest
 from toolgauge.backends.settings import LangsmithSettings
+from toolgauge.export.label_queues import QUEUED
 from toolgauge.export.regression_events import iso_time
 from toolgauge.export.score_lines import Score
 
@@ -44,7 +45,15 @@ def write(scores: Sequence[Score], settings: LangsmithSettings) -> Exchange[Rest
             late.append(score)
         elif answer.status == _CONFLICT:
             yield Request(method="PATCH", path=f"/feedback/{score.id}", body=feedback)
-    return Rest(late=late, left_out=len(scores) - len(on_runs))
+    queued = [score for score in on_runs if score.queue and score not in late]
+    rejected = 0
+    for score in queued:
+        path = f"/annotation-queues/{quote(score.queue, safe='')}/runs"
+        key = {"run_id": _run_id(score), **project, "start_time": iso_time(score.judged_ns)}
+        by_key = Request(path=f"{path}/by-key", body=[key], reads=(_NOT_FOUND,))
+        answer = yield by_key if project else Request(path=path, body=[key["run_id"]], reads=(_NOT_FOUND,))
+        rejected += answer.status == _NOT_FOUND
+    return Rest(late=late, left_out=len(scores) - len(on_runs), rejected=rejected)
 
 
 def _session_id(project: str) -> Exchange[str | None]:
@@ -95,16 +104,20 @@ def _otel_id(trace_id: str | None) -> str | None:
 
 
 def _identity(score: Score) -> dict[str, object]:
-    span_id = score.span_id or ""
     kind = "model" if score.by_judge else "api"
     source = {**score.metadata, "outcome": score.word, "annotator_kind": score.annotator_kind}
     return {
         "id": score.id,
-        "run_id": f"00000000-0000-0000-{span_id[:4]}-{span_id[4:]}",
+        "run_id": _run_id(score),
         "key": score.name,
         "feedback_source": {"type": kind, "metadata": source},
         **({"start_time": iso_time(score.start_ns)} if score.start_ns else {}),
     }
+
+
+def _run_id(score: Score) -> str:
+    span_id = score.span_id or ""
+    return f"00000000-0000-0000-{span_id[:4]}-{span_id[4:]}"
 
 
 def _feedback(score: Score) -> dict[str, object]:

@@ -9,9 +9,10 @@ from typing import Any
 
 import msgspec
 
-from toolgauge.backends.person_verdicts import QUEUED, PersonVerdict, Reading, verdict
+from toolgauge.backends.person_verdicts import PersonVerdict, Reading, verdict
 from toolgauge.backends.score_sender import Exchange, Request, Rest
 from toolgauge.backends.settings import MlflowSettings
+from toolgauge.export.label_queues import QUEUED
 from toolgauge.export.score_lines import Score
 
 _NOT_FOUND = 404

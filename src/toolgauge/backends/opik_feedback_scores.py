@@ -7,13 +7,14 @@ up by the part that is known, and the ids of its spans follow. A score is overwr
 import hashlib
 import uuid
 from collections.abc import Sequence
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import msgspec
 
-from toolgauge.backends.person_verdicts import QUEUED, PersonVerdict, Reading, trace_of_mark, verdict
+from toolgauge.backends.person_verdicts import PersonVerdict, Reading, trace_of_mark, verdict
 from toolgauge.backends.score_sender import Exchange, Request, Rest
 from toolgauge.backends.settings import OpikSettings
+from toolgauge.export.label_queues import QUEUED
 from toolgauge.export.regression_events import iso_time
 from toolgauge.export.score_lines import Score
 
@@ -57,7 +58,14 @@ def write(scores: Sequence[Score], settings: OpikSettings) -> Exchange[Rest]:
             body = {"scores": [{**target, **_score(score, settings)} for score, target in of_kind]}
             answer = yield Request(method="PUT", path=f"{_PRIVATE}/{kind}/feedback-scores", body=body, reads=_NOT_YET)
             late += [score for score, _ in of_kind] if answer.status in _NOT_YET else []
-    return Rest(late=late, left_out=len(scores) - len(numbers))
+    rejected = 0
+    for score in numbers:
+        # Threads have other ids in queues.
+        if score.queue and score not in late and not score.is_of_session:
+            path = f"{_PRIVATE}/annotation-queues/{quote(score.queue, safe='')}/items/add"
+            answer = yield Request(path=path, body={"ids": [found[score.trace_id]]}, reads=_NOT_YET)
+            rejected += answer.status in _NOT_YET
+    return Rest(late=late, left_out=len(scores) - len(numbers), rejected=rejected)
 
 
 def opik_id(otel_id: str, time: bytes) -> str:

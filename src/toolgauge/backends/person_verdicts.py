@@ -8,9 +8,6 @@ import msgspec
 
 from toolgauge.backends.score_sender import Exchange
 
-# The name of the score that marks a queued run; its value is the probability that such a run is queued.
-QUEUED = "toolgauge.queue"
-
 
 class PersonVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """What a person said about a run, or the mark of a queued run. Without a trace it is about a conversation."""

@@ -12,11 +12,12 @@ from pathlib import Path
 import click
 
 from toolgauge.authoring.labels import Labelled, LabelSet
-from toolgauge.backends.person_verdicts import QUEUED, PersonVerdict
+from toolgauge.backends.person_verdicts import PersonVerdict
 from toolgauge.cli.main import EXIT_CODES, configuration_options
 from toolgauge.cli.output import write_text
 from toolgauge.config.load import load
 from toolgauge.config.model import backends
+from toolgauge.export.label_queues import QUEUED
 from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.report.terminal import printable
 from toolgauge.service.pulled_verdicts import as_feedback, pull

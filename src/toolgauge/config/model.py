@@ -8,7 +8,16 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Annotated, Any, Literal, cast
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, InstanceOf, PlainSerializer, create_model
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    Field,
+    InstanceOf,
+    PlainSerializer,
+    create_model,
+    model_validator,
+)
 
 from toolgauge import plugins
 from toolgauge.assemble.settings import AssembleSettings
@@ -32,6 +41,7 @@ from toolgauge.export.settings import (
     EventsMode,
     FileSettings,
     KafkaExporterSettings,
+    LabelQueue,
     MetricsSettings,
     PrometheusSettings,
     RedactSettings,
@@ -228,6 +238,7 @@ class Config(Section):
     redact: RedactSettings = RedactSettings()
     watch: WatchSettings = WatchSettings()
     feedback: FeedbackSettings = FeedbackSettings()
+    queues: tuple[LabelQueue, ...] = ()
     trace_url: TraceUrl | None = None
     judge: JudgeSettings | None = None
     web: Web | None = Web()
@@ -235,6 +246,17 @@ class Config(Section):
     state: StateSettings = StateSettings()
     memory: Memory = Memory()
     log: Log = Log()
+
+    @model_validator(mode="after")
+    def _queues_have_backends(self) -> "Config":
+        known = {name for name, backend in backends(self.exporters).items() if backend.vendor != "datadog"}
+        for number, queue in enumerate(self.queues):
+            if queue.to not in known:
+                names = ", ".join(f"`{name}`" for name in sorted(known)) or "none"
+                raise ValueError(
+                    f"has `queues[{number}].to: {queue.to}`, which is no backend in `exporters`; there is {names}"
+                )
+        return self
 
 
 def config_model(root: Node) -> type[Config]:

@@ -19,6 +19,7 @@ from opentelemetry.sdk.resources import OTELResourceDetector
 
 from toolgauge.export import results
 from toolgauge.export.inline_evaluations import inline_evaluations
+from toolgauge.export.label_queues import LabelQueues
 from toolgauge.export.metric_data import add_metrics, snapshot
 from toolgauge.export.redact import MAX_EXPLANATION, Redactor
 from toolgauge.export.regression_events import encode_regressions
@@ -315,7 +316,8 @@ class Emitter:
         self._resource_keys = settings.metrics.resource_attributes
         self._trace_url = settings.trace_url
         self._openinference = redactor if "openinference" in settings.annotate_form else None
-        self._score_lines = ScoreLines(redactor, settings.scores) if settings.scores else None
+        marks = LabelQueues(settings.queues).marks
+        self._score_lines = ScoreLines(redactor, settings.scores, marks) if settings.scores else None
 
     def requests(self, scorecards: Sequence[Scorecard]) -> Iterator[Outgoing]:
         """Encode scorecard spans, events and scores: requests of about 2 MiB at most, none when there is nothing to export."""

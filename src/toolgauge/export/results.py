@@ -17,7 +17,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
 
 from toolgauge.export.inline_evaluations import inline_evaluations
 from toolgauge.export.redact import MAX_EXPLANATION, Redactor
-from toolgauge.export.settings import AnnotateForm, AnnotateMode, EventsMode, MetricsSettings
+from toolgauge.export.settings import AnnotateForm, AnnotateMode, EventsMode, LabelQueue, MetricsSettings
 from toolgauge.model.observations import OTHER_ERROR
 from toolgauge.model.outcomes import (
     Errored,
@@ -157,6 +157,7 @@ class EmitSettings:
     annotate_form: tuple[AnnotateForm, ...] = ("toolgauge",)
     trace_url: str | None = None
     scores: tuple[ScoreFilter, ...] = ()
+    queues: tuple[LabelQueue, ...] = ()
     metrics: MetricsSettings = field(default_factory=MetricsSettings)
 
 

@@ -87,6 +87,19 @@ class MetricsSettings(Section):
         return keys
 
 
+class LabelQueue(Section):
+    """Runs that people are to label: `share` of those that the first fitting entry takes, in the backend `to`.
+
+    `queue` is the id of an annotation queue there; without one the run is only marked. `criteria` (globs) decide what failed.
+    """
+
+    to: DestinationName
+    queue: Annotated[str, Field(min_length=1)] | None = None
+    when: Literal["failed", "uncertain", "all"] = "failed"
+    share: Annotated[float, Field(gt=0, le=1)] = 1.0
+    criteria: tuple[Annotated[str, Field(min_length=1)], ...] = ()
+
+
 class RedactSettings(Section):
     """What of a span's values may be shown in events and scorecards."""
 

@@ -288,6 +288,7 @@ def emit_settings(config: Config) -> EmitSettings:
         annotate_form=config.annotate_form,
         trace_url=config.trace_url,
         scores=tuple(backend.scores for backend in backends(config.exporters).values()),
+        queues=config.queues,
         metrics=config.metrics,
     )
 

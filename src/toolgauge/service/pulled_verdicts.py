@@ -10,10 +10,11 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
-from toolgauge.backends.person_verdicts import QUEUED, PersonVerdict
+from toolgauge.backends.person_verdicts import PersonVerdict
 from toolgauge.backends.settings import BackendSettings
 from toolgauge.backends.vendors import pull_verdicts
 from toolgauge.config.model import Config, backends
+from toolgauge.export.label_queues import QUEUED
 from toolgauge.model.delivery import Accepted, Consumer
 from toolgauge.model.errors import RecordingError, ToolgaugeError
 from toolgauge.model.feedback import Feedback

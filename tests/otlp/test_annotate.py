@@ -4,7 +4,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from tests.otlp import stock
-from toolgauge.otlp.encode import annotate
+from toolgauge.otlp.encode import annotate, taken_slots
 
 SCORE = KeyValue(key="toolgauge.eval.x.score", value=AnyValue(double_value=0.5))
 OUTCOME = stock.key_value("toolgauge.outcome", "pass")
@@ -79,3 +79,23 @@ def test_broken_span_that_bears_our_keys_is_never_made_worse():
 def test_no_attributes_add_no_bytes():
     raw = stock.span(stock.key_value("a")).SerializeToString()
     assert annotate(raw, b"") == raw
+
+
+def test_evaluations_of_another_toolgauge_are_replaced_and_those_of_others_stay():
+    others = stock.key_value("evaluations.0.evaluation.name", "relevance")
+    span = stock.span(
+        others,
+        stock.key_value("trace.evaluations.2.evaluation.name", "tone"),
+        stock.key_value("toolgauge.outcome", "fail"),
+        stock.key_value("evaluations.1.evaluation.name", "refund"),
+        stock.key_value("evaluations.1.evaluation.identifier", "toolgauge:9f86"),
+    )
+    raw = span.SerializeToString()
+    assert taken_slots(raw) == {b"evaluations.0", b"trace.evaluations.2"}
+    assert keys(annotate(raw, ATTRIBUTES)) == [
+        others.key,
+        "trace.evaluations.2.evaluation.name",
+        "toolgauge.eval.x.score",
+        "toolgauge.outcome",
+    ]
+    assert taken_slots(stock.span(stock.key_value("a")).SerializeToString()) == frozenset()

@@ -76,3 +76,41 @@ def test_a_span_may_have_verdicts_in_attributes_and_events():
 def test_one_span_has_no_more_than_a_few_verdicts():
     thumbs = [event(EVALUATION_EVENT, {NAME: "thumbs", LABEL: "up"})]
     assert len(list(feedback_of_span(span({}, events=thumbs * 1000)))) == 20
+
+
+EVALUATED, ANNOTATED = "evaluations.0.evaluation.", "annotations.3.annotation."
+OTHER_TRACE = "f" * 32
+
+
+def test_openinference_evaluations_and_annotations_are_verdicts():
+    written = {
+        f"{EVALUATED}name": "relevance",
+        f"{EVALUATED}score": 0,
+        f"{EVALUATED}annotator_kind": "LLM",
+        f"trace.{ANNOTATED}name": "thumbs",
+        f"trace.{ANNOTATED}label": "up",
+        "error.type": "timeout",
+    }
+    assert list(feedback_of_span(span(written), OTHER_TRACE)) == [
+        Feedback(name="relevance", passed=False, value=0, trace_id=REF.trace_id),
+        Feedback(name="thumbs", passed=True, trace_id=REF.trace_id),
+    ]
+
+
+def test_an_evaluator_span_is_about_the_trace_of_its_only_link():
+    written = {f"{EVALUATED}name": "relevance", f"{EVALUATED}score": 1, "openinference.span.kind": "EVALUATOR"}
+    assert [one.trace_id for one in feedback_of_span(span(written), OTHER_TRACE)] == [OTHER_TRACE]
+    assert [one.trace_id for one in feedback_of_span(span(written))] == [REF.trace_id]
+
+
+def test_the_verdict_on_a_session_is_about_its_conversation():
+    written = {f"session.{EVALUATED}name": "coherence", f"session.{EVALUATED}label": "good"}
+    assert list(feedback_of_span(span(written))) == []
+    assert list(feedback_of_span(span({**written, "session.id": "s-1"}))) == [
+        Feedback(name="coherence", passed=True, conversation_id="s-1")
+    ]
+
+
+def test_evaluations_of_another_toolgauge_are_no_verdicts():
+    written = {f"{EVALUATED}name": "a", f"{EVALUATED}label": "pass", f"{EVALUATED}identifier": "toolgauge:9f86"}
+    assert list(feedback_of_span(span(written))) == []

@@ -6,7 +6,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationSc
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from tests.walk.support import CORPUS, Walk, key_value
+from tests.walk.support import CORPUS, Walk, attributes, key_value
 from toolgauge.model.metrics import Counter
 
 EVENT = "gen_ai.evaluation.result"
@@ -180,3 +180,63 @@ def turn(number: int, failure: str, *, on_span: str = "", in_event: str = "") ->
     request = ExportTraceServiceRequest()
     request.resource_spans.add().scope_spans.add(scope=InstrumentationScope(name="shop")).spans.extend([call, run])
     return request.SerializeToString()
+
+
+FORMS = "annotate_form=[toolgauge, openinference]"
+
+
+def forwarded(walk: Walk) -> bytes:
+    """What a destination got, as one request."""
+    return b"".join(outgoing.body for outgoing in walk.bag.taken if outgoing.signal == "traces")
+
+
+def test_a_second_toolgauge_reads_neither_scores_nor_scorecards_of_the_first():
+    first, second = Walk(FORMS), Walk(FORMS)
+    first.send_folder(FRAMEWORK, SCENARIO)
+    first.wait(MINUTE_S)
+    (card,) = first.scorecards()
+    assert attributes(card)["gen_ai.operation.name"] == "evaluation"
+    second.send(forwarded(first))
+    second.wait(12 * MINUTE_S)
+    assert verdicts(second) == {}
+    assert len(second.scorecards()) == 2
+    bearing = [attributes(span) for span in second.arrived()]
+    ours = [one for one in bearing if "evaluations.0.evaluation.name" in one]
+    assert ours
+    assert [[key for key in one if key.startswith("evaluations.")] for one in ours] == [
+        [key for key in attributes(span) if key.startswith("evaluations.")]
+        for span in first.arrived()
+        if "evaluations.0.evaluation.name" in attributes(span)
+    ]
+
+
+def test_an_evaluation_of_others_is_compared_and_kept_beside_ours():
+    request = ExportTraceServiceRequest.FromString((CORPUS / FRAMEWORK / f"{SCENARIO}.otlp.pb").read_bytes())
+    for group in request.resource_spans[0].scope_spans:
+        for span in group.spans:
+            span.attributes.append(key_value("evaluations.0.evaluation.name", "relevance"))
+            span.attributes.append(key_value("evaluations.0.evaluation.label", "good"))
+    walk = Walk(FORMS)
+    walk.send(request.SerializeToString())
+    walk.wait(12 * MINUTE_S)
+    assert agreement(walk, "default.tool_success") == {("relevance", "pass", "pass"): 1}
+    tools = [one for one in map(attributes, walk.arrived()) if "toolgauge.eval.default.tool_success.outcome" in one]
+    assert tools
+    assert {one["evaluations.0.evaluation.name"] for one in tools} == {"relevance"}
+    assert {str(one["evaluations.1.evaluation.identifier"])[:10] for one in tools} == {"toolgauge:"}
+
+
+def test_an_evaluator_that_judges_later_is_about_the_trace_it_links():
+    walk = Walk()
+    walk.send_folder(FRAMEWORK, SCENARIO)
+    walk.wait(MINUTE_S)
+    carrier = Span(trace_id=bytes([7] * 16), span_id=bytes([7] * 8), name="hallucination evaluation")
+    carrier.links.add(trace_id=trace_id(), span_id=bytes([1] * 8))
+    written = {"openinference.span.kind": "EVALUATOR", "annotations.0.annotation.name": "people"}
+    carrier.attributes.extend(key_value(key, value) for key, value in written.items())
+    carrier.attributes.append(key_value("annotations.0.annotation.label", "incorrect"))
+    request = ExportTraceServiceRequest()
+    request.resource_spans.add().scope_spans.add(scope=InstrumentationScope(name="judges")).spans.append(carrier)
+    walk.send(request.SerializeToString())
+    walk.wait(12 * MINUTE_S)
+    assert agreement(walk, "default.tool_success") == {("people", "fail", "pass"): 1}

@@ -15,7 +15,7 @@ _UNFIT = re.compile(r"[^A-Za-z0-9_]")
 _MILLISECOND = 1_000_000
 
 
-def write(scores: Sequence[Score], settings: DatadogSettings) -> Exchange:
+def write(scores: Sequence[Score], settings: DatadogSettings) -> Exchange[Rest]:
     """Write all evaluations in one request: after a failure in between, what was taken before would count twice."""
     metrics = [_metric(score, settings) for score in scores if score.span_id is not None]
     if metrics:

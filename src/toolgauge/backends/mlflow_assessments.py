@@ -9,7 +9,10 @@ from typing import Any
 
 import msgspec
 
+from toolgauge.backends.person_verdicts import PersonVerdict, Reading, verdict
 from toolgauge.backends.score_sender import Exchange, Request, Rest
+from toolgauge.backends.settings import MlflowSettings
+from toolgauge.export.label_queues import QUEUED
 from toolgauge.export.score_lines import Score
 
 _NOT_FOUND = 404
@@ -34,7 +37,7 @@ class _Answer(msgspec.Struct):
     trace: _Trace
 
 
-def write(scores: Sequence[Score]) -> Exchange:
+def write(scores: Sequence[Score]) -> Exchange[Rest]:
     """Look each trace up, then create or update its assessments."""
     late: list[Score] = []
     wanted = [score for score in scores if score.word != "not_evaluated"]
@@ -74,3 +77,52 @@ def _assessment(score: Score) -> dict[str, Any]:
         "rationale": score.explanation,
         "metadata": {**score.metadata, **session, "outcome": score.word, _ID: score.id},
     }
+
+
+class _Source(msgspec.Struct, frozen=True):
+    source_type: str = ""
+
+
+class _Feedback(msgspec.Struct):
+    value: object = None
+
+
+class _Given(msgspec.Struct):
+    assessment_name: str = ""
+    source: _Source = _Source()
+    feedback: _Feedback | None = None
+    valid: bool = True
+
+
+class _Found(msgspec.Struct):
+    trace_id: str
+    assessments: Sequence[_Given] = ()
+
+
+class _Page(msgspec.Struct):
+    traces: Sequence[_Found] = ()
+    next_page_token: str | None = None
+
+
+def read(since_ns: int, settings: MlflowSettings) -> Reading:
+    """Read assessments of people, and marks of queued runs, on traces since a time."""
+    verdicts: list[PersonVerdict] = []
+    body: dict[str, object] = {
+        "locations": [
+            {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": each}} for each in settings.experiments
+        ],
+        "filter": f"trace.timestamp_ms >= {since_ns // 1_000_000}",
+        "max_results": 100,
+    }
+    while True:
+        answer = yield Request(path="/api/3.0/mlflow/traces/search", body=body)
+        page = msgspec.json.decode(answer.body, type=_Page)
+        for trace in page.traces:
+            for one in trace.assessments:
+                is_wanted = one.source.source_type == "HUMAN" or one.assessment_name == QUEUED
+                said = None if one.feedback is None else one.feedback.value
+                if is_wanted and one.valid and isinstance(said, str | float | int):
+                    verdicts += verdict(one.assessment_name, said, trace.trace_id.removeprefix("tr-"))
+        if not page.next_page_token:
+            return verdicts
+        body["page_token"] = page.next_page_token

@@ -7,12 +7,15 @@ up by the part that is known, and the ids of its spans follow. A score is overwr
 import hashlib
 import uuid
 from collections.abc import Sequence
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import msgspec
 
+from toolgauge.backends.person_verdicts import PersonVerdict, Reading, trace_of_mark, verdict
 from toolgauge.backends.score_sender import Exchange, Request, Rest
 from toolgauge.backends.settings import OpikSettings
+from toolgauge.export.label_queues import QUEUED
+from toolgauge.export.regression_events import iso_time
 from toolgauge.export.score_lines import Score
 
 _PRIVATE = "/v1/private"
@@ -29,7 +32,7 @@ class _Page(msgspec.Struct):
     content: Sequence[_Trace]
 
 
-def write(scores: Sequence[Score], settings: OpikSettings) -> Exchange:
+def write(scores: Sequence[Score], settings: OpikSettings) -> Exchange[Rest]:
     """Look the traces up, then write scores of traces, spans and threads."""
     late: list[Score] = []
     items: dict[str, list[tuple[Score, dict[str, object]]]] = {"traces": [], "spans": [], "traces/threads": []}
@@ -55,7 +58,14 @@ def write(scores: Sequence[Score], settings: OpikSettings) -> Exchange:
             body = {"scores": [{**target, **_score(score, settings)} for score, target in of_kind]}
             answer = yield Request(method="PUT", path=f"{_PRIVATE}/{kind}/feedback-scores", body=body, reads=_NOT_YET)
             late += [score for score, _ in of_kind] if answer.status in _NOT_YET else []
-    return Rest(late=late, left_out=len(scores) - len(numbers))
+    rejected = 0
+    for score in numbers:
+        # Threads have other ids in queues.
+        if score.queue and score not in late and not score.is_of_session:
+            path = f"{_PRIVATE}/annotation-queues/{quote(score.queue, safe='')}/items/add"
+            answer = yield Request(path=path, body={"ids": [found[score.trace_id]]}, reads=_NOT_YET)
+            rejected += answer.status in _NOT_YET
+    return Rest(late=late, left_out=len(scores) - len(numbers), rejected=rejected)
 
 
 def opik_id(otel_id: str, time: bytes) -> str:
@@ -82,3 +92,44 @@ def _score(score: Score, settings: OpikSettings) -> dict[str, object]:
         "reason": score.explanation,
         "source": "sdk",
     }
+
+
+class _Given(msgspec.Struct):
+    name: str
+    value: float
+    category_name: str | None = None
+    reason: str | None = None
+    source: str = ""
+
+
+class _Found(msgspec.Struct):
+    feedback_scores: Sequence[_Given] | None = None
+    thread_id: str | None = None
+
+
+class _FoundPage(msgspec.Struct):
+    content: Sequence[_Found]
+
+
+def read(since_ns: int, settings: OpikSettings) -> Reading:
+    """Read scores that people gave in the application on traces since a time.
+
+    Opik does not keep the OpenTelemetry id of a trace: the mark of a queued run has it, else the thread has to do.
+    """
+    verdicts: list[PersonVerdict] = []
+    query: dict[str, object] = {"project_name": settings.project, "from_time": iso_time(since_ns), "size": 100}
+    query |= {"truncate": "true", "exclude": '["input","output","metadata"]'}
+    number = 1
+    while True:
+        answer = yield Request(method="GET", path=f"{_PRIVATE}/traces?{urlencode({**query, 'page': number})}")
+        page = msgspec.json.decode(answer.body, type=_FoundPage).content
+        if not page:
+            return verdicts
+        number += 1
+        for trace in page:
+            given = trace.feedback_scores or ()
+            trace_id = next((trace_of_mark(one.reason or "") for one in given if one.name == QUEUED), None)
+            for one in given:
+                if one.source == "ui" or one.name == QUEUED:
+                    label = None if one.name == QUEUED else one.category_name
+                    verdicts += verdict(one.name, one.value, trace_id, trace.thread_id, label)

@@ -5,14 +5,23 @@ while Phoenix lacks a target, and the answer names those that it lacks.
 """
 
 from collections.abc import Sequence
+from urllib.parse import quote, urlencode
 
+import msgspec
+
+from toolgauge.backends.person_verdicts import PersonVerdict, Reading, verdict
 from toolgauge.backends.score_sender import Exchange, Request, Rest
+from toolgauge.backends.settings import PhoenixSettings
+from toolgauge.export.label_queues import QUEUED
+from toolgauge.export.regression_events import iso_time
 from toolgauge.export.score_lines import Score
 
 _NOT_FOUND = 404
+# Traces of one page, and ids of one request: URLs and answers stay small.
+_TRACES, _IDS = 50, 100
 
 
-def write(scores: Sequence[Score]) -> Exchange:
+def write(scores: Sequence[Score]) -> Exchange[Rest]:
     """Annotate the targets that are there."""
     late: list[Score] = []
     for kind in ("span", "trace", "session"):
@@ -45,3 +54,73 @@ def _annotation(score: Score) -> dict[str, object]:
         "metadata": score.metadata,
         "identifier": score.identifier,
     }
+
+
+class _Result(msgspec.Struct):
+    label: str | None = None
+    score: float | None = None
+
+
+class _Given(msgspec.Struct):
+    name: str
+    annotator_kind: str
+    result: _Result | None = None
+    span_id: str | None = None
+    trace_id: str | None = None
+
+
+class _Annotations(msgspec.Struct):
+    data: Sequence[_Given]
+    next_cursor: str | None = None
+
+
+class _Span(msgspec.Struct):
+    span_id: str
+
+
+class _Trace(msgspec.Struct):
+    trace_id: str
+    spans: Sequence[_Span] | None = None
+
+
+class _Traces(msgspec.Struct):
+    data: Sequence[_Trace]
+    next_cursor: str | None = None
+
+
+def read(since_ns: int, settings: PhoenixSettings) -> Reading:
+    """Read annotations of people, and marks of queued runs, on traces since a time and on their spans."""
+    verdicts: list[PersonVerdict] = []
+    project = f"/v1/projects/{quote(settings.project, safe='')}"
+    query: dict[str, object] = {"start_time": iso_time(since_ns), "include_spans": "true", "limit": _TRACES}
+    while True:
+        answer = yield Request(method="GET", path=f"{project}/traces?{urlencode(query)}")
+        page = msgspec.json.decode(answer.body, type=_Traces)
+        of_spans = {span.span_id: trace.trace_id for trace in page.data for span in trace.spans or ()}
+        of_traces = {trace.trace_id: trace.trace_id for trace in page.data}
+        for kind, targets in (("trace", of_traces), ("span", of_spans)):
+            ids = list(targets)
+            for first in range(0, len(ids), _IDS):
+                some = ids[first : first + _IDS]
+                given = yield from _annotations(f"{project}/{kind}_annotations", f"{kind}_ids", some)
+                for one in given:
+                    if one.result is not None and (one.annotator_kind == "HUMAN" or one.name == QUEUED):
+                        trace_id = targets.get(one.span_id or one.trace_id or "")
+                        label = None if one.name == QUEUED else one.result.label
+                        verdicts += verdict(one.name, one.result.score, trace_id, label=label)
+        if page.next_cursor is None:
+            return verdicts
+        query["cursor"] = page.next_cursor
+
+
+def _annotations(path: str, key: str, ids: Sequence[str]) -> Exchange[list[_Given]]:
+    found: list[_Given] = []
+    query: dict[str, object] = {key: ids, "limit": 1000}
+    while True:
+        answer = yield Request(method="GET", path=f"{path}?{urlencode(query, doseq=True)}", reads=(_NOT_FOUND,))
+        # Without any annotation of these.
+        page = _Annotations([]) if answer.status == _NOT_FOUND else msgspec.json.decode(answer.body, type=_Annotations)
+        found += page.data
+        if page.next_cursor is None:
+            return found
+        query["cursor"] = page.next_cursor

@@ -6,7 +6,7 @@ does not read itself are judged here by their status, for all vendors alike.
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import msgspec
 
@@ -35,8 +35,9 @@ class Rest:
     rejected: int = 0
 
 
-Exchange: TypeAlias = Generator[Request, HttpAnswer, Rest]
-Write: TypeAlias = Callable[[Sequence[Score]], Exchange]
+_Ended = TypeVar("_Ended")
+Exchange: TypeAlias = Generator[Request, HttpAnswer, _Ended]
+Write: TypeAlias = Callable[[Sequence[Score]], Exchange[Rest]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +70,14 @@ class ScoreSender:
     async def send(self, signal: Signal, body: bytes) -> Verdict:  # noqa: ARG002 (scores alone come here)
         """Write the scores once."""
         scores = decoded(body)
-        exchange = self._write(scores)
+        rest = await self.exchange(self._write(scores))
+        if not isinstance(rest, Rest):
+            return rest
+        unreadable = body.count(b"\n") - len(scores)
+        return ScoresTaken(rejected=rest.rejected + unreadable, late=encoded(rest.late), left_out=rest.left_out)
+
+    async def exchange(self, exchange: Exchange[_Ended]) -> _Ended | Transient | Permanent:
+        """Ask and answer until the vendor has ended, or the backend refused."""
         try:
             request = next(exchange)
             while True:
@@ -82,12 +90,11 @@ class ScoreSender:
                     return refusal
                 request = exchange.send(answer)
         except StopIteration as end:
-            rest: Rest = end.value
+            ended: _Ended = end.value
+            return ended
         except msgspec.MsgspecError:
             # A login page, or another service: `endpoint` may be wrong.
             return Transient("unreadable_answer")
-        unreadable = body.count(b"\n") - len(scores)
-        return ScoresTaken(rejected=rest.rejected + unreadable, late=encoded(rest.late), left_out=rest.left_out)
 
 
 def _refusal(answer: HttpAnswer) -> Transient | Permanent | None:

@@ -84,10 +84,11 @@ class BackendSettings(Section):
 
 
 class PhoenixSettings(BackendSettings):
-    """Arize Phoenix: annotations of spans, traces and sessions."""
+    """Arize Phoenix: annotations of spans, traces and sessions. People's verdicts are read from `project`."""
 
     vendor = "phoenix"
     endpoint: Url = "http://localhost:6006"
+    project: Annotated[str, Field(min_length=1)] = "default"
 
 
 class LangfuseSettings(BackendSettings):
@@ -111,11 +112,12 @@ class LangfuseSettings(BackendSettings):
 
 
 class MlflowSettings(BackendSettings):
-    """MLflow 3: assessments of traces and their spans."""
+    """MLflow 3: assessments of traces and their spans. People's verdicts are read from the ids of `experiments`."""
 
     vendor = "mlflow"
     most_together = 50
     endpoint: Url = "http://localhost:5000"
+    experiments: Annotated[tuple[str, ...], Field(min_length=1)] = ("0",)
 
 
 class LangsmithSettings(BackendSettings):

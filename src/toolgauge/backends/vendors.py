@@ -1,5 +1,6 @@
-"""Makes the destination of a backend: the only place where a vendor's name becomes code."""
+"""Makes the destination of a backend, and reads people's verdicts from it: the only place where a vendor's name becomes code."""
 
+import asyncio
 from functools import partial
 
 from toolgauge.backends import (
@@ -10,13 +11,27 @@ from toolgauge.backends import (
     opik_feedback_scores,
     phoenix_annotations,
 )
+from toolgauge.backends.person_verdicts import PersonVerdict, Reading
 from toolgauge.backends.score_destination import ScoreDestination
 from toolgauge.backends.score_sender import ScoreSender, Write
-from toolgauge.backends.settings import BackendSettings, DatadogSettings, LangsmithSettings, OpikSettings, Vendor
+from toolgauge.backends.settings import (
+    BackendSettings,
+    DatadogSettings,
+    LangfuseSettings,
+    LangsmithSettings,
+    MlflowSettings,
+    OpikSettings,
+    PhoenixSettings,
+    Vendor,
+)
+from toolgauge.export.sender import Permanent, Transient
 from toolgauge.export.settings import checked_headers
+from toolgauge.model.errors import ConfigError
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.state.ledger import Ledger
 
+# Between the attempts to read.
+_WAITS_S, _LONGEST_WAIT_S = (0.5, 2.0, 5.0), 60.0
 _WITHOUT_SETTINGS: dict[Vendor, Write] = {
     "phoenix": phoenix_annotations.write,
     "langfuse": langfuse_scores.write,
@@ -28,9 +43,45 @@ def backend_destination(
     name: str, settings: BackendSettings, metrics: SelfMetrics, user_agent: str, ledger: Ledger | None
 ) -> ScoreDestination:
     """Make the destination. Raise `ConfigError` when a header cannot be sent."""
+    return ScoreDestination(name, settings, metrics, _sender(name, settings, user_agent), ledger)
+
+
+def _sender(name: str, settings: BackendSettings, user_agent: str) -> ScoreSender:
     headers = dict(checked_headers({**settings.authorization, **settings.headers}, name))
-    sender = ScoreSender(settings, _write(settings), {**headers, "User-Agent": user_agent})
-    return ScoreDestination(name, settings, metrics, sender, ledger)
+    return ScoreSender(settings, _write(settings), {**headers, "User-Agent": user_agent})
+
+
+async def pull_verdicts(
+    name: str, settings: BackendSettings, since_ns: int, user_agent: str
+) -> list[PersonVerdict] | Transient | Permanent:
+    """Read what people said since a time; try again a few times where the backend is busy. Raise as `backend_destination`."""
+    sender = _sender(name, settings, user_agent)
+    await sender.start()
+    try:
+        for wait_s in _WAITS_S:
+            ended = await sender.exchange(_read(settings, since_ns))
+            if not isinstance(ended, Transient):
+                return ended
+            await asyncio.sleep(min(ended.retry_after_s or wait_s, _LONGEST_WAIT_S))
+        return await sender.exchange(_read(settings, since_ns))
+    finally:
+        await sender.close()
+
+
+def _read(settings: BackendSettings, since_ns: int) -> Reading:
+    match settings:
+        case PhoenixSettings():
+            return phoenix_annotations.read(since_ns, settings)
+        case MlflowSettings():
+            return mlflow_assessments.read(since_ns, settings)
+        case LangsmithSettings():
+            return langsmith_feedback.read(since_ns, settings)
+        case OpikSettings():
+            return opik_feedback_scores.read(since_ns, settings)
+        case LangfuseSettings():
+            return langfuse_scores.read(since_ns)
+        case _:
+            raise ConfigError(f"verdicts of people cannot be read from `{settings.vendor}`")
 
 
 def _write(settings: BackendSettings) -> Write:

@@ -71,6 +71,7 @@ _COMMANDS = {
     "replay": "Score recorded traffic as if it came in live.",
     "learn": "Learn criteria from recorded traffic, for a person to review.",
     "backtest": "Count how often criteria would have fired, and on which runs.",
+    "labels": "Read people's verdicts from a backend, as labels for `backtest`.",
     "expect": "Turn good recorded runs into references, and failing ones into cases.",
     "explain": "Show what decided the verdicts of one criterion.",
     "compare": "Compare the scores of two releases, recorded or live.",

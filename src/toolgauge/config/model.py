@@ -8,7 +8,16 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Annotated, Any, Literal, cast
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, InstanceOf, PlainSerializer, create_model
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    Field,
+    InstanceOf,
+    PlainSerializer,
+    create_model,
+    model_validator,
+)
 
 from toolgauge import plugins
 from toolgauge.assemble.settings import AssembleSettings
@@ -26,11 +35,13 @@ from toolgauge.backends.settings import (
 )
 from toolgauge.config.problems import Node, Place, nearest, plain, written
 from toolgauge.export.settings import (
+    AnnotateForms,
     AnnotateMode,
     Destinations,
     EventsMode,
     FileSettings,
     KafkaExporterSettings,
+    LabelQueue,
     MetricsSettings,
     PrometheusSettings,
     RedactSettings,
@@ -42,7 +53,7 @@ from toolgauge.net.settings import ListenerSettings
 from toolgauge.pipeline.hold import HoldSettings, InboxSettings
 from toolgauge.receive.settings import GrpcSettings, HttpSettings, KafkaReceiverSettings
 from toolgauge.recognize.settings import MappedDialectSettings
-from toolgauge.settings import MIB, MINUTE, Address, PositiveDuration, Section, Size, TraceUrl
+from toolgauge.settings import MIB, MINUTE, SECOND, Address, PositiveDuration, Section, Size, TraceUrl
 from toolgauge.state.settings import StateSettings
 from toolgauge.watch.settings import WatchSettings
 
@@ -159,6 +170,12 @@ class Memory(Section):
     limit: Annotated[Size, Field(gt=0)] = 512 * MIB
 
 
+class FeedbackSettings(Section):
+    """Verdicts of people: how often they are read from the backends in `exporters`; null leaves that out."""
+
+    pull: Annotated[PositiveDuration, Field(ge=10 * SECOND)] | None = None
+
+
 class Log(Section):
     """Our own log, on stderr."""
 
@@ -214,11 +231,14 @@ class Config(Section):
     dialects: Annotated[dict[str, MappedDialectSettings], AfterValidator(_well_named)] = Field(default_factory=dict)
     assemble: AssembleSettings = AssembleSettings()
     annotate: AnnotateMode = "both"
+    annotate_form: AnnotateForms = ("toolgauge",)
     hold: HoldSettings = HoldSettings()
     events: EventsMode = "failed"
     metrics: MetricsSettings = MetricsSettings()
     redact: RedactSettings = RedactSettings()
     watch: WatchSettings = WatchSettings()
+    feedback: FeedbackSettings = FeedbackSettings()
+    queues: tuple[LabelQueue, ...] = ()
     trace_url: TraceUrl | None = None
     judge: JudgeSettings | None = None
     web: Web | None = Web()
@@ -226,6 +246,17 @@ class Config(Section):
     state: StateSettings = StateSettings()
     memory: Memory = Memory()
     log: Log = Log()
+
+    @model_validator(mode="after")
+    def _queues_have_backends(self) -> "Config":
+        known = {name for name, backend in backends(self.exporters).items() if backend.vendor != "datadog"}
+        for number, queue in enumerate(self.queues):
+            if queue.to not in known:
+                names = ", ".join(f"`{name}`" for name in sorted(known)) or "none"
+                raise ValueError(
+                    f"has `queues[{number}].to: {queue.to}`, which is no backend in `exporters`; there is {names}"
+                )
+        return self
 
 
 def config_model(root: Node) -> type[Config]:

@@ -18,6 +18,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from opentelemetry.sdk.resources import OTELResourceDetector
 
 from toolgauge.export import results
+from toolgauge.export.inline_evaluations import inline_evaluations
+from toolgauge.export.label_queues import LabelQueues
 from toolgauge.export.metric_data import add_metrics, snapshot
 from toolgauge.export.redact import MAX_EXPLANATION, Redactor
 from toolgauge.export.regression_events import encode_regressions
@@ -58,6 +60,7 @@ _CALL_ID = "gen_ai.tool.call.id"
 _CONVERSATION = "gen_ai.conversation.id"
 _SESSION = "session.id"
 _SPAN_KIND = "openinference.span.kind"
+_OPERATION = "gen_ai.operation.name"
 _SPAN_END = "toolgauge.span.end_time_unix_nano"
 _JUDGED_SPAN = "toolgauge.judged.span_id"
 _SCOPE_OF_TRAJECTORY = "toolgauge.trajectory.scope"
@@ -77,6 +80,7 @@ _ITEM = tag(2)
 # Fields of Span.
 _TRACE_ID, _SPAN_ID, _PARENT, _EVENT, _LINK = tag(1), tag(2), tag(4), tag(11), tag(13)
 _START, _END = time_tag(7), time_tag(8)
+_EVALUATION = elements(results.SPAN_ATTRIBUTES, [attribute(_OPERATION, "evaluation")])
 _DROPPED_EVENTS, _DROPPED_LINKS = b"\x60", b"\x70"
 # Fields of a span's events, of a span's links, and of LogRecord.
 _EVENT_TIME, _EVENT_NAME = time_tag(1), field(tag(2), results.EVENT_NAME.encode())
@@ -176,6 +180,8 @@ class _ScorecardSpan:
         # Each judged span once, in order of the results.
         self.links: dict[bytes, None] = {}
         self._of_trajectory: dict[tuple[SpanRef | None, str], bytes] = {}
+        # In OpenInference's words.
+        self.evaluations = b""
 
     def count(self, shown: Iterable[Finding], times: int) -> None:
         for finding in shown:
@@ -239,6 +245,7 @@ class _ScorecardSpan:
         for criterion in criteria:
             yield _call_counts(criterion, *map(self._calls[criterion][1].get, results.OUTCOME_WORDS))
         yield from self._of_trajectory.values()
+        yield self.evaluations
         yield from islice(self.links, MAX_LINKS)
         yield _dropped(_DROPPED_EVENTS, self._dropped_events)
         yield _dropped(_DROPPED_LINKS, len(self.links) - MAX_LINKS)
@@ -308,7 +315,9 @@ class Emitter:
         self._results = ResultWriter(redactor, settings)
         self._resource_keys = settings.metrics.resource_attributes
         self._trace_url = settings.trace_url
-        self._score_lines = ScoreLines(redactor, settings.scores) if settings.scores else None
+        self._openinference = redactor if "openinference" in settings.annotate_form else None
+        marks = LabelQueues(settings.queues).marks
+        self._score_lines = ScoreLines(redactor, settings.scores, marks) if settings.scores else None
 
     def requests(self, scorecards: Sequence[Scorecard]) -> Iterator[Outgoing]:
         """Encode scorecard spans, events and scores: requests of about 2 MiB at most, none when there is nothing to export."""
@@ -335,6 +344,7 @@ class Emitter:
                 if parts.record and records.add(parts.record + subjects.of(result).record):
                     yield records.take()
             if span.is_wanted:
+                span.evaluations = self._evaluations(scorecard)
                 self._selfmetrics.annotations.add(len(span.links), ("scorecard",))
                 if spans.add(span.written()):
                     yield spans.take()
@@ -343,6 +353,12 @@ class Emitter:
                 yield batch.take()
         if self._score_lines is not None:
             yield from self._score_lines.requests(scorecards)
+
+    def _evaluations(self, scorecard: Scorecard) -> bytes:
+        if self._openinference is None:
+            return b""
+        of_trajectory = [one for one in scorecard.results if one.level == "trajectory"]
+        return _EVALUATION + inline_evaluations(scorecard, of_trajectory, self._openinference)
 
     def regressions(self, regressions: Sequence[Regression]) -> Iterator[Outgoing]:
         """Encode the events of regressions that began or ended."""

@@ -4,7 +4,7 @@ Attributes are written once for all results that are alike; tool, agent, ids and
 """
 # pyright: reportUnknownMemberType=false
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -15,8 +15,9 @@ from msgspec import Struct
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
 
+from toolgauge.export.inline_evaluations import inline_evaluations
 from toolgauge.export.redact import MAX_EXPLANATION, Redactor
-from toolgauge.export.settings import AnnotateMode, EventsMode, MetricsSettings
+from toolgauge.export.settings import AnnotateForm, AnnotateMode, EventsMode, LabelQueue, MetricsSettings
 from toolgauge.model.observations import OTHER_ERROR
 from toolgauge.model.outcomes import (
     Errored,
@@ -147,14 +148,16 @@ class ScoreFilter(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmitSettings:
-    """Selects results for log records (`events`) and for score tables (`scores`, one a destination), and how scores reach
-    the trace (`annotate`); `metrics` caps labels.
+    """Selects results for log records (`events`) and for score tables (`scores`, one a destination), how scores reach
+    the trace (`annotate`) and in whose words; `metrics` caps labels.
     """
 
     events: EventsMode = "failed"
     annotate: AnnotateMode = "both"
+    annotate_form: tuple[AnnotateForm, ...] = ("toolgauge",)
     trace_url: str | None = None
     scores: tuple[ScoreFilter, ...] = ()
+    queues: tuple[LabelQueue, ...] = ()
     metrics: MetricsSettings = field(default_factory=MetricsSettings)
 
 
@@ -196,13 +199,17 @@ def incomplete_attributes(why: str | None) -> bytes:
 class Annotations:
     """Writes live results on held spans, and why they are no pass; not several of one criterion, which would overwrite each other."""
 
-    def __init__(self, redactor: Redactor) -> None:
+    def __init__(self, redactor: Redactor, *, openinference: bool = False) -> None:
         self._redactor = redactor
+        self._openinference = openinference
         # Without it: 4 % of all CPU.
         self._written: BoundedCache[Verdict, bytes] = BoundedCache()
 
-    def collect(self, scorecard: Scorecard) -> dict[str, bytes]:
-        """Collect attribute fields by span id, of judged spans and the root; none for conversations."""
+    def collect(self, scorecard: Scorecard, taken: Mapping[str, Collection[bytes]] | None = None) -> dict[str, bytes]:
+        """Collect attribute fields by span id, of judged spans and the root; none for conversations.
+
+        `taken` are evaluations that spans already bear.
+        """
         trajectory = scorecard.trajectory
         findings = (finding for verdict in scorecard.verdicts for finding in verdict.findings)
         if trajectory.scope != "trace" or not any(finding.enforce == "live" for finding in findings):
@@ -212,6 +219,11 @@ class Annotations:
             if subject.target is not None and subject.target.trace_id == trajectory.trace_id:
                 by_span.setdefault(subject.target.span_id, []).append(subject)
         written = {span_id: self._joined(subjects, scorecard.criteria) for span_id, subjects in by_span.items()}
+        if self._openinference:
+            for span_id, subjects in by_span.items():
+                results = [result for subject in subjects for result in subject.results]
+                slots = (taken or {}).get(span_id, ())
+                written[span_id] += inline_evaluations(scorecard, results, self._redactor, slots)
         if trajectory.root is not None:
             closed = _CLOSED[trajectory.closed_because] + incomplete_attributes(trajectory.incomplete)
             written[trajectory.root.span_id] = closed + written.get(trajectory.root.span_id, b"")

@@ -5,7 +5,7 @@ keeps it. Ids are derived from the judged span: a score that is sent twice overw
 """
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 from msgspec import Struct
@@ -62,6 +62,9 @@ class Score(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     agent: str | None = None
     service: str | None = None
     start_ns: int = 0
+    # Of a mark: the backend that it is for, and the annotation queue there.
+    to: str = ""
+    queue: str = ""
 
     @property
     def is_of_session(self) -> bool:
@@ -127,10 +130,16 @@ def encoded(scores: Sequence[Score]) -> bytes:
 
 
 class ScoreLines:
-    """Writes what any of the `filters` takes. Belongs to the worker thread."""
+    """Writes what any of the `filters` takes, and `marks` of runs. Belongs to the worker thread."""
 
-    def __init__(self, redactor: Redactor, filters: Sequence[ScoreFilter]) -> None:
+    def __init__(
+        self,
+        redactor: Redactor,
+        filters: Sequence[ScoreFilter],
+        marks: Callable[[Scorecard], Iterable[Score]] = lambda _scorecard: (),
+    ) -> None:
         self._redactor = redactor
+        self._marks = marks
         self._filters = tuple(filters)
         # The places of wanted results in a verdict: most calls pass, and none of theirs is.
         self._places: BoundedCache[Verdict, tuple[int, ...]] = BoundedCache()
@@ -157,6 +166,8 @@ class ScoreLines:
                 for subject in alike:
                     for place in places:
                         yield _encode(self._score(scorecard, subject.results[place])) + b"\n"
+        for mark in self._marks(scorecard):
+            yield _encode(mark) + b"\n"
 
     def _wanted(self, verdict: Verdict) -> tuple[int, ...]:
         return tuple(

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Literal, TypeAlias
 from urllib.parse import urlsplit
 
-from pydantic import BeforeValidator, Field, PlainSerializer, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, field_validator, model_validator
 
 from toolgauge.export.recording_file import recording_ending
 from toolgauge.model.delivery import OtlpSignal
@@ -37,6 +37,7 @@ _TAKEN_LABELS = (
     "toolgauge_state"
 )
 AnnotateMode: TypeAlias = Literal["both", "hold", "scorecard", "off"]
+AnnotateForm: TypeAlias = Literal["toolgauge", "openinference"]
 Transport: TypeAlias = Literal["grpc", "http"]
 Compression: TypeAlias = Literal["gzip", "none"]
 WebhookFormat: TypeAlias = Literal["json", "alertmanager"]
@@ -46,6 +47,15 @@ SIGNALS: tuple[OtlpSignal, ...] = ("traces", "metrics", "logs")
 
 # Binary headers (`-bin`) would need bytes, and `grpc-` belongs to the protocol.
 _HEADER_NAME = re.compile(r"(?!grpc-)[a-z0-9_.-]+(?<!-bin)")
+
+
+def _with_ours(forms: tuple[AnnotateForm, ...]) -> tuple[AnnotateForm, ...]:
+    if "toolgauge" not in forms:
+        raise ValueError("must contain `toolgauge`; `openinference` is added to it")
+    return forms
+
+
+AnnotateForms = Annotated[tuple[AnnotateForm, ...], AfterValidator(_with_ours)]
 
 
 class MetricsSettings(Section):
@@ -75,6 +85,19 @@ class MetricsSettings(Section):
                 raise ValueError(f"has `{key}`, which Prometheus would call `{label}` as it calls another label")
             taken.add(label)
         return keys
+
+
+class LabelQueue(Section):
+    """Runs that people are to label: `share` of those that the first fitting entry takes, in the backend `to`.
+
+    `queue` is the id of an annotation queue there; without one the run is only marked. `criteria` (globs) decide what failed.
+    """
+
+    to: DestinationName
+    queue: Annotated[str, Field(min_length=1)] | None = None
+    when: Literal["failed", "uncertain", "all"] = "failed"
+    share: Annotated[float, Field(gt=0, le=1)] = 1.0
+    criteria: tuple[Annotated[str, Field(min_length=1)], ...] = ()
 
 
 class RedactSettings(Section):

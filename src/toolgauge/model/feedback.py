@@ -6,6 +6,9 @@ from msgspec import Struct
 
 from toolgauge.model.outcomes import Scorecard
 
+# Begins the identifier of each evaluation that a toolgauge wrote in OpenInference's words.
+OWN_IDENTIFIER = "toolgauge:"
+
 
 class Feedback(Struct, frozen=True, kw_only=True, gc=False):
     """One verdict on a trace, or on a conversation; `passed` is `None` where its value means neither passed nor failed."""

@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from msgspec import Struct
+from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanProto
 
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.records import LogRecord, PackedHead, Resource, Scope, Span
+from toolgauge.otlp.bounds import parse
 from toolgauge.otlp.envelope import (
     Container,
     container,
@@ -33,6 +35,7 @@ Place: TypeAlias = tuple[int, int, int]
 _FEW = 2
 # Taking them apart at once takes as much memory as the request, and large ones have little to gain by it.
 _LARGEST_AT_ONCE = 8 << 20
+_TRACE_ID_BYTES = 16
 _MOST_AT_ONCE = 4096
 
 
@@ -50,6 +53,15 @@ class ViewedSpan(Struct, frozen=True, eq=False):
     def span(self) -> Span:
         """The whole view."""
         return self.parsed.span(self.resource, self.scope)
+
+    @property
+    def linked_trace(self) -> str | None:
+        """The trace that its only link names; `None` with no link, or several."""
+        try:
+            links = parse(SpanProto, self.raw).links
+        except DecodeError:
+            return None
+        return links[0].trace_id.hex() if len(links) == 1 and len(links[0].trace_id) == _TRACE_ID_BYTES else None
 
 
 @dataclass(slots=True, eq=False)

@@ -15,9 +15,10 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationSc
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
 from toolgauge.model.errors import DecodeError
+from toolgauge.model.feedback import OWN_IDENTIFIER
 from toolgauge.otlp.bounds import parse
 from toolgauge.otlp.marks import span_marks
-from toolgauge.otlp.wire_pb2 import KeyMessage, SpanAttributesMessage
+from toolgauge.otlp.wire_pb2 import KeyMessage, KeyValueMessage, SpanAttributesMessage
 
 # pyright: reportUnknownMemberType=false
 
@@ -37,6 +38,8 @@ fixed64 = struct.Struct("<Q").pack
 _OURS = "toolgauge."
 _OUR_TEXT = _OURS.encode()
 _OUR_MARKS = span_marks((_OURS,))
+_OUR_EVALUATION = OWN_IDENTIFIER.encode()
+_EVALUATION_SLOT = re.compile(rb"((?:trace\.|session\.)?evaluations\.\d{1,9})\.evaluation\.")
 
 
 def varint(number: int) -> bytes:
@@ -168,7 +171,7 @@ def raw_id(hex_id: str, size: int) -> bytes:
 
 
 def annotate(raw: bytes, written: bytes) -> bytes:
-    """Append a serialised span of `toolgauge.` attributes to a raw span, in place of those that it has."""
+    """Append a serialised span of our attributes to a raw span, in place of those that another toolgauge left on it."""
     # The plain test settles it for nearly all, at a tenth of what the pattern costs.
     # (`in` first tries to read it as a number, and fails at length.)
     if raw.find(_OUR_TEXT) >= 0:
@@ -183,14 +186,34 @@ def _without_ours(raw: bytes) -> bytes:
         message = parse(SpanAttributesMessage, raw)
     except DecodeError:
         return raw
-    kept = [entry for entry in message.attributes if not _is_ours(entry)]
+    ours = (_OUR_TEXT, *(slot + b"." for slot in _our_slots(raw)))
+    kept = [entry for entry in message.attributes if not _begins_with(entry, ours)]
     del message.attributes[:]
     message.attributes.extend(kept)
     return message.SerializeToString()
 
 
-def _is_ours(entry: bytes) -> bool:
+def _begins_with(entry: bytes, prefixes: tuple[bytes, ...]) -> bool:
     try:
-        return parse(KeyMessage, entry).key.startswith(_OUR_TEXT)
+        return parse(KeyMessage, entry).key.startswith(prefixes)
     except DecodeError:
         return False
+
+
+def taken_slots(raw: bytes) -> frozenset[bytes]:
+    """Return the `evaluations.<i>` of a raw span that others wrote, those with a `trace.` or `session.` in front included."""
+    if raw.find(b"evaluations.") < 0:
+        return frozenset()
+    # Also what only looks like a key: an index too many is no harm, one that is taken would overwrite.
+    return frozenset(_EVALUATION_SLOT.findall(raw)) - _our_slots(raw)
+
+
+def _our_slots(raw: bytes) -> frozenset[bytes]:
+    if raw.find(_OUR_EVALUATION) < 0:
+        return frozenset()
+    try:
+        pairs = [parse(KeyValueMessage, entry) for entry in parse(SpanAttributesMessage, raw).attributes]
+    except DecodeError:
+        return frozenset()
+    found = [_EVALUATION_SLOT.match(pair.key) for pair in pairs if pair.value.string_value.startswith(_OUR_EVALUATION)]
+    return frozenset(slot[1] for slot in found if slot is not None and slot.string.endswith(b".identifier"))

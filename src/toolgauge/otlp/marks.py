@@ -41,6 +41,10 @@ class _Pattern:
         return self._request_pattern is not None and self._request_pattern.search(body) is not None
 
 
+# In the bytes of every span with a verdict. A plain search for the two takes ten times as long.
+has_feedback_mark = _Pattern(rb"\.(?:evalu|annot)ation\.").found_in_request
+
+
 class Marks:
     """What to look for in spans, or in log records, in either order of their fields."""
 

@@ -16,12 +16,13 @@ from toolgauge.model.observations import WaitingSpan
 from toolgauge.model.records import PackedHead
 from toolgauge.otlp.decoder import DecodedTraces, Place
 from toolgauge.otlp.envelope import encode_heads, read_each
+from toolgauge.otlp.marks import has_feedback_mark
 from toolgauge.otlp.request import Request, read_request
 from toolgauge.pipeline.egress import Admission, Egress
 from toolgauge.pipeline.hold import is_to_bear_scores
 from toolgauge.pipeline.stages import Parts, Rules
 from toolgauge.pipeline.trajectory_scoring import Scoring
-from toolgauge.recognize.feedback_reader import FEEDBACK_MARK, feedback_of_record, feedback_of_span
+from toolgauge.recognize.feedback_reader import feedback_of_record, feedback_of_span
 from toolgauge.score.scorer import Scorer
 
 # Requests wait in the inbox while trajectories are closed: thousands may be due at the same moment.
@@ -208,11 +209,11 @@ class Pipeline:
         now_ns, entry, assembler, reader = request.received_ns, request.entry, self.assembler, self._reader
         holds = holds and self._settings.annotate in ("both", "hold")
         defers, may_wait = assembler.defers, assembler.eviction.may_wait
-        has_feedback = FEEDBACK_MARK in decoded.request
+        has_feedback = has_feedback_mark(decoded.request)
         other_heads: list[PackedHead] = [*decoded.heads]
         for viewed in decoded.viewed:
-            if has_feedback and FEEDBACK_MARK in viewed.raw:
-                for feedback in feedback_of_span(viewed.span):
+            if has_feedback and has_feedback_mark(viewed.raw):
+                for feedback in feedback_of_span(viewed.span, viewed.linked_trace):
                     self._parts.feedback.add(feedback, now_ns)
             read = reader.decide(viewed, may_wait, defers=defers)
             if read is None:

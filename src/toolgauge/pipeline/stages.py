@@ -145,10 +145,11 @@ class ObservedSink:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineSettings:
-    """How scores are redacted, and where they are written."""
+    """How scores are redacted, where they are written, and whether in OpenInference's words, too."""
 
     redactor: Redactor
     annotate: Literal["both", "hold", "scorecard", "off"] = "both"
+    openinference: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from toolgauge.model.judging import Answers
 from toolgauge.model.outcomes import Reason, Scorecard
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import Trajectory
+from toolgauge.otlp.encode import taken_slots
 from toolgauge.pipeline.egress import Egress
 from toolgauge.pipeline.stages import Parts, PipelineSettings
 from toolgauge.score.scorer import Scorer
@@ -53,7 +54,7 @@ class Scoring:
         """Score by other criteria from here on."""
         self.scorer = scorer
         self._settings = settings
-        self._annotations = Annotations(settings.redactor)
+        self._annotations = Annotations(settings.redactor, openinference=settings.openinference)
 
     def interrupt(self) -> None:
         """Score no more: trajectories that close from here on are `incomplete`. From any thread."""
@@ -146,7 +147,8 @@ class Scoring:
         annotated: list[SpanRef] = []
         if not scorecard.by_judges:
             held = self._parts.hold.take(scorecard.trajectory.trace_id)
-            annotated = self._egress.release_annotated(held, self._annotations.collect(scorecard))
+            taken = {span.ref.span_id: taken_slots(span.raw) for span in held} if self._settings.openinference else None
+            annotated = self._egress.release_annotated(held, self._annotations.collect(scorecard, taken))
         # Scorecard spans are counted where they are written; a judged span that neither form reaches is missed.
         if annotated:
             self._metrics.annotations.add(len(annotated), ("attribute",))

@@ -1,13 +1,16 @@
-"""Reads external verdicts: the event `gen_ai.evaluation.result` as a log record or on a span, or its attributes on a span.
+"""Reads external verdicts: the event `gen_ai.evaluation.result` as a log record or on a span, or its attributes on a span,
+and OpenInference's evaluations and annotations.
 
-Records of our own scope never get here. An evaluation that failed itself (`error.type`) is no verdict.
+Records of our own scope never get here. An evaluation that failed itself (`error.type`) is no verdict, nor is one of another
+toolgauge.
 """
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from math import isfinite
 
-from toolgauge.model.feedback import Feedback
+from toolgauge.model.feedback import OWN_IDENTIFIER, Feedback
 from toolgauge.model.json import Value
 from toolgauge.model.records import LogRecord, Span
 from toolgauge.recognize import values
@@ -65,8 +68,10 @@ def _number(value: str | float) -> float | None:
 
 
 EVALUATION_EVENT = "gen_ai.evaluation.result"
-# What every span with a verdict has somewhere in its bytes.
-FEEDBACK_MARK = b"gen_ai.evaluation."
+_INLINE = re.compile(
+    r"(trace\.|session\.)?(?:evaluations|annotations)\.[0-9]{1,9}\.(?:evaluation|annotation)\.(?=name\Z)"
+)
+_SPAN_KIND, _EVALUATOR = "openinference.span.kind", "EVALUATOR"
 _NAME = "gen_ai.evaluation.name"
 _VALUE = "gen_ai.evaluation.score.value"
 _LABEL = "gen_ai.evaluation.score.label"
@@ -90,17 +95,35 @@ def feedback_of_record(record: LogRecord) -> Feedback | None:
     return _feedback(attributes, trace_id, conversation_id)
 
 
-def feedback_of_span(span: Span) -> Iterator[Feedback]:
-    """Yield the verdicts in the events and in the attributes of a span."""
-    trace_id = span.ref.trace_id
+def feedback_of_span(span: Span, linked_trace: str | None = None) -> Iterator[Feedback]:
+    """Yield the verdicts in the events and in the attributes of a span; an evaluator's are about the `linked_trace`."""
+    attributes = span.attributes
+    trace_id = (attributes.get(_SPAN_KIND) == _EVALUATOR and linked_trace) or span.ref.trace_id
     for event, _ in zip(span.events, range(_MOST_EVENTS), strict=False):
         if event.name == EVALUATION_EVENT:
             found = _feedback(event.attributes, trace_id, None)
             if found is not None:
                 yield found
-    found = _feedback(span.attributes, trace_id, None)
+    found = _feedback(attributes, trace_id, None)
     if found is not None:
         yield found
+    inline = (match for match in map(_INLINE.match, attributes) if match is not None)
+    for match in islice(inline, _MOST_EVENTS):
+        slot = match[0]
+        identifier = attributes.get(f"{slot}identifier")
+        about = (trace_id, None)
+        if match[1] == "session.":
+            about = None, values.identifier(attributes.get(SESSION))
+        if about == (None, None) or (isinstance(identifier, str) and identifier.startswith(OWN_IDENTIFIER)):
+            continue
+        written = {
+            _NAME: attributes.get(f"{slot}name"),
+            _LABEL: attributes.get(f"{slot}label"),
+            _VALUE: attributes.get(f"{slot}score"),
+        }
+        found = _feedback(written, *about)
+        if found is not None:
+            yield found
 
 
 def _feedback(attributes: Mapping[str, Value], trace_id: str | None, conversation_id: str | None) -> Feedback | None:

@@ -276,7 +276,8 @@ def offline_pipeline(
 
 
 def _pipeline_settings(config: Config) -> PipelineSettings:
-    return PipelineSettings(redactor=redactor(config), annotate=config.annotate)
+    openinference = "openinference" in config.annotate_form
+    return PipelineSettings(redactor=redactor(config), annotate=config.annotate, openinference=openinference)
 
 
 def emit_settings(config: Config) -> EmitSettings:
@@ -284,8 +285,10 @@ def emit_settings(config: Config) -> EmitSettings:
     return EmitSettings(
         events=config.events,
         annotate=config.annotate,
+        annotate_form=config.annotate_form,
         trace_url=config.trace_url,
         scores=tuple(backend.scores for backend in backends(config.exporters).values()),
+        queues=config.queues,
         metrics=config.metrics,
     )
 

@@ -23,6 +23,7 @@ from toolgauge.receive.otlp_handler import BrokerParts
 from toolgauge.receive.refusal import RefusalLog
 from toolgauge.score.criterion import Criterion
 from toolgauge.selfmetrics import SelfMetrics
+from toolgauge.service.pulled_verdicts import VerdictPuller
 from toolgauge.service.worker import Worker
 from toolgauge.settings import split_address
 from toolgauge.state.ledger import Ledger, OffsetJournal
@@ -54,9 +55,10 @@ def make_receivers(
     )
 
 
-def make_additional_receivers(config: Config, consumer: Consumer) -> tuple[Receiver, ...]:
-    """Make the receivers that other packages bring."""
-    return tuple(plugins.receiver(name)(settings, consumer) for name, settings in extensions(config.receivers))
+def make_additional_receivers(config: Config, consumer: Consumer, clock: Callable[[], int]) -> tuple[Receiver, ...]:
+    """Make the receivers that other packages bring, and the one that pulls verdicts."""
+    others = (plugins.receiver(name)(settings, consumer) for name, settings in extensions(config.receivers))
+    return (*others, *((VerdictPuller(config, consumer, clock),) if config.feedback.pull else ()))
 
 
 async def exchanged(

@@ -311,6 +311,7 @@ _AT_START = (
     "exporters.prometheus",
     "exporters.webhook",
     "admin",
+    "feedback",
     "inbox",
     "assemble.late_memory",
     "memory",

@@ -271,7 +271,7 @@ def _service(
     health = make_health(
         config, outbox, memory, scoring.worker, judges, clock=clock, journal=journal, messages=messages
     )
-    additional = make_additional_receivers(config, intake) if link is None else ()
+    additional = make_additional_receivers(config, intake, clock) if link is None else ()
     receive = partial(make_receivers, config, intake, metrics=metrics, hop_id=hop_id, has_memory=memory.admits)
     return Service(
         intake=intake,

@@ -297,7 +297,7 @@ def make_front(
     return Front(
         intake=divided,
         receivers=make_receivers(config, divided, metrics=metrics, hop_id=hop_id, has_memory=memory.admits),
-        additional_receivers=make_additional_receivers(config, divided),
+        additional_receivers=make_additional_receivers(config, divided, clock),
         watching=watching,
         webhooks=telemetry.webhooks,
         health=health,

@@ -1,0 +1,129 @@
+"""Draws runs that people are to label, and marks each with the probability that a run like it is drawn.
+
+A run is decided on once, when all of its results are in. The same runs are drawn by every process: by a hash of their ids.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+from hashlib import blake2b
+from typing import NamedTuple
+
+from toolgauge.export.score_lines import Score
+from toolgauge.export.settings import LabelQueue
+from toolgauge.model.outcomes import Scorecard
+from toolgauge.model.records import VERSION
+from toolgauge.model.trajectory import Trajectory
+from toolgauge.otlp.encode import MAX_IDENTIFIER, fit_text
+
+# The name of the mark; its value is the probability.
+QUEUED = "toolgauge.queue"
+_MOST = 4096
+
+
+class _Found(NamedTuple):
+    """Whether any criterion passed, and whether any failed."""
+
+    passed: bool = False
+    failed: bool = False
+
+    @property
+    def is_judged(self) -> bool:
+        return self.passed or self.failed
+
+
+class LabelQueues:
+    """Belongs to the worker thread. Runs that wait for judges, and kinds of runs, are remembered in a bounded number."""
+
+    def __init__(self, queues: Sequence[LabelQueue]) -> None:
+        self._queues = tuple(queues)
+        # By run: what criteria without a judge found, for each queue, and whether the run is the first of its kind.
+        self._waiting: OrderedDict[str, tuple[list[_Found], bool]] = OrderedDict()
+        self._kinds: OrderedDict[tuple[str, ...], None] = OrderedDict()
+
+    def marks(self, scorecard: Scorecard) -> Iterator[Score]:
+        """Yield a mark for each backend into whose queue the run comes."""
+        if not self._queues:
+            return
+        trajectory = scorecard.trajectory
+        of_session = trajectory.scope == "conversation"
+        run = (trajectory.conversation_id if of_session else None) or trajectory.trace_id
+        found = [_found(scorecard, queue.criteria) for queue in self._queues]
+        by_judges = [_Found()] * len(found)
+        if scorecard.by_judges:
+            if run not in self._waiting:
+                return
+            by_judges = found
+            found, is_first = self._waiting.pop(run)
+        else:
+            is_first = self._is_first_of_kind(trajectory)
+            if scorecard.awaits_judges:
+                self._waiting[run] = found, is_first
+                if len(self._waiting) > _MOST:
+                    self._waiting.popitem(last=False)
+                return
+        done: set[str] = set()
+        for queue, code, judges in zip(self._queues, found, by_judges, strict=True):
+            if queue.to in done or not (code.is_judged or judges.is_judged):
+                continue
+            differ = code.is_judged and judges.is_judged and code.failed != judges.failed
+            takes = {"failed": code.failed or judges.failed, "uncertain": is_first or differ, "all": True}
+            if takes[queue.when]:
+                # The first queue of a backend that takes the run decides: else it had several probabilities.
+                done.add(queue.to)
+                if _drawn(f"{queue.to}\0{run}", queue.share):
+                    yield _mark(scorecard, queue)
+
+    def _is_first_of_kind(self, trajectory: Trajectory) -> bool:
+        """Return whether no run of this service and version has called these tools before."""
+        tools = sorted({fit_text(call.name, MAX_IDENTIFIER) for call in trajectory.calls})
+        kind = (trajectory.service or "", trajectory.resource.get(VERSION, ""), *tools)
+        is_first = kind not in self._kinds
+        self._kinds[kind] = None
+        self._kinds.move_to_end(kind)
+        if len(self._kinds) > _MOST:
+            self._kinds.popitem(last=False)
+        return is_first
+
+
+def _found(scorecard: Scorecard, criteria: Sequence[str]) -> _Found:
+    words = {
+        one.word
+        for verdict in scorecard.verdicts
+        for one in verdict.findings
+        if one.enforce == "live" and one.can_fail and _is_named(one.criterion, criteria)
+    }
+    return _Found("pass" in words, "fail" in words)
+
+
+def _is_named(criterion: str, globs: Sequence[str]) -> bool:
+    return not globs or any(fnmatchcase(criterion, glob) for glob in globs)
+
+
+def _drawn(run: str, share: float) -> bool:
+    digest = blake2b(run.encode("utf-8", "surrogatepass"), digest_size=7).digest()
+    return int.from_bytes(digest) < share * (1 << 56)
+
+
+def _mark(scorecard: Scorecard, queue: LabelQueue) -> Score:
+    trajectory = scorecard.trajectory
+    root = trajectory.root
+    session_id = trajectory.conversation_id
+    return Score(
+        name=QUEUED,
+        word="pass",
+        value=queue.share,
+        explanation=f"drawn for people ({queue.when}, probability {queue.share:g}); trace {trajectory.trace_id}",
+        revision="1",
+        evaluator="queue",
+        version="1",
+        level="trajectory",
+        scope=trajectory.scope,
+        trace_id=trajectory.trace_id,
+        span_id=None if root is None or root.trace_id != trajectory.trace_id else root.span_id,
+        session_id=None if session_id is None else fit_text(session_id, MAX_IDENTIFIER),
+        start_ns=trajectory.start_ns,
+        scored_ns=scorecard.scored_at_ns,
+        to=queue.to,
+        queue=queue.queue or "",
+    )

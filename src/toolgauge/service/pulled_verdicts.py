@@ -1,0 +1,122 @@
+"""Reads people's verdicts from backends: once for a file of labels, or regularly as events like those that others send."""
+
+# pyright: reportUnknownMemberType=false
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Mapping
+
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
+
+from toolgauge.backends.person_verdicts import PersonVerdict
+from toolgauge.backends.settings import BackendSettings
+from toolgauge.backends.vendors import pull_verdicts
+from toolgauge.config.model import Config, backends
+from toolgauge.export.label_queues import QUEUED
+from toolgauge.model.delivery import Accepted, Consumer
+from toolgauge.model.errors import RecordingError, ToolgaugeError
+from toolgauge.model.feedback import Feedback
+from toolgauge.otlp.encode import raw_id
+from toolgauge.recognize.feedback_reader import EVALUATION_EVENT, verdict_of
+from toolgauge.service.destinations import USER_AGENT
+from toolgauge.service.process import cancelled
+from toolgauge.settings import SECOND
+
+_LOG = logging.getLogger("toolgauge")
+# Not ours: what has our scope is never read.
+_SCOPE = "people"
+
+
+async def pull(name: str, settings: BackendSettings, since_ns: int) -> list[PersonVerdict]:
+    """Read what people said since a time, and which runs were queued; raise `RecordingError` when the backend refuses."""
+    ended = await pull_verdicts(name, settings, since_ns, USER_AGENT)
+    if not isinstance(ended, list):
+        raise RecordingError(f"cannot read verdicts from `{name}` ({settings.endpoint}): {ended.reason}")
+    return ended
+
+
+def as_feedback(verdict: PersonVerdict) -> Feedback:
+    """Read a verdict as feedback: its label, else its number."""
+    passed = None if verdict.label is None else verdict_of(verdict.label)
+    if passed is None and verdict.value is not None:
+        passed = verdict_of(verdict.value)
+    return Feedback(
+        name=verdict.name,
+        passed=passed,
+        value=verdict.value,
+        trace_id=verdict.trace_id,
+        conversation_id=verdict.conversation_id,
+    )
+
+
+class VerdictPuller:
+    """Implements `model.ports.Receiver`: hands each new verdict to its consumer as the event `gen_ai.evaluation.result`.
+
+    Verdicts from before the start are known and not handed on: what they are about was scored by an earlier process.
+    """
+
+    def __init__(self, config: Config, consumer: Consumer, clock: Callable[[], int]) -> None:
+        assemble, self._every_ns = config.assemble, config.feedback.pull or 0
+        self._backends = {name: each for name, each in backends(config.exporters).items() if each.vendor != "datadog"}
+        # Some backends find verdicts by the time of the run, and outcomes are not remembered for longer.
+        self._back_ns = assemble.max_duration + assemble.late_memory.for_ + self._every_ns
+        self._consumer, self._clock = consumer, clock
+        self._known: dict[str, Collection[PersonVerdict]] = {}
+        self._failing: set[str] = set()
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Begin to pull."""
+        self._task = asyncio.create_task(self._pull_regularly())
+
+    async def stop(self, grace_s: float) -> None:
+        """Pull no more. Works twice and without a start."""
+        del grace_s
+        if self._task is not None:
+            await cancelled(self._task)
+
+    async def _pull_regularly(self) -> None:
+        while True:
+            for name, settings in self._backends.items():
+                await self._pull(name, settings)
+            await asyncio.sleep(self._every_ns / SECOND)
+
+    async def _pull(self, name: str, settings: BackendSettings) -> None:
+        try:
+            verdicts = await pull(name, settings, self._clock() - self._back_ns)
+        except ToolgaugeError as error:
+            if name not in self._failing:
+                _LOG.warning("%s; tried again every %d s", error.message, self._every_ns // SECOND)
+            self._failing.add(name)
+            return
+        self._failing.discard(name)
+        known = self._known.get(name)
+        new = [one for one in verdicts if known is not None and one not in known and one.name != QUEUED]
+        if new and not isinstance(await self._consumer.consume("logs", _request(new, self._clock()), None), Accepted):
+            # Full: the next time they are new again.
+            return
+        self._known[name] = frozenset(verdicts)
+
+
+def _request(verdicts: Collection[PersonVerdict], now_ns: int) -> bytes:
+    request = ExportLogsServiceRequest()
+    group = request.resource_logs.add().scope_logs.add(scope=InstrumentationScope(name=_SCOPE))
+    for verdict in verdicts:
+        trace_id = raw_id(verdict.trace_id or "", 16)
+        if not trace_id and verdict.conversation_id is None:
+            continue
+        record = LogRecord(event_name=EVALUATION_EVENT, time_unix_nano=now_ns, trace_id=trace_id)
+        texts: Mapping[str, object] = {
+            "gen_ai.evaluation.name": verdict.name,
+            "gen_ai.evaluation.score.label": None if verdict.label is None else str(verdict.label).lower(),
+            "gen_ai.conversation.id": verdict.conversation_id,
+        }
+        for key, text in texts.items():
+            if text is not None:
+                record.attributes.add(key=key).value.string_value = str(text)
+        if verdict.value is not None:
+            record.attributes.add(key="gen_ai.evaluation.score.value").value.double_value = verdict.value
+        group.log_records.append(record)
+    return request.SerializeToString()

@@ -174,18 +174,14 @@ def remake(broker: Broker, topic: str) -> None:
 @pytest.mark.parametrize("initial_offset", ["earliest", "latest"])
 def test_a_topic_that_is_made_again_is_read_from_its_beginning(initial_offset: str, broker: Broker, tmp_path: Path):
     runs, more = some_runs(10), some_runs(20, first=10)
-    Writer(broker.address).write(runs)
     with receiving() as destination:
         settings = consuming(tmp_path, broker.address, destination)
-        with serving(tmp_path, *settings) as toolgauge:
-            assert_each_scored_once(destination, runs)
-            toolgauge.signal()
-            toolgauge.ended()
         settings = tuple(setting.replace("earliest", initial_offset) for setting in settings)
         with serving(tmp_path, *settings) as toolgauge:
             until(lambda: toolgauge.total("toolgauge_kafka_rebalances_total"), "the partitions")
-            # The id of the topic has to be known.
-            until(lambda: toolgauge.total("process_uptime_seconds") > 8, "a look at the topics")
+            Writer(broker.address).write(runs)
+            assert_each_scored_once(destination, runs)
+            until(lambda: committed_all(broker), "everything to be committed")
             remake(broker, TOPIC)
             Writer(broker.address).write(more)
             until_scored(destination, more)

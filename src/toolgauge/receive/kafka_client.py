@@ -76,9 +76,10 @@ class TopicIds:
     def remade(self) -> set[str]:
         """Return the topics that were made again since the last call, and note those that are `missing`. Never waits."""
         remade: set[str] = set()
-        if time.monotonic() < self._due_s or not all(answer.done() for answer in self._answers.values()):
+        if not all(answer.done() for answer in self._answers.values()):
             return remade
-        for name, answer in self._answers.items():
+        answers, self._answers = self._answers, {}
+        for name, answer in answers.items():
             error = answer.exception()
             if error is None:
                 self.missing.discard(name)
@@ -88,8 +89,9 @@ class TopicIds:
                 self._known[name] = topic_id
             elif isinstance(error, KafkaException) and error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                 self.missing.add(name)
-        self._due_s = time.monotonic() + _LOOK_EVERY_S
-        self._answers = self._admin.describe_topics(self._names, request_timeout=CALL_S)
+        if time.monotonic() >= self._due_s:
+            self._due_s = time.monotonic() + _LOOK_EVERY_S
+            self._answers = self._admin.describe_topics(self._names, request_timeout=CALL_S)
         return remade
 
 

@@ -163,6 +163,45 @@ def test_the_first_of_two_consumers_goes_while_a_destination_is_away(broker: Bro
                 until(lambda: committed_all(broker), "everything to be committed")
 
 
+def remake(broker: Broker, topic: str) -> None:
+    """Delete a topic, and make it again as soon as that works."""
+    admin = broker.admin()
+    admin.delete_topics([topic])[topic].result(60)
+    until(lambda: topic not in admin.list_topics(timeout=10).topics, "the topic to be gone")
+    broker.create_topic(topic)
+
+
+@pytest.mark.parametrize("initial_offset", ["earliest", "latest"])
+def test_a_topic_that_is_made_again_is_read_from_its_beginning(initial_offset: str, broker: Broker, tmp_path: Path):
+    runs, more = some_runs(10), some_runs(20, first=10)
+    with receiving() as destination:
+        settings = consuming(tmp_path, broker.address, destination)
+        settings = tuple(setting.replace("earliest", initial_offset) for setting in settings)
+        with serving(tmp_path, *settings) as toolgauge:
+            until(lambda: toolgauge.total("toolgauge_kafka_rebalances_total"), "the partitions")
+            Writer(broker.address).write(runs)
+            assert_each_scored_once(destination, runs)
+            until(lambda: committed_all(broker), "everything to be committed")
+            remake(broker, TOPIC)
+            Writer(broker.address).write(more)
+            until_scored(destination, more)
+            until(lambda: "otlp_spans was deleted and made again" in toolgauge.said(), "the line in the log")
+            until(lambda: committed_all(broker), "everything to be committed")
+
+
+def test_the_topic_of_closed_traces_is_made_again(broker: Broker, tmp_path: Path):
+    runs = some_runs(10)
+    with receiving() as destination, serving(tmp_path, *consuming(tmp_path, broker.address, destination)):
+        until(lambda: CLOSED in broker.admin().list_topics(timeout=10).topics, "the topic")
+        admin = broker.admin()
+        admin.delete_topics([CLOSED])[CLOSED].result(60)
+        Writer(broker.address).write(runs)
+        assert_each_scored_once(destination, runs)
+        until(lambda: CLOSED in admin.list_topics(timeout=10).topics, "the topic to be made again")
+        until(lambda: broker.written(CLOSED) == len(runs), "the ids of closed runs")
+        until(lambda: committed_all(broker), "everything to be committed")
+
+
 def test_a_password_over_tls_opens_the_brokers(kafka_jars: None, tmp_path: Path):
     del kafka_jars
     made = certificates(tmp_path)

@@ -12,6 +12,7 @@ import pytest
 from toolgauge.model.errors import StartError
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.selfmetrics import SelfMetrics
+from toolgauge.service import process
 from toolgauge.service.process import Allocator, MemoryGuard, resident_bytes
 
 MIB = 1 << 20
@@ -351,3 +352,32 @@ def test_threads_share_what_is_freed(tmp_path: Path):
     told = tmp_path / "malloc.xml"
     subprocess.run([sys.executable, "-c", ARENAS, str(told)], check=True)
     assert 1 <= told.read_text().count("<heap nr=") <= 2
+
+
+@pytest.mark.parametrize(
+    ("own", "files", "limit_mib"),
+    [
+        ("0::/", {"memory.max": "52428800"}, 45),
+        (
+            "0::/kubepods/pod/container",
+            {"kubepods/pod/container/memory.max": "max", "kubepods/memory.max": "52428800"},
+            45,
+        ),
+        ("5:cpu:/\n4:memory:/docker/one", {"memory/memory.limit_in_bytes": "52428800"}, 45),
+        ("4:memory:/\n0::/", {"memory/memory.limit_in_bytes": "9223372036854771712"}, 100),
+        ("0::/", {"memory.max": "max"}, 100),
+        ("0::/", {}, 100),
+    ],
+)
+def test_a_smaller_container_bounds_the_memory(
+    own: str, files: dict[str, str], limit_mib: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(process, "_CGROUPS", tmp_path)
+    monkeypatch.setattr(process, "_OWN_CGROUPS", tmp_path / "cgroup")
+    for name, text in {"cgroup": own, **files}.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(f"{text}\n")
+    machine = Machine()
+    assert machine.metrics.memory_limit.cells[()] == limit_mib * MIB
+    assert machine.look(41) is False
+    assert machine.admits is (limit_mib == 100)

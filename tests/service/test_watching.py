@@ -1,6 +1,7 @@
 """What detectors know is saved before regressions are announced, and comes back with the next start."""
 
 import asyncio
+import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TypeVar
 
@@ -11,6 +12,7 @@ from toolgauge.model.errors import StateError
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.regressions import Regression
 from toolgauge.selfmetrics import SelfMetrics
+from toolgauge.service import watching as module
 from toolgauge.service.process import Faults
 from toolgauge.service.watching import Watching
 from toolgauge.watch.watcher import Watcher
@@ -26,6 +28,8 @@ class MemoryStore:
         self.is_full = False
         self.removed = 0
         self.fault: Exception | None = None
+        self.answers = threading.Event()
+        self.answers.set()
 
     def load_watch(self) -> dict[bytes, bytes]:
         return dict(self.rows)
@@ -35,6 +39,7 @@ class MemoryStore:
             raise StateError("the disk is full")
         if self.fault is not None:
             raise self.fault
+        self.answers.wait(10)
         self.removed += len(removed)
         self.rows = {row: value for row, value in self.rows.items() if row not in removed} | dict(changed)
         self.happened.append("saved")
@@ -149,3 +154,18 @@ async def test_a_store_that_fails_unexpectedly_silences_no_alarm():
     await asyncio.sleep(0)
     await one.stop()
     assert store.happened == ["began", "began"]
+
+
+async def test_a_store_that_hangs_silences_no_alarm_and_keeps_nothing_from_ending(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(module, "_SAVE_WITHIN_S", 0.1)
+    store, traffic = MemoryStore(), Traffic(watcher())
+    one = watching(traffic.watcher, store)
+    one.restore()
+    one.start(here)
+    store.answers.clear()
+    one.regressed(dropped(traffic))
+    await asyncio.sleep(0)
+    async with asyncio.timeout(5):
+        await one.stop()
+    assert store.happened == ["began", "began"]
+    store.answers.set()

@@ -175,12 +175,12 @@ def test_full_journal_asks_to_refuse(tmp_path: Path):
     settings = StateSettings(max_bytes=64 * _MIB)
     with opened(tmp_path, settings) as first:
         ids = [first.append(bytes(32 * _MIB))]
-        assert not first.journal.is_full
+        assert first.journal.refusal is None
         ids.append(first.append(bytes(32 * _MIB)))
-        assert first.journal.is_full
+        assert first.journal.refusal == ("the journal is full", "journal_full")
         assert first.journal.failure is None
         first.commit(JournalChange(removed=ids[:1]))
-        assert not first.journal.is_full
+        assert first.journal.refusal is None
 
 
 def test_full_journal_goes_on_in_memory_where_that_is_wanted(tmp_path: Path, caplog: pytest.LogCaptureFixture):
@@ -188,7 +188,7 @@ def test_full_journal_goes_on_in_memory_where_that_is_wanted(tmp_path: Path, cap
     with opened(tmp_path, settings) as first:
         big = first.append(bytes(64 * _MIB))
         unwritten = first.append(b"too much")
-        assert not first.journal.is_full
+        assert first.journal.refusal is None
         assert first.metrics.unwritten.value(("full",)) == 1
         assert first.metrics.failed.cells[()] == 1
         assert first.journal.failure is not None

@@ -1,6 +1,7 @@
 """A journal that cannot be written goes on in memory, and comes back with what it missed."""
 
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -146,6 +147,51 @@ def test_file_that_cannot_be_written_is_gone_on_from_in_memory_and_come_back_fro
     done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("the journal cannot be written: ")
     assert [entry.body for entry in left(tmp_path)] == [b"before", b"after"]
+
+
+def test_page_of_what_is_under_way_needs_room_at_the_start_and_not_where_it_is_written(small_disk: Path):
+    _fill(small_disk)
+    program = (
+        "import pathlib, sys\nfrom toolgauge.state.under_way import UnderWay\nUnderWay(pathlib.Path(sys.argv[1]), 1)"
+    )
+    done = subprocess.run([sys.executable, "-c", program, str(small_disk)], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "No space left on device" in done.stderr
+
+
+_FAILING_SYNC = """
+#include <errno.h>
+#include <stdlib.h>
+int fdatasync(int fd) { (void)fd; errno = EIO; return getenv("SYNC_FAILS") ? -1 : 0; }
+int fsync(int fd) { return fdatasync(fd); }
+"""
+
+
+def test_disk_that_takes_writes_and_does_not_keep_them_is_noticed(tmp_path: Path):
+    compiler, library = shutil.which("cc"), tmp_path / "failing.so"
+    if compiler is None or not sys.platform.startswith("linux"):
+        pytest.skip("needs a C compiler and LD_PRELOAD")
+    (tmp_path / "failing.c").write_text(_FAILING_SYNC)
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, tmp_path / "failing.c"], check=True)
+    program = (
+        "import os, pathlib, sys\n"
+        "from tests.state.support import opened\n"
+        "from tests.wire.support import until\n"
+        "from toolgauge.state import journal as module\n"
+        "module._FORGET_EVERY_S = 0.1\n"
+        "with opened(pathlib.Path(sys.argv[1])) as journal:\n"
+        "    journal.append(b'before')\n"
+        "    os.environ['SYNC_FAILS'] = '1'\n"
+        "    until(lambda: journal.journal.failure, 'the failure', 10)\n"
+        "    print(journal.journal.failure)\n"
+        "    del os.environ['SYNC_FAILS']\n"
+        "    until(lambda: journal.journal.failure is None, 'a journal that is written again', 10)\n"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path / "state")]
+    environment = {**os.environ, "LD_PRELOAD": str(library)}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    assert "disk I/O error" in done.stdout
+    assert [entry.body for entry in left(tmp_path / "state")] == [b"before"]
 
 
 def test_end_while_it_fails_writes_what_can_be_written(small_disk: Path):

@@ -89,10 +89,10 @@ class Admission:
                 self._metrics.spans_recovered.add(request.spans)
                 self.spans_held += request.spans
 
-    def withdraw(self, request: Request) -> None:
-        """Refuse a request after all that was taken and found no room."""
+    def withdraw(self, request: Request, reason: str = "queue_full") -> None:
+        """Refuse a request after all that was taken, such as one that found no room."""
         with self._lock:
-            self._metrics.spans.add(request.spans, ("refused", "queue_full", ""))
+            self._metrics.spans.add(request.spans, ("refused", reason, ""))
             self.spans_held -= request.spans
             self._bytes_queued -= len(request.body)
 

@@ -9,9 +9,10 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient, TopicDescription
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 from msgspec import Struct
 
@@ -33,6 +34,7 @@ _CONFIG = {"cleanup.policy": "compact,delete", "retention.ms": str(7 * 24 * 3600
 _READ_S = 60.0
 _READ_AT_ONCE = 10_000
 _SAMPLE_NS = 30_000_000_000
+_LOOK_EVERY_S = 5.0
 _NOT_ALLOWED = frozenset((KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED))
 
 
@@ -58,6 +60,39 @@ class _Written:
         while len(self._samples) > 1 and self._samples[1][0] <= when_ns:
             del self._samples[0]
         return self._samples[0][1]
+
+
+class TopicIds:
+    """Notices topics that are deleted or made again: their offsets begin anew, which nothing else shows."""
+
+    def __init__(self, settings: KafkaReceiverSettings, names: Collection[str]) -> None:
+        self._admin = AdminClient(client_properties(settings))
+        self._names = TopicCollection([*names])
+        self._answers: dict[str, Future[TopicDescription]] = {}
+        self._due_s = 0.0
+        self._known: dict[str, str] = {}
+        self.missing: set[str] = set()
+
+    def remade(self) -> set[str]:
+        """Return the topics that were made again since the last call, and note those that are `missing`. Never waits."""
+        remade: set[str] = set()
+        if not all(answer.done() for answer in self._answers.values()):
+            return remade
+        answers, self._answers = self._answers, {}
+        for name, answer in answers.items():
+            error = answer.exception()
+            if error is None:
+                self.missing.discard(name)
+                topic_id = str(answer.result().topic_id)
+                if self._known.setdefault(name, topic_id) != topic_id:
+                    remade.add(name)
+                self._known[name] = topic_id
+            elif isinstance(error, KafkaException) and error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                self.missing.add(name)
+        if time.monotonic() >= self._due_s:
+            self._due_s = time.monotonic() + _LOOK_EVERY_S
+            self._answers = self._admin.describe_topics(self._names, request_timeout=CALL_S)
+        return remade
 
 
 class ClosedTopic:
@@ -116,7 +151,8 @@ class ClosedTopic:
             begins: list[TopicPartition] = []
             for partition, offset in starts.items():
                 low, high = consumer.get_watermark_offsets(TopicPartition(self.name, partition), timeout=CALL_S)
-                begin = min(max(low, offset), high)
+                # Of a topic that was made again nothing is known.
+                begin = max(low, offset) if offset <= high else low
                 self._written[partition] = _Written(begin, now_ns)
                 self._written[partition].end = high
                 if begin < high:
@@ -158,7 +194,10 @@ class ClosedTopic:
         def written(error: KafkaError | None, message: Message) -> None:
             offset, known = message.offset(), self._written.get(partition)
             if error is None and offset is not None and known is not None:
-                known.end = max(known.end, offset + 1)
+                if offset < known.end:
+                    # The topic was made again.
+                    known = self._written[partition] = _Written(0, when_ns)
+                known.end = offset + 1
 
         value = json.dumps({"state": state, "time_unix_nano": when_ns})
         while True:

@@ -25,6 +25,7 @@ from toolgauge.receive.kafka_client import (
     ClosedTopic,
     KnownTraces,
     MessageTaker,
+    TopicIds,
     consumer_properties,
     lag_of,
     leaders_answer,
@@ -75,6 +76,8 @@ class KafkaReceiver:
         self._batch: Future[None] | None = None
         self._is_paused = False
         self._backlog: list[Message] = []
+        # Topics that were made again, until their partitions are read from the beginning.
+        self._remade: set[str] = set()
         self._waits_for_partitions = True
         self._is_reachable = True
         self._is_stalled = False
@@ -138,6 +141,7 @@ class KafkaReceiver:
                 "error_cb": self._look_at_error,
             }
             self._closed_topic = ClosedTopic(self._settings, self._is_leaving.is_set)
+            self._topic_ids = TopicIds(self._settings, (*self._signals, self._closed_topic.name))
             self._consumer = Consumer(properties)
         except KafkaException as error:
             self._began.set_exception(StartError(f"`receivers.kafka` cannot be used: {error.args[0].str()}"))
@@ -210,6 +214,29 @@ class KafkaReceiver:
         if time.monotonic() >= self._commit_due_s:
             self._commit_due_s = time.monotonic() + _COMMIT_EVERY_S
             self._commit(_COMMIT_EVERY_S)
+            self._look_at_topics()
+
+    def _look_at_topics(self) -> None:
+        """Read topics that were made again from their beginning; make the topic of closed traces where it is gone."""
+        remade, missing = self._topic_ids.remade() & self._signals.keys(), self._topic_ids.missing
+        if self._closed_topic.name in missing:
+            missing.discard(self._closed_topic.name)
+            _LOG.warning("kafka: the topic %s is gone; making it again", self._closed_topic.name)
+            try:
+                self._closed_topic.make(tuple(self._signals))
+            except StartError as error:
+                self._fail(f"{error.message}; {error.hint}")
+        if missing >= self._signals.keys():
+            self._fail(f"there is no topic {' or '.join(sorted(missing))}")
+        if remade:
+            text = "kafka: %s was deleted and made again: it is read from its beginning; messages that were not read before are lost"
+            _LOG.error(text, " and ".join(sorted(remade)))
+            self._remade |= remade
+            self._interrupt()
+            # What is open goes on: nobody can read it again.
+            for assignment in self._assignments.values():
+                self._parts.ledger.forget(self._parts.offsets.drop(assignment))
+            self._on_assign(self._consumer, self._consumer.assignment())
 
     def _hand_over(self, messages: Sequence[Message]) -> None:
         taken: list[tuple[Message, Assignment]] = []
@@ -320,7 +347,8 @@ class KafkaReceiver:
         moved = {
             part.partition
             for part in committed
-            if (part.offset, part.metadata or "")
+            if part.topic not in self._remade
+            and (part.offset, part.metadata or "")
             != self._committed.get((part.topic, part.partition), (OFFSET_INVALID, ""))
         }
         self._lose([number for number in self._assignments if number not in numbers or number in moved])
@@ -332,6 +360,7 @@ class KafkaReceiver:
             for part in partitions
         ]
         self._consumer.assign(places)
+        self._remade.clear()
         self._waits_for_partitions = False
         self._mend()
 
@@ -344,7 +373,11 @@ class KafkaReceiver:
         for part in coming:
             offset, read, closed_from = read_metadata(part)
             assignment = self._assignments.setdefault(part.partition, Assignment(partition=part.partition))
-            offset, is_missing = start_of(self._consumer, part, offset, begins_with_latest=begins_with_latest)
+            if is_remade := part.topic in self._remade:
+                offset, read = None, 0
+            offset, is_missing = start_of(
+                self._consumer, part, offset, begins_with_latest=begins_with_latest and not is_remade
+            )
             if is_missing:
                 # Until the first message shows it.
                 assignment.began_ns = 0

@@ -177,7 +177,7 @@ def make_health(
             error, lasted_s = judges.trouble or (None, 0.0)
             parts["processor:judge"] = _part(started_ns, error, now_ns - int(lasted_s * 1e9))
         if journal is not None:
-            parts["extension:journal"] = _part(started_ns, journal.failure, journal.failing_since_ns or started_ns)
+            parts["extension:journal"] = _part(started_ns, *(journal.trouble or (None, None)))
         if messages is not None:
             parts["receiver:kafka"] = _part(started_ns, *(messages.trouble or (None, None)))
         for destination in outbox.destinations:

@@ -16,7 +16,7 @@ from toolgauge.model.errors import DecodeError
 from toolgauge.model.journal import JournalChange
 from toolgauge.otlp.request import Request, read_request
 from toolgauge.pipeline.pipeline import Pipeline
-from toolgauge.state.journal import Journal
+from toolgauge.state.journal import STALLED, Journal
 from toolgauge.state.ledger import Ledger
 
 _REQUEST_BYTES = 512  # What a request takes in memory beside its body
@@ -144,8 +144,8 @@ class Intake:
             request = await self._read(signal, body, sender)
         except DecodeError as error:
             return Invalid(f"cannot decode the request: {error}", error.reason)
-        if self._journal is not None and self._journal.is_full:
-            return self._pipeline.admission.refuse(request, "the journal is full", "journal_full")
+        if self._journal is not None and (refusal := self._journal.refusal) is not None:
+            return self._pipeline.admission.refuse(request, *refusal)
         answer = self._pipeline.admission.admit(request)
         if not isinstance(answer, Accepted):
             return answer
@@ -155,7 +155,10 @@ class Intake:
             request = replace(request, entry=entry.id)
         try:
             if entry is not None and self._journal is not None:
-                await self._journal.commit(JournalChange(appended=(entry,)))
+                try:
+                    await self._journal.commit(JournalChange(appended=(entry,)))
+                except TimeoutError:
+                    return self._refuse_taken(request, *STALLED)
             is_put = self._inbox.put(request) or await self._inbox.put_in_time(request, _PATIENCE_S)
         except BaseException:
             # The sender has gone, and is counted as answered already.
@@ -197,10 +200,13 @@ class Intake:
     def _pass_unread(self, request: Request) -> Answer:
         if self._pipeline.pass_unread(request, self._clock()):
             return Accepted()
-        self._pipeline.admission.withdraw(request)
+        return self._refuse_taken(request, "the queue to the destination is full", "queue_full")
+
+    def _refuse_taken(self, request: Request, message: str, reason: str) -> Refused:
+        self._pipeline.admission.withdraw(request, reason)
         if self._ledger is not None and request.entry is not None:
             self._ledger.end_reading(request.entry)
-        return Refused("the queue to the destination is full")
+        return Refused(message)
 
     async def _read(self, signal: Signal, body: bytes, sender: str | None) -> Request:
         now_ns = self._clock()

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from traceback import extract_tb
 from typing import TypeVar
 
@@ -31,6 +31,8 @@ _LOG = logging.getLogger("toolgauge")
 _S = 1_000_000_000
 _MIB = 1 << 20
 _STATM = Path("/proc/self/statm")
+_OWN_CGROUPS, _CGROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
+_OF_CONTAINER = 0.9  # Buffers of sockets count there, and files that were written
 _SOFT = 0.8
 _RESUME = 0.9 * _SOFT  # Taking in again right below the soft limit would end in a refusal at the next request
 # Between two looks of the timer, this share of the limit may come in before there is another look.
@@ -82,6 +84,29 @@ def _pages(statm: Path) -> tuple[int, int] | None:
     return resident, shared
 
 
+def container_bytes() -> int | None:
+    """Read how much memory this process may use together with others of its container (of its cgroups); `None` without a limit."""
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for line in _OWN_CGROUPS.read_text().splitlines():
+            _, controllers, path = line.split(":", 2)
+            if controllers not in ("", "memory"):
+                continue
+            # Versions 2 and 1. Inside of a container its own cgroup may be the root, whatever its path outside.
+            folder, name = (_CGROUPS / "memory", "memory.limit_in_bytes") if controllers else (_CGROUPS, "memory.max")
+            own = PurePosixPath(path.lstrip("/"))
+            for cgroup in (own, *own.parents):
+                with contextlib.suppress(OSError, ValueError):
+                    found.append(int((folder / cgroup / name).read_text()))
+    return min(found, default=None)
+
+
+def _allowed(limit_bytes: int) -> int:
+    """Return the limit, or what a smaller container leaves: the kernel would kill the process before it refuses anything."""
+    container = container_bytes()
+    return limit_bytes if container is None else min(limit_bytes, int(container * _OF_CONTAINER))
+
+
 class Allocator:
     """Returns memory that is free but kept."""
 
@@ -107,9 +132,10 @@ class MemoryGuard:
         resident: Callable[[], int | None] = resident_bytes,
         allocator: Allocator | None = None,
     ) -> None:
-        self._limit = limit_bytes
-        self._soft = int(limit_bytes * _SOFT)
-        self._resume = int(limit_bytes * _RESUME)
+        self._limit = _allowed(limit_bytes)
+        self._name = "`memory.limit`" if self._limit == limit_bytes else "90 % of the container's memory limit"
+        self._soft = int(self._limit * _SOFT)
+        self._resume = int(self._limit * _RESUME)
         self._resident = resident
         self._allocator = allocator or Allocator()
         self._unseen = 0
@@ -128,7 +154,7 @@ class MemoryGuard:
         # Garbage has not been looked for of late; else, when the next look saw that it had.
         self._may_hoard = True
         self._tidied_ns: int | None = None
-        metrics.memory_limit.set(limit_bytes)
+        metrics.memory_limit.set(self._limit)
         metrics.memory_state.observe = lambda: {(): float(self._is_short)}
         metrics.memory_resident.observe = lambda: {} if (known := self._resident()) is None else {(): known}
 
@@ -140,7 +166,7 @@ class MemoryGuard:
             return
         needed = math.ceil(resident / _RESUME / _MIB)
         raise StartError(
-            f"`memory.limit` is {self._limit // _MIB} MiB, and toolgauge needs {math.ceil(resident / _MIB)} MiB before it has "
+            f"{self._name} is {self._limit // _MIB} MiB, and toolgauge needs {math.ceil(resident / _MIB)} MiB before it has "
             "taken anything: it would refuse all requests",
             hint=f"set it to more than {needed} MiB: requests are taken while less than {_RESUME:.0%} of it is in use",
         )
@@ -229,10 +255,10 @@ class MemoryGuard:
             self._full_since_ns = now_ns
         if not self._is_too_small and now_ns - self._full_since_ns >= _PATIENCE_NS:
             self._is_too_small = True
-            _LOG.warning("more than 80 % of `memory.limit` is in use although nothing is waiting: raise it")
+            _LOG.warning("more than 80 %% of %s is in use although nothing is waiting: raise it", self._name)
 
     def _share(self, resident: int) -> str:
-        return f"{resident // _MIB} of {self._limit // _MIB} MiB of memory (`memory.limit`)"
+        return f"{resident // _MIB} of {self._limit // _MIB} MiB of memory ({self._name})"
 
 
 def _is_due(last_ns: int | None, now_ns: int, every_ns: int) -> bool:
@@ -326,7 +352,7 @@ _GARBAGE_THRESHOLDS = (700, 10, 1_000_000)
 def tune_process(memory_bytes: int) -> None:
     """Set the process up for a service that may take so much memory, before it has threads."""
     raise_descriptor_limit()
-    keep_freed_memory(memory_bytes)
+    keep_freed_memory(_allowed(memory_bytes))
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
 
 

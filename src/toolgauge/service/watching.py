@@ -4,6 +4,7 @@ Regressions are saved before they are announced, so that a restart knows them; o
 """
 
 import asyncio
+import functools
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol, TypeAlias, TypeVar
@@ -15,11 +16,13 @@ from toolgauge.model.delivery import Outgoing
 from toolgauge.model.errors import StartError, StateError
 from toolgauge.model.regressions import Arm, Regression, Stream, StreamHistory, StreamStatus
 from toolgauge.selfmetrics import SelfMetrics, WatchMetrics
-from toolgauge.service.process import Faults, cancelled
+from toolgauge.service.process import Faults, beside, cancelled
 from toolgauge.watch.watcher import Watcher
 
 _LOG = logging.getLogger("toolgauge")
 _SAVE_EVERY_S = 5.0
+# A disk that hangs silences no alarm, and does not keep the process from ending.
+_SAVE_WITHIN_S = 2.0
 _T = TypeVar("_T")
 
 
@@ -93,6 +96,7 @@ class Watching:
         # Rows that could not be written yet.
         self._unsaved: dict[bytes, bytes] = {}
         self._unremoved: set[bytes] = set()
+        self._saving: asyncio.Future[None] | None = None
         self._stored: set[bytes] = set()  # Keys of the rows that the store holds: only these need to be removed
 
     def restore(self) -> Sequence[Regression]:
@@ -185,10 +189,19 @@ class Watching:
         if not self._unsaved and not self._unremoved:
             return
         try:
-            await asyncio.to_thread(self._store.save_watch, self._unsaved, self._unremoved)
-        except StateError as error:
+            if self._saving is not None and not self._saving.done():
+                raise TimeoutError
+            save = functools.partial(self._store.save_watch, self._unsaved, self._unremoved)
+            self._saving = asyncio.ensure_future(beside(save, "watch"))
+            async with asyncio.timeout(_SAVE_WITHIN_S):
+                await asyncio.shield(self._saving)
+        except (StateError, TimeoutError) as error:
             self._metrics.state_saved.set(0.0)
-            _LOG.error("the state of the detectors cannot be saved, which is tried again: %s", error)
+            if isinstance(error, TimeoutError):
+                # They may be saved yet.
+                self._stored |= self._unsaved.keys()
+            reason = str(error) or "the disk does not answer"
+            _LOG.error("the state of the detectors cannot be saved, which is tried again: %s", reason)
             return
         self._metrics.state_saved.set(1.0)
         self._stored = self._stored - self._unremoved | self._unsaved.keys()

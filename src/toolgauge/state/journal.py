@@ -33,9 +33,15 @@ _GATHER_S = 0.05
 # What conversations have shown, as much as is kept in memory.
 _MAX_SHOWN_BYTES = 32 * 1024 * 1024
 _ALIVE_EVERY_S = 1.0
+# While a transaction takes longer, requests are refused: senders would give up waiting.
+_STALLED_AFTER_S = 3.0
+_COMMIT_WITHIN_S = 10.0
 _FORGET_EVERY_S = 60.0
 _CLOSE_WITHIN_S = 10.0
 _SECOND = 1_000_000_000
+_STALL = "the disk of the journal does not answer"
+# Sentence and reason of the refusal.
+STALLED = (_STALL, "journal_stalled")
 _Row = TypeVar("_Row")
 _Waiting: TypeAlias = asyncio.Future[None]
 _Pending: TypeAlias = tuple[JournalChange, _Waiting | None]
@@ -81,8 +87,11 @@ class Journal:
         self._is_closing = False
         # The thread's from here on. Why acknowledged requests are in memory only; `None` while they are written.
         self.failure: str | None = None
-        self.failing_since_ns: int | None = None
+        self._failing_since_ns: int | None = None
         self._is_failing = False
+        # Since when the current transaction is being written, by the monotonic clock.
+        self._writing_since_s: float | None = None
+        self._is_stall_logged = False
         self._is_damaged = store.has_faults
         # Entries that are known to be unreadable, and are in the file.
         self._unreadable = 0
@@ -100,11 +109,33 @@ class Journal:
         return next(self._ids)
 
     @property
-    def is_full(self) -> bool:
-        """Return whether there is no room for more requests, and they are to be refused."""
+    def refusal(self) -> tuple[str, str] | None:
+        """Why requests are to be refused, as a sentence and as a reason of the metric; `None` while they are taken."""
+        if self._stalled_s:
+            if not self._is_stall_logged:
+                self._is_stall_logged = True
+                _LOG.error("%s: requests are refused with a retryable status until it does", _STALL)
+            return STALLED
+        self._is_stall_logged = False
         if self._settings.when_full == "memory" or self._is_failing:
-            return False
-        return self._stored.bytes + self._pending_bytes >= self._settings.max_bytes
+            return None
+        is_full = self._stored.bytes + self._pending_bytes >= self._settings.max_bytes
+        return ("the journal is full", "journal_full") if is_full else None
+
+    @property
+    def trouble(self) -> tuple[str, int] | None:
+        """Why requests are refused or in memory only, and since when; `None` where all is well."""
+        if self.failure is not None:
+            return self.failure, self._failing_since_ns or self._clock()
+        stalled_s = self._stalled_s
+        return (_STALL, self._clock() - int(stalled_s * _SECOND)) if stalled_s else None
+
+    @property
+    def _stalled_s(self) -> float:
+        """For how long the disk has not answered; 0 for a moment that it may take."""
+        since_s = self._writing_since_s
+        lasted_s = 0.0 if since_s is None else time.monotonic() - since_s
+        return lasted_s if lasted_s >= _STALLED_AFTER_S else 0.0
 
     def keeps(self, entries: Collection[Source]) -> bool:
         """Return whether the next process finds these entries when this one ends now."""
@@ -123,7 +154,7 @@ class Journal:
                 self._changed.notify()
 
     async def commit(self, change: JournalChange) -> None:
-        """Write this; return when it is on disk, or when it is known to be in memory only."""
+        """Write this; return when it is on disk, or known to be in memory only. Raise `TimeoutError` when the disk hangs."""
         if self._is_failing:
             self.submit(change)
             return
@@ -139,7 +170,8 @@ class Journal:
             self._awaited.append((change, written))
             self._pending_bytes += size
             self._changed.notify()
-        await written
+        async with asyncio.timeout(_COMMIT_WITHIN_S):
+            await written
 
     def entries(self) -> Iterator[JournalEntry]:
         """Read an earlier process's entries in order of ids, counting corrupt ones; raise `StateError` for a corrupt list."""
@@ -199,9 +231,10 @@ class Journal:
             self._changed.notify()
         if self._thread is None:
             return
-        self._thread.join(_CLOSE_WITHIN_S)
+        within_s = 1.0 if self._stalled_s else _CLOSE_WITHIN_S
+        self._thread.join(within_s)
         if self._thread.is_alive():
-            _LOG.error("the journal could not be closed within %d s: the disk does not answer", _CLOSE_WITHIN_S)
+            _LOG.error("the journal could not be closed within %d s: the disk does not answer", within_s)
 
     def _work(self) -> None:
         try:
@@ -244,6 +277,7 @@ class Journal:
             return taken
 
     def _write_changes(self, taken: Sequence[_Pending]) -> None:
+        self._writing_since_s = time.monotonic()
         group = Group()
         for change, _ in taken:
             group.add(change)
@@ -253,6 +287,7 @@ class Journal:
             self._write(group)
         finally:
             self._store.note_in_memory(len(self.unwritten))
+            self._writing_since_s = None
             with self._changed:
                 self._pending_bytes -= sum(_size(change) for change, _ in taken)
             _release([waiting for _, waiting in taken if waiting is not None])
@@ -270,6 +305,8 @@ class Journal:
             removed = self._write_rows(group, now_s)
         except StateError as error:
             self._is_failing = True
+            # The checkpoint may be what failed.
+            self._forget_due_s = 0.0
             self._is_damaged = error.is_damaged
             self.failure = f"the journal cannot be written: {error}"
             self._try_again_s = time.monotonic() + self._try_again_after_s
@@ -292,6 +329,8 @@ class Journal:
     def _write_rows(self, group: Group, now_s: float) -> Sizes:
         if now_s >= self._alive_due_s:
             self._store.check_place()
+        if now_s >= self._forget_due_s:
+            self._store.checkpoint()
         with self._store.transaction() as connection:
             removed = journal_rows.write(connection, group)
             if now_s >= self._alive_due_s:
@@ -310,9 +349,9 @@ class Journal:
         self._metrics.bytes.set(self._stored.bytes)
         self._metrics.failed.set(float(self.failure is not None))
         if self.failure is None:
-            self.failing_since_ns = None
-        elif self.failing_since_ns is None:
-            self.failing_since_ns = self._clock()
+            self._failing_since_ns = None
+        elif self._failing_since_ns is None:
+            self._failing_since_ns = self._clock()
 
     def _drop_appended_when_full(self, group: Group) -> None:
         """Write no more requests into a full journal that is to go on in memory."""

@@ -225,6 +225,11 @@ class StateStore:
                     self._connection = database.connected(self._path, self._sync)
                     self._places = self._found_places()
 
+    def checkpoint(self) -> None:
+        """Bring the log into the database. Raise `StateError` when the disk does not keep it: a commit alone does not show that."""
+        with self.reading("written") as connection:
+            connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
     def has_room(self) -> bool:
         """Return whether there is room to write, apart from some that is kept for the time when the disk is full."""
         with suppress(StateError), self.reading("written") as connection:

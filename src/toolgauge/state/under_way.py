@@ -3,6 +3,7 @@
 The page is mapped into memory: a note costs a copy of some bytes, and no write that anybody waits for.
 """
 
+import errno
 import mmap
 import os
 import struct
@@ -43,7 +44,10 @@ class UnderWay:
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         descriptor = os.open(directory / FILE_NAME, flags, _OWNER_READS_AND_WRITES)
         try:
-            os.ftruncate(descriptor, _PAGE_BYTES)
+            # A page that a full disk has no room for would end the process where it is written.
+            content = os.pread(descriptor, _PAGE_BYTES, 0).ljust(_PAGE_BYTES, b"\0")
+            if os.pwrite(descriptor, content, 0) < _PAGE_BYTES:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             self._page = mmap.mmap(descriptor, _PAGE_BYTES)
         finally:
             os.close(descriptor)

@@ -14,6 +14,10 @@ import re2
 _LENGTH = rb"[\x80-\xff]{0,4}[\x00-\x7f]"
 _KEY = rb"\n"
 _VALUE = rb"\x12"
+# The length of a text of 128 bytes or more, and the tokens of JSON.
+_LONG = rb"[\x80-\xff]{1,3}[\x01-\x7f]"
+_TOKEN = re.compile(rb'[\[\]{}:,]|[^\[\]{}:,]+')
+_SPACE = rb"[ \n]*"
 _EVENT_NAME_KEY = b"event.name"
 # The tag of a log record's attributes. In order, spans begin with their trace id, log records with time, severity or body.
 _LATE = b"2"
@@ -76,10 +80,16 @@ def is_back_to_front(raw: bytes) -> bool:
     return raw[:1] >= _LATE
 
 
-def span_marks(marks: Sequence[str], wanted: Collection[str] = ()) -> Marks:
-    """Look for spans with a key that starts with a mark or is a wanted one."""
+def span_marks(marks: Sequence[str], wanted: Collection[str] = (), beginnings: Sequence[str] = ()) -> Marks:
+    """Look for spans with a key that starts with a mark or is a wanted one, or with a long text that is JSON and begins so."""
     keys = _keys(marks, wanted)
-    return Marks(b"J" + _LENGTH + _KEY + keys, _KEY + keys) if keys else Marks(b"", b"")
+    if not beginnings:
+        return Marks(b"J" + _LENGTH + _KEY + keys, _KEY + keys) if keys else Marks(b"", b"")
+    spaced = b"|".join(_SPACE.join(map(re.escape, _TOKEN.findall(one.encode()))) for one in beginnings)
+    text = _LONG + rb"\n" + _LONG + b"(?:" + spaced + b")"
+    # The search looks for the first byte, and most attributes are short: such a text costs those spans nothing.
+    in_order = b"J(?:" + _LONG + rb"\n[\x01-\x7f][!-~]+\x12" + text + b"|" + _LENGTH + _KEY + keys + b")"
+    return Marks(in_order, b"\n(?:" + _LONG + b"(?:" + spaced + b")|" + keys + b")")
 
 
 def log_marks(marks: Sequence[str], wanted: Collection[str] = ()) -> Marks:

@@ -27,7 +27,7 @@ _MAX_ATTRIBUTES, _MAX_TEXT, _MAX_ITEMS = 128, 1 << 20, 200
 
 # The words for the parts of a call, as the last words of a key.
 _WORD = re.compile(
-    r"(?P<tool_name>(?:^|[._-])(?:tool(?:[._-]?call)?|function[._]call)[._-]?name)"
+    r"(?P<tool_name>(?:^|[._-])(?:tool(?:[._-]?(?:call|definition))?|function[._]call)[._-]?name)"
     r"|(?P<call_id>(?:call|tool[._-]?use|invocation)[._-]?id)"
     r"|(?P<arguments>(?:^|[._-])(?:(?:tool|function|call)[._-]?)*(?:arguments|args|parameters|params|inputs?(?:[._]value)?))"
     r"|(?P<result>(?:^|[._-])(?:(?:tool|function|call)[._-]?)*(?:results?|response|return(?:ed)?(?:[._]value)?|outputs?(?:[._]value)?))"
@@ -41,7 +41,8 @@ _TOOL_KINDS = ("tool", "tool_call", "execute_tool", "tool_execution", "toolcall"
 _AGENT_KINDS = ("agent", "invoke_agent", "agent_run")
 # Their content repeats that of the model calls and tools below them.
 _AROUND_KINDS = ("chain", "workflow", "task", "graph", "retriever", "embedding", "evaluator", "guardrail", "reranker")
-_IDENTIFIER = re.compile(r"[A-Za-z_][\w-]{0,127}")
+# A hand-over has a span that looks like a tool's and a name that no model wrote.
+_IDENTIFIER = re.compile(r"(?!hand_?off|transfer)[A-Za-z_][\w-]{0,127}", re.IGNORECASE)
 
 _ROLES = ("system", "user", "assistant", "tool", "model", "developer", "function", "human", "ai")
 _OUTPUT_ROLES = frozenset(("assistant", "model", "ai"))
@@ -126,7 +127,7 @@ def _tool_call(
         if kind is None or _IDENTIFIER.fullmatch(span.name) is None:
             return _mcp_call(texts, words)
         found = {"tool_name": ValueSource.model_construct(span_name=""), "match": {kinds[kind]: texts[kinds[kind]]}}
-    arguments = next((key for key in _tools_first(words.get("arguments", ())) if _is_arguments(texts[key])), None)
+    arguments = next(filter(None, (_arguments(key, texts[key]) for key in _tools_first(words.get("arguments", ())))), None)
     result = next(iter(_tools_first(words.get("result", ()))), None)
     if arguments is None or (result is None and conventions.call_error(span) is None):
         return None
@@ -154,9 +155,14 @@ def _tools_first(keys: list[str] | tuple[()]) -> list[str]:
     return sorted(keys, key=lambda key: "tool" not in key.lower())
 
 
-def _is_arguments(text: str) -> bool:
+def _arguments(key: str, text: str) -> str | ValueSource | None:
     read = values.arguments(text) if text[:1] == "{" else None
-    return isinstance(read, Recorded) and not (read.value and is_schema(values.as_object(read.value)))
+    given = values.as_object(read.value) if isinstance(read, Recorded) else None
+    if given is None or (given and is_schema(given)):
+        return None
+    # Python's `f(*args, **kwargs)`, as tracers of functions write it.
+    is_wrapped = isinstance(given.get("kwargs"), dict) and not given.get("args")
+    return ValueSource(attribute=key, path=("kwargs",)) if is_wrapped else key
 
 
 def _messages(texts: Mapping[str, str]) -> _Fields | None:

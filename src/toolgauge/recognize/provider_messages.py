@@ -7,7 +7,7 @@ from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import OTHER_ERROR, CallAnswered, CallError
 from toolgauge.recognize import values
 from toolgauge.recognize.hosted_tools import code_execution
-from toolgauge.recognize.langchain import batch, flat, generated, message_fields
+from toolgauge.recognize.langchain import batch, flat_message, generated, message_fields
 from toolgauge.recognize.messages import Message
 
 _ANTHROPIC, _BEDROCK = '"tool_result"', '"toolResult"'
@@ -114,6 +114,8 @@ def written(outputs: Json) -> list[JsonObject]:
     inner = values.as_object(recorded.get("message"))
     if "blocks" in inner:
         return [_message(inner)]
+    if isinstance(recorded.get("content"), dict):  # ADK's form of Gemini's
+        return [_message(recorded["content"])]
     output = recorded.get("output")
     if isinstance(output, dict):
         return written(output)
@@ -127,7 +129,7 @@ def _message(item: Json) -> JsonObject:
         return {"content": item}
     message = values.as_object(item)
     if "lc" in message or isinstance(message.get("data"), dict):
-        return flat(message_fields(message))
+        return flat_message(message_fields(message))
     if "toolName" in message and "type" not in message:
         return {**message, "type": "tool-call"}
     if any(not _BEDROCK_BLOCKS.isdisjoint(values.as_object(part)) for part in values.as_list(message.get("content"))):

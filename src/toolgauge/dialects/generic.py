@@ -41,23 +41,23 @@ _TOOL_KINDS = ("tool", "tool_call", "execute_tool", "tool_execution", "toolcall"
 _AGENT_KINDS = ("agent", "invoke_agent", "agent_run")
 # Their content repeats that of the model calls and tools below them.
 _AROUND_KINDS = ("chain", "workflow", "task", "graph", "retriever", "embedding", "evaluator", "guardrail", "reranker")
-# A hand-over has a span that looks like a tool's and a name that no model wrote.
-_IDENTIFIER = re.compile(r"(?!hand_?off|transfer)[A-Za-z_][\w-]{0,127}", re.IGNORECASE)
+_IDENTIFIER = re.compile(r"[A-Za-z_][\w-]{0,127}")
+# The span of a hand-over looks like that of a tool, under a name that no model wrote.
+_HAND_OVER = re.compile(r"hand[_-]?off", re.IGNORECASE)
 
 _ROLES = ("system", "user", "assistant", "tool", "model", "developer", "function", "human", "ai")
 _OUTPUT_ROLES = frozenset(("assistant", "model", "ai"))
 _CONTENT = frozenset(("content", "parts", "tool_calls", "blocks", "contents"))
 _CALL_TYPES = ("function", "function_call", "tool_call", "tool-call", "tool_use")
 _ANSWER_TYPES = ("function_call_output", "tool_result", "tool-result", "tool_call_response")
-# How JSON of these shapes begins, without spaces.
-_BEGINNINGS = (
-    *(bracket + '{"' + key + '":' for bracket in ("", "[", "[[") for key in ("role", "content", "message", "lc", "kwargs")),
-    *('{"' + key + '":' for key in ("messages", "choices", "candidates", "contents", "generations", "model", "tools")),
-    *('{"id":"' + prefix for prefix in ("chatcmpl", "resp_", "msg_", "gen-", "cmpl")),
-    *('[{"type":"' + kind + '"' for kind in (*_CALL_TYPES, *_ANSWER_TYPES, "text", "message", "reasoning", "human")),
-    *('[{"' + key + '":' for key in ("index", "finish_reason", "parts", "toolCallType", "toolCallId", "function")),
-    '{"jsonrpc":"2.0","method":"tools/call"',
-    '{"method":"tools/call"',
+# How JSON of these shapes begins, but for a bracket.
+_OBJECTS = (
+    *('{"' + key + '":' for key in ("role", "parts", "messages", "choices", "candidates", "generations", "lc", "content")),
+    *('{"' + key + '":' for key in ("message", "model", "contents", "tools", "tool_calls", "toolUse", "functionCall", "kwargs")),
+    *('{"' + key + '":' for key in ("toolCallType", "toolCallId", "function", "index", "finish_reason", "output")),
+    *('{"type":"' + kind + '"' for kind in (*_CALL_TYPES, *_ANSWER_TYPES, "text", "message", "reasoning")),
+    *('{"id":"' + prefix for prefix in ("chatcmpl", "resp_", "msg_", "gen-")),
+    *('{' + first + '"method":"tools/call"' for first in ("", '"jsonrpc":"2.0",')),
 )
 _REQUESTS = ("messages", "contents", "input")
 
@@ -67,8 +67,8 @@ class Generic(MappedDialect):
 
     def __init__(self) -> None:
         super().__init__("generic", MappedDialectSettings.model_construct(rank=99, spans=()))
-        self.marks = ("tool", "llm", "function_call", "messages", "prompt", "completion")
-        self.beginnings = _BEGINNINGS
+        self.marks = ("tool", "llm")
+        self.objects = _OBJECTS
         self.grounds = None
         # The span that was asked about last: first it is claimed, then read.
         self._newest: tuple[Record | None, SpanMapping | None] = (None, None)
@@ -120,11 +120,11 @@ _Fields = dict[str, object]
 def _tool_call(
     span: Span, texts: Mapping[str, str], words: Mapping[str, list[str]], kinds: Mapping[str, str]
 ) -> _Fields | None:
-    name = next((key for key in words.get("tool_name", ()) if texts[key]), None)
+    name = next((key for key in words.get("tool_name", ()) if texts[key] and not _HAND_OVER.match(texts[key])), None)
     kind = next((kind for kind in _TOOL_KINDS if kind in kinds), None)
     found: _Fields = {"tool_name": name, "match": {name: True}}
     if name is None:
-        if kind is None or _IDENTIFIER.fullmatch(span.name) is None:
+        if kind is None or _IDENTIFIER.fullmatch(span.name) is None or _HAND_OVER.match(span.name):
             return _mcp_call(texts, words)
         found = {"tool_name": ValueSource.model_construct(span_name=""), "match": {kinds[kind]: texts[kinds[kind]]}}
     arguments = next(filter(None, (_arguments(key, texts[key]) for key in _tools_first(words.get("arguments", ())))), None)

@@ -228,9 +228,9 @@ class Recognizer:
         return _shortest([scope for dialect in self._dialects for scope in dialect.scopes])
 
     @property
-    def beginnings(self) -> tuple[str, ...]:
-        """How long texts of attributes begin that make a span worth decoding: JSON without spaces."""
-        return tuple(text for dialect in self._dialects for text in getattr(dialect, "beginnings", ()))
+    def objects(self) -> tuple[str, ...]:
+        """How objects in JSON begin that make a span worth decoding, written without spaces."""
+        return tuple(text for dialect in self._dialects for text in getattr(dialect, "objects", ()))
 
     def read(self, record: Record) -> Reading | None:
         """Read the record; `None` when no dialect claims it and it has no wanted attribute. Never raises."""

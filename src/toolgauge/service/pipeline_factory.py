@@ -190,7 +190,7 @@ def make_rules(
 
 def _decoder(recognizer: Recognizer, labels: Collection[str]) -> Decoder:
     found = (recognizer.marks, recognizer.scopes, recognizer.wanted)
-    return Decoder(*found, labels=labels, beginnings=recognizer.beginnings)
+    return Decoder(*found, labels=labels, objects=recognizer.objects)
 
 
 def _dialects(config: Config) -> tuple[Dialect, ...]:

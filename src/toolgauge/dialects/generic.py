@@ -22,6 +22,7 @@ from toolgauge.recognize.mapped_dialect import MappedDialect
 from toolgauge.recognize.messages import messages_of
 from toolgauge.recognize.settings import MappedDialectSettings, SpanMapping, ValueSource
 
+GENERIC = "generic"
 # Attributes of a span, characters of a value, and elements of a list that are looked at.
 _MAX_ATTRIBUTES, _MAX_TEXT, _MAX_ITEMS = 128, 1 << 20, 200
 
@@ -39,6 +40,7 @@ _WORD = re.compile(
 _LONGEST_KEY = 128
 _TOOL_KINDS = ("tool", "tool_call", "execute_tool", "tool_execution", "toolcall", "function_call")
 _AGENT_KINDS = ("agent", "invoke_agent", "agent_run")
+_MODEL_KINDS = ("llm", "chat", "generation", "model", "completion", "chat_model")
 # Their content repeats that of the model calls and tools below them.
 _AROUND_KINDS = ("chain", "workflow", "task", "graph", "retriever", "embedding", "evaluator", "guardrail", "reranker")
 _IDENTIFIER = re.compile(r"[A-Za-z_][\w-]{0,127}")
@@ -52,12 +54,18 @@ _CALL_TYPES = ("function", "function_call", "tool_call", "tool-call", "tool_use"
 _ANSWER_TYPES = ("function_call_output", "tool_result", "tool-result", "tool_call_response")
 # How JSON of these shapes begins, but for a bracket.
 _OBJECTS = (
-    *('{"' + key + '":' for key in ("role", "parts", "messages", "choices", "candidates", "generations", "lc", "content")),
-    *('{"' + key + '":' for key in ("message", "model", "contents", "tools", "tool_calls", "toolUse", "functionCall", "kwargs")),
+    *(
+        '{"' + key + '":'
+        for key in ("role", "parts", "messages", "choices", "candidates", "generations", "lc", "content")
+    ),
+    *(
+        '{"' + key + '":'
+        for key in ("message", "model", "contents", "tools", "tool_calls", "toolUse", "functionCall", "kwargs")
+    ),
     *('{"' + key + '":' for key in ("toolCallType", "toolCallId", "function", "index", "finish_reason", "output")),
     *('{"type":"' + kind + '"' for kind in (*_CALL_TYPES, *_ANSWER_TYPES, "text", "message", "reasoning")),
     *('{"id":"' + prefix for prefix in ("chatcmpl", "resp_", "msg_", "gen-")),
-    *('{' + first + '"method":"tools/call"' for first in ("", '"jsonrpc":"2.0",')),
+    *("{" + first + '"method":"tools/call"' for first in ("", '"jsonrpc":"2.0",')),
 )
 _REQUESTS = ("messages", "contents", "input")
 
@@ -66,7 +74,7 @@ class Generic(MappedDialect):
     """Asked last, about spans that no other dialect claims."""
 
     def __init__(self) -> None:
-        super().__init__("generic", MappedDialectSettings.model_construct(rank=99, spans=()))
+        super().__init__(GENERIC, MappedDialectSettings.model_construct(rank=99, spans=()))
         self.marks = ("tool", "llm")
         self.objects = _OBJECTS
         self.grounds = None
@@ -93,7 +101,7 @@ def mapping_of(span: Span) -> SpanMapping | None:
         value = attributes.get(key)
         if isinstance(value, str) and len(value) <= _MAX_TEXT:
             texts[key] = value
-            words.setdefault(_word(key) if len(key) <= _LONGEST_KEY else "", []).append(key)
+            words.setdefault(_word(key)[0], []).append(key)
     kinds = {texts[key].lower(): key for key in words.get("kind", ())}
     found = _tool_call(span, texts, words, kinds)
     reads = "tool_call"
@@ -104,14 +112,19 @@ def mapping_of(span: Span) -> SpanMapping | None:
         found = _messages(texts)
     if not found:
         return None
+    # A kind tells spans apart that have the same keys.
+    kind = next((kind for kind in (*_TOOL_KINDS, *_AGENT_KINDS, *_MODEL_KINDS) if kind in kinds), None)
+    if kind is not None:
+        found["match"] = {kinds[kind]: texts[kinds[kind]]}
     around = {word: words[word][0] for word in ("conversation", "agent") if word in words}
     return SpanMapping.model_construct(reads=reads, **{**around, **found})
 
 
 @lru_cache(1024)
-def _word(key: str) -> str:
-    """Return for which part of a call the key has a word, "" for none."""
-    return next((found.lastgroup or "" for found in _WORD.finditer(key) if found.end() == len(key)), "")
+def _word(key: str) -> tuple[str, str]:
+    """Return for which part of a call the key has its last word, "" for none, and its namespace before that."""
+    found = next((found for found in _WORD.finditer(key[-_LONGEST_KEY:]) if found.end() == len(found.string)), None)
+    return ("", key) if found is None else (found.lastgroup or "", found.string[: found.start()])
 
 
 _Fields = dict[str, object]
@@ -126,13 +139,16 @@ def _tool_call(
     if name is None:
         if kind is None or _IDENTIFIER.fullmatch(span.name) is None or _HAND_OVER.match(span.name):
             return _mcp_call(texts, words)
-        found = {"tool_name": ValueSource.model_construct(span_name=""), "match": {kinds[kind]: texts[kinds[kind]]}}
-    arguments = next(filter(None, (_arguments(key, texts[key]) for key in _tools_first(words.get("arguments", ())))), None)
-    result = next(iter(_tools_first(words.get("result", ()))), None)
-    if arguments is None or (result is None and conventions.call_error(span) is None):
-        return None
+        found = {"tool_name": ValueSource(span_name="")}
     call_id = next(iter(words.get("call_id", ())), None)
-    return {**found, "arguments": arguments, "result": result, "call_id": call_id}
+    has_failed = conventions.call_error(span) is not None
+    for key in sorted(words.get("arguments", ()), key=lambda key: "tool" not in key.lower()):
+        arguments = _arguments(key, texts[key])
+        # Arguments and result have keys of one namespace: `build.input` is not what became `result`.
+        result = next((other for other in words.get("result", ()) if _word(other)[1] == _word(key)[1]), None)
+        if arguments is not None and (result is not None or has_failed):
+            return {**found, "arguments": arguments, "result": result, "call_id": call_id}
+    return None
 
 
 def _mcp_call(texts: Mapping[str, str], words: Mapping[str, list[str]]) -> _Fields | None:
@@ -151,18 +167,15 @@ def _mcp_call(texts: Mapping[str, str], words: Mapping[str, list[str]]) -> _Fiel
     return None
 
 
-def _tools_first(keys: list[str] | tuple[()]) -> list[str]:
-    return sorted(keys, key=lambda key: "tool" not in key.lower())
-
-
 def _arguments(key: str, text: str) -> str | ValueSource | None:
     read = values.arguments(text) if text[:1] == "{" else None
     given = values.as_object(read.value) if isinstance(read, Recorded) else None
     if given is None or (given and is_schema(given)):
         return None
-    # Python's `f(*args, **kwargs)`, as tracers of functions write it.
-    is_wrapped = isinstance(given.get("kwargs"), dict) and not given.get("args")
-    return ValueSource(attribute=key, path=("kwargs",)) if is_wrapped else key
+    # Python's `f(*args, **kwargs)`, as tracers of functions write it, and what LangChain hands to its callbacks.
+    is_function = isinstance(given.get("kwargs"), dict) and not given.get("args")
+    inner = "kwargs" if is_function else "input_str" if {"input_str", "tags"} <= given.keys() else None
+    return key if inner is None else ValueSource(attribute=key, path=(inner,))
 
 
 def _messages(texts: Mapping[str, str]) -> _Fields | None:

@@ -1,9 +1,12 @@
 """Lists the facts missing from each producer's spans, the settings that record them, and the evaluators that need them."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+import yaml
 
 from toolgauge.model.json import JsonObject
 from toolgauge.model.trajectory import Trajectory
@@ -208,6 +211,8 @@ def diagnosis_object(diagnosis: Diagnosis) -> JsonObject:
             {"name": name, "operation": operation or None, "spans": count}
             for (name, operation), count in diagnosis.sent.unread.most_common(_MAX_UNREAD_LINES)
         ]
+    if diagnosis.sent.mappings:
+        found["dialects_to_paste"] = _simple_dialect(diagnosis)
     if diagnosis.code_steps:
         found |= {"code_steps": diagnosis.code_steps, "failed_code_steps": diagnosis.failed_code_steps}
     return found
@@ -241,6 +246,10 @@ def diagnosis_lines(diagnosis: Diagnosis, style: Style = PLAIN) -> Iterator[str]
             less = f"; the judge is shown less: {_named(missing.shown_less)}" if missing.shown_less else ""
             yield f"    {missing.cost}{lost}{less}"
         yield f"    {'instead' if shared.never else 'do'}: {shared.how}"
+    if sent.mappings:
+        yield f"  {style.doubtful('note')}: no dialect knows this producer; read by what its values look like, whatever their keys"
+        yield "    do: check these lines and put them into the configuration, which makes the reading firm"
+        yield from (f"    {line}" for line in yaml.safe_dump(_simple_dialect(diagnosis), sort_keys=False).splitlines())
     if sent.unread and not diagnosis.calls:
         # The calls may be on the spans from which nothing was read.
         spans, name = counted(sent.unread.total(), "span"), shortened(producer.scope or "(no scope)", _NAME_LENGTH)
@@ -253,6 +262,17 @@ def diagnosis_lines(diagnosis: Diagnosis, style: Style = PLAIN) -> Iterator[str]
         yield "    do: if calls are on these spans, map their attributes in the section `dialects` of the configuration"
     elif not diagnosis.missing:
         yield f"  {style.good('nothing is missing')}" if diagnosis.calls else "  no tool call: nothing to judge"
+
+
+def _simple_dialect(diagnosis: Diagnosis) -> JsonObject:
+    """Write what the generic dialect went by as the section `dialects` of the configuration."""
+    scope = diagnosis.producer.scope
+    name = re.sub(r"[^a-z0-9]+", "_", scope.lower()).strip("_")
+    # Tools first: their keys are often those of a model call, too.
+    spans = sorted(diagnosis.sent.mappings, key=lambda mapping: mapping.reads != "tool_call")
+    written: JsonObject = {"scopes": [scope]} if scope else {}
+    written["spans"] = [mapping.model_dump(mode="json", exclude_defaults=True) for mapping in spans]
+    return {"dialects": {name if name[:1].isalpha() else "own": written}}
 
 
 def _named(names: Sequence[str]) -> str:

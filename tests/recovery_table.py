@@ -118,7 +118,7 @@ def compared(wanted: Sequence[Mapping[str, Any]], here: Sequence[Trajectory]) ->
     for want in wanted:
         call = _taken(want, left)
         yield "names", call is not None
-        yield "arguments", call is not None and _has_arguments(want, call)
+        yield "arguments", call is not None and has_arguments(want, call)
         if want.get("result") is not None:
             yield "results", call is not None and not isinstance(call.result, NotRecorded)
         if want.get("call_id"):
@@ -134,13 +134,13 @@ def compared(wanted: Sequence[Mapping[str, Any]], here: Sequence[Trajectory]) ->
 def _taken(want: Mapping[str, Any], left: list[ToolCall]) -> ToolCall | None:
     """Take the call that is meant: of this name, preferably with these arguments."""
     named = [call for call in left if call.name == want["name"]]
-    best = next((call for call in named if _has_arguments(want, call)), named[0] if named else None)
+    best = next((call for call in named if has_arguments(want, call)), named[0] if named else None)
     if best is not None:
         left.remove(best)
     return best
 
 
-def _has_arguments(want: Mapping[str, Any], call: ToolCall) -> bool:
+def has_arguments(want: Mapping[str, Any], call: ToolCall) -> bool:
     options = (want["arguments"], want.get("effective_arguments", want["arguments"]))
     match call.arguments:
         case Recorded(value=value):

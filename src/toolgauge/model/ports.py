@@ -39,7 +39,9 @@ class Dialect(Protocol):
     `marks` are prefixes of attribute keys (spans and log records) or of log event names: a record without any of
     them, and not of a scope in `scopes` (prefixes of scope names), is never decoded. `rank` orders dialects that
     could claim the same record: the lowest is asked first. One that also has `grounds: Grounds` is asked only about
-    spans that have one of them; one without is asked about every span that no dialect before it claims.
+    spans that have one of them; one without is asked about every span that no dialect before it claims. One that also has
+    `objects: tuple[str, ...]` has spans decoded whose attributes hold long JSON that begins with one of these texts (written
+    without spaces, a bracket may come before).
     """
 
     @property

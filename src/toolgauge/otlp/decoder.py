@@ -159,18 +159,25 @@ class _Reading:
 
 class Decoder:
     """Decodes requests; remembers the scopes and resources that senders repeat. `labels` are attributes of resources.
-    Items are viewed with keys or log event names that begin with one of `marks`, `wanted` keys, or scopes of `scopes`.
+    Items are viewed with keys or log event names that begin with one of `marks`, `wanted` keys, or scopes of `scopes`;
+    spans also with JSON of an object that begins as one of `objects`.
     """
 
     def __init__(
-        self, marks: Sequence[str], scopes: Sequence[str], wanted: Collection[str] = (), *, labels: Collection[str] = ()
+        self,
+        marks: Sequence[str],
+        scopes: Sequence[str],
+        wanted: Collection[str] = (),
+        *,
+        labels: Collection[str] = (),
+        objects: Sequence[str] = (),
     ) -> None:
         self._views = Views(scopes, labels)
         # Counts values that could not be decoded when they were looked up, ever.
         self.values = self._views.values
         # View a span that has waited as bytes.
         self.waited = self._views.waited
-        self._span_marks = span_marks(marks, wanted)
+        self._span_marks = span_marks(marks, wanted, objects)
         self._log_marks = log_marks(marks, wanted)
 
     def traces(self, body: bytes, sender: str | None = None, envelope: RequestMessage | None = None) -> DecodedTraces:

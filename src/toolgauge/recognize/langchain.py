@@ -230,7 +230,7 @@ def received(messages: Sequence[Json]) -> Iterator[Observation]:
     read: list[Message] = []
     for item in messages:
         data = message_fields(item)
-        message = Message(_flat(data), "user")
+        message = Message(flat_message(data), "user")
         read.append(message)
         if message.role == "system" and message.text:
             yield MessageSeen(role="system", text=message.text)
@@ -243,7 +243,7 @@ def received(messages: Sequence[Json]) -> Iterator[Observation]:
 
 def past_calls(messages: Sequence[Json]) -> Iterator[CallRequested | MessageSeen]:
     """Read the calls in a model's input, those that could not be parsed included."""
-    read = [(message_fields(item), Message(_flat(message_fields(item)), "user")) for item in messages]
+    read = [(message_fields(item), Message(flat_message(message_fields(item)), "user")) for item in messages]
     yield from numbered(
         PastMessage(
             calls=[*calls_of(message), *rejected(data, None, 0)] if message.role != "tool" else [],
@@ -266,7 +266,7 @@ def written(messages: Sequence[JsonObject], agent: str | None) -> Iterator[Obser
     read: list[Message] = []
     position = 0
     for data in messages:
-        message = Message(_flat(data), "assistant")
+        message = Message(flat_message(data), "assistant")
         read.append(message)
         calls: list[CallRequested] = []
         ran_by_provider: list[CallAnswered] = []
@@ -299,7 +299,7 @@ def rejected(data: JsonObject, agent: str | None, position: int) -> Iterator[Cal
         position += 1
 
 
-def _flat(data: JsonObject) -> JsonObject:
+def flat_message(data: JsonObject) -> JsonObject:
     """Return the message with a role, and with each call once."""
     flat = dict(data)
     role = _ROLES.get(values.as_str(data.get("type")) or "")

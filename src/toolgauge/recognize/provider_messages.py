@@ -7,7 +7,7 @@ from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import OTHER_ERROR, CallAnswered, CallError
 from toolgauge.recognize import values
 from toolgauge.recognize.hosted_tools import code_execution
-from toolgauge.recognize.langchain import batch, generated
+from toolgauge.recognize.langchain import batch, flat_message, generated, message_fields
 from toolgauge.recognize.messages import Message
 
 _ANTHROPIC, _BEDROCK = '"tool_result"', '"toolResult"'
@@ -85,6 +85,7 @@ def _block(block: JsonObject) -> JsonObject:
     return {"type": "text", "content": text} if isinstance(text, str) else {"type": "block"}
 
 
+_BEDROCK_BLOCKS = frozenset(("toolUse", "toolResult"))
 _CONVERSATION_KEYS = ("messages", "input", "contents", "prompt", "prompts")
 
 
@@ -113,6 +114,8 @@ def written(outputs: Json) -> list[JsonObject]:
     inner = values.as_object(recorded.get("message"))
     if "blocks" in inner:
         return [_message(inner)]
+    if isinstance(recorded.get("content"), dict):  # ADK's form of Gemini's
+        return [_message(recorded["content"])]
     output = recorded.get("output")
     if isinstance(output, dict):
         return written(output)
@@ -125,6 +128,12 @@ def _message(item: Json) -> JsonObject:
     if isinstance(item, str):
         return {"content": item}
     message = values.as_object(item)
+    if "lc" in message or isinstance(message.get("data"), dict):
+        return flat_message(message_fields(message))
+    if "toolName" in message and "type" not in message:
+        return {**message, "type": "tool-call"}
+    if any(not _BEDROCK_BLOCKS.isdisjoint(values.as_object(part)) for part in values.as_list(message.get("content"))):
+        return {**message, "content": [_block(values.as_object(part)) for part in values.as_list(message["content"])]}
     if "blocks" in message and "content" not in message:
         # Read LlamaIndex's form; calls stand in blocks and, as the provider wrote them, beside.
         blocks = [values.as_object(block) for block in values.as_list(message.get("blocks"))]

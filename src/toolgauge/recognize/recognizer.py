@@ -227,6 +227,11 @@ class Recognizer:
         """Prefixes of scope names whose records are always decoded."""
         return _shortest([scope for dialect in self._dialects for scope in dialect.scopes])
 
+    @property
+    def objects(self) -> tuple[str, ...]:
+        """How objects in JSON begin that make a span worth decoding, written without spaces."""
+        return tuple(text for dialect in self._dialects for text in getattr(dialect, "objects", ()))
+
     def read(self, record: Record) -> Reading | None:
         """Read the record; `None` when no dialect claims it and it has no wanted attribute. Never raises."""
         ref = record.ref

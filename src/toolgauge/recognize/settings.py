@@ -27,7 +27,7 @@ class ValueSource(Section):
     """
 
     attribute: Key | None = None
-    span_name: Key | None = None
+    span_name: StrictStr | None = None
     path: Path = ()
     envelope: Literal["json", "text"] = "json"
 

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
+from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory
 
@@ -25,6 +26,7 @@ Fact: TypeAlias = Literal[
 _CONTENT: tuple[Fact, ...] = ("calls", "arguments", "results", "user_text")
 # Hides what models and tools gave back, all of it.
 HIDES_OUTPUTS = "OPENINFERENCE_HIDE_OUTPUTS"
+_HIDES = "OPENINFERENCE_HIDE_"
 
 # `telemetry.sdk.language` has a closed list of values; a page in a browser runs what a server in JavaScript runs.
 _SAME = {"webjs": "nodejs"}
@@ -261,8 +263,10 @@ class Shortfalls:
             for producer in {trace.producer(span) for span in (call.span, call.requested_by, call.executed_by)}:
                 if producer is not None:
                     by_producer.setdefault(producer, []).append(call)
+        # Of a tool without parameters no arguments are missing.
+        bare = {tool.name for tool in trajectory.tools_offered or () if _takes_nothing(tool)}
         for producer, calls in by_producer.items():
-            self._add_calls(producer, calls)
+            self._add_calls(producer, calls, bare)
         for producer in trace.runs or by_producer:
             self._add_surroundings(producer, trajectory)
 
@@ -290,13 +294,13 @@ class Shortfalls:
                 fact="failures", count=counts.calls, of=counts.calls, traces=traces, of_traces=traces, remedy=found
             )
 
-    def _add_calls(self, producer: Producer, calls: Sequence[ToolCall]) -> None:
+    def _add_calls(self, producer: Producer, calls: Sequence[ToolCall], bare: Collection[str]) -> None:
         counts = self._counts[producer]
         counts.calls += len(calls)
         executed = [call for call in calls if call.state == "executed" and call.error is None]
         # Of a call that never ran, some producers have nothing but the message that says so.
         made = [call for call in calls if call.state != "rejected" or not _is_kept_back(call.arguments)]
-        _add_fact(counts, "arguments", [_is_kept_back(call.arguments) for call in made])
+        _add_fact(counts, "arguments", [_is_kept_back(call.arguments) for call in made if call.name not in bare])
         _add_fact(counts, "results", [_is_kept_back(call.result) for call in executed])
         _add_fact(counts, "call_ids", [call.call_id is None for call in calls])
 
@@ -337,6 +341,9 @@ def _remedy(fact: Fact, producer: Producer, dialects: Collection[str], counts: _
         return table().remedies["outputs_are_recorded"]
     if fact in _AROUND and counts.missing[fact] < counts.places[fact]:
         return table().remedies["offered_elsewhere" if fact == "tool_definitions" else "recorded_elsewhere"]
+    # Rule: nothing shows that a variable hides a part where whatever is not hidden one by one is recorded.
+    if fact in _AROUND and counts.with_content and found.switches and all(_HIDES in one for one in found.switches):
+        return table().remedies["content_is_on"]
     is_on = fact in _AROUND and counts.with_content == counts.places[fact]
     if is_on and not found.never and found == remedy("arguments", producer, dialects):
         return table().remedies["content_is_on"]
@@ -345,6 +352,10 @@ def _remedy(fact: Fact, producer: Producer, dialects: Collection[str], counts: _
 
 def _add_fact(counts: _Counts, fact: Fact, lacks: Sequence[bool]) -> None:
     counts.add(fact, len(lacks), len(lacks) if all(lacks) else 0)
+
+
+def _takes_nothing(tool: ToolDefinition) -> bool:
+    return tool.parameters is not None and not tool.parameters.get("properties") and not tool.takes_text
 
 
 def _is_kept_back(content: Content) -> bool:

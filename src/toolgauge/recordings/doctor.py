@@ -1,9 +1,12 @@
 """Lists the facts missing from each producer's spans, the settings that record them, and the evaluators that need them."""
 
-from collections import Counter
+import re
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+import yaml
 
 from toolgauge.model.json import JsonObject
 from toolgauge.model.trajectory import Trajectory
@@ -108,6 +111,9 @@ class Diagnosis:
     missing: tuple[Missing, ...]
     code_steps: int = 0
     failed_code_steps: int = 0
+    # The one name of all its tools, which no model was offered; and its executed calls whose trace holds nothing else.
+    shared_name: str | None = None
+    lone_calls: int = 0
 
     @property
     def has_problems(self) -> bool:
@@ -126,6 +132,9 @@ class Doctor:
         self.split = 0
         self._code_steps: Counter[Producer] = Counter()
         self._failed_code_steps: Counter[Producer] = Counter()
+        self._names = defaultdict[Producer, Counter[str]](Counter)
+        self._offered: set[str] = set()
+        self._lone: Counter[Producer] = Counter()
 
     def add(self, trajectory: Trajectory) -> None:
         """Take one trajectory, once the spans of its trace have been read."""
@@ -136,6 +145,11 @@ class Doctor:
         trace = self._tally.take(trajectory.trace_id)
         self._shortfalls.add(trajectory, trace)
         self._code_steps.update(filter(None, (trace.producer(step.span) for step in trajectory.code_steps)))
+        self._offered.update(tool.name for tool in trajectory.tools_offered or ())
+        for call in trajectory.calls:
+            if (producer := trace.producer(call.executed_by)) is not None:
+                self._names[producer][call.name] += 1
+                self._lone[producer] += len(trace.spans) == 1
         failed = (call.span for call in trajectory.calls if call.kind == "code")
         self._failed_code_steps.update(filter(None, map(trace.producer, failed)))
 
@@ -161,7 +175,15 @@ class Doctor:
                 missing=missing,
                 code_steps=self._code_steps[producer],
                 failed_code_steps=self._failed_code_steps[producer],
+                shared_name=self._shared_name(self._names[producer]),
+                lone_calls=self._lone[producer],
             )
+
+    def _shared_name(self, names: Counter[str]) -> str | None:
+        """Return the only name of several calls where models were offered tools of other names."""
+        name = next(iter(names), None)
+        is_shared = len(names) == 1 and names.total() > 1 and self._offered and name not in self._offered
+        return name if is_shared else None
 
 
 def _unit(fact: Fact, sent: ProducerCounts, calls: int) -> str:
@@ -208,6 +230,12 @@ def diagnosis_object(diagnosis: Diagnosis) -> JsonObject:
             {"name": name, "operation": operation or None, "spans": count}
             for (name, operation), count in diagnosis.sent.unread.most_common(_MAX_UNREAD_LINES)
         ]
+    if diagnosis.sent.mappings:
+        found["dialects_to_paste"] = _simple_dialect(diagnosis)
+    if diagnosis.shared_name is not None:
+        found["shared_name"] = diagnosis.shared_name
+    if diagnosis.lone_calls:
+        found["lone_calls"] = diagnosis.lone_calls
     if diagnosis.code_steps:
         found |= {"code_steps": diagnosis.code_steps, "failed_code_steps": diagnosis.failed_code_steps}
     return found
@@ -241,6 +269,7 @@ def diagnosis_lines(diagnosis: Diagnosis, style: Style = PLAIN) -> Iterator[str]
             less = f"; the judge is shown less: {_named(missing.shown_less)}" if missing.shown_less else ""
             yield f"    {missing.cost}{lost}{less}"
         yield f"    {'instead' if shared.never else 'do'}: {shared.how}"
+    yield from _reading_lines(diagnosis, style)
     if sent.unread and not diagnosis.calls:
         # The calls may be on the spans from which nothing was read.
         spans, name = counted(sent.unread.total(), "span"), shortened(producer.scope or "(no scope)", _NAME_LENGTH)
@@ -253,6 +282,32 @@ def diagnosis_lines(diagnosis: Diagnosis, style: Style = PLAIN) -> Iterator[str]
         yield "    do: if calls are on these spans, map their attributes in the section `dialects` of the configuration"
     elif not diagnosis.missing:
         yield f"  {style.good('nothing is missing')}" if diagnosis.calls else "  no tool call: nothing to judge"
+
+
+def _reading_lines(diagnosis: Diagnosis, style: Style) -> Iterator[str]:
+    """Say what makes the calls of a producer doubtful, whatever is missing of them."""
+    if diagnosis.shared_name is not None:
+        name = shortened(diagnosis.shared_name, _NAME_LENGTH)
+        yield f"  {style.bad('problem')}: all its calls are called `{name}`, a name that no model was offered"
+        yield "    do: update the instrumentation, or record the tool's own name as `gen_ai.tool.name` on its span"
+    if diagnosis.lone_calls > 1:
+        yield f"  {style.doubtful('note')}: {counted(diagnosis.lone_calls, 'call')} in a trace of a single span"
+        yield "    do: run tools inside the agent's span (propagate the context), so that calls and requests share a trace"
+    if diagnosis.sent.mappings:
+        yield f"  {style.doubtful('note')}: no dialect knows this producer; read by what its values look like, whatever their keys"
+        yield "    do: check these lines and put them into the configuration, which makes the reading firm"
+        yield from (f"    {line}" for line in yaml.safe_dump(_simple_dialect(diagnosis), sort_keys=False).splitlines())
+
+
+def _simple_dialect(diagnosis: Diagnosis) -> JsonObject:
+    """Write what the generic dialect went by as the section `dialects` of the configuration."""
+    scope = diagnosis.producer.scope
+    name = re.sub(r"[^a-z0-9]+", "_", scope.lower()).strip("_")
+    # Tools first: their keys are often those of a model call, too.
+    spans = sorted(diagnosis.sent.mappings, key=lambda mapping: mapping.reads != "tool_call")
+    written: JsonObject = {"scopes": [scope]} if scope else {}
+    written["spans"] = [mapping.model_dump(mode="json", exclude_defaults=True) for mapping in spans]
+    return {"dialects": {name if name[:1].isalpha() else "own": written}}
 
 
 def _named(names: Sequence[str]) -> str:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 
+from toolgauge.dialects.generic import GENERIC, mapping_of
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.json import JsonObject, Value
@@ -31,6 +32,7 @@ from toolgauge.model.trajectory import Trajectory
 from toolgauge.otlp.envelope import parse_request
 from toolgauge.otlp.views import Views
 from toolgauge.recognize.recognizer import Recognizer
+from toolgauge.recognize.settings import SpanMapping
 from toolgauge.recognize.shortfalls import Producer, TraceCounts, producer_of
 from toolgauge.recordings.recorded_requests import RecordedRequest
 from toolgauge.report.terminal import PLAIN, Style, counted, shortened
@@ -158,6 +160,7 @@ _OPERATION = "gen_ai.operation.name"
 _LONGEST_NAME = 256
 # Different names and operations of one producer's unread spans.
 _MAX_UNREAD = 1000
+_MAX_MAPPINGS = 20
 
 
 @dataclass(slots=True)
@@ -168,8 +171,16 @@ class ProducerCounts:
     log_records: int = 0
     without_trace: int = 0
     dialects: Counter[str] = field(default_factory=Counter[str])
+    # What the generic dialect went by.
+    mappings: list[SpanMapping] = field(default_factory=list[SpanMapping])
     # Spans that a dialect claimed and found nothing on, by name and operation.
     unread: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
+
+    def add_mapping(self, span: Span) -> None:
+        """Take note of what the generic dialect goes by."""
+        mapping = mapping_of(span)
+        if mapping is not None and mapping not in self.mappings and len(self.mappings) < _MAX_MAPPINGS:
+            self.mappings.append(mapping)
 
     def add_unread(self, span: Span) -> None:
         """Count a span on which nothing was found."""
@@ -236,6 +247,8 @@ class Tally:
             counts.log_records += 1
         else:
             counts.spans += 1
+            if isinstance(record, Span) and reading.dialect == GENERIC:
+                counts.add_mapping(record)
             if isinstance(record, Span) and all(isinstance(seen, ConversationSeen) for seen in reading.observations):
                 counts.add_unread(record)
             self.unread_tools.was_read(reading.ref)

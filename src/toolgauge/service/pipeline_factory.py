@@ -111,7 +111,7 @@ def make_pipeline(
     wanted = scorer.wanted.union(attributes)
     recognizer = make_recognizer(_dialects(config), metrics, wanted)
     labels = config.metrics.resource_attributes
-    reader = Reader(Decoder(recognizer.marks, recognizer.scopes, wanted, labels=labels), recognizer)
+    reader = Reader(_decoder(recognizer, labels), recognizer)
     ongoing_ns = config.assemble.conversation_idle_timeout
     parts = Parts(
         reader=reader,
@@ -176,8 +176,7 @@ def make_rules(
     reading = None
     if scorer.wanted != frozenset(read) or config.dialects != running.dialects:
         recognizer = Recognizer(_dialects(config), metrics, scorer.wanted)
-        decoder = Decoder(recognizer.marks, recognizer.scopes, scorer.wanted, labels=labels)
-        reading = (decoder, recognizer)
+        reading = (_decoder(recognizer, labels), recognizer)
     return Rules(
         scorer=scorer,
         streams=watched_streams(criteria),
@@ -187,6 +186,11 @@ def make_rules(
         hold_max_bytes=config.hold.max_bytes,
         settings=_pipeline_settings(config),
     )
+
+
+def _decoder(recognizer: Recognizer, labels: Collection[str]) -> Decoder:
+    found = (recognizer.marks, recognizer.scopes, recognizer.wanted)
+    return Decoder(*found, labels=labels, objects=recognizer.objects)
 
 
 def _dialects(config: Config) -> tuple[Dialect, ...]:

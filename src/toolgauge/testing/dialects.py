@@ -42,7 +42,7 @@ def check_dialect(dialect: Dialect, records: Sequence[Record]) -> None:
     )
     read = 0
     for record in claimed:
-        assert _is_decoded_for(dialect, record), (
+        assert getattr(dialect, "objects", ()) or _is_decoded_for(dialect, record), (
             f"dialect `{dialect.name}` claims {_shown(record)}, which has none of its marks and scopes: "
             "in a running toolgauge it would never see that record"
         )

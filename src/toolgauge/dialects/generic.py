@@ -1,0 +1,259 @@
+"""Reads spans that no other dialect claims, by whole shapes that providers share, whatever their attributes are called.
+
+A key alone is no evidence. A model call is a span with messages of OpenAI, Anthropic, Gemini, Bedrock, LangChain or the
+conventions; a tool call is a span with a tool's name, its arguments, and a result or failure. `mapping_of` names the attributes
+as the section `dialects` of the configuration would, and `MappedDialect` reads them.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+
+from msgspec.structs import replace
+
+from toolgauge.model.content import Recorded
+from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.observations import CallRequested, ModelCall, Observation
+from toolgauge.model.records import Record, Span
+from toolgauge.recognize import conventions, provider_messages, values
+from toolgauge.recognize.definitions import definitions, is_schema
+from toolgauge.recognize.langchain import batch, message_fields
+from toolgauge.recognize.mapped_dialect import MappedDialect
+from toolgauge.recognize.messages import messages_of
+from toolgauge.recognize.settings import MappedDialectSettings, SpanMapping, ValueSource
+
+GENERIC = "generic"
+# Attributes of a span, characters of a value, and elements of a list that are looked at.
+_MAX_ATTRIBUTES, _MAX_TEXT, _MAX_ITEMS = 128, 1 << 20, 200
+
+# The words for the parts of a call, as the last words of a key.
+_WORD = re.compile(
+    r"(?P<tool_name>(?:^|[._-])(?:tool(?:[._-]?(?:call|definition))?|function[._]call)[._-]?name)"
+    r"|(?P<call_id>(?:call|tool[._-]?use|invocation)[._-]?id)"
+    r"|(?P<arguments>(?:^|[._-])(?:(?:tool|function|call)[._-]?)*(?:arguments|args|parameters|params|inputs?(?:[._]value)?))"
+    r"|(?P<result>(?:^|[._-])(?:(?:tool|function|call)[._-]?)*(?:results?|response|return(?:ed)?(?:[._]value)?|outputs?(?:[._]value)?))"
+    r"|(?P<conversation>(?:session|conversation|thread)[._-]?id)"
+    r"|(?P<agent>(?:^|[._-])agent[._-]?name)"
+    r"|(?P<kind>(?:^|[._-]|span)(?:type|kind|operation(?:[._-]name)?))",
+    re.IGNORECASE,
+)
+_LONGEST_KEY = 128
+_TOOL_KINDS = ("tool", "tool_call", "execute_tool", "tool_execution", "toolcall", "function_call")
+_AGENT_KINDS = ("agent", "invoke_agent", "agent_run")
+_MODEL_KINDS = ("llm", "chat", "generation", "model", "completion", "chat_model")
+# Their content repeats that of the model calls and tools below them.
+_AROUND_KINDS = ("chain", "workflow", "task", "graph", "retriever", "embedding", "evaluator", "guardrail", "reranker")
+_IDENTIFIER = re.compile(r"[A-Za-z_][\w-]{0,127}")
+# The span of a hand-over looks like that of a tool, under a name that no model wrote.
+_HAND_OVER = re.compile(r"hand[_-]?off", re.IGNORECASE)
+
+_ROLES = ("system", "user", "assistant", "tool", "model", "developer", "function", "human", "ai")
+_OUTPUT_ROLES = frozenset(("assistant", "model", "ai"))
+_CONTENT = frozenset(("content", "parts", "tool_calls", "blocks", "contents"))
+_CALL_TYPES = ("function", "function_call", "tool_call", "tool-call", "tool_use")
+_ANSWER_TYPES = ("function_call_output", "tool_result", "tool-result", "tool_call_response")
+# How JSON of these shapes begins, but for a bracket.
+_OBJECTS = (
+    *(
+        '{"' + key + '":'
+        for key in ("role", "parts", "messages", "choices", "candidates", "generations", "lc", "content")
+    ),
+    *(
+        '{"' + key + '":'
+        for key in ("message", "model", "contents", "tools", "tool_calls", "toolUse", "functionCall", "kwargs")
+    ),
+    *('{"' + key + '":' for key in ("toolCallType", "toolCallId", "function", "index", "finish_reason", "output")),
+    *('{"type":"' + kind + '"' for kind in (*_CALL_TYPES, *_ANSWER_TYPES, "text", "message", "reasoning")),
+    *('{"id":"' + prefix for prefix in ("chatcmpl", "resp_", "msg_", "gen-")),
+    *("{" + first + '"method":"tools/call"' for first in ("", '"jsonrpc":"2.0",')),
+)
+_REQUESTS = ("messages", "contents", "input")
+
+
+class Generic(MappedDialect):
+    """Asked last, about spans that no other dialect claims."""
+
+    def __init__(self) -> None:
+        super().__init__(GENERIC, MappedDialectSettings.model_construct(rank=99, spans=()))
+        self.marks = ("tool", "llm")
+        self.objects = _OBJECTS
+        self.grounds = None
+        # The span that was asked about last: first it is claimed, then read.
+        self._newest: tuple[Record | None, SpanMapping | None] = (None, None)
+
+    def read(self, record: Record) -> Iterator[Observation]:
+        """Read one span; its output may be that of a span around it."""
+        for seen in super().read(record):
+            yield replace(seen, may_repeat=True) if isinstance(seen, ModelCall) else seen
+
+    def _mapping(self, record: Record) -> SpanMapping | None:
+        if self._newest[0] is not record:
+            self._newest = record, mapping_of(record) if isinstance(record, Span) else None
+        return self._newest[1]
+
+
+def mapping_of(span: Span) -> SpanMapping | None:
+    """Name the attributes of a span that hold a call, or a model's messages; `None` where it has no whole shape."""
+    attributes = span.attributes
+    texts: dict[str, str] = {}
+    words: dict[str, list[str]] = {}
+    for key in [*attributes][:_MAX_ATTRIBUTES]:
+        value = attributes.get(key)
+        if isinstance(value, str) and len(value) <= _MAX_TEXT:
+            texts[key] = value
+            words.setdefault(_word(key)[0], []).append(key)
+    kinds = {texts[key].lower(): key for key in words.get("kind", ())}
+    found = _tool_call(span, texts, words, kinds)
+    reads = "tool_call"
+    if found is None:
+        if not kinds.keys().isdisjoint(_AROUND_KINDS):
+            return None
+        reads = "model_call" if kinds.keys().isdisjoint(_AGENT_KINDS) else "agent_run"
+        found = _messages(texts)
+    if not found:
+        return None
+    # A kind tells spans apart that have the same keys.
+    kind = next((kind for kind in (*_TOOL_KINDS, *_AGENT_KINDS, *_MODEL_KINDS) if kind in kinds), None)
+    if kind is not None:
+        found["match"] = {kinds[kind]: texts[kinds[kind]]}
+    around = {word: words[word][0] for word in ("conversation", "agent") if word in words}
+    return SpanMapping.model_construct(reads=reads, **{**around, **found})
+
+
+@lru_cache(1024)
+def _word(key: str) -> tuple[str, str]:
+    """Return for which part of a call the key has its last word, "" for none, and its namespace before that."""
+    found = next((found for found in _WORD.finditer(key[-_LONGEST_KEY:]) if found.end() == len(found.string)), None)
+    return ("", key) if found is None else (found.lastgroup or "", found.string[: found.start()])
+
+
+_Fields = dict[str, object]
+
+
+def _tool_call(
+    span: Span, texts: Mapping[str, str], words: Mapping[str, list[str]], kinds: Mapping[str, str]
+) -> _Fields | None:
+    name = next((key for key in words.get("tool_name", ()) if texts[key] and not _HAND_OVER.match(texts[key])), None)
+    kind = next((kind for kind in _TOOL_KINDS if kind in kinds), None)
+    found: _Fields = {"tool_name": name, "match": {name: True}}
+    if name is None:
+        if kind is None or _IDENTIFIER.fullmatch(span.name) is None or _HAND_OVER.match(span.name):
+            return _mcp_call(texts, words)
+        found = {"tool_name": ValueSource(span_name="")}
+    call_id = next(iter(words.get("call_id", ())), None)
+    has_failed = conventions.call_error(span) is not None
+    for key in sorted(words.get("arguments", ()), key=lambda key: "tool" not in key.lower()):
+        arguments = _arguments(key, texts[key])
+        # Arguments and result have keys of one namespace: `build.input` is not what became `result`.
+        result = next((other for other in words.get("result", ()) if _word(other)[1] == _word(key)[1]), None)
+        if arguments is not None and (result is not None or has_failed):
+            return {**found, "arguments": arguments, "result": result, "call_id": call_id}
+    return None
+
+
+def _mcp_call(texts: Mapping[str, str], words: Mapping[str, list[str]]) -> _Fields | None:
+    """Find a request of MCP's `tools/call` as JSON-RPC writes it."""
+    for key, text in texts.items():
+        if '"tools/call"' in text and text.startswith("{"):
+            request = values.as_object(values.opened(text))
+            parameters = values.as_object(request.get("params"))
+            if request.get("method") == "tools/call" and values.as_str(parameters.get("name")):
+                return {
+                    "match": {key: True},
+                    "tool_name": ValueSource(attribute=key, path=("params", "name")),
+                    "arguments": ValueSource(attribute=key, path=("params", "arguments")),
+                    "result": next((other for other in words.get("result", ()) if other != key), None),
+                }
+    return None
+
+
+def _arguments(key: str, text: str) -> str | ValueSource | None:
+    read = values.arguments(text) if text[:1] == "{" else None
+    given = values.as_object(read.value) if isinstance(read, Recorded) else None
+    if given is None or (given and is_schema(given)):
+        return None
+    # Python's `f(*args, **kwargs)`, as tracers of functions write it, and what LangChain hands to its callbacks.
+    is_function = isinstance(given.get("kwargs"), dict) and not given.get("args")
+    inner = "kwargs" if is_function else "input_str" if {"input_str", "tags"} <= given.keys() else None
+    return key if inner is None else ValueSource(attribute=key, path=(inner,))
+
+
+def _messages(texts: Mapping[str, str]) -> _Fields | None:
+    """Find the input, the output and the offered tools of a model call."""
+    shapes: dict[str, list[str]] = {}
+    opened: dict[str, Json] = {}
+    found: _Fields = {}
+    for key, text in texts.items():
+        if text[:1] in ("[", "{"):
+            value = values.opened(text)
+            opened[key] = value
+            shapes.setdefault(_shape(value), []).append(key)
+            if isinstance(value, dict) and _shape(value.get("tools")) == "tools":
+                found["tools"] = ValueSource(attribute=key, path=("tools",))
+    outputs, inputs = shapes.get("output", []), shapes.get("input", [])
+    if not outputs and not inputs:
+        return None
+    if outputs:
+        found["output"] = max(outputs, key=lambda key: _calls_in(opened[key]))
+    if inputs:
+        found["input"] = max(inputs, key=lambda key: len(texts[key]))
+    if tools := shapes.get("tools"):
+        found["tools"] = tools[0]
+    return {"match": {found.get("output", found.get("input")): True}, **found}
+
+
+def _calls_in(value: Json) -> int:
+    written = messages_of([*provider_messages.written(value)], "assistant")
+    return sum(isinstance(seen, CallRequested) for seen in conventions.written(written, None))
+
+
+def _shape(value: Json) -> str:
+    """Return whether a value is the `input` or `output` of a model, or the `tools` on offer; "" for anything else."""
+    if isinstance(value, list):
+        items = [values.as_object(item) for item in batch(value)[:_MAX_ITEMS]]
+        if not items or not all(items):
+            return ""
+        if all(map(_is_call, items)):
+            return "output"
+        if all(map(_is_definition, items)):
+            return "tools"
+        roles = [_role(item) for item in items]
+        if not all(roles):
+            return ""
+        return "output" if _OUTPUT_ROLES.issuperset(roles) else "input"
+    message = values.as_object(value)
+    if role := _role(message):
+        return "output" if role in _OUTPUT_ROLES else "input"
+    if any(isinstance(message.get(key), list) and _shape(message[key]) in ("input", "output") for key in _REQUESTS):
+        return "input"
+    written = provider_messages.written(value)
+    is_response = bool(written) and written[0] is not message and all(_role(item) for item in written)
+    return "output" if is_response else ""
+
+
+def _role(item: JsonObject) -> str:
+    """Return the role of a whole message, "" where it is none."""
+    kind = item.get("type")
+    if kind in _ANSWER_TYPES:
+        return "tool"
+    if _is_call(item):
+        return "assistant"
+    message = message_fields(item)
+    inner = message.get("message")
+    message = inner if isinstance(inner, dict) else message
+    role = message.get("role", message.get("type"))
+    return str(role) if role in _ROLES and not _CONTENT.isdisjoint(message) else ""
+
+
+def _is_call(item: JsonObject) -> bool:
+    function = values.as_object(item.get("function"))
+    if values.as_str(function.get("name")) and "arguments" in function:
+        return True
+    if item.get("type") in _CALL_TYPES:
+        return bool(values.as_str(item.get("name"))) and not item.keys().isdisjoint(("arguments", "args", "input"))
+    return bool(values.as_str(item.get("toolName"))) and not item.keys().isdisjoint(("args", "input"))
+
+
+def _is_definition(item: JsonObject) -> bool:
+    found = [*definitions(item)]
+    return bool(found) and all(tool.parameters is not None and is_schema(tool.parameters) for tool in found)

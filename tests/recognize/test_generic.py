@@ -1,0 +1,198 @@
+"""The generic dialect over all captures, as if nothing knew their producers, and over spans of ordinary services."""
+
+import json
+import random
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from tests.captures import CORPUS, Captured, all_captures
+from tests.otlp import stock
+from tests.recognize.support import span
+from tests.recovery_table import has_arguments
+from toolgauge.config.model import Config
+from toolgauge.dialects.generic import Generic, mapping_of
+from toolgauge.model.json import Json
+from toolgauge.model.ports import Dialect
+from toolgauge.model.trajectory import ToolCall
+from toolgauge.otlp.decoder import Decoder
+from toolgauge.recognize.mapped_dialect import MappedDialect
+from toolgauge.recognize.recognizer import Recognizer
+from toolgauge.recordings.doctor import Diagnosis, Doctor, diagnosis_object
+from toolgauge.recordings.recorded_requests import find_files, read, scorecards
+from toolgauge.recordings.stats import Tally
+from toolgauge.selfmetrics import SelfMetrics
+from toolgauge.service.pipeline_factory import offline_pipeline
+
+ORDINARY_SPANS = 100_000
+BATCH = 1_000
+
+
+class Alone(Recognizer):
+    """Sees the spans that any dialect looks at, and has the generic dialect alone read them."""
+
+    def __init__(self, dialects: Sequence[Dialect], metrics: SelfMetrics, wanted: Collection[str] = ()) -> None:
+        self._every = Recognizer(dialects, metrics).marks
+        super().__init__([Generic()], metrics, wanted)
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        return self._every
+
+
+def calls(
+    captured: Captured, make: Callable[..., Recognizer], config: Config | None = None
+) -> dict[str, list[ToolCall]]:
+    found: dict[str, list[ToolCall]] = {}
+    recording = read(find_files([str(file) for file in captured.files()]), lambda _size: None)
+    for scorecard in scorecards(recording, offline_pipeline(config or Config(), (), make)):
+        found.setdefault(scorecard.trajectory.trace_id, []).extend(scorecard.trajectory.calls)
+    return found
+
+
+def traces(captured: Captured) -> Iterator[dict[str, Any]]:
+    for scenario in captured.scenarios:
+        yield from json.loads((CORPUS / captured.folder / f"{scenario}.truth.json").read_text())["traces"]
+
+
+def test_calls_of_unknown_producers_are_recovered_and_none_is_invented():
+    counted: Counter[str] = Counter()
+    invented: list[str] = []
+    for captured in all_captures().values():
+        found = calls(captured, Alone)
+        for trace in traces(captured):
+            ids = (trace["trace_id"], *trace.get("other_trace_ids", ()))
+            left = [call for one in ids for call in found.get(one, ())]
+            for want in trace["tool_calls"]:
+                named = [call for call in left if call.name == want["name"]]
+                best = next((call for call in named if has_arguments(want, call)), named[0] if named else None)
+                counted["calls"] += 1
+                if best is not None:
+                    left.remove(best)
+                    counted["exact"] += has_arguments(want, best)
+            invented += [f"{captured.folder} {call.name}" for call in left]
+    assert invented == []
+    assert counted["exact"] >= 0.75 * counted["calls"]
+
+
+def ordinary(number: int, chance: random.Random) -> tuple[str, dict[str, str]]:
+    """Make the attributes of a span as instrumentations of HTTP, databases and brokers, and applications, write them."""
+    order: Json = {
+        "id": number,
+        "type": chance.choice(["order.created", "message", "function", "text"]),
+        "name": f"item {number}",
+        "role": chance.choice(["admin", "editor"]),
+        "content": "two parcels",
+        "items": [{"sku": f"AB-{number}", "quantity": 2, "args": {"gift": True}}],
+        "parameters": {"currency": "EUR", "type": "object"},
+    }
+    text = json.dumps(order)
+    kinds: list[tuple[str, dict[str, str]]] = [
+        ("GET /items/{id}", {"http.route": "/items/{id}", "url.full": "https://shop/items?q=" + "x" * 140}),
+        ("SELECT orders", {"db.query.text": "SELECT 1", "db.query.parameters": json.dumps([order])}),
+        ("insert events", {"db.system": "mongodb", "db.statement": text, "db.operation.name": "insert"}),
+        ("orders publish", {"messaging.operation.type": "publish", "messaging.message.body": text}),
+        (
+            "Checkout/Place",
+            {"rpc.method": "Place", "request.body": text, "response.body": json.dumps({"message": order})},
+        ),
+        ("run", {"code.function.name": "run", "job.input": text, "job.output": text, "job.type": "function"}),
+        ("audit", {"log.body": json.dumps({"messages": [order, order]}), "user.role": "admin", "thread.id": "7"}),
+        ("members", {"payload": json.dumps([{"role": "owner", "content": [order]}, {"role": "guest", "content": ""}])}),
+        ("build", {"tool.name": "gradle", "tool.parameters": "--info", "result": "ok", "build.input": text}),
+        (
+            "model",
+            {
+                "payload": json.dumps(
+                    {"model": "T-800", "choices": [order], "tools": [{"name": "saw", "parameters": {}}]}
+                )
+            },
+        ),
+    ]
+    return kinds[number % len(kinds)]
+
+
+def test_nothing_is_read_from_spans_of_ordinary_services():
+    chance = random.Random(7)  # noqa: S311
+    generic = Generic()
+    decoder = Decoder(generic.marks, generic.scopes, objects=generic.objects)
+    viewed = 0
+    for start in range(0, ORDINARY_SPANS, BATCH):
+        raws: list[bytes] = []
+        for number in range(start, start + BATCH):
+            name, attributes = ordinary(number, chance)
+            entries = [stock.key_value(key, text) for key, text in attributes.items()]
+            raws.append(stock.span(*entries, name=name).SerializeToString())
+        for one in decoder.traces(stock.request_of(raws)).viewed:
+            viewed += 1
+            assert not generic.claims(one.span), one.span.attributes
+    # Tools that are no agent's, models and members of a team are looked at; JSON of any other kind is not.
+    assert viewed <= 0.5 * ORDINARY_SPANS
+
+
+@pytest.mark.parametrize(
+    ("attributes", "name", "reads", "fields"),
+    [
+        (
+            {"acme.tool_name": "find", "acme.args": '{"q": 1}', "acme.result": "none"},
+            "step",
+            "tool_call",
+            {"tool_name": "acme.tool_name", "arguments": "acme.args", "result": "acme.result"},
+        ),
+        ({"acme.tool_name": "find", "acme.args": '{"q": 1}'}, "step", None, {}),
+        ({"acme.tool_name": "find", "acme.args": "q=1", "acme.result": "none"}, "step", None, {}),
+        ({"tool.name": "handoff_to_a", "tool.args": "{}", "tool.result": "{}"}, "step", None, {}),
+        ({"x.kind": "TOOL", "x.input": '{"q": 1}', "x.output": "7"}, "find", "tool_call", {"arguments": "x.input"}),
+        ({"x.kind": "TOOL", "x.input": '{"q": 1}', "x.output": "7"}, "Tool._use", None, {}),
+        ({"q": '[{"role": "user", "content": "hi"}]'}, "x", "model_call", {"input": "q"}),
+        ({"q": '[{"role": "user", "content": "hi"}]', "x.type": "chain"}, "x", None, {}),
+        (
+            {"q": '{"choices": [{"message": {"role": "assistant", "content": "hi"}}]}'},
+            "x",
+            "model_call",
+            {"output": "q"},
+        ),
+        ({"q": '{"choices": [{"message": "hi"}]}'}, "x", None, {}),
+        ({"q": '{"method": "tools/call", "params": {"name": "a", "arguments": {}}}'}, "x", "tool_call", {}),
+    ],
+)
+def test_only_whole_shapes_are_evidence(
+    attributes: dict[str, str], name: str, reads: str | None, fields: dict[str, str]
+):
+    mapping = mapping_of(span({**attributes}, name=name))
+    assert (None if mapping is None else mapping.reads) == reads
+    for field, key in fields.items():
+        assert getattr(mapping, field) == key
+
+
+def test_the_lines_that_doctor_prints_read_the_same_calls():
+    for folder in ("openinference-groq", "langfuse-langgraph", "google-adk-js", "openinference-llama-index"):
+        captured = all_captures()[folder]
+        [diagnosis] = [one for one in diagnosed_alone(captured) if one.sent.mappings]
+        config = Config.model_validate({"dialects": diagnosis_object(diagnosis)["dialects_to_paste"]["dialects"]})
+
+        def pasted(
+            _: object, metrics: SelfMetrics, wanted: Collection[str] = (), config: Config = config
+        ) -> Recognizer:
+            return Recognizer([MappedDialect(*entry) for entry in config.dialects.items()], metrics, wanted)
+
+        assert shown(calls(captured, pasted, config)) == shown(calls(captured, Alone)), folder
+
+
+def diagnosed_alone(captured: Captured) -> list[Diagnosis]:
+    tally = Tally()
+    doctor = Doctor(tally)
+    recording = tally.counted(read(find_files([str(file) for file in captured.files()]), lambda _size: None))
+
+    def make(_: object, metrics: SelfMetrics, wanted: Collection[str] = ()) -> Recognizer:
+        return tally.recognizer([Generic()], metrics, wanted)
+
+    for scorecard in scorecards(recording, offline_pipeline(Config(), (), make)):
+        doctor.add(scorecard.trajectory)
+    return list(doctor.diagnoses())
+
+
+def shown(found: dict[str, list[ToolCall]]) -> list[tuple[object, ...]]:
+    return sorted((trace, call.name, repr(call.arguments)) for trace, made in found.items() for call in made)

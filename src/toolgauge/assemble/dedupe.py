@@ -414,7 +414,9 @@ def _absorb_served(executions: Sequence[Execution]) -> None:
     for served in executions if clients else ():
         if served.is_protocol and served.host is None:
             around = clients.get((served.node.parent, served.name), deque[Execution]())
-            client = next((one for one in around if one.node.time_ns <= served.node.time_ns and _overlap(one, served)), None)
+            client = next(
+                (one for one in around if one.node.time_ns <= served.node.time_ns and _overlap(one, served)), None
+            )
             if client is not None:
                 client.absorb(served)
                 around.remove(client)

@@ -30,7 +30,9 @@ class Laminar(PlainDialect):
             return False
         attributes = record.attributes
         kind = attributes.get(_TYPE)
-        return kind is not None and (kind != "LLM" or conventions.INPUT in attributes or conventions.OUTPUT in attributes)
+        return kind is not None and (
+            kind != "LLM" or conventions.INPUT in attributes or conventions.OUTPUT in attributes
+        )
 
     def _read(self, span: Span) -> Iterator[Observation]:
         attributes = span.attributes

@@ -63,7 +63,9 @@ class LiveKit(PlainDialect):
             yield from conventions.received(_context(span))
             calls = values.decoded(attributes.get(_REQUESTED))
             text = attributes.get(_TEXT)
-            yield from conventions.written([Message({"tool_calls": calls, "content": values.plain(text)}, "assistant")], None)
+            yield from conventions.written(
+                [Message({"tool_calls": calls, "content": values.plain(text)}, "assistant")], None
+            )
         else:
             for seen in self._conventions.read_span(span):
                 yield seen
@@ -90,6 +92,8 @@ def _executed(span: Span, name: str) -> CallExecuted:
     return replace(
         call,
         call_id=call.call_id or values.as_str(attributes.get(_TOOL_ID)),
-        arguments=values.arguments(attributes.get(_ARGUMENTS)) if isinstance(call.arguments, NotRecorded) else call.arguments,
+        arguments=values.arguments(attributes.get(_ARGUMENTS))
+        if isinstance(call.arguments, NotRecorded)
+        else call.arguments,
         result=values.result(output) if isinstance(call.result, NotRecorded) else call.result,
     )

@@ -9,8 +9,10 @@ from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, values
 from toolgauge.recognize.conventions_reader import PlainDialect
+from toolgauge.recognize.messages import past_calls, read_messages
 
 _CONTENT = "mirascope.response.content"
+_MESSAGES = "mirascope.response.messages"
 _SESSION = "mirascope.ops.session.id"
 
 
@@ -33,9 +35,12 @@ class Mirascope(PlainDialect):
         # Spans around a model call repeat its content.
         if attributes.get(conventions.OPERATION) in conventions.MODEL_OPERATIONS:
             content = values.as_list(values.decoded(attributes.get(_CONTENT)))
-            written: dict[str, Value] = {conventions.OUTPUT: [{"role": "assistant", "content": content}]} if content else {}
+            written: dict[str, Value] = (
+                {conventions.OUTPUT: [{"role": "assistant", "content": content}]} if content else {}
+            )
             yield from self._conventions.model_call(ChainMap(written, {**attributes}), span.ref.trace_id)
 
     def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
         """Read the calls in the history that a model was given, and the texts of the user between them."""
-        return self._conventions.history(span)
+        given = span.attributes.get(_MESSAGES)
+        return self._conventions.history(span) if given is None else past_calls(read_messages(given, "user"))

@@ -29,6 +29,7 @@ from toolgauge.recognize.langchain import (
     as_requested,
     is_control_flow,
     llamaindex_answer,
+    message_answer,
     message_answers,
     message_fields,
     rejected,
@@ -102,6 +103,11 @@ _METADATA = ("lc_agent_name", _NODE, _CHECKPOINT, _NODE_CHECKPOINT)
 # The beginning of a tool node's output, up to the class of its first message, is shorter than this.
 _HEAD = 400
 _INVALID = '"invalid_tool_call"'
+# In JavaScript each span is a trace of its own, a tool's span has its class for a name, and only that of its node shows a failed call.
+_LANGCHAIN_JS = "@traceloop/instrumentation-langchain"
+_WORKFLOW = "workflow"
+_WORKFLOW_NAME = "traceloop.workflow.name"
+_CALL_OF_NODE = '"lg_tool_call"'
 _TOOL_MESSAGE = '"ToolMessage"'
 
 
@@ -138,7 +144,9 @@ class Traceloop(PlainDialect):
         kind = span.attributes.get(KIND)
         operation = values.as_str(span.attributes.get(conventions.OPERATION))
         request = values.as_str(span.attributes.get(REQUEST_TYPE))
-        if kind == "tool" or operation == conventions.EXECUTE:
+        if span.scope.name == _LANGCHAIN_JS and operation in (conventions.EXECUTE, _WORKFLOW):
+            yield from _langchain_js(span, is_tool=operation == conventions.EXECUTE)
+        elif kind == "tool" or operation == conventions.EXECUTE:
             if call := _executed(span, integration):
                 yield as_requested(call)
         elif operation in conventions.MODEL_OPERATIONS or request in _MODEL_REQUESTS:
@@ -299,7 +307,8 @@ def _task_output(value: Value) -> Iterator[Observation]:
     """Read the messages that a node adds: itself, through commands, or as one message. A list of them is its input."""
     if not isinstance(value, str) or not (_INVALID in value or _TOOL_MESSAGE in value[:_HEAD]):
         return
-    outputs = values.as_object(values.decoded(value)).get("outputs")
+    returned = values.as_object(values.decoded(value))
+    outputs = returned.get("outputs", returned.get("output"))
     for command in outputs if isinstance(outputs, list) else [outputs]:
         opened = values.as_object(command)
         added = values.as_object(opened.get("update")) if "update" in opened else opened
@@ -316,6 +325,43 @@ def _task_output(value: Value) -> Iterator[Observation]:
         # Earlier messages may be the history of other turns; only the last is what the model wrote here.
         for message in messages[-1:]:
             yield from rejected(message, None, len(values.as_list(message.get("tool_calls"))))
+
+
+def _langchain_js(span: Span, *, is_tool: bool) -> Iterator[Observation]:
+    """Read a run of LangChain.js: calls that succeeded from their tools' spans, all others from those of LangGraph's nodes."""
+    attributes = span.attributes
+    written = attributes.get(ENTITY_OUTPUT)
+    if is_tool:
+        message = message_fields(values.decoded(written))
+        name = message.get("name") if "tool_call_id" in message else attributes.get(ENTITY_NAME)
+        given = values.as_list(values.as_object(values.decoded(attributes.get(ENTITY_INPUT))).get("args"))
+        if isinstance(name, str) and message.get("status") != "error" and span.status != "error":
+            answer = tool_answer(written)
+            arguments = values.arguments(given[0]) if len(given) == 1 else NOT_RECORDED
+            yield CallExecuted(name=name, call_id=answer.call_id, arguments=arguments, result=answer.result)
+        return
+    if not (values.as_str(attributes.get(_WORKFLOW_NAME)) or "").startswith("Runnable"):
+        yield AgentRun(agent=None)
+    yield from _task_output(written)
+    request = attributes.get(ENTITY_INPUT)
+    is_of_tools = isinstance(written, str) and _TOOL_MESSAGE in written[:_HEAD]
+    if not (is_of_tools or (span.status == "error" and isinstance(request, str) and _CALL_OF_NODE in request)):
+        return
+    state = values.as_object(values.decoded(request))
+    asking = message_fields((values.as_list(state.get("messages")) or [None])[-1])
+    messages = map(message_fields, values.as_list(values.as_object(values.decoded(written)).get("messages")))
+    answers = {values.as_str(message.get("tool_call_id")): message_answer(message) for message in messages}
+    failure = conventions.call_error(span)
+    for call in map(
+        values.as_object,
+        [state.get("lg_tool_call")] if "lg_tool_call" in state else values.as_list(asking.get("tool_calls")),
+    ):
+        name, call_id = values.as_str(call.get("name")), values.as_str(call.get("id"))
+        error = answers[call_id].error if call_id in answers else failure
+        if name is not None and error is not None:
+            yield CallExecuted(
+                name=name, call_id=call_id, arguments=values.arguments_inside(call.get("args")), error=error
+            )
 
 
 # Opening an envelope that the integration does not use would change what a tool was really called with.

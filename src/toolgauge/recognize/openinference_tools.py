@@ -94,7 +94,9 @@ def _answer(value: Value, instrumentation: str) -> Answer:
         message = values.as_object(pair[1]) if len(pair) == _PAIR else {}
         if isinstance(pair[0] if message else None, bool) and "content" in message:
             result = values.result_inside(message["content"])
-            failed = CallError(kind=OTHER_ERROR, message=values.text_of(message["content"])) if pair[0] is False else None
+            failed = (
+                CallError(kind=OTHER_ERROR, message=values.text_of(message["content"])) if pair[0] is False else None
+            )
             return Answer(result=result, error=failed)
     elif instrumentation in ("autogen", "autogen_agentchat") and isinstance(value, str) and value.startswith("Error:"):
         # The text that the model got: a failed call shows only there, behind status OK.

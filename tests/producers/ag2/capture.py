@@ -15,7 +15,13 @@ from autogen import AssistantAgent, UserProxyAgent, register_function
 
 
 def application(scenario):
-    configuration = {"model": "stub-model", "api_key": "none", "base_url": f"{STUB}/v1", "max_retries": 0, "cache_seed": None}
+    configuration = {
+        "model": "stub-model",
+        "api_key": "none",
+        "base_url": f"{STUB}/v1",
+        "max_retries": 0,
+        "cache_seed": None,
+    }
     assistant = AssistantAgent(
         "assistant",
         system_message="Help the user.",

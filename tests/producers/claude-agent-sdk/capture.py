@@ -13,7 +13,7 @@ from openinference.instrumentation.claude_agent_sdk import ClaudeAgentSDKInstrum
 provider = traced("claude-agent-app")
 ClaudeAgentSDKInstrumentor().instrument(tracer_provider=provider)
 
-from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, create_sdk_mcp_server, query, tool
+from claude_agent_sdk import ClaudeAgentOptions, create_sdk_mcp_server, query, tool
 
 os.environ |= {
     "ANTHROPIC_BASE_URL": STUB,
@@ -58,5 +58,17 @@ capture(
     convention="OpenInference",
     flush=provider.force_flush,
     names={"prefix": f"mcp__{SERVER}__"},
-    scenarios=("one_call", "sequence3", "parallel", "tool_error", "mixed_error", "retry", "nested", "multi_turn", "unknown_tool", "bad_args", "no_tool"),
+    scenarios=(
+        "one_call",
+        "sequence3",
+        "parallel",
+        "tool_error",
+        "mixed_error",
+        "retry",
+        "nested",
+        "multi_turn",
+        "unknown_tool",
+        "bad_args",
+        "no_tool",
+    ),
 )

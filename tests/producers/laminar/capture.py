@@ -12,7 +12,9 @@ from lmnr import Laminar, observe
 KIND = os.environ.get("KIND", "laminar")
 IS_OPENAI = KIND != "laminar-anthropic"
 os.environ |= {"OTEL_EXPORTER_OTLP_ENDPOINT": STUB, "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"}
-Laminar.initialize(project_api_key="none", base_url="http://127.0.0.1", http_port=int(STUB.rpartition(":")[2]), force_http=True)
+Laminar.initialize(
+    project_api_key="none", base_url="http://127.0.0.1", http_port=int(STUB.rpartition(":")[2]), force_http=True
+)
 
 import anthropic
 import openai
@@ -30,7 +32,9 @@ def asked_openai(scenario, messages):
         calls = {}
         for chunk in CHAT.chat.completions.create(**offered, stream=True):
             for one in chunk.choices[0].delta.tool_calls or () if chunk.choices else ():
-                call = calls.setdefault(one.index, {"id": one.id, "type": "function", "function": {"name": "", "arguments": ""}})
+                call = calls.setdefault(
+                    one.index, {"id": one.id, "type": "function", "function": {"name": "", "arguments": ""}}
+                )
                 call["function"]["name"] += one.function.name or ""
                 call["function"]["arguments"] += one.function.arguments or ""
         message = {"role": "assistant", "content": None, "tool_calls": list(calls.values())}
@@ -45,14 +49,27 @@ def asked_anthropic(scenario, messages):
         {"name": tool["name"], "description": tool["description"], "input_schema": tool["parameters"]}
         for tool in scenario["tools"]
     ]
-    offered = {"model": "stub-model", "max_tokens": 1000, "messages": messages, "tools": tools, "system": "Help the user."}
+    offered = {
+        "model": "stub-model",
+        "max_tokens": 1000,
+        "messages": messages,
+        "tools": tools,
+        "system": "Help the user.",
+    }
     if scenario["stream"]:
-        with CLAUDE.messages.stream(**offered) as stream:
-            message = stream.get_final_message()
+        blocks = {}
+        for event in CLAUDE.messages.create(**offered, stream=True):
+            if event.type == "content_block_start":
+                blocks[event.index] = event.content_block.model_dump(exclude_none=True) | {"input": ""}
+            elif event.type == "content_block_delta" and event.delta.type == "input_json_delta":
+                blocks[event.index]["input"] += event.delta.partial_json
+        made = [
+            block | {"input": json.loads(block["input"])} for block in blocks.values() if block["type"] == "tool_use"
+        ]
     else:
-        message = CLAUDE.messages.create(**offered)
-    messages.append({"role": "assistant", "content": [block.model_dump(exclude_none=True) for block in message.content]})
-    return [(block.id, block.name, json.dumps(block.input)) for block in message.content if block.type == "tool_use"]
+        made = [block.model_dump(exclude_none=True) for block in CLAUDE.messages.create(**offered).content]
+    messages.append({"role": "assistant", "content": made})
+    return [(block["id"], block["name"], json.dumps(block["input"])) for block in made if block["type"] == "tool_use"]
 
 
 def called(scenario, name, arguments):

@@ -49,6 +49,7 @@ capture(
     flush=provider.force_flush,
     scenarios=(
         *("one_call", "sequence3", "parallel", "tool_error", "mixed_error", "retry", "nested"),
-        *("unknown_tool", "bad_args", "bad_json", "no_tool", "multi_turn"),
+        # LiveKit completes arguments that break off: `bad_json` would show nothing.
+        *("unknown_tool", "bad_args", "no_tool", "multi_turn"),
     ),
 )

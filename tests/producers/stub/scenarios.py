@@ -350,5 +350,7 @@ def _prefixed(script: Script, prefix: str) -> Script:
 
 def tools_of(one: Scenario) -> dict[str, tuple[str, dict[str, Any]]]:
     """Return the tools that an application offers in it, with description and schema."""
-    called = {call.name.rpartition("__")[2] for script in (*one.runs, *one.below) for step in script.steps for call in step}
+    called = {
+        call.name.rpartition("__")[2] for script in (*one.runs, *one.below) for step in script.steps for call in step
+    }
     return {name: TOOLS[name] for name in TOOLS if name in called or name in one.tools}

@@ -49,7 +49,10 @@ _NOT_THESE_ARGUMENTS = re.compile(
 _NO_SUCH = re.compile(r"(?:Error: )?The requested tool does not exist(?: or is not available)?\.?")
 _REFUSED = re.compile(r"Error: Argument parsing failed\.(?: Exception: .*)?", re.DOTALL)
 # Rule: MCP servers that check arguments against the tool's schema begin their refusal in this way, without the tool's name.
-_MCP_REFUSED = re.compile(r"(?:Error: )?(?:MCP error -32602: )?Input validation error: \S")
+# LangChain.js does so too.
+_MCP_REFUSED = re.compile(
+    r"(?:Error: )?(?:(?:MCP error -32602: )?Input validation error: \S|Received tool input did not match expected schema\b)"
+)
 _PARAMETER = re.compile(r"\bParameter (\w{1,100}) is expected to be parsed to \S")
 _REJECTED_KINDS: dict[str, Rejection] = {
     **dict.fromkeys(("NoSuchToolError", "AI_NoSuchToolError", "ToolNotFoundError", "unknown_tool"), UNKNOWN_TOOL),

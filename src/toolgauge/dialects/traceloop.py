@@ -77,7 +77,11 @@ _SCOPE = re.compile(
 _SCOPES = tuple(prefix + name for prefix in _INSTRUMENTATIONS for name in _INTEGRATIONS)
 _DECORATOR = ("traceloop.tracer", "@traceloop/node-server-sdk")
 _MODEL_REQUESTS = frozenset(("chat", "completion"))
-_CONVERSATIONS = ("conversation_id", "session_id", "thread_id", "chat_id")
+_CONVERSATIONS = (
+    *(ASSOCIATION + key for key in ("conversation_id", "session_id", "thread_id", "chat_id")),
+    # Laminar's SDK for JavaScript uses Traceloop's instrumentations.
+    "lmnr.association.properties.session_id",
+)
 
 _PROMPT = "gen_ai.prompt."
 _COMPLETION = "gen_ai.completion."
@@ -134,8 +138,7 @@ class Traceloop(PlainDialect):
         return conventions.OPERATION not in attributes and any(key in attributes for key in _LEGACY)
 
     def _read(self, span: Span) -> Iterator[Observation]:
-        own = (ASSOCIATION + key for key in _CONVERSATIONS)
-        yield from conventions.conversation(span.attributes, own)
+        yield from conventions.conversation(span.attributes, _CONVERSATIONS)
         if span.scope.name.startswith(_DECORATOR):
             integration = "decorator"
         else:
@@ -340,9 +343,12 @@ def _langchain_js(span: Span, *, is_tool: bool) -> Iterator[Observation]:
             arguments = values.arguments(given[0]) if len(given) == 1 else NOT_RECORDED
             yield CallExecuted(name=name, call_id=answer.call_id, arguments=arguments, result=answer.result)
         return
-    if not (values.as_str(attributes.get(_WORKFLOW_NAME)) or "").startswith("Runnable"):
+    is_node = (values.as_str(attributes.get(_WORKFLOW_NAME)) or "").startswith("Runnable")
+    if not is_node:
         yield AgentRun(agent=None)
-    yield from _task_output(written)
+    elif isinstance(written, str) and _INVALID in written:
+        added = values.as_list(values.as_object(values.decoded(written)).get("messages"))
+        yield from rejected(message_fields(added[0]), None, 0) if len(added) == 1 else _task_output(written)
     request = attributes.get(ENTITY_INPUT)
     is_of_tools = isinstance(written, str) and _TOOL_MESSAGE in written[:_HEAD]
     if not (is_of_tools or (span.status == "error" and isinstance(request, str) and _CALL_OF_NODE in request)):

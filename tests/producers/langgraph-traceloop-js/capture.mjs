@@ -3,6 +3,7 @@
 import * as traceloop from "@traceloop/node-server-sdk";
 import { capture, runTool, STUB, versionsOf } from "../stub/client.mjs";
 
+process.env.OTEL_NODE_RESOURCE_DETECTORS = "none";
 traceloop.initialize({
   appName: "langgraph-app",
   baseUrl: STUB,

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
+from toolgauge.model.literals import parse_fields
 from toolgauge.model.observations import (
     OTHER_ERROR,
     AgentRun,
@@ -111,6 +112,7 @@ _INVALID = '"invalid_tool_call"'
 _LANGCHAIN_JS = "@traceloop/instrumentation-langchain"
 _WORKFLOW = "workflow"
 _WORKFLOW_NAME = "traceloop.workflow.name"
+_AGNO_RESULT = "status='"
 _CALL_OF_NODE = '"lg_tool_call"'
 _TOOL_MESSAGE = '"ToolMessage"'
 
@@ -427,6 +429,8 @@ def _opened(read: Content, integration: str) -> tuple[Content, str | None]:
 
 def _answer(value: Value, integration: str) -> Answer:
     """Open the envelope of an integration around the result."""
+    if integration == "agno" and isinstance(value, str) and value.startswith(_AGNO_RESULT):
+        return _agno_answer(value)
     if integration not in ("langchain", "mcp"):
         return Answer(result=values.result(value))
     opened = values.as_object(values.decoded(value))
@@ -442,6 +446,17 @@ def _answer(value: Value, integration: str) -> Answer:
     returned, failed = opened["result"], opened.get("is_error") is True
     error = CallError(kind=OTHER_ERROR, message=values.text_of(returned)) if failed else None
     return Answer(result=values.result(returned) if returned is not None else NOT_RECORDED, error=error)
+
+
+def _agno_answer(text: str) -> Answer:
+    """Read Agno's result of a call as pydantic prints it: `status='failure' result=None error='...'`."""
+    try:
+        fields = parse_fields(text)
+    except ValueError:
+        return Answer(result=values.result(text))
+    failed = fields.get("status") == "failure"
+    error = CallError(kind=OTHER_ERROR, message=values.text_of(fields.get("error"))) if failed else None
+    return Answer(result=NOT_RECORDED if failed else values.returned(fields.get("result")), error=error)
 
 
 def _llamaindex_call(span: Span) -> CallExecuted | None:

@@ -33,7 +33,9 @@ _AG2_ARGUMENTS = "tool_call.function.arguments"
 
 def call_arguments(span: Span, instrumentation: str) -> Content:
     """Read the arguments that the tool was called with."""
-    value = span.attributes.get(_AG2_ARGUMENTS if instrumentation == _AG2 else INPUT)
+    value = span.attributes.get(INPUT)
+    if instrumentation == _AG2:
+        value = span.attributes.get(_AG2_ARGUMENTS, value)
     if value is None:
         # Some producers fill `tool.parameters` with the arguments and others with their schema.
         read = values.arguments(span.attributes.get(PARAMETERS))

@@ -43,7 +43,7 @@ def table() -> str:
 
 def _row(folder: Path) -> str:
     truths = [json.loads(file.read_text()) for file in sorted(folder.glob("*.truth.json"))]
-    found = _trajectories(folder)
+    found = trajectories(folder)
     right: Counter[str] = Counter()
     whole: Counter[str] = Counter()
     calls = 0
@@ -92,7 +92,7 @@ def _version(truths: Sequence[Mapping[str, Any]], folder: str) -> str:
     return f"{best} {versions[best]}"
 
 
-def _trajectories(folder: Path) -> dict[str, list[Trajectory]]:
+def trajectories(folder: Path) -> dict[str, list[Trajectory]]:
     found: dict[str, list[Trajectory]] = {}
     recording = read(find_files([str(folder)]), _no_progress)
     for scorecard in scorecards(recording, offline_pipeline(Config(), ())):
@@ -116,7 +116,7 @@ def compared(wanted: Sequence[Mapping[str, Any]], here: Sequence[Trajectory]) ->
     """Yield, for each call that was really made, each column with something to find, and whether it was found."""
     left = [call for trajectory in here for call in trajectory.calls]
     for want in wanted:
-        call = _taken(want, left)
+        call = taken(want, left)
         yield "names", call is not None
         yield "arguments", call is not None and has_arguments(want, call)
         if want.get("result") is not None:
@@ -131,7 +131,7 @@ def compared(wanted: Sequence[Mapping[str, Any]], here: Sequence[Trajectory]) ->
             yield "rejected", call is not None and call.state == "rejected"
 
 
-def _taken(want: Mapping[str, Any], left: list[ToolCall]) -> ToolCall | None:
+def taken(want: Mapping[str, Any], left: list[ToolCall]) -> ToolCall | None:
     """Take the call that is meant: of this name, preferably with these arguments."""
     named = [call for call in left if call.name == want["name"]]
     best = next((call for call in named if has_arguments(want, call)), named[0] if named else None)

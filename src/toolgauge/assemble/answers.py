@@ -171,6 +171,8 @@ class Answers:
                     self._paused[call_id] = answer
                 elif answer.error is not None and answer.error.kind == REFUSED and call_id not in reused:
                     self._refused[call_id] = answer
+                elif self._fails_the_last(answer, call_id, node):
+                    self._sightings[call_id][-1].answers[-1] = answer
                 elif call_id not in settled_here:
                     times = self._asked.get(call_id)
                     if times is None or time_ns < times[0]:
@@ -185,6 +187,14 @@ class Answers:
                     if len(times) == 1 and time_ns > times[0]:
                         settled_here.add(call_id)
         return have_ids
+
+    def _fails_the_last(self, answer: CallAnswered, call_id: str, node: Node) -> bool:
+        """Return whether the answer is the last one again, with a failure: Bedrock's instrumentation writes two events for each."""
+        known = self._sightings.get(call_id) if answer.error is not None else None
+        if not known or known[-1].node is not node:
+            return False
+        last = known[-1].answers[-1]
+        return last.error is None and last.result == answer.result
 
 
 _moment: Callable[[tuple[int, Node]], int] = itemgetter(0)

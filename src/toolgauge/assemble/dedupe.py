@@ -334,6 +334,8 @@ def _codes(index: NodeIndex) -> Mapping[SpanRef, str]:
 # One span shows one call; log records may add some to it, and hostile ones very many.
 _MAX_BESIDE = 16
 _MILLISECOND_NS = 1_000_000
+# How the Claude Agent SDK names a tool of an MCP server: `mcp__server__tool`.
+_MCP, _SERVED = "mcp__", "__"
 
 
 def executed_calls(executing: Sequence[Node], requests: Sequence[Request]) -> list[Execution]:
@@ -354,6 +356,7 @@ def executed_calls(executing: Sequence[Node], requests: Sequence[Request]) -> li
     # A single instrumentation, the usual case, has no duplicates; argument keys are expensive.
     if len({execution.node.first.scope for execution in calls}) > 1:
         _absorb_doubled(calls)
+        _absorb_served(calls)
         calls = _outermost(calls)
     if len({(one.node.parent, one.node.start_ns, one.node.end_ns) for one in calls}) < len(calls):
         _absorb_copies(calls, requests)
@@ -399,6 +402,24 @@ def _absorb_doubled(executions: Sequence[Execution]) -> None:
                 break
         else:
             hosts.append((execution, {scope}))
+
+
+def _absorb_served(executions: Sequence[Execution]) -> None:
+    """Merge spans of MCP into the calls beside them, whose names have the server's before the tool's: `mcp__server__tool`."""
+    clients: dict[Hashable, deque[Execution]] = {}
+    for execution in executions if any(one.is_protocol for one in executions) else ():
+        prefix, _, name = execution.name.rpartition(_SERVED)
+        if prefix.startswith(_MCP) and execution.host is None:
+            clients.setdefault((execution.node.parent, name), deque(maxlen=_MAX_BESIDE)).append(execution)
+    for served in executions if clients else ():
+        if served.is_protocol and served.host is None:
+            around = clients.get((served.node.parent, served.name), deque[Execution]())
+            client = next(
+                (one for one in around if one.node.time_ns <= served.node.time_ns and _overlap(one, served)), None
+            )
+            if client is not None:
+                client.absorb(served)
+                around.remove(client)
 
 
 def _absorb_copies(executions: Sequence[Execution], requests: Sequence[Request]) -> None:

@@ -48,8 +48,13 @@ _NOT_THESE_ARGUMENTS = re.compile(
 # Refusals that name neither tool nor arguments, and are all there is.
 _NO_SUCH = re.compile(r"(?:Error: )?The requested tool does not exist(?: or is not available)?\.?")
 _REFUSED = re.compile(r"Error: Argument parsing failed\.(?: Exception: .*)?", re.DOTALL)
+# Pydantic AI's list of errors, in JSON.
+_VALIDATION_ERRORS = re.compile(r"(?:Error: )?\d{1,6} validation errors?:\s{0,9}(?:```(?:json)?\s{1,9})?[\[{]")
 # Rule: MCP servers that check arguments against the tool's schema begin their refusal in this way, without the tool's name.
-_MCP_REFUSED = re.compile(r"(?:Error: )?(?:MCP error -32602: )?Input validation error: \S")
+# LangChain.js does so too.
+_MCP_REFUSED = re.compile(
+    r"(?:Error: )?(?:(?:MCP error -32602: )?Input validation error: \S|Received tool input did not match expected schema\b)"
+)
 _PARAMETER = re.compile(r"\bParameter (\w{1,100}) is expected to be parsed to \S")
 _REJECTED_KINDS: dict[str, Rejection] = {
     **dict.fromkeys(("NoSuchToolError", "AI_NoSuchToolError", "ToolNotFoundError", "unknown_tool"), UNKNOWN_TOOL),
@@ -115,7 +120,7 @@ def _reason_in(name: str, arguments: Content, kind: str, text: str) -> Rejection
     parameter = _PARAMETER.search(text)
     given = arguments.value if parameter is not None and isinstance(arguments, Recorded) else None
     is_of_wrong_type = parameter is not None and isinstance(given, dict) and parameter[1] in given
-    if _REFUSED.fullmatch(text) or _MCP_REFUSED.match(text) or is_of_wrong_type:
+    if _REFUSED.fullmatch(text) or _MCP_REFUSED.match(text) or _VALIDATION_ERRORS.match(text) or is_of_wrong_type:
         return INVALID_ARGUMENTS
     validated = _VALIDATED.search(text)
     if validated is None:

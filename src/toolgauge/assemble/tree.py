@@ -324,7 +324,7 @@ def _folded(readings: Sequence[Reading]) -> Node:
     # Made when there is another view of a call to be found, which is seldom.
     requests: RequestIndex | None = None
     shown: _Shown | None = None
-    answered: set[str | None] | None = None
+    answered: dict[str | None, bool] | None = None
     for log in map(_observed, logs):
         node.agent_run = node.agent_run or log.agent_run
         if log.model_call is not None:
@@ -353,12 +353,18 @@ def _folded(readings: Sequence[Reading]) -> Node:
         if node.from_log_only:
             node.answers += log.answers
         elif log.answers:
-            # Log records repeat the answers of the span itself.
+            # Log records repeat the answers of the span itself; of two for one call, only one may have the failure.
             if answered is None:
-                answered = {answer.call_id for answer in node.answers}
-            new = [one for one in log.answers if one.call_id is None or one.call_id not in answered]
+                answered = {answer.call_id: answer.error is not None for answer in node.answers}
+            new = [
+                one
+                for one in log.answers
+                if one.call_id is None
+                or one.call_id not in answered
+                or (one.error is not None and not answered[one.call_id])
+            ]
             node.answers += new
-            answered.update([answer.call_id for answer in new])
+            answered.update({answer.call_id: answer.error is not None for answer in new})
     return node
 
 

@@ -15,7 +15,7 @@ from toolgauge.recognize import conventions, values
 from toolgauge.recognize.conventions_reader import PlainDialect
 from toolgauge.recognize.langchain import tool_answer
 from toolgauge.recognize.messages import Message
-from toolgauge.recognize.provider_messages import blocks_message, opened_blocks
+from toolgauge.recognize.provider_messages import blocks_message
 
 _STRANDS = "strands"
 # The frameworks whose content is moved; `event.name` holds the name of the span's scope.
@@ -82,7 +82,7 @@ def _executed(given: list[JsonObject], written: list[JsonObject]) -> CallExecute
         return None
     answered = values.as_object(written[0].get("content")) if written else {}
     call_id = values.identifier(recorded.get("id")) or values.identifier(answered.get("id"))
-    result = opened_blocks(values.content(answered.get("message")))
+    result = values.opened_blocks(values.content(answered.get("message")))
     return CallExecuted(name="", call_id=call_id, arguments=arguments, result=result)
 
 

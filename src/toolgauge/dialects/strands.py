@@ -27,7 +27,7 @@ from toolgauge.recognize import conventions, values
 from toolgauge.recognize.conventions import model_call
 from toolgauge.recognize.conventions_reader import PlainDialect
 from toolgauge.recognize.messages import AnyMessage, calls_of, past_calls, read_messages
-from toolgauge.recognize.provider_messages import blocks_message, opened_blocks
+from toolgauge.recognize.provider_messages import blocks_message
 
 _SCOPE = "strands."
 _SYSTEMS = ("gen_ai.system", "gen_ai.provider.name")
@@ -102,7 +102,9 @@ def _messages(span: Span, agent: str | None) -> Iterator[Observation]:
             yield from conventions.system(event.attributes.get(conventions.SYSTEM))
     for returned in conventions.received(received):
         yield (
-            replace(returned, result=opened_blocks(returned.result)) if isinstance(returned, CallAnswered) else returned
+            replace(returned, result=values.opened_blocks(returned.result))
+            if isinstance(returned, CallAnswered)
+            else returned
         )
     yield from conventions.written(written, agent)
 
@@ -122,14 +124,14 @@ def _executed(span: Span) -> Iterator[Observation]:
     call = conventions.executed(span, conventions.EXECUTE, None)
     if call is None:
         return
-    arguments, result = call.arguments, opened_blocks(call.result)
+    arguments, result = call.arguments, values.opened_blocks(call.result)
     for event in span.events:
         attributes = event.attributes
         if event.name == conventions.TOOL_MESSAGE and arguments == NOT_RECORDED:
             # The event is there where content is recorded.
             arguments = values.arguments_beside(attributes.get("content"), event.name)
         elif event.name == conventions.CHOICE and result == NOT_RECORDED:
-            result = opened_blocks(values.content(attributes.get("message")))
+            result = values.opened_blocks(values.content(attributes.get("message")))
         elif event.name == conventions.DETAILS:
             if arguments == NOT_RECORDED:
                 asked = read_messages(attributes.get(conventions.INPUT), "tool")
@@ -137,7 +139,7 @@ def _executed(span: Span) -> Iterator[Observation]:
             if result == NOT_RECORDED:
                 given = read_messages(attributes.get(conventions.OUTPUT), "tool")
                 answered = (one.result for message in given for one in message.answers())
-                result = opened_blocks(next(answered, NOT_RECORDED))
+                result = values.opened_blocks(next(answered, NOT_RECORDED))
     error = call.error
     if error is None and span.attributes.get(_STATUS) == "error":
         # The tool returned its failure as its result; the span itself has no error then.

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
+from toolgauge.model.literals import parse_fields
 from toolgauge.model.observations import (
     OTHER_ERROR,
     AgentRun,
@@ -29,6 +30,7 @@ from toolgauge.recognize.langchain import (
     as_requested,
     is_control_flow,
     llamaindex_answer,
+    message_answer,
     message_answers,
     message_fields,
     rejected,
@@ -76,7 +78,11 @@ _SCOPE = re.compile(
 _SCOPES = tuple(prefix + name for prefix in _INSTRUMENTATIONS for name in _INTEGRATIONS)
 _DECORATOR = ("traceloop.tracer", "@traceloop/node-server-sdk")
 _MODEL_REQUESTS = frozenset(("chat", "completion"))
-_CONVERSATIONS = ("conversation_id", "session_id", "thread_id", "chat_id")
+_CONVERSATIONS = (
+    *(ASSOCIATION + key for key in ("conversation_id", "session_id", "thread_id", "chat_id")),
+    # Laminar's SDK for JavaScript uses Traceloop's instrumentations.
+    "lmnr.association.properties.session_id",
+)
 
 _PROMPT = "gen_ai.prompt."
 _COMPLETION = "gen_ai.completion."
@@ -102,6 +108,12 @@ _METADATA = ("lc_agent_name", _NODE, _CHECKPOINT, _NODE_CHECKPOINT)
 # The beginning of a tool node's output, up to the class of its first message, is shorter than this.
 _HEAD = 400
 _INVALID = '"invalid_tool_call"'
+# In JavaScript each span is a trace of its own, a tool's span has its class for a name, and only that of its node shows a failed call.
+_LANGCHAIN_JS = "@traceloop/instrumentation-langchain"
+_WORKFLOW = "workflow"
+_WORKFLOW_NAME = "traceloop.workflow.name"
+_AGNO_RESULT = "status='"
+_CALL_OF_NODE = '"lg_tool_call"'
 _TOOL_MESSAGE = '"ToolMessage"'
 
 
@@ -128,8 +140,7 @@ class Traceloop(PlainDialect):
         return conventions.OPERATION not in attributes and any(key in attributes for key in _LEGACY)
 
     def _read(self, span: Span) -> Iterator[Observation]:
-        own = (ASSOCIATION + key for key in _CONVERSATIONS)
-        yield from conventions.conversation(span.attributes, own)
+        yield from conventions.conversation(span.attributes, _CONVERSATIONS)
         if span.scope.name.startswith(_DECORATOR):
             integration = "decorator"
         else:
@@ -138,7 +149,9 @@ class Traceloop(PlainDialect):
         kind = span.attributes.get(KIND)
         operation = values.as_str(span.attributes.get(conventions.OPERATION))
         request = values.as_str(span.attributes.get(REQUEST_TYPE))
-        if kind == "tool" or operation == conventions.EXECUTE:
+        if span.scope.name == _LANGCHAIN_JS and operation in (conventions.EXECUTE, _WORKFLOW):
+            yield from _langchain_js(span, is_tool=operation == conventions.EXECUTE)
+        elif kind == "tool" or operation == conventions.EXECUTE:
             if call := _executed(span, integration):
                 yield as_requested(call)
         elif operation in conventions.MODEL_OPERATIONS or request in _MODEL_REQUESTS:
@@ -299,7 +312,8 @@ def _task_output(value: Value) -> Iterator[Observation]:
     """Read the messages that a node adds: itself, through commands, or as one message. A list of them is its input."""
     if not isinstance(value, str) or not (_INVALID in value or _TOOL_MESSAGE in value[:_HEAD]):
         return
-    outputs = values.as_object(values.decoded(value)).get("outputs")
+    returned = values.as_object(values.decoded(value))
+    outputs = returned.get("outputs", returned.get("output"))
     for command in outputs if isinstance(outputs, list) else [outputs]:
         opened = values.as_object(command)
         added = values.as_object(opened.get("update")) if "update" in opened else opened
@@ -316,6 +330,46 @@ def _task_output(value: Value) -> Iterator[Observation]:
         # Earlier messages may be the history of other turns; only the last is what the model wrote here.
         for message in messages[-1:]:
             yield from rejected(message, None, len(values.as_list(message.get("tool_calls"))))
+
+
+def _langchain_js(span: Span, *, is_tool: bool) -> Iterator[Observation]:
+    """Read a run of LangChain.js: calls that succeeded from their tools' spans, all others from those of LangGraph's nodes."""
+    attributes = span.attributes
+    written = attributes.get(ENTITY_OUTPUT)
+    if is_tool:
+        message = message_fields(values.decoded(written))
+        name = message.get("name") if "tool_call_id" in message else attributes.get(ENTITY_NAME)
+        given = values.as_list(values.as_object(values.decoded(attributes.get(ENTITY_INPUT))).get("args"))
+        if isinstance(name, str) and message.get("status") != "error" and span.status != "error":
+            answer = tool_answer(written)
+            arguments = values.arguments(given[0]) if len(given) == 1 else NOT_RECORDED
+            yield CallExecuted(name=name, call_id=answer.call_id, arguments=arguments, result=answer.result)
+        return
+    is_node = (values.as_str(attributes.get(_WORKFLOW_NAME)) or "").startswith("Runnable")
+    if not is_node:
+        yield AgentRun(agent=None)
+    elif isinstance(written, str) and _INVALID in written:
+        added = values.as_list(values.as_object(values.decoded(written)).get("messages"))
+        yield from rejected(message_fields(added[0]), None, 0) if len(added) == 1 else _task_output(written)
+    request = attributes.get(ENTITY_INPUT)
+    is_of_tools = isinstance(written, str) and _TOOL_MESSAGE in written[:_HEAD]
+    if not (is_of_tools or (span.status == "error" and isinstance(request, str) and _CALL_OF_NODE in request)):
+        return
+    state = values.as_object(values.decoded(request))
+    asking = message_fields((values.as_list(state.get("messages")) or [None])[-1])
+    messages = map(message_fields, values.as_list(values.as_object(values.decoded(written)).get("messages")))
+    answers = {values.as_str(message.get("tool_call_id")): message_answer(message) for message in messages}
+    failure = conventions.call_error(span)
+    for call in map(
+        values.as_object,
+        [state.get("lg_tool_call")] if "lg_tool_call" in state else values.as_list(asking.get("tool_calls")),
+    ):
+        name, call_id = values.as_str(call.get("name")), values.as_str(call.get("id"))
+        error = answers[call_id].error if call_id in answers else failure
+        if name is not None and error is not None:
+            yield CallExecuted(
+                name=name, call_id=call_id, arguments=values.arguments_inside(call.get("args")), error=error
+            )
 
 
 # Opening an envelope that the integration does not use would change what a tool was really called with.
@@ -375,6 +429,8 @@ def _opened(read: Content, integration: str) -> tuple[Content, str | None]:
 
 def _answer(value: Value, integration: str) -> Answer:
     """Open the envelope of an integration around the result."""
+    if integration == "agno" and isinstance(value, str) and value.startswith(_AGNO_RESULT):
+        return _agno_answer(value)
     if integration not in ("langchain", "mcp"):
         return Answer(result=values.result(value))
     opened = values.as_object(values.decoded(value))
@@ -390,6 +446,17 @@ def _answer(value: Value, integration: str) -> Answer:
     returned, failed = opened["result"], opened.get("is_error") is True
     error = CallError(kind=OTHER_ERROR, message=values.text_of(returned)) if failed else None
     return Answer(result=values.result(returned) if returned is not None else NOT_RECORDED, error=error)
+
+
+def _agno_answer(text: str) -> Answer:
+    """Read Agno's result of a call as pydantic prints it: `status='failure' result=None error='...'`."""
+    try:
+        fields = parse_fields(text)
+    except ValueError:
+        return Answer(result=values.result(text))
+    failed = fields.get("status") == "failure"
+    error = CallError(kind=OTHER_ERROR, message=values.text_of(fields.get("error"))) if failed else None
+    return Answer(result=NOT_RECORDED if failed else values.returned(fields.get("result")), error=error)
 
 
 def _llamaindex_call(span: Span) -> CallExecuted | None:

@@ -148,7 +148,9 @@ class Message:
         if call_id is None:
             return []
         text = self.text
-        result = values.result(text) if text else values.result_inside(self._source.get("content"))
+        result = (
+            values.result(text) if text else values.opened_blocks(values.result_inside(self._source.get("content")))
+        )
         name, error = _first_text(self._source, _NAMES), _failure(self._source, result)
         return [CallAnswered(call_id=call_id, name=name, result=result, error=error)]
 
@@ -346,6 +348,16 @@ def _answer(part: JsonObject) -> CallAnswered:
     else:
         result, error = NOT_RECORDED, _failure(part, NOT_RECORDED)
     return CallAnswered(call_id=_call_id(part), name=_first_text(part, _NAMES), result=result, error=error)
+
+
+def bedrock_answer(block: JsonObject) -> CallAnswered | None:
+    """Read `{"toolResult": {...}}`, an answer as Bedrock has it; `None` for any other block."""
+    answered = values.as_object(block.get("toolResult"))
+    call_id = values.as_str(answered.get("toolUseId"))
+    if call_id is None:
+        return None
+    result = values.opened_blocks(values.result_inside(answered.get("content")))
+    return CallAnswered(call_id=call_id, result=result, error=_failure(answered, result))
 
 
 def _failure(source: JsonObject, result: Content) -> CallError | None:

@@ -26,11 +26,16 @@ SYNTHESIZED = "tool.synthesized"
 # Instrumentations that wrap arguments in `args` and `kwargs`.
 _KEYWORDS = ("dspy", "llama_index", "smolagents")
 _HISTORY = "automatic_function_calling_history"
+_AG2 = "ag2"
+_PAIR = 2
+_AG2_ARGUMENTS = "tool_call.function.arguments"
 
 
 def call_arguments(span: Span, instrumentation: str) -> Content:
     """Read the arguments that the tool was called with."""
     value = span.attributes.get(INPUT)
+    if instrumentation == _AG2:
+        value = span.attributes.get(_AG2_ARGUMENTS, value)
     if value is None:
         # Some producers fill `tool.parameters` with the arguments and others with their schema.
         read = values.arguments(span.attributes.get(PARAMETERS))
@@ -62,6 +67,8 @@ def call_answer(span: Span, instrumentation: str) -> Answer:
     value = span.attributes.get(OUTPUT)
     answer = Answer() if value is None else _answer(value, instrumentation)
     error = span_error(span)
+    if instrumentation == _AG2 and answer.error is not None:
+        return answer
     return answer if error is None else Answer(result=answer.result, call_id=answer.call_id, error=error)
 
 
@@ -83,6 +90,16 @@ def _answer(value: Value, instrumentation: str) -> Answer:
             # The framework wraps whatever is not an object.
             returned = response["result"] if list(response) == ["result"] else response
             return Answer(result=values.returned(returned), call_id=values.as_str(opened.get("id")))
+    elif instrumentation == _AG2:
+        # Whether the call succeeded, and the message that the model got.
+        pair = values.as_list(values.decoded(value))
+        message = values.as_object(pair[1]) if len(pair) == _PAIR else {}
+        if isinstance(pair[0] if message else None, bool) and "content" in message:
+            result = values.result_inside(message["content"])
+            failed = (
+                CallError(kind=OTHER_ERROR, message=values.text_of(message["content"])) if pair[0] is False else None
+            )
+            return Answer(result=result, error=failed)
     elif instrumentation in ("autogen", "autogen_agentchat") and isinstance(value, str) and value.startswith("Error:"):
         # The text that the model got: a failed call shows only there, behind status OK.
         return Answer(result=values.result(value), error=CallError(kind=OTHER_ERROR, message=value))

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from toolgauge.model.content import Content, Recorded, Unparsed
+from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import OTHER_ERROR, CallAnswered, CallError
 from toolgauge.recognize import values
 from toolgauge.recognize.hosted_tools import code_execution
 from toolgauge.recognize.langchain import batch, flat_message, generated, message_fields
-from toolgauge.recognize.messages import Message
+from toolgauge.recognize.messages import Message, bedrock_answer
 
 _ANTHROPIC, _BEDROCK = '"tool_result"', '"toolResult"'
 
@@ -28,14 +28,11 @@ def provider_answers(request: Value) -> list[CallAnswered]:
             if texts and all(isinstance(text, str) for text in texts):
                 content = "\n".join(map(str, texts))
             result = values.result_inside(content)
-        else:
-            answered = values.as_object(block.get("toolResult"))
-            call_id = values.as_str(answered.get("toolUseId"))
-            failed = answered.get("status") == "error"
-            result = opened_blocks(values.result_inside(answered.get("content")))
-        if call_id is not None:
-            error = CallError(kind=OTHER_ERROR, message=values.text_of(result)) if failed else None
-            found.append(CallAnswered(call_id=call_id, result=result, error=error))
+            if call_id is not None:
+                error = CallError(kind=OTHER_ERROR, message=values.text_of(result)) if failed else None
+                found.append(CallAnswered(call_id=call_id, result=result, error=error))
+        elif (answer := bedrock_answer(block)) is not None:
+            found.append(answer)
     return found
 
 
@@ -53,23 +50,6 @@ def blocks_message(role: str, value: Value) -> Message:
     return Message({"role": role, "parts": parts}, role)
 
 
-def opened_blocks(result: Content) -> Content:
-    """Take a tool's result out of its blocks: the value of a single block, else the list of the values."""
-    if isinstance(result, Unparsed):
-        return values.result(result.text) if result.reason == "unparsable" else result
-    blocks = result.value if isinstance(result, Recorded) else None
-    found: list[Json] = []
-    for block in map(values.as_object, values.as_list(blocks)):
-        if len(block) != 1 or block.keys().isdisjoint(("json", "text")):
-            return result
-        text = block.get("text")
-        read = values.result(text) if isinstance(text, str) else Recorded(block.get("json", text))
-        found.append(read.value if isinstance(read, Recorded) else text)
-    if not found:
-        return result
-    return Recorded(found[0] if len(found) == 1 else found)
-
-
 def _block(block: JsonObject) -> JsonObject:
     if "toolUse" in block:
         use = values.as_object(block["toolUse"])
@@ -79,7 +59,7 @@ def _block(block: JsonObject) -> JsonObject:
         recorded = values.as_object(block["toolResult"])
         call_id, status = recorded.get("toolUseId"), recorded.get("status")
         answer: JsonObject = {"type": "tool_call_response", "id": call_id, "status": status}
-        result = opened_blocks(Recorded(recorded["content"])) if "content" in recorded else None
+        result = values.opened_blocks(Recorded(recorded["content"])) if "content" in recorded else None
         return {**answer, "response": result.value} if isinstance(result, Recorded) else answer
     text = block.get("text")
     return {"type": "text", "content": text} if isinstance(text, str) else {"type": "block"}

@@ -254,6 +254,23 @@ def returned(value: Json) -> Content:
     return Recorded(None) if value is None else result_inside(value)
 
 
+def opened_blocks(recorded: Content) -> Content:
+    """Take a tool's result out of Bedrock's blocks: the value of a single block, else the list of the values."""
+    if isinstance(recorded, Unparsed):
+        return result(recorded.text) if recorded.reason == "unparsable" else recorded
+    blocks = recorded.value if isinstance(recorded, Recorded) else None
+    found: list[Json] = []
+    for block in map(as_object, as_list(blocks)):
+        if len(block) != 1 or block.keys().isdisjoint(("json", "text")):
+            return recorded
+        text = block.get("text")
+        read = result(text) if isinstance(text, str) else Recorded(block.get("json", text))
+        found.append(read.value if isinstance(read, Recorded) else text)
+    if not found:
+        return recorded
+    return Recorded(found[0] if len(found) == 1 else found)
+
+
 def text_of(value: Json | Content) -> str:
     """Return the text that a result is, "" for any other result."""
     found = value.value if isinstance(value, Recorded) else value

@@ -1,14 +1,29 @@
-"""Agno under OpenInference, over chat completions."""
+"""Agno under OpenInference or (`KIND=traceloop-agno`, `KIND=openlit-agno`) Traceloop or OpenLIT, over chat completions."""
 
+import os
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "stub"))
-from client import STUB, capture, tools_of, traced
-from openinference.instrumentation.agno import AgnoInstrumentor
+from client import SCENARIOS, STUB, capture, tools_of, traced
 
+KIND = os.environ.get("KIND", "openinference-agno")
 provider = traced("agno-app")
-AgnoInstrumentor().instrument(tracer_provider=provider)
+if KIND == "openlit-agno":
+    import openlit
+
+    PACKAGE = "openlit"
+    openlit.init(disable_metrics=True, disable_batch=True)
+elif KIND == "traceloop-agno":
+    from opentelemetry.instrumentation.agno import AgnoInstrumentor
+
+    PACKAGE = "opentelemetry-instrumentation-agno"
+    AgnoInstrumentor().instrument(tracer_provider=provider)
+else:
+    from openinference.instrumentation.agno import AgnoInstrumentor
+
+    PACKAGE = "openinference-instrumentation-agno"
+    AgnoInstrumentor().instrument(tracer_provider=provider)
 
 from agno.agent import Agent
 from agno.db.in_memory import InMemoryDb
@@ -38,9 +53,11 @@ def play(scenario, text, number, state):
 
 
 capture(
-    "openinference-agno",
+    KIND,
     play,
-    packages=("agno", "openinference-instrumentation-agno", "opentelemetry-sdk"),
-    convention="OpenInference",
+    packages=("agno", PACKAGE, "opentelemetry-sdk"),
+    convention={"traceloop-agno": "Traceloop", "openlit-agno": "OpenLIT"}.get(KIND, "OpenInference"),
     flush=provider.force_flush,
+    # Traceloop's spans show no call that did not run.
+    scenarios=tuple(name for name in SCENARIOS if KIND != "traceloop-agno" or name != "bad_json"),
 )

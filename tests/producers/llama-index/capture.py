@@ -1,4 +1,4 @@
-"""LlamaIndex's function agent, over chat completions, under OpenInference or (`KIND=traceloop-llama-index`) Traceloop."""
+"""LlamaIndex's function agent, over chat completions, under OpenInference, Traceloop or its own package (`KIND=llama-index-otel`)."""
 
 import os
 import sys
@@ -10,15 +10,22 @@ from client import STUB, capture, tools_of, traced
 KIND = os.environ.get("KIND", "openinference-llama-index")
 provider = traced("llama-index-app")
 
-if KIND == "traceloop-llama-index":
+if KIND == "llama-index-otel":
+    from llama_index.observability.otel import LlamaIndexOpenTelemetry
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+    PACKAGE = "llama-index-observability-otel"
+    LlamaIndexOpenTelemetry(tracer_provider=provider, span_exporter=InMemorySpanExporter()).start_registering()
+elif KIND == "traceloop-llama-index":
     from opentelemetry.instrumentation.llamaindex import LlamaIndexInstrumentor
 
     PACKAGE = "opentelemetry-instrumentation-llamaindex"
+    LlamaIndexInstrumentor().instrument(tracer_provider=provider)
 else:
     from openinference.instrumentation.llama_index import LlamaIndexInstrumentor
 
     PACKAGE = "openinference-instrumentation-llama-index"
-LlamaIndexInstrumentor().instrument(tracer_provider=provider)
+    LlamaIndexInstrumentor().instrument(tracer_provider=provider)
 
 from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent
 from llama_index.core.memory import Memory
@@ -62,7 +69,7 @@ capture(
     KIND,
     play,
     packages=("llama-index-core", PACKAGE, "opentelemetry-sdk"),
-    convention="Traceloop" if KIND.startswith("traceloop") else "OpenInference",
+    convention={"traceloop-llama-index": "Traceloop", "llama-index-otel": "LlamaIndex"}.get(KIND, "OpenInference"),
     flush=provider.force_flush,
     names={"handoff": "handoff", "handoff_arguments": {"to_agent": "refund_agent", "reason": "money"}},
     scenarios=(

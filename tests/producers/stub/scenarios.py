@@ -5,7 +5,7 @@ call that starts it. Names of hand-off and sub-agent tools differ between framew
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 Kind = Literal["function", "handoff", "agent_as_tool"]
@@ -57,6 +57,8 @@ class Names:
     handoff_arguments: Mapping[str, Any] = field(default_factory=dict[str, Any])
     subagent: str = "flight_agent"
     subagent_argument: str = "input"
+    # What a framework puts before the names of all tools, up to a last `__`.
+    prefix: str = ""
     # A coding agent's tool that reads a file, and the arguments for one that exists and one that does not.
     read_tool: str = "read_file"
     read_arguments: Sequence[Mapping[str, Any]] = ({"file_path": "notes.txt"}, {"file_path": "missing.txt"})
@@ -337,10 +339,18 @@ SCENARIOS = tuple(_MAKERS)
 
 def scenario(name: str, names: Names) -> Scenario:
     """Make the scenario of this name, with the framework's names of hand-offs and sub-agents in it."""
-    return _MAKERS[name](names)
+    made = _MAKERS[name](names)
+    return replace(made, runs=tuple(_prefixed(script, names.prefix) for script in made.runs)) if names.prefix else made
+
+
+def _prefixed(script: Script, prefix: str) -> Script:
+    steps = tuple(tuple(replace(call, name=prefix + call.name) for call in step) for step in script.steps)
+    return replace(script, steps=steps)
 
 
 def tools_of(one: Scenario) -> dict[str, tuple[str, dict[str, Any]]]:
     """Return the tools that an application offers in it, with description and schema."""
-    called = {call.name for script in (*one.runs, *one.below) for step in script.steps for call in step}
+    called = {
+        call.name.rpartition("__")[2] for script in (*one.runs, *one.below) for step in script.steps for call in step
+    }
     return {name: TOOLS[name] for name in TOOLS if name in called or name in one.tools}

@@ -1,0 +1,105 @@
+"""Reads the spans of LlamaIndex's own package for OpenTelemetry.
+
+Model calls are events on spans; tools are steps of workflows, of which spans have only the first 200 characters. Results
+come from the history of the next model call.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from toolgauge.model.content import NOT_RECORDED, Content
+from toolgauge.model.json import Json, Value
+from toolgauge.model.observations import (
+    AgentRun,
+    CallExecuted,
+    CallRequested,
+    MessageSeen,
+    ModelCall,
+    Observation,
+    ToolsOffered,
+)
+from toolgauge.model.ports import Grounds
+from toolgauge.model.records import LogRecord, Record, Span
+from toolgauge.recognize import conventions, provider_messages, values
+from toolgauge.recognize.conventions import token_count
+from toolgauge.recognize.conventions_reader import PlainDialect
+from toolgauge.recognize.definitions import DefinitionReader
+from toolgauge.recognize.messages import Message, messages_of, past_calls
+
+_SCOPE = "llamaindex.opentelemetry.tracer"
+_TAGS = "llamaindex."
+_CONVERSATIONS = tuple(_TAGS + key for key in ("session_id", "conversation_id", "thread_id"))
+_STEP = "llamaindex.step.input_summary"
+_START, _END = "LLMChatStartEvent", "LLMChatEndEvent"
+_MESSAGES = "messages"
+_TOOLS = "additional_kwargs.tools"
+_MESSAGE = "response.message."
+_TOKENS = ("response.raw.usage.prompt_tokens", "response.raw.usage.completion_tokens")
+_TOOL_SPAN = re.compile(r"\w*Tool\w*\.(?:a?call|__call__)")
+_RUN_SPAN = re.compile(r"\w*Agent\w*\.run")
+_CALL = re.compile(r"ToolCall\(tool_name='([^'\\]{1,256})', tool_kwargs=(.*)", re.DOTALL)
+_WHOLE = re.compile(r"(.*), tool_id='([^'\\]{1,256})'\)", re.DOTALL)
+
+
+class LlamaIndex(PlainDialect):
+    """Reads the spans of the scope of `llama-index-observability-otel`."""
+
+    name = "llama_index"
+    rank = 78
+    marks = (_TAGS,)
+    scopes = (_SCOPE,)
+    prefixes = (_TAGS,)
+    grounds = Grounds(scopes=(_SCOPE,))
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._definitions = DefinitionReader()
+
+    def claims(self, record: Record) -> bool:
+        """Claim the spans of the scope."""
+        return not isinstance(record, LogRecord) and record.scope.name == _SCOPE
+
+    def _read(self, span: Span) -> Iterator[Observation]:
+        yield from conventions.conversation(span.attributes, _CONVERSATIONS)
+        start, end = _event(span, _START), _event(span, _END)
+        if start is not None:
+            yield from self._model(start, end or {})
+        elif _TOOL_SPAN.fullmatch(span.name):
+            yield from _executed(span)
+        elif _RUN_SPAN.fullmatch(span.name):
+            yield AgentRun(agent=None)
+
+    def _model(self, start: Mapping[str, Value], end: Mapping[str, Value]) -> Iterator[Observation]:
+        sent, received = (token_count(end.get(key)) for key in _TOKENS)
+        yield ModelCall(input_tokens=sent, output_tokens=received)
+        if tools := self._definitions.read(start.get(_TOOLS)):
+            yield ToolsOffered(tools=tools)
+        yield from conventions.received(_given(start))
+        # Streamed outputs have no event: their calls come from the history of the next model call.
+        message: dict[str, Json] = {
+            "blocks": values.decoded(end.get(_MESSAGE + "blocks")),
+            "additional_kwargs": {"tool_calls": values.decoded(end.get(_MESSAGE + "additional_kwargs.tool_calls"))},
+        }
+        written = provider_messages.written({"message": message})
+        yield from conventions.written(messages_of([*written], "assistant"), None)
+
+    def history(self, span: Span) -> Iterator[CallRequested | MessageSeen]:
+        """Read the calls in the history that a model was given, and the texts of the user between them."""
+        return past_calls(_given(_event(span, _START) or {}))
+
+
+def _event(span: Span, name: str) -> Mapping[str, Value] | None:
+    return next((event.attributes for event in span.events if event.name == name), None)
+
+
+def _given(event: Mapping[str, Value]) -> list[Message]:
+    return messages_of(provider_messages.given(values.opened(event.get(_MESSAGES))), "user")
+
+
+def _executed(span: Span) -> Iterator[CallExecuted]:
+    found = _CALL.match(values.as_str(span.attributes.get(_STEP)) or "")
+    if found is not None:
+        whole = _WHOLE.fullmatch(found[2])
+        arguments: Content = values.arguments(whole[1]) if whole is not None else NOT_RECORDED
+        call_id = whole[2] if whole is not None else None
+        yield CallExecuted(name=found[1], call_id=call_id, arguments=arguments, error=conventions.call_error(span))

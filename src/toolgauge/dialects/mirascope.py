@@ -1,0 +1,46 @@
+"""Reads Mirascope's model calls: the conventions, with the arguments of calls as the model wrote them."""
+
+from collections import ChainMap
+from collections.abc import Iterable, Iterator
+
+from toolgauge.model.json import Value
+from toolgauge.model.observations import CallRequested, MessageSeen, Observation
+from toolgauge.model.ports import Grounds
+from toolgauge.model.records import LogRecord, Record, Span
+from toolgauge.recognize import conventions, values
+from toolgauge.recognize.conventions_reader import PlainDialect
+from toolgauge.recognize.messages import past_calls, read_messages
+
+_CONTENT = "mirascope.response.content"
+_MESSAGES = "mirascope.response.messages"
+_SESSION = "mirascope.ops.session.id"
+
+
+class Mirascope(PlainDialect):
+    """Reads spans with a response or a session of Mirascope."""
+
+    name = "mirascope"
+    rank = 74
+    marks = ("mirascope.",)
+    grounds = Grounds(keys=(_CONTENT, _SESSION))
+
+    def claims(self, record: Record) -> bool:
+        """Claim spans with Mirascope's own keys."""
+        attributes = record.attributes
+        return not isinstance(record, LogRecord) and (_CONTENT in attributes or _SESSION in attributes)
+
+    def _read(self, span: Span) -> Iterator[Observation]:
+        attributes = span.attributes
+        yield from conventions.conversation(attributes, (_SESSION,))
+        # Spans around a model call repeat its content.
+        if attributes.get(conventions.OPERATION) in conventions.MODEL_OPERATIONS:
+            content = values.as_list(values.decoded(attributes.get(_CONTENT)))
+            written: dict[str, Value] = (
+                {conventions.OUTPUT: [{"role": "assistant", "content": content}]} if content else {}
+            )
+            yield from self._conventions.model_call(ChainMap(written, {**attributes}), span.ref.trace_id)
+
+    def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
+        """Read the calls in the history that a model was given, and the texts of the user between them."""
+        given = span.attributes.get(_MESSAGES)
+        return self._conventions.history(span) if given is None else past_calls(read_messages(given, "user"))

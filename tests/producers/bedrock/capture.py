@@ -1,0 +1,101 @@
+"""Bedrock's Converse in a loop of an agent's own, under OpenTelemetry's instrumentation of botocore, whose content is in log events."""
+
+import os
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "stub"))
+from client import STUB, capture, run_tool, traced
+
+os.environ |= {
+    "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "true",
+    "AWS_ACCESS_KEY_ID": "none",
+    "AWS_SECRET_ACCESS_KEY": "none",
+    "AWS_DEFAULT_REGION": "us-east-1",
+}
+import boto3
+from opentelemetry import _logs, trace
+from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
+from opentelemetry.instrumentation.botocore import BotocoreInstrumentor
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
+from opentelemetry.sdk.resources import Resource
+
+provider = traced("bedrock-app")
+logs = LoggerProvider(resource=Resource({"service.name": "bedrock-app"}))
+logs.add_log_record_processor(BatchLogRecordProcessor(OTLPLogExporter(endpoint=f"{STUB}/v1/logs")))
+_logs.set_logger_provider(logs)
+BotocoreInstrumentor().instrument()
+client = boto3.client("bedrock-runtime", endpoint_url=STUB)
+
+
+def called(scenario, use):
+    tool = next((tool for tool in scenario["tools"] if tool["name"] == use["name"]), None)
+    if tool is None:
+        return "error", {"text": f"Error: unknown tool {use['name']}"}
+    missing = [key for key in tool["parameters"]["required"] if key not in use["input"]]
+    if missing:
+        return "error", {
+            "text": f"{len(missing)} validation errors: " + str([{"loc": [key], "type": "missing"} for key in missing])
+        }
+    try:
+        result = run_tool(use["name"], use["input"])
+    except Exception as error:
+        return "error", {"text": f"{type(error).__name__}: {error}"}
+    return "success", {"json": result} if isinstance(result, dict) else {"text": result}
+
+
+def play(scenario, text, number, state):
+    messages = state.setdefault("messages", [])
+    messages.append({"role": "user", "content": [{"text": text}]})
+    tools = [
+        {
+            "toolSpec": {
+                "name": tool["name"],
+                "description": tool["description"],
+                "inputSchema": {"json": tool["parameters"]},
+            }
+        }
+        for tool in scenario["tools"]
+    ]
+    with trace.get_tracer("agent").start_as_current_span("agent"):
+        while True:
+            answer = client.converse(modelId="stub-model", messages=messages, toolConfig={"tools": tools})
+            message = answer["output"]["message"]
+            messages.append(message)
+            uses = [block["toolUse"] for block in message["content"] if "toolUse" in block]
+            if not uses:
+                return
+            results = []
+            for use in uses:
+                status, block = called(scenario, use)
+                results.append({"toolResult": {"toolUseId": use["toolUseId"], "content": [block], "status": status}})
+            messages.append({"role": "user", "content": results})
+
+
+def flush():
+    provider.force_flush()
+    logs.force_flush()
+
+
+capture(
+    "genai-bedrock",
+    play,
+    packages=("boto3", "opentelemetry-instrumentation-botocore", "opentelemetry-sdk"),
+    convention="OpenTelemetry GenAI",
+    flush=flush,
+    scenarios=(
+        *(
+            "one_call",
+            "parallel",
+            "tool_error",
+            "mixed_error",
+            "retry",
+            "nested",
+            "multi_turn",
+            "unknown_tool",
+            "bad_args",
+        ),
+        "no_tool",
+    ),
+)

@@ -1,0 +1,99 @@
+"""All captured frameworks: results, errors and offers have the values that the tools of the captures returned, raised and were.
+
+python -m tests.test_corpus_values NAME...   # print each value that differs, of these folders or of all
+"""
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tests.producers.stub.scenarios import TOOLS
+from tests.recovery_table import CORPUS, taken, trajectories
+from toolgauge.model.content import Recorded, Unparsed
+from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.score.recorded_values import result_value
+
+
+class Compared(NamedTuple):
+    """One value of a capture that has it somewhere."""
+
+    column: str
+    place: str
+    wanted: object
+    found: object
+    is_right: bool
+
+
+def values_of(folder: Path) -> Iterator[Compared]:
+    """Compare the calls of one producer that were found."""
+    found = trajectories(folder)
+    for file in sorted(folder.glob("*.truth.json")):
+        truth = json.loads(file.read_text())
+        raw = b"".join(one.read_bytes() for one in folder.glob(f"{truth['scenario']}.*otlp.pb")).decode(
+            "utf-8", "replace"
+        )
+        for trace in truth["traces"]:
+            ids = (trace["trace_id"], *trace.get("other_trace_ids", ()))
+            here = [trajectory for one in ids for trajectory in found.get(one, ())]
+            left = [call for trajectory in here for call in trajectory.calls]
+            place = f"{folder.name} {truth['scenario']}"
+            for want in trace["tool_calls"]:
+                if (call := taken(want, left)) is not None:
+                    yield from _call(place, want, call, raw)
+                    yield from _offer(place, want, here, raw)
+
+
+def _call(place: str, want: Mapping[str, Any], call: ToolCall, raw: str) -> Iterator[Compared]:
+    shown = want.get("in_capture", {})
+    if want.get("result") is not None and shown.get("result") is not False:
+        match call.result:
+            case Recorded(value):
+                result = result_value(value)
+            case Unparsed(text):
+                result = text
+            case _:
+                result = None
+        yield Compared("results", place, want["result"], result, result == want["result"])
+    error = want.get("error")
+    if isinstance(error, str):
+        kind, _, message = error.partition(": ")
+        error = {"type": kind, "message": message}
+    if error and want.get("executed", True) and shown.get("error") is not False:
+        message, kind = ("", "") if call.error is None else (call.error.message, call.error.kind)
+        yield Compared("failed", place, error, call.error, call.error is not None)
+        if call.error is not None:
+            yield Compared("messages", place, error["message"], message, error["message"] in message)
+            # A class that only a message names is not what the producer reports.
+            is_kind = kind.rpartition(".")[2] == error["type"] if f"{error['type']}:" not in raw else " " not in kind
+            yield Compared("kinds", place, error["type"], kind, is_kind or error["type"] not in raw)
+
+
+def _offer(place: str, want: Mapping[str, Any], here: list[Trajectory], raw: str) -> Iterator[Compared]:
+    offered = {tool.name for trajectory in here for tool in trajectory.tools_offered or ()}
+    name = want["name"].rpartition("__")[2]
+    is_shown = name in TOOLS and TOOLS[name][0] in raw
+    if want.get("executed", True) and want.get("kind", "function") == "function" and (offered or is_shown):
+        yield Compared("offers", place, want["name"], sorted(offered), want["name"] in offered)
+
+
+def main() -> None:
+    """Print what differs, and the share of each column that does not."""
+    right: Counter[str] = Counter()
+    whole: Counter[str] = Counter()
+    root = Path(sys.argv[1]) if sys.argv[1:2] and "/" in sys.argv[1] else CORPUS
+    names = [one for one in sys.argv[1:] if "/" not in one]
+    folders = [root / name for name in names] or sorted(one for one in root.iterdir() if one.is_dir())
+    for one in (one for folder in folders for one in values_of(folder)):
+        whole[one.column] += 1
+        right[one.column] += one.is_right
+        if not one.is_right:
+            print(one.column, one.place, "wanted", repr(one.wanted)[:200], "found", repr(one.found)[:200])
+    for column, number in whole.items():
+        print(f"{column}: {right[column]}/{number} = {right[column] / number:.3f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -78,6 +78,6 @@ def _named(written: tuple[tuple[str, Value], ...]) -> PropertiesSeen | None:
     for key in _PARAMETERS:
         parameters = as_object(decoded(given.get(key)))
         for setting in _SETTINGS:
-            if isinstance(value := parameters.get(setting), int | float | str):
+            if isinstance(value := parameters.get(setting), int | float | str) and value != "":
                 found.setdefault(_REQUEST + setting, fit_label(str(value))[:MAX_PROPERTY])
     return PropertiesSeen(values=tuple(found.items())) if found else None

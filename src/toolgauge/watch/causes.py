@@ -57,7 +57,9 @@ class _Column(Struct, array_like=True):
             self.places.append(_ABSENT)
             return
         values = self.values
-        if value not in values and len(values) >= _MORE_VALUES - 1:
+        is_full = len(values) >= _MORE_VALUES - 1
+        # Not again for each of a thousand values.
+        if is_full and value not in values and self.places[-1:] != bytes([_MORE_VALUES]):
             self._drop_unused()
         if value in values:
             self.places.append(values.index(value) + 1)

@@ -17,7 +17,7 @@ from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.records import VERSION
 from toolgauge.model.trajectory import ToolCall, Trajectory
 
-SCOPE_VERSION = "otel.scope.version"
+INSTRUCTIONS, SCOPE_VERSION = "gen_ai.system_instructions", "otel.scope.version"
 TOOL_SCHEMA, TOOL_DESCRIPTION = "toolgauge.tool.schema", "toolgauge.tool.description"
 TOOL_ARGUMENTS, TOOL_ERRORS = "toolgauge.tool.arguments", "toolgauge.tool.errors"
 MESSAGE_SIZE, MESSAGE_FORM = "toolgauge.user_message.size", "toolgauge.user_message.form"
@@ -49,7 +49,10 @@ def fingerprint(trajectory: Trajectory) -> dict[str, str]:
         definition = calls[0].definition or offered.get(name)
         for prop, value in _of_tool(calls, definition):
             found[f"{prop} {fit_label(name)}"] = value if len(value) <= MAX_PROPERTY else short_hash(value)
-    text = next((message.text for message in trajectory.messages if message.role == "user"), None)
+    texts = {message.role: message.text for message in reversed(trajectory.messages)}
+    if "system" in texts:
+        found.setdefault(INSTRUCTIONS, short_hash(texts["system"]))
+    text = texts.get("user")
     if text is not None:
         found[MESSAGE_SIZE] = next((f"at most {size}" for size in _SIZES if len(text) <= size), f"above {_SIZES[-1]}")
         found[MESSAGE_FORM] = _form(text[: _SIZES[-1]])

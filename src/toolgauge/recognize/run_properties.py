@@ -62,8 +62,16 @@ def properties(attributes: Mapping[str, Value], observations: Sequence[Observati
         return None
     try:
         return _named(tuple(written))
-    except TypeError:  # a list or an object
-        return _named(tuple([(key, value if isinstance(value, str) else repr(value)) for key, value in written]))
+    except TypeError:  # the messages of instructions are a list
+        return _named(
+            tuple(
+                [
+                    (key, repr(value) if key == INSTRUCTIONS else value)
+                    for key, value in written
+                    if key == INSTRUCTIONS or not isinstance(value, list | dict)
+                ]
+            )
+        )
 
 
 # Without it, reading a model's span takes 10 % more CPU.

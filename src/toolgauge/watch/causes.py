@@ -6,10 +6,12 @@ moment. This compares new and old value side by side while both are in use, and 
 
 import zlib
 from array import array
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from math import exp, lgamma, log
+from statistics import fmean
 from typing import Self
 
 import msgspec
@@ -17,7 +19,7 @@ from msgspec import Struct
 
 from toolgauge.model.regressions import Cause, Change
 from toolgauge.settings import SECOND
-from toolgauge.watch.fingerprint import TOOL_ARGUMENTS, TOOL_ERRORS
+from toolgauge.watch.fingerprint import NO_ERROR, TOOL_ARGUMENTS, TOOL_ERRORS
 
 MAX_OBSERVATIONS = 400
 MAX_VALUES = 50
@@ -28,21 +30,17 @@ _SCALE = 250
 _LAST_S = 2**32 - 1
 _ABSENT, _MORE_VALUES = 0, MAX_VALUES
 _OTHER = "_OTHER"
-# Values of one property that are looked at, by how much more frequent they became.
-_MAX_TRIED = 6
-# The likelihood ratio, as a logarithm, from which a property counts as a cause.
-LEAST_EVIDENCE = 0.6
-# The part of the drop that it has to account for.
-_LEAST_PART = 0.25
-_LEAST_RISE = 0.03
-_LEAST_OBSERVATIONS = 20
-# Properties whose values differ for at most this part of the conversations cannot be told apart.
+# Observations before the onset, without which nothing can be compared, and the part of all that may be since then.
+_LEAST_BEFORE, _MOST_SINCE = 20, 0.75
+# A value is looked at when it became more frequent by this part; so many at most, and they have to account for this part of the drop.
+_LEAST_RISE, _MAX_TRIED, _LEAST_PART = 0.03, 6, 0.25
+# By simulation (`tools.bench.causes`): the logarithm of the likelihood ratio from which a property counts as a cause, what that of
+# errors has to be more, as few of them are before a drop, and how much rarer two causes are than one.
+_LEAST_EVIDENCE, _MORE_OF_ERRORS, _OF_TWO_CAUSES = 0.2, 1.2, log(0.1)
+# Properties whose new values differ for at most this part of the conversations cannot be told apart.
 _MOST_APART = 0.05
-# What an agent or a backend does in consequence of other properties comes after them.
+# The behaviour of an agent or a backend may be the consequence of other properties: it comes after them.
 _ORDER = {TOOL_ARGUMENTS: 1, TOOL_ERRORS: 2}
-# How much rarer two causes are than one.
-_ERRPEN = 0.5
-_LOG_BOTH = log(0.1)
 _PRIOR = 2 * lgamma(0.5)
 
 
@@ -114,16 +112,18 @@ class NewestObservations:
     def causes(self, since_onset: int) -> tuple[Cause, ...]:
         """Return what explains the drop `since_onset` observations ago, at most three, the likeliest first."""
         scores = [score / _SCALE for score in self._scores]
-        onset = len(scores) - min(max(since_onset, 1), len(scores))
+        # A drop that is slow to be noticed may begin before them all.
+        onset = len(scores) - min(max(since_onset, 1), int(_MOST_SINCE * len(scores)))
+        if onset < _LEAST_BEFORE or onset == len(scores):
+            return ()
         found: list[_Candidate] = []
         for name, column in self._columns.items():
             if len(set(column.places) - {_ABSENT}) > 1:
                 best = max(_candidates(name, column, scores, onset), key=lambda one: one.evidence, default=None)
-                if best is not None and best.evidence >= LEAST_EVIDENCE:
+                if best is not None and best.evidence >= _LEAST_EVIDENCE:
                     found.append(best)
-        found.sort(key=lambda one: (_is_consequence(one, found), -one.evidence))
         groups: list[list[_Candidate]] = []
-        for one in found:
+        for one in sorted(found, key=lambda one: (_is_consequence(one, found), -one.evidence)):
             like = next((group for group in groups if _are_alike(group[0], one)), None)
             if like is None:
                 groups.append([one])
@@ -131,10 +131,9 @@ class NewestObservations:
                 like.append(one)
         return tuple([self._cause(group, scores, onset) for group in groups[:_MAX_CAUSES]])
 
-    @property
-    def properties(self) -> int:
-        """How many properties are known."""
-        return len(self._columns)
+    def compared(self, since_onset: int) -> int:
+        """Return how many properties can be compared with those before the onset."""
+        return len(self._columns) if since_onset <= len(self._scores) * _MOST_SINCE else 0
 
     def _cause(self, group: Sequence["_Candidate"], scores: Sequence[float], onset: int) -> Cause:
         first = group[0]
@@ -192,14 +191,16 @@ class _Candidate(Struct):
 def _is_consequence(one: _Candidate, found: Sequence[_Candidate]) -> bool:
     """Return whether another property explains the values: of arguments by evidence, of errors by its own account of the drop."""
     order = _order(one.name)
-    return any(_order(other.name) < order and (order == 2 or _explains(other, one)) for other in found)
+    return any(
+        _order(other.name) < order and (order == _ORDER[TOOL_ERRORS] or _explains(other, one)) for other in found
+    )
 
 
 def _explains(other: _Candidate, one: _Candidate) -> bool:
     known = dict(zip(other.places, other.is_new, strict=True))
     both = [(place, new) for place, new in zip(one.places, one.is_new, strict=True) if place in known]
     is_new = [known[place] for place, _ in both]
-    return 0 < sum(is_new) < len(both) and _evidence([1.0 - new for _, new in both], is_new) >= LEAST_EVIDENCE
+    return 0 < sum(is_new) < len(both) and _evidence([1.0 - new for _, new in both], is_new) >= _LEAST_EVIDENCE
 
 
 def _order(name: str) -> int:
@@ -208,26 +209,26 @@ def _order(name: str) -> int:
 
 def _candidates(name: str, column: _Column, scores: Sequence[float], onset: int) -> Iterator[_Candidate]:
     """Yield the ways to split the values of a property into old and new ones that account for the drop."""
+    is_errors = _order(name) == _ORDER[TOOL_ERRORS]
     places = [place for place, value in enumerate(column.places) if value != _ABSENT]
-    values = [column.places[place] for place in places]
+    values = bytes([column.places[place] for place in places])
     mine = [scores[place] for place in places]
-    before, since = Counter(v for p, v in zip(places, values, strict=True) if p < onset), Counter()
-    since.update(v for p, v in zip(places, values, strict=True) if p >= onset)
-    earlier, later = before.total(), since.total()
-    if earlier < _LEAST_OBSERVATIONS or not later:
-        return
-    split = len([place for place in places if place < onset])
-    drop = sum(scores[:onset]) / onset - sum(scores[onset:]) / (len(scores) - onset)
-    rise = {value: since[value] / later - before[value] / earlier for value in since}
-    tried = sorted((value for value in rise if rise[value] >= _LEAST_RISE), key=lambda value: -rise[value])[:_MAX_TRIED]
-    first_seen = {value: place for place, value in reversed([*enumerate(values)])}
-    fresh = [value for value in tried if first_seen[value] > len(values) // 4]
-    sets = {frozenset((value,)) for value in tried}
-    if _order(name) < 2:
-        sets |= {frozenset(v for v in first_seen if first_seen[v] >= first_seen[value]) for value in fresh}
+    split = bisect_left(places, onset)
+    before, since = Counter(values[:split]), Counter(values[split:])
+    drop = fmean(scores[:onset]) - fmean(scores[onset:])
+    rise = {value: since[value] / since.total() - before[value] / max(split, 1) for value in since}
+    sets: set[frozenset[int]] = set()
+    if is_errors:
+        none = column.values.index(NO_ERROR) + 1 if NO_ERROR in column.values else _ABSENT
+        sets.add(frozenset([value for value in rise if rise[value] > 0 and value != none]))
     else:
-        none = next((place for place, v in enumerate(column.values, 1) if v == "none"), -1)
-        sets = {frozenset(value for value in rise if rise[value] > 0 and value != none)}
+        risen = [value for value in rise if rise[value] >= _LEAST_RISE]
+        tried = sorted(risen, key=rise.__getitem__, reverse=True)[:_MAX_TRIED]
+        sets.update([frozenset((value,)) for value in tried])
+        # Where a value came with others, as hashes of prompts that name the user do.
+        for begin in {values.index(value) for value in tried} - {*range(len(values) // 4 + 1)}:
+            sets.add(frozenset([value for value in set(values) if values.index(value) >= begin]))
+    found: list[tuple[frozenset[int], list[bool]]] = []
     for chosen in sets:
         is_new = [value in chosen for value in values]
         count = sum(is_new)
@@ -235,22 +236,21 @@ def _candidates(name: str, column: _Column, scores: Sequence[float], onset: int)
             continue
         total = sum([score for score, new in zip(mine, is_new, strict=True) if new])
         apart = (sum(mine) - total) / (len(values) - count) - total / count
-        part = (sum(is_new[split:]) / later - sum(is_new[:split]) / earlier) * apart
-        if apart <= 0 or part < _LEAST_PART * drop:
-            continue
-        evidence = (
-            _other_mix([value for value in values if value != none]) - _ERRPEN
-            if _order(name) == 2
-            else _evidence(mine, is_new) - log(len(sets))
-        )
-        old = (before - Counter(dict.fromkeys(chosen, earlier))).most_common(1)
-        new = max(chosen, key=lambda value: since[value])
+        more = sum(is_new[split:]) / (len(scores) - onset) - sum(is_new[:split]) / onset
+        if apart > 0 and more * apart >= _LEAST_PART * drop:
+            found.append((chosen, is_new))
+    for chosen, is_new in found:
+        if is_errors:
+            evidence = _other_mix([value for value in values if value != none]) - _MORE_OF_ERRORS
+        else:
+            evidence = _evidence(mine, is_new) - log(len(found))
+        old = [value for value, _ in before.most_common() if value not in chosen]
         prop, _, whose = name.partition(" ")
         change = Change(
             property=prop,
             of=whose or None,
-            before=column.name(old[0][0]) if old else None,
-            after=column.name(new),
+            before=column.name(old[0]) if old else None,
+            after=column.name(max(chosen, key=since.__getitem__)),
         )
         yield _Candidate(name, places, is_new, change, evidence)
 
@@ -263,8 +263,8 @@ def _evidence(scores: Sequence[float], is_new: Sequence[bool]) -> float:
     new_sums = [0.0, *accumulate([score * new for score, new in zip(scores, is_new, strict=True)])]
     new, new_sum = news[-1], new_sums[-1]
     by_value = _fit(new, new_sum) + _fit(count - new, sums[-1] - new_sum)
+    # A drop at any moment; and, which is rarer, such a drop of scores that depend on the values as well.
     dropped: list[float] = []
-    # Alternatives by logarithms: a drop at any moment, and (rarer) such a drop of scores that depend on the values as well.
     for place in range(1, count):
         seen, total, of_new, of_new_sum = place, sums[place], news[place], new_sums[place]
         by_time = _fit(seen, total) + _fit(count - seen, sums[-1] - total)
@@ -274,7 +274,7 @@ def _evidence(scores: Sequence[float], is_new: Sequence[bool]) -> float:
             + _fit(seen - of_new, total - of_new_sum)
             + _fit(count - seen - new + of_new, sums[-1] - total - new_sum + of_new_sum)
         )
-        dropped += (by_time, by_both + _LOG_BOTH)
+        dropped += (by_time, by_both + _OF_TWO_CAUSES)
     most = max(dropped)
     return by_value - most - log(sum([exp(one - most) for one in dropped]) / (count - 1))
 
@@ -285,21 +285,18 @@ def _fit(count: int, total: float) -> float:
 
 
 def _other_mix(kinds: Sequence[int]) -> float:
-    """Return the logarithm of a likelihood ratio: errors became ones of other kinds at any moment, against always the same mix."""
-    known = set(kinds)
-    seen, left = dict.fromkeys(known, 0), Counter(kinds)
-    whole = _mix(left.values())
-    ratios: list[float] = []
-    for kind in kinds[:-1]:
-        seen[kind] += 1
-        left[kind] -= 1
-        ratios.append(exp(_mix(seen.values()) + _mix(left.values()) - whole))
-    return log(sum(ratios) / len(ratios)) if ratios else 0.0
-
-
-def _mix(counts: Collection[int]) -> float:
-    each = sum([lgamma(count + 0.5) - _PRIOR / 2 for count in counts])
-    return each + lgamma(len(counts) / 2) - lgamma(sum(counts) + len(counts) / 2)
+    """Return the logarithm of a likelihood ratio: errors of one kind became more frequent among all at any moment, against one mix."""
+    count = len(kinds)
+    ratios = [0.0]
+    for kind, total in Counter(kinds).most_common(_MAX_TRIED):
+        same = _fit(count, total)
+        for place, seen in enumerate(accumulate([each == kind for each in kinds[:-1]]), 1):
+            # Half of the prior is for a kind that became rarer, which explains nothing.
+            is_more = (total - seen) * place > seen * (count - place)
+            ratio = _fit(place, seen) + _fit(count - place, total - seen) - same
+            ratios.append(2 * exp(ratio) if is_more else 0.0)
+    mean = sum(ratios) / max(len(ratios) - 1, 1)
+    return log(mean) if mean else 0.0
 
 
 def _are_alike(one: _Candidate, other: _Candidate) -> bool:

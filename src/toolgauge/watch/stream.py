@@ -335,7 +335,7 @@ class WatchedStream:
             interval=detector.interval,
             evidence=detector.evidence,
             causes=self._newest.causes(detector.since_onset),
-            properties=self._newest.properties,
+            properties=self._newest.compared(detector.since_onset),
             before=tuple([*history.before, *(trace for _, trace, _ in earlier)][: -_EXEMPLARS - 1 : -1]),
             after=tuple(trace for _, trace, _ in sorted(since, key=lambda each: each[0])[:_EXEMPLARS]),
         )
